@@ -30,7 +30,7 @@ class Compilation:
         self._thread.start()
 
     def _run(self) -> None:
-        # Compilations use all cores, which running steps need as well.
+        # One compilation at a time, because each can occupy all cores, which running steps need as well.
         with _turn:
             if _ending.is_set():
                 return
@@ -47,9 +47,10 @@ class Compilation:
         self._thread.join()
 
 
-# Registered at import, thus called after a task has left its cluster and closed its files, so that no other process
-# waits. XLA cannot interrupt a compilation, and a process that ends during one crashes, since destructors free what
-# the compiler uses.
+# XLA cannot interrupt a compilation, and a process that ends during one crashes, because destructors free objects that
+# the compiler still uses. So the process waits here for the compilation in progress. Exit handlers run in reverse order
+# of registration: this one is registered at import and therefore runs after the task has left its cluster and closed
+# its files, so that no other process waits for the compilation.
 @atexit.register
 def _finish() -> None:
     _ending.set()

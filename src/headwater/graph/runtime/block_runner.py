@@ -34,8 +34,8 @@ Values = dict[str, Any]
 class BlockRunner:
     """Takes the available elements, runs them as a block, and adds the results to a queue.
 
-    If an element fails, the elements before it are added first, as if they were run one by one. If elements cannot be
-    combined because their shapes differ, they are run one by one from then on.
+    If an element fails, the elements before it are added to the queue before the error is raised, as if elements were
+    run one by one. If elements cannot be combined because their shapes differ, all further elements are run one by one.
 
     Args:
       block: the plan.
@@ -79,11 +79,11 @@ class BlockRunner:
         except OpError:
             if rows == 1:
                 raise
-            # One element has failed, or shapes differ. One by one, the elements before the first failure are added, as
-            # without blocks.
+            # One element has failed, or shapes differ. Repeat the elements one by one: those before the first failure
+            # are then added, as without blocks.
             for row in range(rows):
                 queue.enqueue_many(step, self._handled(shared, [column[row : row + 1] for column in taken], step))
-            # Only reached if no single element fails: shapes differ, and would differ in the next blocks as well.
+            # Reached only if no single element has failed, so shapes differ. They would differ in the next blocks, too.
             self._count = 1
         else:
             queue.enqueue_many(step, batch)
@@ -141,13 +141,13 @@ class _Rows:
     def __call__(self, values: Values, step: Step) -> None:
         inputs = [values[name] for name in self._compute.inputs]
         rows = next(len(value) for value, varies in zip(inputs, self._varying, strict=True) if varies)
-        # Sizes are rounded up to powers of two, so that few programs are compiled.
+        # Round the number of rows up to a power of two, so that few programs are compiled.
         size = 1 << (rows - 1).bit_length()
         padded = [
             _padded(value, size) if varies else value for value, varies in zip(inputs, self._varying, strict=True)
         ]
-        # A number for each element, because random numbers depend on it: with one number per block, all elements of a
-        # block would get equal draws.
+        # A counter for each element, from which its random numbers are derived. With one counter per block, all
+        # elements of a block would get equal draws.
         counters = np.arange(size, dtype=np.uint32) + np.uint32(step.number * size & 0xFFFFFFFF)
         for name, value in zip(self._compute.outputs, self._computed(padded, counters), strict=True):
             values[name] = np.asarray(value)[:rows]
@@ -160,7 +160,7 @@ class _Rows:
 
 
 class _Mapping:
-    """A compute mapped over rows; compiled once when several threads need it at the same time.
+    """A compute mapped over rows. If several threads need it at the same time, it is compiled only once.
 
     Args:
       compute: the operations.
@@ -183,8 +183,8 @@ class _Mapping:
         key = tuple([(value.shape, value.dtype) for value in inputs]), len(counters)
         if key in self._compiled:
             return self._run(inputs, counters)
-        # Queue runners have several threads. `jax.jit` would compile the same shapes in each of those that arrive at
-        # the same time.
+        # Queue runners have several threads. Without the lock, `jax.jit` would compile the same shapes in each thread
+        # that calls it before the first compilation has ended.
         with self._compiling:
             found = self._run(inputs, counters)
             self._compiled.add(key)
@@ -208,6 +208,6 @@ def _shared_mapping(compute: Compute, axes: Sequence[int | None], seed: int) -> 
 
 
 def _padded(value: np.ndarray[Any, Any], size: int) -> np.ndarray[Any, Any]:
-    # Padding repeats an element instead of using zeros: the operations accept an element of the data.
+    # Pad with a repeated element of the data instead of zeros, because the operations may fail for zeros.
     missing = size - len(value)
     return np.concatenate([value, np.repeat(value[-1:], missing, axis=0)]) if missing else value

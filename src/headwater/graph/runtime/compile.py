@@ -1,8 +1,8 @@
 """Runs a `Compute` instruction, on kernels or as an XLA executable.
 
-Values of variables that the executable changes are donated to it, so that updates happen in place. It is traced and
-compiled (`headwater.graph.runtime.programs`) before the lock of the variables is taken, so that other steps need not
-wait.
+Values of variables that the executable changes are donated to it, so that updates happen in place. The executable is
+traced and compiled (`headwater.graph.runtime.programs`) before the lock of the variables is acquired, so that other
+steps need not wait for the compilation (docs/decisions/one-lock.md).
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ class Executable:
     Args:
       compute: the operations.
       variables: the plan's variables.
-      resources: hold the variables' cells.
+      resources: the task's resources, with the variables' cells.
       shared: whether other sessions may run the same program.
-      place: its position in the plan.
-      jit: whether it runs on kernels or as an executable.
+      place: position of the instruction in the session's plans.
+      jit: the setting that chooses between kernels and executables.
       fetched: outputs that are returned to the program.
     """
 
@@ -91,24 +91,26 @@ class Executable:
         self._seed = secrets.randbits(31)
         self._static = [compute.inputs.index(name) for name in compute.static]
         self._dynamic = [i for i in range(len(compute.inputs)) if i not in self._static]
-        # Static inputs are constants of a program, so there is one program for each combination of their values.
+        # The values of static inputs are constants in a program, so each combination of values has its own program.
         self._by_static: dict[object, Program] = {}
-        # Shapes and types of earlier runs that succeeded, so that tracing, compiling and memory cannot fail for them
-        # any more.
+        # Shapes and types of inputs of earlier successful runs. For these, neither tracing nor compiling can fail any
+        # more, and the memory has sufficed.
         self._taken: set[Any] = set()
         self._shared = shared
         checks = IndexChecks(compute, self._cells)
         self._check_indices = checks or None
         self._looked_at = checks.looked_at
         self._device = None if is_default(compute.device) else local_device(compute.device)
-        # On a shared task, other sessions would wait for the lock while this one compiles. A GPU may lack memory, which
-        # has to be known before variables are donated.
+        # Compile before the lock is acquired in two cases. On a shared task, other sessions would have to wait for the
+        # lock during the compilation. On a GPU, the compilation may fail for lack of memory, which has to happen before
+        # variables are donated, because a donated value cannot be recovered.
         self._prepares = shared or self._device is not None
         self.touches_state: bool = bool(self._cells)
         self._stores = _stores(compute)
         self._assigned = _assigned(compute, self._written, reads)
         attrs_of = [(node.definition.admit, node.attrs, node.definition.attrs) for node in compute.nodes]
-        # Operations such as accounting of examples, which may refuse an update of variables under the same lock.
+        # Operations that may refuse the update, such as the accounting of examples. They are asked under the lock of
+        # the variables, so that the answer is valid until the update is made.
         self._admits = [
             functools.partial(admit, resources, **{key: value for key, value in attrs.items() if key in taken})
             for admit, attrs, taken in attrs_of
@@ -118,11 +120,13 @@ class Executable:
         self.only_reads: bool = shown is not None
         self._place = place
         self._recorder = resources.recorder if self._written else None
-        # A backup repeats the operations with the same inputs; without seeds, its random numbers would differ.
+        # A backup repeats the operations with the same inputs. It cannot repeat draws of random numbers without seeds,
+        # so the primary then sends the new values instead.
         self._repeatable = not any(_draws(node) for node in compute.nodes)
         self._output_cells = [self._cells[name] for name in shown or ()]
         self._ways: Ways | None = None
-        # Replicas must compute the same bits, so the choice must not depend on the number of earlier runs of each.
+        # Kernels are used only without a backup. Primary and backup must compute the same bits, but the choice between
+        # kernels and executable depends on the number of earlier runs, which differs between the two.
         alone = self._recorder is None
         self._kernels = self._part(compute, fetched) if alone and jit is not Jit.ON and not self.only_reads else None
         if self._kernels is not None and jit is Jit.AUTO:
@@ -131,7 +135,7 @@ class Executable:
         self._run_before = False
         first, rest = split(compute) if self._device is None and self._kernels is None else (None, None)
         if rest is not None and resources.recorder is not None:
-            first = None  # all changes are sent to the backup as one change
+            first = None  # one part, because all its changes have to be sent to the backup as one change
         self._initial_part = first
         self._initial = None if first is None else self._part(first)
         self._rest = (
@@ -143,7 +147,8 @@ class Executable:
         """Returns the part that runs ``compute`` on kernels; None if that is not possible."""
         if not compute.device.startswith("CPU"):
             return None
-        # With two threads, OpenBLAS took 12 to 50 ms for a product while other tasks computed, and 0.5 ms with one.
+        # While other tasks computed, a matrix product took OpenBLAS 12 to 50 ms with two threads, and 0.5 ms with one
+        # (docs/decisions/kernels.md).
         use_one_thread()
         try:
             return KernelPart(compute, self._cells, self._lock, self._seed, self._looked_at, fetched)
@@ -162,7 +167,8 @@ class Executable:
     def read(self) -> list[AnyArray]:
         """Returns the outputs of an executable that only reads variables, as arrays that later updates do not change.
 
-        A NumPy view keeps the buffer in use, so the next update allocates another one (copy on write).
+        The arrays are NumPy views, which keep the variables' buffers in use. So the next update allocates another
+        buffer instead of writing in place (copy on write), and the read needs no copy.
         """
         with self._lock:
             return list(map(np.asarray, values_of(self._output_cells)))
@@ -174,24 +180,24 @@ class Executable:
         certain: Callable[[], None] | None = None,
         step: Step | None = None,
     ) -> tuple[Sequence[Any], Sequence[Any]]:
-        """Runs it.
+        """Runs the operations.
 
         Args:
-          inputs: for the compute's inputs, in order.
-          step_number: number of the step.
-          certain: called just before the run, unless the run may fail: it cannot fail if the variables have values and
-            inputs of these shapes and types were run before. The lock is held from this call until the variables have
-            their new values, so that readers wait.
-          step: the step, for operations that may refuse a change.
+          inputs: arrays for the compute's inputs, in order.
+          step_number: number of the step, from which random numbers are derived.
+          certain: called just before the run if the run cannot fail any more: the variables have values, and inputs of
+            these shapes and types have succeeded before. Not called if the run may fail. The lock is held from this
+            call until the variables have their new values, so a step that reads them waits for the update.
+          step: the running step. Operations that may refuse a change, and the recorder of changes, need it.
 
         Returns:
           The outputs, and the variables' new values, so that the caller can wait until they are computed.
 
         Raises:
-          FailedPreconditionError: a variable that it reads has no value; the message names it.
-          InvalidArgumentError: shapes that do not fit, an index out of range, or an integer division by zero, in the
-            operation that the message names. Failures inside the executable are known only after the run: the variables
-            have new values then.
+          FailedPreconditionError: a variable that is read has no value; the message names the variable.
+          InvalidArgumentError: incompatible shapes, an index out of range, or an integer division by zero; the message
+            names the operation. A failure inside the executable is detected only after the run, when the variables have
+            their new values already.
         """
         if self._recorder is not None:
             assert step is not None
@@ -200,10 +206,11 @@ class Executable:
                 if known.faults:
                     self._raise(known.faults)
                 return known.outputs, ()
-            inputs = [np.asarray(value) for value in inputs]  # may block, so before the lock is taken
+            # Convert before the lock is acquired: the conversion may wait for a computation.
+            inputs = [np.asarray(value) for value in inputs]
         given = inputs
-        # Initialisation usually runs once, so compiling a random number generator for each variable would cost more
-        # than it saves.
+        # Run initialisation on kernels: it usually runs once, and compiling a random number generator for each variable
+        # would take longer than it saves.
         if self._initial is not None and self._runs < MOST_RUNS:
             self._runs += 1
             return self._initialise(self._initial, inputs, step_number, step)
@@ -218,8 +225,8 @@ class Executable:
         run = program.run
         if self._device is not None:
             inputs = moved(inputs, self._device)
-        # An acknowledged update must not fail. These can: operations with checks, operations that may refuse, and a
-        # GPU, which may run out of memory.
+        # `certain` acknowledges the update, so it must not be called if the update may still fail: because an operation
+        # has a check, because an operation may refuse the update, or because a GPU may run out of memory.
         if program.failing or self._admits or self._device is not None:
             certain = None
         counter = np.uint32(step_number & 0xFFFFFFFF) if self._random else None
@@ -239,7 +246,8 @@ class Executable:
         if not taken and self._prepares:
             self._prepare(program, inputs, counter)
         with self._lock:
-            # Read under the lock: after the run, the donated buffers are invalid for all other readers.
+            # Read and donate while the lock is held: once the run has started, the donated buffers are invalid for
+            # every reader, until the cells have their new values.
             donated, kept = self._state()
             made = self._admitted(step) if self._admits else ()
             if taken and certain is not None:
@@ -248,8 +256,8 @@ class Executable:
             written = zip(self._written_cells, changed, strict=True)
             refused = None
             if self._assigned:
-                # The other variables were donated to this run and have no old value any more, so acceptable values are
-                # installed even if one is refused.
+                # Install the acceptable values even if one value is refused: the old values of the other variables were
+                # donated to this run and no longer exist.
                 written, refused = _accepted(written, self._assigned)
             for cell, value in written:
                 cell.value = value
@@ -259,11 +267,11 @@ class Executable:
             for tell in made:
                 tell()
         if not taken:
-            # Record the shapes only after the run: shapes of a failed run may fail again.
+            # Record the shapes only after a successful run: a run with the shapes of a failed one may fail again.
             if len(self._taken) >= MOST_EXECUTABLES:
                 self._taken.clear()
             self._taken.add(key)
-        # Release the lock first, because reading the results of checks waits for the executable.
+        # Only after the lock is released, because reading the results of checks waits for the executable.
         if faults:
             self._raise(faults)
         if refused is not None:
@@ -278,7 +286,8 @@ class Executable:
         certain: Callable[[], None] | None,
         step: Step | None,
     ) -> tuple[AnyArray, ...] | None:
-        """Returns the outputs, computed on kernels; None if this run uses an executable."""
+        """Runs the operations on kernels and returns their outputs; returns None if this run has to use an
+        executable."""
         weigh = None
         if self._ways is not None:
             key = tuple([value.shape for value in inputs]), tuple([_static_key(inputs[i]) for i in self._static])
@@ -301,7 +310,8 @@ class Executable:
                         self._compilations.clear()  # of shapes that did not occur again
                     self._compilations[key] = self._compile_in_background(inputs)
             weigh = self._ways.weigher(key)
-        # Kernels find errors in shapes and types only when they run, so the first run is never announced early.
+        # Kernels detect incompatible shapes and types only when they run, so the first run is never acknowledged before
+        # it is made.
         if part.may_fail or self._admits or not self._run_before:
             certain = None
         try:
@@ -334,22 +344,25 @@ class Executable:
         fixed = tuple([_static_key(inputs[i]) for i in self._static])
         program = self._by_static.get(fixed)
         if program is None:
-            # Copies, since the program may change arrays that it has fed.
+            # Copy the values, since the user's program may later change the arrays that it has fed.
             static = {self._compute.inputs[i]: np.array(inputs[i]) for i in self._static}
             if len(self._by_static) >= MOST_EXECUTABLES:
                 self._by_static.clear()
-            # Two threads may build it at the same time; both use the same result, so that it is compiled once.
+            # Two threads may build the program at the same time. `setdefault` makes both use the same one, so that it
+            # is compiled once.
             program = self._by_static.setdefault(fixed, self._build(static))
         return program, fixed, [inputs[i] for i in self._dynamic] if self._static else inputs
 
     def _compile_in_background(self, inputs: Sequence[Any]) -> Compilation | None:
-        """Traces for the shapes of ``inputs`` and starts compiling; returns None if that fails.
+        """Traces for the shapes of ``inputs`` and starts compiling in the background; returns None if tracing fails.
 
-        The trace delays this run. Beside runs on kernels it would take several times longer, and so would these, since
-        both would wait for the interpreter's lock after each operation on arrays.
+        Tracing takes place in this thread and delays this run. In a background thread, it would take several times
+        longer and slow down runs on kernels as much: after each operation on arrays, each of the two threads would wait
+          for the
+        interpreter's lock (docs/decisions/kernels.md). XLA's compilation releases that lock.
 
-        The compilation refers to no array of a variable or input. So kernels can change variables in place meanwhile,
-        and the program can change arrays that it has fed.
+        The compilation refers to no array of a variable or input. Meanwhile, kernels can therefore change variables in
+        place, and the user's program can change arrays that it has fed.
         """
         name = self._compute.nodes[-1].name
         try:
@@ -364,12 +377,12 @@ class Executable:
         return Compilation(compile_it, name)
 
     def _admitted(self, step: Step | None) -> Sequence[Callable[[], object]]:
-        """Asks operations to admit the change; returns callbacks for when it is done. Raises if an operation
-        refuses."""
+        """Asks the operations that may refuse the change to admit it. Returns functions to call after the change.
+        Raises the error of an operation that refuses."""
         return [admit(step) for admit in self._admits]
 
     def _raise(self, faults: Mapping[str, Any]) -> None:
-        """Raises the error of the first operation that failed; waits for the run."""
+        """Waits for the results of the checks, and raises the error of the first failed operation, if any."""
         for node in self._compute.nodes:
             if faults.get(node.name):
                 raise error_of(node.type, node.name, node.attrs)
@@ -398,8 +411,8 @@ class Executable:
         certain: Callable[[], None] | None,
         step: Step | None,
     ) -> bool:
-        """Assigns small values without an executable, in a tenth of the time; returns False if the values do not
-        fit."""
+        """Assigns small values without an executable, in a tenth of the time. Returns False, and assigns nothing, if a
+        value is too large or its shape or type differs from the variable."""
         with self._lock:
             pairs = [(self._cells[name], inputs[index]) for name, index in sources.items()]
             if not all(_fits(cell.value, value) for cell, value in pairs):
@@ -436,7 +449,7 @@ class Executable:
 
     def _build(self, static: Mapping[str, np.ndarray[Any, Any]]) -> Program:
         names = self._donated, self._kept, self._written
-        # Programs with random operations are not shared: operations without seeds must draw different numbers in each
+        # Do not share programs with random operations: operations without seeds must draw different numbers in each
         # session.
         if self._shared and not self._random:
             return shared_program(self._compute, static, *names, self._looked_at)
@@ -444,7 +457,8 @@ class Executable:
 
     def _prepare(self, program: Program, inputs: Sequence[AnyArray], counter: np.uint32 | None) -> None:
         """Traces and compiles a program before the lock is taken, so that other steps need not wait."""
-        # Only shapes and types are used, so the values may be replaced, and donated, after the lock is released.
+        # Tracing uses only the shapes and types of the values, so other steps may replace or donate the values after
+        # the lock is released.
         with self._lock:
             donated, kept = self._state()
         program.compile(donated, kept, inputs, counter)
@@ -459,18 +473,18 @@ class Executable:
 
 
 def _nothing() -> None:
-    """Placeholder for the callback before changes that nothing may refuse."""
+    """Does nothing: the callback before a change that no operation may refuse."""
 
 
 def _never(*unused: object) -> Any:
-    """Placeholder for the callback before changes, in parts that change no variable."""
+    """Placeholder for the callbacks before and after changes, in parts that change no variable and never call them."""
     raise AssertionError(f"a part without variables changes one: {unused}")
 
 
 def values_of(cells: Sequence[Cell]) -> list[AnyArray]:
     """Returns the variables' values; raises as `cell_value`."""
-    # Functions in C for the usual case, as this runs in each step. The loop in Python is only needed to name the
-    # variable.
+    # This runs in each step, so the usual case uses functions in C. The loop in Python only finds the variable for the
+    # error message.
     values = list(map(_value_of, cells))
     if _NONE in map(type, values):
         return [cell_value(cell) for cell in cells]
@@ -495,10 +509,11 @@ def _stores(compute: Compute) -> dict[str, int] | None:
 
 
 def _assigned(compute: Compute, written: Sequence[str], read: Collection[str]) -> list[bool | None]:
-    """Returns, for each written variable, whether a new value must have the shape of the old one; None for a variable
-    whose old value is read.
+    """Determines which checks the new values of variables need.
 
-    Returns an empty list if the old values of all variables are read: then tracing has compared the shapes.
+    Returns:
+      For each written variable, whether its new value must have the shape of the old one; None for a variable whose old
+      value is read, since tracing then compares the shapes. An empty list if the old values of all variables are read.
     """
     keeps: dict[str, bool | None] = dict.fromkeys(written)
     for node in compute.nodes:
@@ -529,7 +544,7 @@ def _fits(old: Any, new: Any) -> bool:
 
 
 def _variables_of(compute: Compute) -> tuple[dict[str, None], dict[str, None]]:
-    """Returns the variables that are read initially, and the variables that are changed."""
+    """Returns the variables whose initial values are read, and the variables that are changed, both in order."""
     reads: dict[str, None] = {}
     writes: dict[str, None] = {}
     for node in compute.nodes:

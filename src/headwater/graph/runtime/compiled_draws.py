@@ -23,12 +23,12 @@ _jax: Any = jax
 def drawn(op_type: str, key: tuple[int, int], shape: HostArray, *, dtype: DType, **seeds: int) -> HostArray:
     """Returns an array of random numbers, as the kernels of `headwater.graph.kernels.random`.
 
-    Each number depends only on its position, so a draw that was compiled for a size serves all smaller sizes.
+    Each number depends only on its position, so a draw that was compiled for one size is also used for smaller sizes.
     """
     del seeds
     sizes = ints(shape)
     count = math.prod(sizes)
-    # Rounded up to a power of two, so that few sizes are compiled.
+    # Round the size up to a power of two, so that few sizes are compiled.
     draw = _compiled(op_type, dtype, 1 << max(0, count - 1).bit_length())
     return np.array(np.asarray(draw(np.array(key, np.uint32)))[:count].reshape(sizes))
 

@@ -1,4 +1,4 @@
-"""``tf.config``: lists devices, and sets how this process uses them before it uses any.
+"""``tf.config``: lists the devices, and sets how this process will use them; settings must precede the first use.
 
 Listing GPUs does not allocate their memory: the driver is queried instead of JAX, so that `set_memory_growth` and
 `set_visible_devices` can still be called afterwards. Settings are passed on to JAX's configuration and apply to graphs
@@ -115,11 +115,11 @@ def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
 
     Args:
       devices: one or more of `list_physical_devices`; without a GPU only the CPU is used.
-      device_type: sets only devices of this type.
+      device_type: changes only which devices of this type are used.
 
     Raises:
       ValueError: not a device of this machine, or not of that type.
-      RuntimeError: the process uses its devices already, or ``devices`` lacks the CPU.
+      RuntimeError: the process uses its devices already, or ``devices`` does not include the CPU.
     """
     wanted: list[PhysicalDevice] = [devices] if isinstance(devices, PhysicalDevice) else list(devices)
     there = list_physical_devices()
@@ -162,7 +162,7 @@ def get_memory_growth(device: PhysicalDevice) -> bool:
 def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
     """Sets whether GPU memory is allocated only as needed, rather than most of it at once.
 
-    JAX has one setting for all GPUs of a process, and reads it when it first uses one.
+    JAX has one setting for all GPUs of a process, and reads it when it first uses a GPU.
 
     Raises:
       ValueError: not a device of this machine, or a CPU, or a setting that differs from another GPU's.
@@ -270,7 +270,7 @@ def _count_gpus() -> int:
     """Returns the number of GPUs that JAX finds."""
     if virtual_gpus():
         return virtual_gpus()
-    # Without a plugin, JAX would report no GPU, and importing it to find that out takes long.
+    # If there is no plugin for JAX, there is no GPU either: this saves importing JAX, which takes long.
     if _wanted.visible is None and has_cpu_only():
         return 0
     if any(map(importlib.util.find_spec, _CUDA_PLUGINS)):

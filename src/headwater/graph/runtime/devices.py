@@ -69,7 +69,7 @@ def _start_with_jax() -> None:
 
 
 def has_cpu_only() -> bool:
-    """Returns whether JAX cannot find another device than the CPU, without importing it."""
+    """Whether JAX could find no device other than the CPU; determined without importing JAX."""
     if virtual_gpus() and not _cpu_only:
         return False
     # Importing JAX is a large part of the start of a task, and a task whose parts run on kernels may never need it.
@@ -79,7 +79,7 @@ def has_cpu_only() -> bool:
 
 @cache
 def _has_plugins() -> bool:
-    """Returns whether JAX could find plugins for devices: it looks in these packages, variables and entry points."""
+    """Whether JAX could find a plugin for a device; checks the packages, variables and entry points that JAX checks."""
     if any(map(importlib.util.find_spec, ("jax_plugins", "libtpu"))) or "PJRT_NAMES_AND_LIBRARY_PATHS" in os.environ:
         return True
     # Read as files: `importlib.metadata` would parse the metadata of all installed packages.
@@ -101,14 +101,15 @@ def _exclude_gpus(jax: Any) -> None:
 def share_machine(*, beside: int, sparing: int) -> None:
     """Limits this process to its share of the machine's cores. Must be called before anything is computed.
 
-    If each of several processes has a thread for every core, a process often waits for its own threads while the other
-    processes occupy the cores. Operations also run in the calling thread: with few threads, handing them to another
-    thread costs more than it gains. The environment variable ``NPROC``, if set, takes precedence. This function sets it
-    only while JAX starts, so that child processes do not inherit it.
+    If each of several processes had a thread for every core, a process would often wait for its own threads while other
+    processes occupy the cores (docs/decisions/cores-of-a-machine.md). In addition, operations run in the calling
+    thread: with few threads, handing an operation to another thread costs more than it gains. The environment variable
+    ``NPROC``, if set, takes precedence. This function sets ``NPROC`` only while JAX starts, so that child processes do
+    not inherit it.
 
     Args:
       beside: number of processes, including this one, that divide the cores.
-      sparing: number of cores that they leave to other processes.
+      sparing: number of cores that these processes leave to others.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if beside > 1 or sparing:
@@ -120,8 +121,8 @@ def share_machine(*, beside: int, sparing: int) -> None:
 
 
 def _dispatch_at_once(jax: Any) -> None:
-    # With asynchronous dispatch, another thread runs the operation, and the thread of the plan, which has nothing else
-    # to do, waits for it: two wake-ups for each operation.
+    # With asynchronous dispatch, another thread would run the operation while the thread of the plan, which has nothing
+    # else to do, waits for it. That costs two wake-ups for each operation.
     jax.config.update("jax_cpu_enable_async_dispatch", False)
 
 
@@ -130,7 +131,7 @@ def _devices(backend: str | None = None) -> list[Any]:
 
 
 def devices_are_known() -> bool:
-    """Whether `local_devices` was called before. From then on, JAX's device settings have no effect."""
+    """Whether `local_devices` was called before. After that call, changes of JAX's device settings have no effect."""
     return bool(local_devices.cache_info().currsize)
 
 
@@ -191,8 +192,8 @@ def is_default(name: str) -> bool:
 
 @cache
 def placed(name: str) -> dict[str, Any]:
-    """Returns arguments that make ``jax.jit`` compute on this device. It then also transfers NumPy arrays to the
-    device, in a sixth of the time of a separate transfer."""
+    """Returns arguments that make ``jax.jit`` compute on this device. A function with these arguments also transfers
+    NumPy arrays to the device, in a sixth of the time of a separate transfer."""
     if is_default(name):
         return {}
     there = cast(Any, jax).sharding.SingleDeviceSharding(local_device(name))
@@ -215,7 +216,7 @@ def settle(values: Iterable[Any]) -> None:
     for value in values:
         if not value.is_deleted():
             try:
-                # Another thread may donate the array between the check and the wait, which then raises.
+                # If another thread donates the array between the check and this call, the call raises.
                 value.block_until_ready()
             except RuntimeError:
                 if not value.is_deleted():

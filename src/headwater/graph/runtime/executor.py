@@ -1,4 +1,8 @@
-"""Executes plans: a plan is compiled once to a list of small functions over numbered slots."""
+"""Executes plans.
+
+A plan is compiled once to a list of functions, one for each instruction. The values of a run are in a list of *slots*,
+one for each tensor of the plan. Slots are numbered when the plan is compiled, so that a step looks up no names.
+"""
 
 from __future__ import annotations
 
@@ -58,12 +62,12 @@ class CompiledPlan:
       number: the plan's number in its session.
 
     Attributes:
-      plan: as given.
-      changes: whether it is not idempotent: it changes state, uses the host, or exchanges tensors with tasks other than
-        its master.
+      plan: the plan.
+      changes: whether a run is not idempotent: it changes state, uses the host, or exchanges tensors with tasks other
+        than its master.
       trains: whether a run is a training step of its master.
-      first_reads: the variables that it sends to its master before the master sends anything; None if the plan does not
-        begin with such a transfer.
+      first_reads: the variables that the plan sends to its master before it receives anything from the master; None if
+        the plan does not begin with such a transfer.
     """
 
     def __init__(self, plan: TaskPlan, resources: Resources, master: str = "", number: int = 0) -> None:
@@ -90,18 +94,18 @@ class CompiledPlan:
         on_cpu = [item for item in plan.instructions if not _on_gpu(item)]
         self._wanted_on_host = {*plan.fetches, *(name for item in on_cpu for name in inputs_of(item))}
         self._blocks = self._block_runner()
-        # Runs are not repeated on replicated tasks: a backup can only resume single runs.
+        # On a replicated task, a step runs the plan once, because a backup can resume only a single run.
         self._repeats = plan.block if can_repeat(plan) and resources.recorder is None else 1
         actions = [self._action(item, position) for position, item in enumerate(plan.instructions)]
         if plan.instructions and isinstance(last := plan.instructions[-1], Send):
-            # A transfer that ends the plan is sent within the answer.
+            # A transfer at the end of the plan is sent within the answer, which saves a frame.
             actions[-1] = self._send(last, ends=True)
         exchange = exchange_of(plan, master)
         self.first_reads: FirstReads | None = None
         self._exchanged: list[int] = []
         if exchange is not None:
-            # A run with current values read ahead skips the exchange. The variables that its other instructions use
-            # must then be read separately.
+            # If the master has read ahead, and its values are still current, a run skips the exchange, which reads the
+            # variables and sends them. Variables that later instructions use must then be read separately.
             later = {name for item in plan.instructions[EXCHANGE:] for name in inputs_of(item)} | {*plan.fetches}
             kept = {name: variable for name, variable in exchange.shown.items() if name in later}
             self.first_reads = FirstReads(exchange, resources, self._cell, list(kept.values()))
@@ -111,13 +115,13 @@ class CompiledPlan:
         self._fetched_from_gpus = [self._index[name] for name in plan.fetches if name in of_gpus]
         computed = {name for item in on_cpu if isinstance(item, Compute) for name in item.inputs}
         fed = [index for index, name in enumerate(plan.feeds) if name in computed and name not in plan.fetches]
-        # Replicated tasks cannot do this: the memory of a copy could be reused before the backup has received its
-        # contents.
+        # Not on a replicated task: changes are sent to the backup from these arrays, and the memory of a copy could be
+        # reused before it was sent.
         self._aligned = AlignedCopies(fed) if fed and resources.recorder is None else None
         self._actions = list(zip(actions, self._dead_after(), strict=True))
         at = _last_update(plan.instructions)
-        # The last update is kept apart from the other actions: just before it, a barrier may open and the master may
-        # get its answer.
+        # The last update is separate from the other actions because of the work just before it: barriers are released,
+        # and the master gets its answer, so that they need not wait for the update (see `_last_update`).
         self._before_update = self._actions[:at]
         self._after_exchange = self._actions[EXCHANGE:at]
         self._update = actions[at] if at < len(actions) else None
@@ -161,10 +165,11 @@ class CompiledPlan:
         Args:
           feeds: arrays for ``plan.feeds``, in order.
           step: the step that runs the plan.
-          wait: return only after all state is updated, so that the caller may change the arrays of ``feeds``.
-          answer: called with the result just before the last update, if the update cannot fail any more. A task that
-            reads the variables after the answer waits for the update. Not called if the update may fail, or if the plan
-            does not end with one. Must neither raise nor wait.
+          wait: whether to return only after all state is updated, so that the caller may change the arrays of
+            ``feeds``.
+          answer: called with the result just before the last update, if the update cannot fail any more. Not called if
+            the update may fail, or if the plan does not end with an update. A task that reads the variables after the
+            answer waits for the update. The function must neither raise an error nor wait.
 
         Returns:
           Arrays (NumPy or JAX) for ``plan.fetches``, in order.
@@ -172,18 +177,20 @@ class CompiledPlan:
         if self._blocks is not None:
             self._blocks.run(step)
             return []
-        # Deadlines and traces concern a single run.
+        # A step with a deadline or a trace runs the plan once, because both apply to a single run.
         if self._repeats > 1 and step.trace is None and step.deadline is None:
             self._repeat(step, wait)
         return self._once(feeds, step, wait, answer)
 
     def resume(self, step: Step, stopped: Stopped) -> list[Any]:
-        """Resumes a run that was cancelled in an earlier incarnation of the task, see `can_go_on`; returns as
-        `execute`.
+        """Resumes a run that was cancelled in an earlier incarnation of the task; see `can_go_on`.
 
         Args:
           step: the step of the run.
-          stopped: where it was cancelled.
+          stopped: the point in the plan at which the run was cancelled.
+
+        Returns:
+          Arrays for ``plan.fetches``, as `execute`.
         """
         return self._once((), step, False, None, stopped)
 
@@ -192,17 +199,18 @@ class CompiledPlan:
         return self._template.copy()
 
     def can_go_on(self, stopped: Stopped) -> bool:
-        """Whether a run can resume where it was cancelled: the instruction was waiting and has had no effect."""
+        """Whether a run can resume at the instruction at which it was cancelled: that instruction was waiting and has
+        had no effect yet."""
         item = self.plan.instructions[stopped.position]
         if self._blocks is not None or stopped.position >= len(self._before_update):
             return False
-        # These instructions have no effect before or during a wait. Other host operations may have had effects before
-        # it, and in a block, some elements may have been added.
+        # These two kinds of instructions have no effect before or during a wait. Other host operations may have had
+        # effects before the wait, and in a block, some elements may have been added to the queue.
         return isinstance(item, Receive) or (isinstance(item, Host) and item.node.definition.keeps)
 
     def _repeat(self, step: Step, wait: bool) -> None:
-        """Runs the plan repeatedly, except for the last run, which `execute` makes itself. Each run is made by the
-        thread that completes its input, such as the thread that adds the last gradient."""
+        """Makes all runs of a repeated plan except the last one, which `execute` makes. The thread that completes the
+        input of a run, for example by adding the last gradient, makes that run, which saves waking this thread."""
 
         def run() -> None:
             self._once((), step, wait, None)
@@ -228,7 +236,8 @@ class CompiledPlan:
 
     @staticmethod
     def _record_stop(step: Step, error: CancelledError, position: int, slots: Slots) -> None:
-        """Records where a step is cancelled, unless the instruction is half done."""
+        """Records the point at which a step is cancelled, unless the instruction has had a part of its effects: then
+        the step cannot resume."""
         if not error.half_done:
             step.stopped = Stopped(position, slots)
 
@@ -268,7 +277,8 @@ class CompiledPlan:
                 pending.extend(self._last_update(action, slots, step, answer))
             if wait:
                 settle(pending)
-            for index in self._fetched_from_gpus:  # a lack of GPU memory is only reported by this copy
+            # Copy to the host here, inside this `try`: a lack of GPU memory is reported only by the copy.
+            for index in self._fetched_from_gpus:
                 slots[index] = np.asarray(slots[index])
             if copies:
                 assert self._aligned is not None
@@ -277,7 +287,7 @@ class CompiledPlan:
             self._record_stop(step, error, self._position(action), slots)
             raise
         except memory_errors() as error:
-            # Looked up only after an error: keeping track of the position would cost time in each step.
+            # Determine the instruction only after an error: keeping track of it would cost time in each step.
             item = self.plan.instructions[self._position(action)]
             gpu = memory_stats(item.device) if isinstance(item, Compute) else None
             found = out_of_memory(error, self.plan.task, item, gpu)
@@ -287,19 +297,24 @@ class CompiledPlan:
         return list(map(slots.__getitem__, self._fetches))
 
     def _position(self, action: object) -> int:
-        """Returns the position of the instruction that an action runs."""
+        """Returns the position in the plan of the instruction that ``action`` runs."""
         return [known for known, _ in self._actions].index(action)
 
     def changed_nothing(self, stopped: Stopped) -> bool:
-        """Whether a run that was cancelled at ``stopped``, in a wait, had changed nothing, so that it can be run again
-        from the start."""
+        """Whether a run that was cancelled at ``stopped`` was in a wait and had changed nothing before, so that it can
+        be repeated from its start."""
         *before, at = self.plan.instructions[: stopped.position + 1]
         return isinstance(at, Receive | Host) and not any(_changes(item, self._master) for item in before)
 
     def _last_update(
         self, update: Any, slots: Slots, step: Step, answer: Callable[[list[Any]], None] | None
     ) -> Sequence[object]:
-        """Runs the update that ends the plan, and announces it as soon as it cannot fail any more."""
+        """Runs the update that ends the plan, and announces it as soon as it cannot fail any more.
+
+        The announcements release barriers and send the answer. Made before the update, they let the master start its
+        next step while this task updates the variables. A step that reads the variables waits for their lock, which is
+        held from the announcements to the end of the update, so it sees the updated values.
+        """
         told = False
 
         def certain() -> None:
@@ -311,7 +326,8 @@ class CompiledPlan:
                 answer([np.asarray(slots[index]) for index in self._fetches])
 
         tells = self._announcements or answer is not None
-        # With a backup, the update must be sent to it before the announcements.
+        # With a backup, the update must be sent to the backup before it is announced, because an announced update must
+        # not be lost in a failover.
         early = certain if tells and self._resources.recorder is None else None
         changed: Sequence[Any] = update(slots, step, early) or ()
         if not told:
@@ -330,14 +346,15 @@ class CompiledPlan:
                     slots[index] = None
 
     def _dead_after(self) -> list[tuple[int, ...]]:
-        """Returns, for each instruction, the slots that are not needed after it.
+        """Returns, for each instruction, the slots that no later instruction and no fetch uses.
 
-        They are cleared, because an update cannot change a value in place while a slot refers to it.
+        A run clears these slots after the instruction, because an update cannot change a value in place while a slot
+        refers to the value.
         """
         last: dict[int, int] = {}
         for position, item in enumerate(self.plan.instructions):
             last.update((self._index[name], position) for name in inputs_of(item) if name in self._index)
-        # Constants are in the template of all runs, so clearing their slots would free nothing.
+        # The template of all runs refers to the constants, so clearing their slots would free no memory.
         kept = {*self._fetches, *(self._index[name] for name in self.plan.constants)}
         dead: list[list[int]] = [[] for _ in self.plan.instructions]
         for slot, position in last.items():
@@ -350,7 +367,7 @@ class CompiledPlan:
 
         Args:
           position: the position of the instruction.
-          inputs: its inputs except variables and constants of the plan, in order.
+          inputs: the instruction's inputs except variables and constants of the plan, in order; see `travelling`.
           step: the step of the instruction.
         """
         given = iter(inputs)
@@ -368,7 +385,8 @@ class CompiledPlan:
         return position in self._kept
 
     def travelling(self, position: int, inputs: Sequence[Any]) -> Sequence[Any]:
-        """Selects the inputs of an instruction that `repeat` takes."""
+        """Selects, of an instruction's inputs, those that the primary has to send to the backup for `repeat`: all
+        except variables and constants of the plan."""
         constants = self.plan.constants
         names = inputs_of(self.plan.instructions[position])
         return [value for name, value in zip(names, inputs, strict=True) if name not in constants]
@@ -393,9 +411,9 @@ class CompiledPlan:
         self._executables[position] = executable
         sources = self._slots(item.inputs)
         targets = self._slots(item.outputs)
-        # Outputs nearly always have consecutive slots, and one assignment to a slice is faster than a loop.
+        # The slots of the outputs are nearly always consecutive, and one assignment to a slice is faster than a loop.
         put = _in_a_row(targets)
-        # Copies to the host are all started before the first is waited for.
+        # Outputs that are copied from a GPU to the host: start all copies before waiting for the first.
         copied = [at for at, name in enumerate(item.outputs) if _on_gpu(item) and name in self._wanted_on_host]
         if executable.only_reads:
 
@@ -482,7 +500,8 @@ class CompiledPlan:
         if recorder is not None and on_host and node.inputs and not cells:
 
             def run_without_kept(slots: Slots, step: Step) -> None:
-                # A branch or loop may hide operations on the resource, whose changes the backup would miss.
+                # A branch or loop with a handle may contain operations on the resource. The backup would miss their
+                # changes, so refuse it.
                 if any(is_handle(slots[source]) for source in sources):
                     raise FailedPreconditionError(
                         None,
@@ -504,7 +523,7 @@ class CompiledPlan:
                     slots[index] = value
                 return
             with self._resources.lock:
-                # An operation need not change all of its variables, and unchanged ones need not be sent.
+                # An operation may change only some of its variables; send only those to the backup.
                 before = {index: cell.updates for index, cell in cells.items()}
                 run(slots, step)
                 changed = [cell for index, cell in cells.items() if cell.updates != before[index]]
@@ -540,7 +559,7 @@ class CompiledPlan:
 
     @functools.cached_property
     def _used_outputs(self) -> dict[str, int]:
-        """For each operation, the number of outputs up to the last one in use."""
+        """Returns, for each operation, the number of its outputs up to and including the last one in use."""
         found: dict[str, int] = {}
         for names in (*map(inputs_of, self.plan.instructions), self.plan.fetches):
             for name in names:
@@ -582,8 +601,8 @@ def _changes(item: Instruction, master: str) -> bool:
 
 
 def _last_update(instructions: Sequence[Any]) -> int:
-    """Returns the position of the last update of variables, if only operations that announce it follow; else the number
-    of instructions."""
+    """Returns the position of the last update of variables, if it is followed only by operations that announce it, such
+    as those that release a barrier. Otherwise returns the number of instructions."""
     at = len(instructions) - 1
     while at >= 0 and isinstance(instructions[at], Host) and instructions[at].node.definition.announces:
         at -= 1
@@ -617,7 +636,7 @@ def _generator(attrs: Mapping[str, Any], step: Step) -> np.random.Generator:
     """Returns a generator for one operation in one step, seeded by the operation's seeds, if any, and the step's
     number."""
     seeds = int(attrs.get("seed") or 0) & 0xFFFFFFFF, int(attrs.get("seed2") or 0) & 0xFFFFFFFF
-    # With seeds, a repeated run of the same step, such as on a backup, draws the same numbers.
+    # If the operation has seeds, a repetition of the same step, for example on a backup, draws the same numbers.
     return np.random.default_rng((*seeds, step.number) if any(seeds) else None)
 
 

@@ -1,4 +1,8 @@
-"""The variables that a plan reads first, for a master that reads them ahead; see `headwater.graph.master.ahead`."""
+"""The variables that a plan reads first, for a master that receives their values with the previous answer.
+
+See `headwater.graph.master.ahead`. The protocol saves one of the two round trips of a step. It is correct because the
+``ps`` checks afterwards, by a version, that the values were current (docs/decisions/reads-ahead.md).
+"""
 
 from __future__ import annotations
 
@@ -17,10 +21,10 @@ class FirstReads:
     """The variables that a plan sends to the master in its first transfer.
 
     Args:
-      exchange: this transfer, and the transfer that answers it.
-      resources: hold the variables.
+      exchange: this transfer, and the master's transfer in reply.
+      resources: the task's resources, with the variables.
       cell: returns a variable's cell.
-      kept: variables that the plan itself reads, too.
+      kept: variables that later instructions of the plan read, too.
     """
 
     def __init__(
@@ -32,8 +36,8 @@ class FirstReads:
         self._kept = [cell(name) for name in kept]
 
     def current(self, version: int) -> list[NDArray[Any]] | None:
-        """Returns the values of the variables in ``kept`` if ``version``, from `read`, is still current, else None.
-        Waits for an update in progress."""
+        """Returns the values of the variables in ``kept`` if ``version``, a result of `read`, is still current;
+        otherwise None. Waits for the end of an update in progress."""
         with self._lock:
             if self.is_current(version):
                 return list(map(np.asarray, values_of(self._kept)))
@@ -49,6 +53,6 @@ class FirstReads:
             return self._version(), list(map(np.asarray, values_of(self._cells)))
 
     def _version(self) -> int:
-        """Returns the sum of the variables' update counts. Counts only grow, so other values have another version in
-        this incarnation of the task."""
+        """Returns the sum of the variables' update counts. Since counts only increase, two states of the variables in
+        one incarnation of the task have different versions."""
         return sum([cell.counts[cell.slot] for cell in self._cells])

@@ -1,7 +1,8 @@
 """Values of variables that kernels read and change: NumPy arrays in their cells.
 
-A cell's array is read-only except during updates. An update changes it in place if only the cell refers to it, and
-otherwise changes a copy, so that values that were read do not change. A view counts as a reference to its array.
+A cell's array is read-only except during updates. An update changes the array in place if only the cell refers to it.
+Otherwise the update changes a copy, so that a value that a step has read does not change afterwards. A view also counts
+as a reference to its array. So a read needs no copy, and an update only copies an array that is still in use.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ def writable(cell: Cell) -> HostArray:
     """
     value = cell.value
     if type(value) is not np.ndarray or value.base is not None or sys.getrefcount(value) > _OWN_REFERENCES:
-        value = np.array(cell_value(cell))  # an executable's output, a view, or in use by a reader
+        # Copy the value: it is an executable's output, a view, or in use by a reader.
+        value = np.array(cell_value(cell))
         cell.value = value
     else:
         value.setflags(write=True)
@@ -63,11 +65,12 @@ def changed(cell: Cell, value: HostArray) -> None:
 
 
 def check_assigned(cell: Cell, value: Any, keeps_shape: bool) -> None:
-    """Checks an assigned value against the variable's present one, which another session's graph may have declared.
+    """Checks the type and shape of an assigned value against the variable's present value. They may differ if the graph
+    of another session has declared the variable differently.
 
     Raises:
-      InternalError: the variable is of another type.
-      InvalidArgumentError: it has another shape, and must keep it.
+      InternalError: the variable has another type.
+      InvalidArgumentError: the variable has another shape, and ``keeps_shape`` is true.
     """
     old = cell.value
     if old is None:
@@ -95,15 +98,15 @@ def replace(cell: Cell, value: AnyArray) -> None:
       value: the new value. If only a local variable of the caller refers to the array, the cell takes it over;
         otherwise it is copied.
     """
-    # An array without memory of its own may change when its owner does, for example shared memory of a channel.
+    # An array that does not own its memory, for example a view of a channel's shared memory, may change later: copy it.
     if type(value) is not np.ndarray or value.base is not None or not value.flags.owndata:
         value = np.array(value)
     elif sys.getrefcount(value) > _GIVEN_REFERENCES or not value.flags.writeable:
         old = cell.value
-        # The value has other users, so it has to be copied in any case. Copying into the variable's present memory
-        # avoids page faults of new memory.
+        # Something else refers to the value, so it has to be copied in any case. Copying into the variable's present
+        # memory avoids the page faults of newly allocated memory.
         if old is not None and type(old) is np.ndarray and (old.shape, old.dtype) == (value.shape, value.dtype):
-            # This reference would make `writable` allocate a copy.
+            # With this additional reference, `writable` would allocate a copy.
             del old
             target = writable(cell)
             np.copyto(target, value)

@@ -1,10 +1,11 @@
 """Bounds checks of indices on the host, before a step computes anything.
 
-On CPUs, TensorFlow raises an error for an index out of range. An executable cannot raise, and a started update cannot
-be undone. But most indices are inputs of the executable, from feeds, a pipeline or another task, and index a variable
-or another input. Checking these takes one pass over the indices, about two microseconds for a batch. Indices that the
-executable itself computes are checked after the run (`headwater.graph.ops.faults`). For indices computed by another
-executable of the step, results out of range are zeros, as in TensorFlow on GPUs.
+On CPUs, TensorFlow raises an error for an index out of range. An executable cannot raise an error, and an update that
+has started cannot be undone, so indices are checked before the run where possible. Most indices are inputs of the
+executable, from feeds, a pipeline or another task, and index a variable or another input. Checking them takes one pass
+over the indices, about two microseconds for a batch. Indices that the executable itself computes are checked after the
+run (`headwater.graph.ops.faults`). Indices that another executable of the step computes are not checked: if one is out
+of range, its result is zeros, as in TensorFlow on GPUs. See docs/decisions/indices.md.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from headwater.graph.ops.common import AnyArray
 
 
-#: Operations that index their first input by their second.
+#: Operations whose second input has indices into the first dimension of their first input.
 _ROWS: Final = frozenset(
     {
         "Gather",
@@ -74,7 +75,7 @@ class IndexChecks:
         self._inputs = {name: position for position, name in enumerate(compute.inputs)}
         self._nodes = {node.name: node for node in compute.nodes}
         self._cells = cells
-        # TensorFlow does not check on GPUs either: results are zeros.
+        # Check on CPUs only, as TensorFlow does; on GPUs, results for indices out of range are zeros.
         nodes = compute.nodes if compute.device.startswith("CPU") else ()
         self._checks = [check for node in nodes if (check := self._check_of(node)) is not None]
         self._labels = [check for node in nodes if (check := self._check_of_labels(node)) is not None]
@@ -109,7 +110,8 @@ class IndexChecks:
                 )
         for check in self._checks:
             indices, params = check.indices(inputs), check.params(inputs)
-            # JAX arrays were computed in this step: reading them would wait for the computation.
+            # Check NumPy arrays only. A JAX array was computed in this step, and reading it would wait for the
+            # computation.
             if type(indices) is not np.ndarray or params is None or not indices.size:
                 continue
             unsigned = _UNSIGNED.get(indices.dtype)
@@ -118,7 +120,7 @@ class IndexChecks:
             try:
                 if check.node.type in _ELEMENTS:
                     require_elements(indices, params.shape)
-                # Viewed as unsigned, a negative index is greater than any size.
+                # Viewed as an unsigned number, a negative index is greater than any size, so one comparison finds both.
                 elif check.axis < len(params.shape) and indices.view(unsigned).max() >= params.shape[check.axis]:
                     require_rows(indices, params.shape[check.axis])
             except IndexError as error:
@@ -134,7 +136,7 @@ class IndexChecks:
         axis: Any = 0
         if node.type == "GatherV2":
             found = self._source_of(node.inputs[2], same_shape=True)
-            # The axis decides which size an index is compared with, so it must be a constant.
+            # The axis selects the dimension whose size limits the indices, so it must be a constant.
             axis = found(()) if found is not None and node.inputs[2] not in self._inputs else None
         if indices is None or params is None or axis is None or int(axis) < 0:
             return None

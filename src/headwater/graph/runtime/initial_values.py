@@ -1,7 +1,7 @@
 """Finds the initialisation of variables in a `Compute` that cannot run on kernels as a whole.
 
-The initialisation is run on kernels. If XLA compiled it with the rest, it would generate a random number generator for
-each variable, for a program that usually runs once.
+The initialisation runs on kernels. If XLA compiled it with the rest, it would generate code of a random number
+generator for each variable, although a program usually initialises its variables once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 from headwater.graph.kernels.random import DRAWS
 from headwater.graph.passes.plan import Compute, Node
 
-#: From this number of runs on, operations are not treated as initialisation, and compiling them is worthwhile.
+#: Number of runs after which the operations are no longer treated as initialisation: compiling them is then worthwhile.
 MOST_RUNS: Final = 16
 _FORMS: Final = frozenset({"Add", "AddV2", "Const", "Fill", "Identity", "Mul", "Reshape", "Sub", *DRAWS})
 
@@ -23,12 +23,12 @@ def _has_form(node: Node) -> bool:
 
 
 def split(compute: Compute) -> tuple[Compute | None, Compute | None]:
-    """Divides a `Compute` into assignments of initial values, and the others, which can run after them.
+    """Divides a `Compute` into assignments of initial values, and the other operations, which can run after them.
 
     Returns:
-      The assignments, with the operations that only they use; and the other operations, or None if there are none. Both
-      are None if there is nothing to gain: there are no such assignments, or there are other operations and the
-      assignments draw no random numbers.
+      The assignments, with the operations that only they use; and the other operations, or None if there are none.
+      Both results are None if dividing gains nothing: there are no such assignments, or there are other operations and
+      the assignments draw no random numbers.
     """
     made_by = {f"{node.name}:0": node for node in compute.nodes}
     needs: dict[str, set[str]] = {}  # operations that an assignment needs, itself included
@@ -43,8 +43,8 @@ def split(compute: Compute) -> tuple[Compute | None, Compute | None]:
     while True:
         first = set[str]().union(*needs.values())
         names = {name for node in compute.nodes if node.name not in first for name in node.inputs}
-        # An operation that other operations use as well has to stay with them, and so must the assignments that need
-        # it. Removing these may free others, so repeat.
+        # An operation that is also used outside of the assignments has to stay with the other operations, and so do the
+        # assignments that need it. Their removal may make further operations shared, so repeat.
         shared = first.intersection(made_by[name].name for name in names if name in made_by) - constants
         if not shared:
             break

@@ -1,7 +1,7 @@
 """Functions on kernels for the bodies of loops and branches, and their gradients.
 
-The gradient's code is generated once, by traversing the operations backwards; a run of the function keeps the values
-that the gradient needs as its *tape*. A body changes no state.
+The gradient's code is generated once, by traversing the body's operations in reverse order. A run of the forward
+function keeps the values that the gradient needs; these are its *tape*. A body changes no state.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from headwater.graph.runtime.kernel_lookup import GRADIENT_MAKERS, WithoutKernel
 
 Run = Callable[..., tuple[Any, ...]]
 
-#: Operations with piecewise constant results: their gradient is zero or undefined, although JAX can differentiate them.
+#: Operations with piecewise constant results. Their gradient is zero or undefined, so the backward pass skips them.
 _STEPS: Final = frozenset(
     {
         *("ApproximateEqual", "Equal", "Greater", "GreaterEqual", "Less", "LessEqual", "NotEqual"),
@@ -110,7 +110,8 @@ def body_gradient(function: FunctionAttr, wanted: tuple[bool, ...], carried: int
 def _owned_writes(body: Body, carried: int) -> set[str]:
     """Returns the writes that can be in place.
 
-    After the first turn, nothing but the loop refers to their arrays, because nothing else in the body uses them.
+    After the first turn, only the loop refers to the arrays of these writes, because no other operation of the body
+    uses them.
     """
     sources = {f"{node.name}:0": node.inputs[0] for node in body.nodes if node.definition.name in ALIASES}
 
@@ -134,7 +135,7 @@ def _owned_writes(body: Body, carried: int) -> set[str]:
 
 def _forward(code: Code, body: Body, outputs: Sequence[str], owned: Collection[str]) -> list[Node]:
     """Adds the operations that ``outputs`` need, and returns them; ``owned`` are from `_owned_writes`."""
-    if "" in outputs:  # an imported condition: this branch leaves the output undefined
+    if "" in outputs:  # a branch of an imported condition that leaves an output undefined
         raise WithoutKernel("a branch without one of the outputs")
     arguments = [code.local() for _ in body.inputs]
     if arguments:
@@ -225,7 +226,7 @@ class _Backward:
         uses = [*args, *(grad for grad in grads if grad != "None")]
         gradients = f"({listed(grads)})"
         if len(grads) > 1:
-            # A vector-Jacobian product takes a gradient for every output, including unused ones.
+            # A vector-Jacobian product needs an entry for every output, including unused ones.
             gradients = f"padded({gradients}, {forward})"
             uses.append(forward)
         run = self.back.bind(gradient_function_of(node.type, attrs), "g")

@@ -1,7 +1,8 @@
 """Generates straight-line Python for operations on kernels: a statement per operation, values in local variables.
 
-There is neither a loop over operations nor a dictionary of values, and a value is deleted after its last use. So a step
-costs only a call for each operation, and updates find arrays without other references, which they change in place.
+The generated code has neither a loop over operations nor a dictionary of values, so a step costs only one call for each
+operation. It deletes each value after its last use, so that an update finds no other reference to its array and changes
+the array in place.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 FILE: Final = "<operations on kernels>"
 ALIASES: Final = frozenset({"Identity", "IdentityN", "StopGradient", "PreventGradient", "PlaceholderWithDefault"})
 _GROWING: Final = frozenset({"BroadcastTo", "Fill", "LinSpace", "OneHot", "Range", "Tile"})
-"""Operations that make large arrays from small ones."""
+"""Operations that make large arrays from small ones; they are not evaluated in advance, to save memory."""
 _CHECKING: Final = frozenset({"SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad", "StridedSlice"})
 """Operations with kernels that raise an error themselves for an index out of range."""
 _ERRORS: Final = (TypeError, ValueError, IndexError, KeyError, ZeroDivisionError)
@@ -54,7 +55,7 @@ class _Statement:
       defines: local variables that it assigns.
       uses: local variables that it reads.
       locked: whether it runs under the lock of the variables.
-      weighing: code after it that reports the operation's cost.
+      weighing: code to insert after the line if costs are measured; it reports the operation's cost.
     """
 
     text: str
@@ -163,7 +164,8 @@ class Code:
 
     def constant(self, tensor: str, value: np.ndarray[Any, Any]) -> None:
         """Registers ``tensor`` as a constant."""
-        # A kernel may return its input, and the receiver of a result may change it in place.
+        # Bind a read-only view: a kernel may return its input as the result, and the receiver of a result may change
+        # the result in place.
         value = value.view()
         value.flags.writeable = False
         self.constants[tensor] = value
@@ -187,7 +189,7 @@ class Code:
           used: indices of the outputs in use.
           locked: whether it reads a variable.
           checked: whether to add a check for failures.
-          more: a keyword argument of the kernel besides the attributes.
+          more: code of a further keyword argument of the kernel, besides the attributes.
 
         Raises:
           WithoutKernel: it has no kernel.
@@ -215,7 +217,8 @@ class Code:
             self.check(node, args, uses, locked=locked)
         result = self.local()
         self.call(node, result, run, args, attrs, locked=locked, more=more)
-        # A later gradient with the same inputs reuses this result.
+        # Remember the result: a later gradient of an operation with the same inputs uses it instead of computing it
+        # again.
         self._forwards.setdefault((node.type, tuple(args)), []).append(_Forward(attrs, result, wanted))
         self.unpack_outputs(node, result, used)
 
@@ -242,7 +245,8 @@ class Code:
         self.unpack_outputs(node, result, used)
 
     def _fold(self, node: Node, run: Any, attrs: Mapping[str, Any], used: Sequence[int]) -> bool:
-        """Folds an operation on small constants; returns whether it did."""
+        """Evaluates an operation on small constants now, so that its outputs become constants. Returns whether it
+        did."""
         inputs = [self.constants.get(name) for name in node.inputs]
         if (
             node.type in _GROWING
@@ -251,14 +255,14 @@ class Code:
         ):
             return False
         with np.errstate(all="ignore"):
-            # The error belongs to the run: the program may never run this operation.
+            # Leave an operation that fails to the run, which raises the error: the program may never run the operation.
             if fault_of(node.type, inputs, node.attrs):
                 return False
             try:
                 found = as_tuple(run(*inputs, **attrs))
             except (NoKernel, OpError, *_ERRORS):
                 return False  # raised in the run instead
-        # Large constants would stay in memory as long as the plan.
+        # Do not keep large results, because constants stay in memory as long as the plan.
         if any(np.size(found[index]) > MAX_KNOWN_ELEMENTS for index in used):
             return False
         for index in used:
@@ -408,7 +412,8 @@ class Code:
         locked = False
         for index, statement in enumerate(self.statements):
             if statement.locked and not locked:
-                # Consecutive statements share one block: between two blocks, another step could change the variables.
+                # All consecutive locked statements share one block: between two blocks, another step could change the
+                # variables.
                 put("    with lock:", None)
             locked = statement.locked
             indent = "        " if locked else "    "
@@ -416,7 +421,8 @@ class Code:
             if weighed and statement.weighing:
                 put(indent + statement.weighing, None)
             if index in dead:
-                # A remaining reference would make an update copy the array instead of changing it in place.
+                # Delete values after their last use: a remaining reference would make an update copy the array instead
+                # of changing it in place.
                 put(f"{indent}del {', '.join(dead[index])}", None)
         put(f"    return {results}", None)
         space = self.space
@@ -462,7 +468,8 @@ def outputs_used(nodes: Iterable[Node], outputs: Iterable[str]) -> dict[str, lis
 
 
 def _in_use(node: Node, used: Collection[int]) -> Wanted:
-    """Returns the inputs whose gradients, computed by a ``Vjp``, are in use: often none of the fed inputs."""
+    """Returns, for each input of a ``Vjp``'s forward operation, whether its gradient is in use. Gradients of fed inputs
+    often are not."""
     number = count()
     return tuple([want and next(number) in used for want in node.attrs["wanted"]])
 

@@ -17,7 +17,7 @@ from headwater.graph.runtime.compiled_draws import drawn
 
 
 class WithoutKernel(Exception):
-    """Operations cannot run on kernels.
+    """Raised if operations cannot run on kernels because one of them has none.
 
     Args:
       op_type: the type without a kernel.
@@ -32,21 +32,21 @@ Wanted = tuple[bool, ...]
 """For each input, whether its gradient is needed."""
 Maker = Callable[..., Callable[..., Any]]
 #: Factories of kernels, and of their vector-Jacobian products, for operations with subgraphs in their attributes. A
-#: kernel factory takes the attributes, and the wanted gradients, for which its outputs have a tape; None if no gradient
-#: follows.
+#: kernel factory takes the attributes and, for each input, whether its gradient is wanted; the kernel's outputs then
+#: have the tape for these gradients. None instead of the latter: no gradient follows, and no tape is kept.
 KERNEL_MAKERS: Final[dict[str, Maker]] = {}
 GRADIENT_MAKERS: Final[dict[str, Maker]] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """Describes an operation that repeats the computation of another operation. Its inputs are those of the other
-    operation and one more.
+    """Describes an operation that repeats the computation of another operation, so that it can use the other's results.
+    It has the other operation's inputs and one more.
 
     Attributes:
       op_type: the type of the other operation.
-      attrs: attributes in which both have to agree.
-      convert: converts the results of the other operation.
+      attrs: names of the attributes that must be equal in both operations.
+      convert: converts the results of the other operation to results of this one.
     """
 
     op_type: str
@@ -70,7 +70,8 @@ def function_of(op_type: str, attrs: Mapping[str, Any], wanted: Wanted | None = 
 def draw_of(op_type: str, attrs: Mapping[str, Any]) -> Callable[..., Any]:
     """Returns the kernel of a random operation; raises WithoutKernel if there is none.
 
-    There are kernels of draws of float32 only. Others are compiled for sizes rounded up.
+    Draws of float32 have kernels of their own. Draws of other types are compiled, for sizes rounded up to powers of
+    two.
     """
     run, dtype = function_of(op_type, attrs), attrs.get("dtype")
     if op_type not in DRAWS or dtype is None or dtype.numpy_dtype == np.float32:

@@ -22,7 +22,7 @@ Tape = list[tuple[Any, ...]]
 
 
 class Taped(tuple[Any, ...]):
-    """Outputs, with the values that their gradient needs.
+    """The outputs of a loop or branch, with the values that its gradient needs.
 
     Attributes:
       tape: for each turn, the values that its gradient needs.
@@ -76,7 +76,8 @@ class _Sums:
             if term is None:
                 continue
             if self._owned[index]:
-                # From the second sum on, add in place. The first term may be an array that others use.
+                # Add in place only to an array that was allocated here: the first term may be an array that other code
+                # uses.
                 self.values[index] += term
             else:
                 self._owned[index] = self.values[index] is not None
@@ -92,7 +93,8 @@ def _real_among(wanted: Wanted, inputs: Values) -> Wanted:
 
 
 def _carried(wanted: Wanted | None, count: int) -> Wanted | None:
-    """Returns ``wanted`` with the gradients of the first ``count`` inputs, which each turn passes to the one before."""
+    """Returns ``wanted`` with the gradients of the first ``count`` inputs added: the backward pass needs them, because
+    each turn passes them to the previous turn."""
     return None if wanted is None else (True,) * count + wanted[count:]
 
 
@@ -108,7 +110,7 @@ def _make_scan(attrs: Attrs, wanted: Wanted | None) -> Callable[..., Any]:
         xs, fixed = inputs[states : states + sequences], inputs[states + sequences :]
         turns = len(xs[0])
         if not turns:
-            # Without a turn, kernels cannot know the shapes of its results. An executable can.
+            # If no turn runs, kernels cannot determine the shapes of the results. An executable can.
             raise NoKernel("a scan without turns has results of unknown shapes")
         forward, back = (None, None) if needed is None else body_gradient(function, _real_among(needed, inputs), states)
         tape = Tape()
@@ -123,8 +125,8 @@ def _make_scan(attrs: Attrs, wanted: Wanted | None) -> Callable[..., Any]:
             results = _typed(results, types)
             values = results[:states]
             if not turn:
-                # Allocated once, after the first turn has shown the shapes: stacking a list at the end would copy all
-                # results.
+                # Allocate the arrays of all turns after the first turn, which shows the shapes. Stacking a list of
+                # results at the end would copy all of them.
                 stacked = [np.empty((turns, *value.shape), value.dtype) for value in results[states:]]
             for rows, value in zip(stacked, results[states:], strict=True):
                 rows[turn] = value
@@ -168,8 +170,8 @@ GRADIENT_MAKERS["StatelessScan"] = _make_scan_gradient
 
 
 def _make_loop(attrs: Attrs, wanted: Wanted | None) -> Callable[[Values, int | None], tuple[Values, int, Taped | None]]:
-    """Returns a function of a loop's inputs and maximum number of turns; it returns the values, the number of turns,
-    and the tape."""
+    """Returns a function that runs a loop. The function takes the loop's inputs and the maximum number of turns (None:
+    no limit), and returns the final values, the number of turns, and the tape (None if no gradient is wanted)."""
     body: FunctionAttr = attrs["body"]
     types: Sequence[DType] = attrs["Tout"]
     count = len(decode_body(body).outputs)
@@ -314,8 +316,8 @@ GRADIENT_MAKERS["StatelessIf"] = _make_if_gradient
 
 
 def turns_of(op_type: str, inputs: Values, outputs: Values, attrs: Attrs) -> Work:
-    """Estimates the cost of the operations in all turns of a loop; zero for other operations. Reading inputs and
-    writing outputs of the loop itself are not included."""
+    """Estimates the cost of the operations in all turns of a loop; zero for other operations. Does not include reading
+    the loop's inputs and writing its outputs."""
     if op_type == "StatelessScan":
         turns, states = len(inputs[attrs["states"]]), attrs["states"]
     elif op_type == "WhileScan":
@@ -325,7 +327,7 @@ def turns_of(op_type: str, inputs: Values, outputs: Values, attrs: Attrs) -> Wor
     else:
         return Work()
     body = decode_body(attrs["body"])
-    # A rough estimate: each turn multiplies the rows of the state by all matrices.
+    # A rough estimate: assume that each turn multiplies the rows of the state by all matrices among the inputs.
     rows = max((value.shape[0] for value in inputs[:states] if value.ndim > 1), default=1)
     matrices = sum(value.size for value in inputs[states : len(body.inputs)] if value.ndim == 2)
     operations = len(body.nodes)

@@ -35,8 +35,8 @@ class KernelPart:
     """Operations of a `Compute` as one function.
 
     Operations that change no variable run first, without the lock of the variables. Lookups of rows are an exception:
-    each takes the lock, so that it need not keep a reference to the table, which would prevent later updates in place.
-    All changes follow, under the lock.
+    each acquires the lock for the lookup. Without the lock, it would need a reference to the table, which would prevent
+    later updates in place. All changes of variables follow, under the lock.
 
     Args:
       compute: the operations.
@@ -44,13 +44,14 @@ class KernelPart:
       lock: the lock of the variables.
       seed: seed of operations without seeds.
       looked_at: names of operations with indices that are checked before each run.
-      fetched: outputs that are returned to the program, and so must not be shared.
+      fetched: names of outputs that are returned to the program, which may change them: they must not share memory with
+        variables, constants or inputs.
 
     Raises:
       WithoutKernel: an operation has no kernel.
 
     Attributes:
-      may_fail: whether a change may fail after others are done.
+      may_fail: whether a change may fail after other changes were made.
     """
 
     def __init__(
@@ -96,8 +97,8 @@ class KernelPart:
         """Runs the operations and returns the outputs.
 
         Args:
-          inputs: for the compute's inputs, in order.
-          counter: the step's number, for random numbers.
+          inputs: arrays for the compute's inputs, in order.
+          counter: the step's number, from which random numbers are derived.
           begin: called under the lock just before the first change of a variable.
           end: called under the lock with the outputs after the last change.
           weigh: called with the cost of the run.
@@ -108,12 +109,13 @@ class KernelPart:
         """
         function = self._function
         try:
-            # Executables neither warn of overflows nor raise, so kernels must not either.
+            # Suppress NumPy's floating-point warnings and errors, because executables have none.
             with np.errstate(all="ignore"):
                 given = [*map(_on_host, inputs)]
                 if weigh is None:
                     return function.run(given, counter, begin, end)
-                # Only the first runs of a shape are weighed, so the code for that is generated at its first use.
+                # Costs are measured only in the first run of each shape, so this variant of the function is generated
+                # when it is first needed.
                 function = self._weighed = self._weighed or self._code.function(
                     "inputs, counter, begin, end, weigh", *self._result, weighed=True
                 )
@@ -122,7 +124,7 @@ class KernelPart:
                 weigh(scale.work)
                 return outputs
         except Exception as error:
-            # An update failed after `writable` had made its arrays writable: protect them again.
+            # An update may have failed after `writable` had made its arrays writable: make them read-only again.
             for cell in self._written:
                 if type(cell.value) is np.ndarray:
                     cell.value.setflags(write=False)
@@ -145,8 +147,9 @@ class KernelPart:
         for node in compute.nodes:
             if node.name not in late:
                 self._add(node, False)
-        # The variables that are read are known only after all operations were added. All reads precede them: unordered
-        # reads see values from before any update (docs/decisions/order-within-a-step.md).
+        # Only after all operations were added is it known which variables are read. Insert these reads before all
+        # operations, because a read without a defined order returns the value from before any update
+        # (docs/decisions/order-within-a-step.md).
         early = list(code.statements)
         code.statements.clear()
         if inputs:
@@ -219,7 +222,8 @@ class KernelPart:
         return f"current({self._cells[variable]})"
 
     def _value(self, variable: str, late: bool) -> str:
-        """Returns a local variable with a variable's value: the initial one, or with ``late`` the current one."""
+        """Returns a local variable with a variable's value: the current value if ``late``, otherwise the value before
+        the step's updates."""
         if not late:
             if variable not in self._snapshot:
                 self._snapshot[variable] = self._code.local()
@@ -247,7 +251,8 @@ class KernelPart:
             code.check(node, args, uses)
         if node.type == "Assign":
             lower = code.bind(definition.lower, "k")
-            code.add(f"{lower}({', '.join([*args, *keywords])})", node, uses=uses)  # it compares shapes
+            # The call only compares shapes; its result is not used.
+            code.add(f"{lower}({', '.join([*args, *keywords])})", node, uses=uses)
             cell, keeps_shape = self._cells[node.refs[0]], bool(node.attrs.get("validate_shape", True))
             code.add(f"check_assigned({cell}, {args[1]}, {keeps_shape})", node, uses=uses)
             code.add(f"replace({cell}, {args[1]})", node, uses=uses)
@@ -287,8 +292,9 @@ class _Scale:
 
 
 def _update_in_place(run: Callable[..., object], node: Node) -> Callable[..., None]:
-    """Returns ``run`` with a fallback to the lowering for inputs that the kernel does not support. The part as a whole
-    cannot fall back to an executable here, because other updates may have been made already."""
+    """Returns ``run`` with a fallback for inputs that the kernel does not support: the operation's lowering runs
+    instead. The part as a whole cannot fall back to an executable at this point, because other updates may have been
+    made already."""
     definition = node.definition
 
     def update(*args: Any, **attrs: Any) -> None:
@@ -297,7 +303,7 @@ def _update_in_place(run: Callable[..., object], node: Node) -> Callable[..., No
         except NoKernel:
             found = definition.lower(*args, **attrs)
             for position, value in zip(definition.updates, found, strict=True):
-                # Write into the existing array of the cell: the statements that follow refer to it.
+                # Write into the cell's existing array, because the following statements refer to that array.
                 np.copyto(args[position], np.asarray(value))
 
     return update
@@ -345,7 +351,7 @@ def _own(value: object, given: Sequence[Any] = ()) -> Any:
     Args:
       given: the inputs, such as fed arrays, which a kernel may return as they are.
     """
-    # A view, for example of a constant or of a variable.
+    # Copy a view, because its memory belongs to another array, for example of a constant or a variable.
     if type(value) is not np.ndarray or value.base is not None:
         return np.array(value)
     for each in given:

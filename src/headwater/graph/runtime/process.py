@@ -21,7 +21,7 @@ class ProcessSettings:
     Attributes:
       cpu_threads: number of threads that compute on the CPU; 0 for JAX's default, one per core.
       gpu_memory_fraction: fraction of a GPU's memory that is allocated at once; 0 for JAX's default.
-      gpu_memory_grows: allocate a GPU's memory only as needed.
+      gpu_memory_grows: whether to allocate a GPU's memory only as needed.
       visible_gpus: comma-separated numbers of the GPUs to use; all if empty.
     """
 
@@ -55,7 +55,7 @@ def configure(settings: ProcessSettings) -> bool:
         return True
     if devices_are_known() or _applied:
         _log.warning("%s changes nothing: this process's devices are in use already", settings)
-        _applied.add(settings)  # has been logged
+        _applied.add(settings)  # so that the warning is not logged again
         return False
     on_import("jax", functools.partial(_start, settings))
     _applied.add(settings)

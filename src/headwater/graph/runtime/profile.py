@@ -1,7 +1,7 @@
 """Times of the operations inside executables, from XLA's profiler.
 
-Every operation's lowering is traced in a scope with the operation's name (`headwater.graph.runtime.compile`), so that
-XLA knows the operation of each of its instructions; for fused instructions, the operation of the last one.
+Each operation's lowering is traced in a scope with the operation's name (`headwater.graph.runtime.programs`), so that
+XLA records the operation of each instruction. A fused instruction has the operation of the last instruction in it.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Instruction:
 
 
 class Profile:
-    """Profiles executables from `start` to `stop`. Only one profile per process can be active: a second one finds
-    nothing."""
+    """Profiles executables from `start` to `stop`. Only one profile per process can be active at a time; a second one
+    returns no instructions."""
 
     def __init__(self) -> None:
         self._folder = ""
@@ -52,7 +52,7 @@ class Profile:
     def start(self) -> None:
         """Starts profiling; does nothing if another profile is active."""
         options = _jax.profiler.ProfileOptions()
-        # Events of Python functions would slow the step down, and are not used.
+        # Do not record calls of Python functions: they are not used here, and recording them would slow the step down.
         options.python_tracer_level = 0
         options.host_tracer_level = 1
         folder = tempfile.mkdtemp(prefix="headwater-profile-")

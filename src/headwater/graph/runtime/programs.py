@@ -1,7 +1,8 @@
 """XLA programs for `Compute` instructions, traced and compiled once for all sessions with equal content.
 
-A program refers to no session and no variable's cell. Plans of different sessions that compute the same, such as the
-plans of several workers, share one program, found by content.
+A program refers to no session and to no variable's cell. Plans of different sessions with equal operations, such as the
+plans of several workers, share one program, which is found by a hash of its content. So a ``ps`` compiles nothing when
+a worker joins (docs/decisions/one-lock.md).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 # Pyright finds the types of these functions of JAX in part only.
 _jax: Any = jax
 
-#: Executables of a program, one for each combination of shapes. Each takes 0.5 to 8 MB.
+#: Maximum number of executables of a program, one for each combination of shapes. Each takes 0.5 to 8 MB.
 MOST_EXECUTABLES: Final = 128
 
 
@@ -53,9 +54,9 @@ class Program:
       looked_at: names of operations with indices that are checked before each run.
 
     Attributes:
-      run: takes the values of ``donated`` and ``kept``, inputs, and the step's number for random numbers; returns new
-        values of ``written``, outputs, and whether operations failed, by name.
-      failing: names of operations that may fail; known after tracing.
+      run: function of the values of ``donated`` and ``kept``, the inputs, and the step's number (for random numbers).
+        It returns the new values of ``written``, the outputs, and for each operation with a check, whether it failed.
+      failing: names of operations that may fail; complete after tracing.
     """
 
     def __init__(
@@ -69,11 +70,13 @@ class Program:
         looked_at: Collection[str] = (),
     ) -> None:
         dynamic = [name for name in compute.inputs if name not in compute.static]
-        # TensorFlow does not check on GPUs either: results are arbitrary.
+        # Check on CPUs only, as TensorFlow does; on GPUs, results of failing operations are arbitrary.
         checks = compute.device.startswith("CPU")
         unchecked = {*looked_at, *_checked_gradients(compute.nodes)}
         self._device = compute.device
-        failing: set[str] = set()  # ``run`` must not refer to ``self``: it would outlive its sessions
+        # A local variable, because `run` must not refer to `self`: with such a reference, the program would stay in
+        # memory after its sessions have ended.
+        failing: set[str] = set()
         self.failing: set[str] = failing
 
         def run(used: Sequence[AnyArray], read: Sequence[AnyArray], inputs: Sequence[Any], counter: Any) -> object:
@@ -91,7 +94,8 @@ class Program:
                     small.run(values, state)
                 fault = _fault(node, values, state) if checks and node.name not in unchecked else None
                 if isinstance(fault, np.bool_) and fault:
-                    raise error_of(node.type, node.name, node.attrs)  # in every run; tracing may be impossible
+                    # The operation fails in every run, and tracing it may be impossible.
+                    raise error_of(node.type, node.name, node.attrs)
                 if fault is not None:
                     faults[node.name] = fault
                 if not (checks and small.takes(node, state)):
@@ -107,11 +111,12 @@ class Program:
         self._compiled: set[Any] = set()
 
     def compile(self, donated: Sequence[Any], kept: Sequence[Any], inputs: Sequence[Any], counter: object) -> None:
-        """Traces and compiles it for arrays of these shapes and types, unless done already. `run` reuses the result.
+        """Traces and compiles the program for arrays of these shapes and types, unless that was done before. `run`
+        reuses the result.
 
         Raises:
-          OpError: it cannot be computed with such arrays.
-          MemoryError: it needs more memory than the device has.
+          OpError: an operation cannot be computed with such arrays.
+          MemoryError: the program needs more memory than the device has.
         """
         key = _key_of(donated, kept, inputs)
         if key in self._compiled:
@@ -124,10 +129,10 @@ class Program:
     def lowered(
         self, donated: Sequence[Any], kept: Sequence[Any], inputs: Sequence[Any], counter: object
     ) -> Callable[[], None]:
-        """As `compile`, but traces only, and returns the function that compiles, mostly without the interpreter's
-        lock."""
+        """Traces the program, as `compile` does, and returns a function that compiles it. That function does not hold
+        the interpreter's lock for most of its time, so it can run in a background thread."""
         key = _key_of(donated, kept, inputs)
-        # Without the lock, which may be held while another shape is compiled.
+        # Trace without acquiring the lock, which another thread may hold while it compiles another shape.
         lowered = None if key in self._compiled else self.run.lower(donated, kept, inputs, counter)
 
         def compile_it() -> None:
@@ -142,7 +147,8 @@ class Program:
         self._compiled.add(key)
 
     def bound(self) -> None:
-        """Drops all executables if there are too many. Those in use are compiled again."""
+        """Drops all executables if there are more than `MOST_EXECUTABLES`. Executables that are still in use are
+        compiled again at their next run."""
         if self.run._cache_size() > MOST_EXECUTABLES:
             with self._compiling:
                 self.run.clear_cache()
@@ -154,7 +160,8 @@ def _key_of(*arrays: Sequence[Any]) -> object:
 
 
 def _checked_gradients(nodes: Sequence[Node]) -> list[str]:
-    """Returns the names of the gradients that fail only if their forward operation, one of ``nodes``, fails."""
+    """Returns the names of gradient operations that need no check: they fail only if their forward operation fails,
+    which is among ``nodes`` and is checked itself."""
     forwards: dict[tuple[str, tuple[str, ...]], list[Mapping[str, Any]]] = {}
     found: list[str] = []
     for node in nodes:
@@ -202,8 +209,15 @@ def shared_program(
 
 
 def trace(node: Node, values: dict[str, AnyArray], state: dict[str, AnyArray], seed: int, counter: AnyArray) -> None:
-    """Evaluates one operation in an environment: reads take variables' values from ``state``, updates replace them
-    there."""
+    """Evaluates one operation in an environment.
+
+    Args:
+      node: the operation.
+      values: maps tensors to their values; gets the operation's outputs.
+      state: maps variables to their present values; an update replaces the value here.
+      seed: seed of random operations without seeds of their own.
+      counter: the step's number, from which random numbers are derived.
+    """
     definition = node.definition
     if node.type == "VariableV2":
         values[f"{node.name}:0"] = state[node.name]
@@ -241,7 +255,8 @@ def trace(node: Node, values: dict[str, AnyArray], state: dict[str, AnyArray], s
 
 
 def _check_update(variable: str, old: AnyArray, new: AnyArray) -> None:
-    """Checks that an update keeps the variable's type and shape, which another session's graph may have declared."""
+    """Raises an error if an update changes the variable's type or shape. That can happen if the graph of another
+    session has declared the variable differently."""
     if new.shape != old.shape:
         raise ValueError(f"variable {variable!r} has shape {old.shape}, and its update {new.shape}")
     if new.dtype != old.dtype:
@@ -260,7 +275,8 @@ def _key(attrs: dict[str, Any], seed: int, name: str, counter: AnyArray) -> AnyA
     """Returns the random key of one operation in one step, from its seeds and the step's number."""
     first, second = seeds_of(attrs, name, seed)
     key = jax.random.fold_in(jax.random.key(first), second & 0xFFFFFFFF)
-    # The step's number instead of a stored state: a repeated or replicated step draws the same numbers.
+    # The key depends on the step's number rather than on a stored state, so that a step that is repeated, or run on a
+    # backup, draws the same numbers.
     return jax.random.fold_in(key, counter)
 
 

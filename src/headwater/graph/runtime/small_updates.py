@@ -1,8 +1,9 @@
 """Makes XLA run updates of small variables in the calling thread.
 
-If many kernels of an executable can start at the same time, XLA on CPUs runs half of them in another thread and waits
-for it, whatever their cost. For small variables, these two wake-ups cost more than the updates. A call that XLA does
-not inline counts as one kernel of its caller, and up to eight kernels in one place run in one thread.
+If more than eight kernels of an executable can start at the same time, XLA on CPUs runs half of them in another thread
+and waits for that thread, whatever the cost of the kernels. For small variables, these two wake-ups take longer than
+the updates. XLA counts a call that it does not inline as one kernel. So the updates are grouped into nested calls, with
+at most eight calls in one place (measurements: docs/decisions/step-floor.md).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 _jax: Any = jax
 _metadata: Any = xla_metadata
 
-#: Size of a variable, in bytes, from which its update is worth a second thread.
+#: Size of a variable, in bytes, from which a second thread saves more time than it costs.
 LARGE = 1 << 20
 #: Maximum number of calls in one place, and of updates in the innermost call: updates of Adam have three kernels each.
 CALLS, UPDATES = 8, 2
@@ -46,8 +47,8 @@ class SmallUpdates:
         return not self._touched.isdisjoint((node.name, *node.inputs, *node.refs.values()))
 
     def takes(self, node: Node, state: Mapping[str, AnyArray]) -> bool:
-        """Collects ``node`` if it is a small update; returns whether it did. Before this call, `run` must have traced
-        any collected updates that are `needed_by` it."""
+        """Collects ``node`` if it is an update of small variables; returns whether it did. If ``node`` uses a result of
+        collected updates (see `needed_by`), the caller has to call `run` first."""
         variables = node.refs.values()
         updates = node.definition.kind is Kind.STATEFUL and bool(variables)  # a variable itself is stateful, too
         if not updates or not all(_is_small(state.get(name)) for name in variables):

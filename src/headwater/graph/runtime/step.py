@@ -21,7 +21,8 @@ R = TypeVar("R")
 
 # Interval at which a waiting operation checks the connection to its master, in seconds.
 _LOOK_AGAIN_S = 0.5
-#: Makes `commit` and `withdraw` exclusive. One lock for all steps is enough, since both are rare.
+#: Prevents `commit` and `withdraw` from running at the same time. One lock for all steps is enough, since both are
+#: rare.
 _deciding = threading.Lock()
 
 
@@ -40,8 +41,8 @@ class Stopped(NamedTuple):
 class Step:
     """One run of a plan.
 
-    Its session and its number identify it on every task that takes part, also after connections are lost.
-    Subclasses carry transfers; a step of a single task has none.
+    A session and a number identify the step on every task that takes part in it, also after connections are lost.
+    Subclasses implement transfers between tasks; a step of a single task has none.
 
     Args:
       number: the step's number, the same on all tasks.
@@ -55,11 +56,12 @@ class Step:
       ends: callbacks for `ended`.
       has_read_ahead: whether `pop_given` may return a transfer.
       follows: whether it repeats a change of the primary on a backup.
-      committed: whether other tasks may rely on this task's part of it: see `commit`.
-      stopped: where it was cancelled; None if it was not cancelled, or if an instruction is partly done.
+      committed: whether other tasks may rely on this task to make its part of the step's update; see `commit`.
+      stopped: the point at which it was cancelled; None if it was not cancelled, or if an instruction has had a part of
+        its effects, so that the step cannot resume.
     """
 
-    # Defaults are class attributes, because `__init__` runs for each step, and few steps have other values.
+    # Class attributes as defaults: `__init__` runs for each step, and few steps have other values.
     trace: StepTrace | None = None
     resumes: bool = False
     waits_for: tuple[str, float] | None = None
@@ -103,7 +105,7 @@ class Step:
         self.ends = (*self.ends, call)
 
     def ended(self) -> None:
-        """Runs the callbacks of `at_end`: no part of the step runs on this task any more."""
+        """Runs the callbacks of `at_end`; called when no part of the step runs on this task any more."""
         calls, self.ends = self.ends, ()
         for call in calls:
             call()
@@ -111,7 +113,8 @@ class Step:
     def away(self) -> bool:
         """Whether the master is disconnected but may reconnect; called regularly while an operation waits.
 
-        The operation does not complete before the master has reconnected, as its result would be lost.
+        While this is true, the wait does not end, even if its condition holds: if the master did not return, the effect
+        of the operation, such as an element taken from a queue, would be lost.
 
         Raises:
           CancelledError: the master has not reconnected in time.
@@ -130,13 +133,14 @@ class Step:
                 condition.notify_all()
 
     def commit(self) -> None:
-        """Commits the step: from now on `withdraw` does not end it, because other tasks apply their parts of it.
+        """Commits the step: from now on, other tasks may apply their parts of its update, so `withdraw` does not end
+        it.
 
         Raises:
           CancelledError, DeadlineExceededError: as `check`.
         """
         with _deciding:
-            # Under the lock: after a cancellation, other tasks must not rely on the step.
+            # Check and commit under one lock. A `withdraw` in between would cancel a step on which other tasks rely.
             self.check()
             self.committed = True
 
@@ -161,7 +165,7 @@ class Step:
             raise DeadlineExceededError(None, None, f"step {self.number} ran out of its time")
 
     def wait_until(self, condition: threading.Condition, ready: Callable[[], bool], what: str) -> None:
-        """Waits until ``ready()``. The caller holds ``condition``.
+        """Waits until ``ready()`` is true. The caller holds ``condition``.
 
         Raises:
           CancelledError: the step was cancelled, or its master is lost.
@@ -181,11 +185,11 @@ class Step:
                     timeout = min(timeout, self.deadline - time.monotonic())
                     if timeout <= 0:
                         raise DeadlineExceededError(None, None, f"Timed out waiting for {what}")
-                # A notification usually means that the event has happened, so the connection is only checked after a
-                # timeout.
+                # Check the connection only after a timeout: a notification usually means that the awaited event has
+                # happened.
                 if not condition.wait(timeout) or away:
-                    # `away` may notify resources, which have conditions of their own: release this one to avoid a
-                    # deadlock.
+                    # `away` may notify resources, which acquires their conditions. Release this condition first, to
+                    # avoid a deadlock.
                     condition.release()
                     try:
                         away = self.away()
@@ -224,10 +228,10 @@ class TaskContext:
         make: Callable[[], R],
         signature: Signature | None = None,
     ) -> R:
-        """Returns the task's resource of class ``kind`` that the operation stands for; creates it if missing.
+        """Returns the task's resource of class ``kind`` to which the operation refers; creates it if missing.
 
         A resource with a ``shared_name`` is shared by all sessions, which must agree on its ``signature``, see
-        `Resources.get_or_make`; without a name it belongs to this session.
+        `Resources.get_or_make`. Without a ``shared_name``, the resource belongs to this session alone.
         """
         if shared_name:
             return self.resources.get_or_make(container, shared_name, kind, make, signature)

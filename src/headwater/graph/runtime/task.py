@@ -24,12 +24,13 @@ _log = logging.getLogger("headwater")
 
 LOCAL_TASK = "/job:localhost/replica:0/task:0"
 NO_TASK = Claim()
-#: The time that a committed step has to complete when its session is dropped, in seconds.
+#: Limit for a committed step to complete when its session is dropped, in seconds.
 COMMITTED_S = 5.0
 
 
 class Rendezvous:
-    """Stores transfers from tasks other than the master until a step on this task takes them."""
+    """Stores transfers from tasks other than the master until a step on this task takes them. A transfer may arrive
+    before its step has started here."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
@@ -73,7 +74,7 @@ class TaskRuntime:
       task: full task name.
       device_counts: by device type, the number of this process's devices that the task offers; see
         `headwater.graph.runtime.devices.shown_devices`.
-      resources: its state; by default new and empty.
+      resources: the task's state; by default new and empty.
 
     Attributes:
       on_release: callbacks, called with the handle of each dropped session.
@@ -127,18 +128,21 @@ class TaskRuntime:
         """Compiles ``plan`` and keeps it as ``number`` of ``session``.
 
         Args:
+          session: handle of the session.
+          number: number of the plan in the session.
+          plan: the plan.
           owner: the claim of the task that is the master of the session. If it prevails over an earlier claim to the
             same place (see `headwater.cluster.claims`), sessions of the earlier claimant are dropped, and its later
-            plans are refused: an old incarnation, for example on the other side of a network partition, must not change
-            state.
+            plans are refused. So an old incarnation, for example on the other side of a network partition, cannot
+            change state.
           address: the place's address in the cluster; empty if unknown.
           connected: returns whether a generation of that task is connected.
-          prevails: skip the check; this claim is known to prevail.
+          prevails: whether to skip the check, because this claim is known to prevail.
 
         Raises:
           FailedPreconditionError: another claim prevails, or has prevailed.
         """
-        # Outside of the lock, because compiling takes long.
+        # Compile before acquiring the lock, because compiling takes long.
         compiled = CompiledPlan(plan, self._resources_of(session, plan), owner.task, number)
         task = owner.task
         with self._lock:
@@ -171,7 +175,8 @@ class TaskRuntime:
             return self._isolated.setdefault(session, Resources())
 
     def refusal(self, task: Claim, *, address: str, connected: Callable[[int], bool]) -> str:
-        """Returns why a task's claim to its place is refused; empty if it is not. See `add_plan` for the arguments."""
+        """Returns the reason why a task's claim to its place is refused; empty if it is not refused. See `add_plan` for
+        the arguments."""
         with self._lock:
             return self._places.refusal(task, connected=lambda holder: connected(holder.generation), address=address)
 
@@ -219,13 +224,13 @@ class TaskRuntime:
     def release(self, session: str, reason: str = "the session was closed") -> None:
         """Drops a session's plans and ends its steps.
 
-        A committed step is given `COMMITTED_S` to complete first: it is part of an update on several tasks, and other
-        tasks may have applied their parts. A step that takes longer waits for a task that has not committed. Then no
-        task has applied its part, and the step can be cancelled.
+        A committed step gets `COMMITTED_S` to complete first, because it is part of an update on several tasks, and
+        other tasks may have applied their parts. If it does not complete in this time, it waits for a task that has not
+        committed. In this case no task has applied its part, so the step can be cancelled.
         """
         with self._lock:
-            # Plans first, so that no new step of the session can start; `execute` checks this after it has registered a
-            # step.
+            # Remove the plans first, so that no new step of the session can start: `execute` looks for the session
+            # after it has registered a step.
             self._plans.pop(session, None)
             steps = [step for step in list(self._steps) if step.session == session]
         committed = [step for step in steps if not step.withdraw(reason)]
@@ -235,7 +240,7 @@ class TaskRuntime:
         with self._lock:
             self._owners.pop(session, None)
             isolated = self._isolated.pop(session, None)
-        # Release the lock of this object first: the callbacks acquire locks of their own.
+        # Without the lock of this object, because the callbacks acquire locks of their own.
         for forget in self.on_release:
             forget(session)
         self.rendezvous.close_session(session)
@@ -257,14 +262,14 @@ class TaskRuntime:
     def lose(self, generation: int, reason: str) -> int:
         """Handles the loss of the last connection to the master with this generation.
 
-        Its sessions stay, as it may reconnect. Resources in which other workers wait for it are notified. Returns the
-        number of its sessions.
+        The master may reconnect, so its sessions stay. Resources in which other workers wait for the master are
+        notified. Returns the number of the master's sessions.
         """
         with self._lock:
             sessions = [session for session, its in self._owners.items() if its.generation == generation]
         for session in sessions:
-            # Notify the resources, but do not end the session: after a broken connection, a master reconnects and
-            # resumes its steps.
+            # Notify the resources, but do not end the session: if only the connection was lost, the master reconnects
+            # and resumes its steps.
             self._isolated.get(session, self.resources).notify_session_ended(session, reason)
         return len(sessions)
 
@@ -289,7 +294,8 @@ class TaskRuntime:
         self._steps[step] = None
         self.steps += 1
         try:
-            if step.session not in self._plans:  # `release` ran before the step was registered
+            # If the session is missing, `release` ran before the step was registered and could not end the step.
+            if step.session not in self._plans:
                 raise CancelledError(None, None, "Session has been closed.")
             if stopped is not None:
                 return compiled.resume(step, stopped)

@@ -25,10 +25,11 @@ def _now_us() -> int:
 class PlanTracer:
     """Runs a plan's instructions and records the start and end of each.
 
-    Executables run concurrently on different devices, and the plan does not wait for them. So a thread waits for each
-    executable and determines its times. It starts when its inputs are computed and its device has finished the previous
-    executable; it ends when its outputs are computed. The times of its operations are taken from XLA's profiler, unless
-    another program is using that; executables are then listed separately, under a device suffix ``executables``.
+    Executables run concurrently on different devices, and the plan does not wait for them. So for each executable, a
+    thread waits and determines its times. An executable starts when its inputs are computed and its device has finished
+    the previous executable; it ends when its outputs are computed. The times of single operations are from XLA's
+    profiler; executables are then listed separately, under a device with the suffix ``executables``. If something else
+    in this process uses the profiler, only executables are listed.
 
     A context manager: leaving it waits until all instructions have ended.
 
@@ -77,7 +78,7 @@ class PlanTracer:
         for name, ran in found.items():
             device, node = self._nodes[name]
             start_us = min(each.start_us for each in ran)
-            # The sum over all runs, such as in a loop.
+            # The sum over all runs of the operation, for example in a loop.
             lasted_us = sum(each.end_us - each.start_us for each in ran)
             self._trace.add(
                 Activity(
@@ -86,8 +87,7 @@ class PlanTracer:
                     type=node.type,
                     inputs=node.inputs,
                     start_us=start_us,
-                    # The sum is longer than the time that has passed if instructions of the operation ran at the same
-                    # time.
+                    # If instructions of the operation ran at the same time, the sum exceeds the elapsed time: limit it.
                     end_us=min(start_us + lasted_us, max(each.end_us for each in ran)),
                 )
             )

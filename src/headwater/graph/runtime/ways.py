@@ -1,16 +1,18 @@
 """The choice between kernels and an executable, compiled for the shapes of the inputs, for each part of a plan.
 
-The choice depends only on counts: how often a part ran with inputs of these shapes, and the cost of its operations
-estimated from array sizes. It does not depend on measured time, so two runs of a program compute the same bits.
+The choice depends only on two things: how often a part has run with inputs of these shapes, and the cost of its
+operations as estimated from array sizes. It does not depend on measured time, because kernels and executables round
+differently: so two runs of a program compute the same bits.
 
-A shape starts on kernels. Its executable is compiled in the background once it would have saved, by estimate, half of
-the time of compilation; as in the ski rental problem, the total time is then at most twice the optimum. It takes over
-at a run that is fixed in advance: not before kernels have taken the estimated time of compilation, and not before the
-executable pays off. That run waits if the compilation has not ended. Where kernels are as fast, as for a few operations
-on small arrays, a part stays on kernels.
+The first runs with inputs of a new shape use kernels. The executable for the shape is compiled in the background when,
+by estimate, it would have saved half of the time of its compilation. As in the ski rental problem, the total time is
+then at most twice the optimum. The executable is used from a run on whose number is fixed in advance: not before
+kernels have taken the estimated time of compilation, and not before the executable pays off. That run waits if the
+compilation has not ended. If kernels are as fast, as for a few operations on small arrays, a part always uses kernels.
 
-If an executable is several times faster and pays off within few runs, as for convolutions, the first shape of a part
-is compiled from its second run on: most programs train with one shape.
+If an executable is several times faster and pays off within few runs, as for convolutions, the first shape of a part is
+compiled from its second run on, because most programs train with one shape. Measurements and rejected alternatives:
+docs/decisions/kernels.md.
 """
 
 from __future__ import annotations
@@ -33,21 +35,21 @@ _PRODUCTS_PER_NS: Final = 10
 _WINDOW_PRODUCTS_PER_NS: Final = 8
 _COMPILED_WINDOW_PRODUCTS_PER_NS: Final = 40
 _EXECUTABLE_CALL_NS: Final = 30_000
-_FUSION: Final = 4  # factor by which an executable reads and writes fewer bytes
+_FUSION: Final = 4  # factor by which fusion reduces the bytes that an executable reads and writes
 # XLA's time grows faster than the number of operations.
 _COMPILE_NS: Final = 200_000_000
 _COMPILE_OPERATION_NS: Final = 4_000_000
 _COMPILE_PAIR_NS: Final = 8_000
 
-#: Share of a compilation that runs beside kernels: all but the trace.
+#: Fraction of the time of a compilation that runs in the background: all except tracing.
 _BESIDE: Final = 0.75
-#: The first shape of a part is compiled from its second run on if the executable pays off within this number of runs,
-#: and is faster by this factor.
+#: Limits for compiling the first shape of a part from its second run on: the number of runs within which the executable
+#: has to pay off, and the factor by which it has to be faster.
 _SOON: Final = 30
 _FASTER: Final = 3
 
-# Limits of memory and of time: shapes that are remembered, and shapes whose costs are measured. Further shapes are
-# assumed to cost as much as the heaviest one.
+# Number of shapes that are remembered, which limits memory, and number of shapes whose costs are estimated from their
+# operations, which limits time. Further shapes are assumed to cost as much as the most expensive one.
 _MOST_SHAPES: Final = 64
 _MOST_WEIGHED: Final = 8
 
@@ -84,7 +86,7 @@ class Work:
       nbytes: bytes read and written.
       products: multiplications within matrix products.
       window_products: multiplications within convolutions.
-      repeated: repetitions of operations in loops, which are run but not compiled.
+      repeated: number of runs of operations in further turns of loops: they take time to run, but not to compile.
     """
 
     operations: int = 0
@@ -129,20 +131,20 @@ class Way(enum.Enum):
 
     KERNELS = "kernels"
     KERNELS_WHILE_COMPILING = "kernels while compiling"
-    """On kernels; the executable has to be compiled in the background from now on."""
+    """On kernels; the caller has to start compiling the executable in the background."""
     EXECUTABLE = "executable"
 
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """The numbers of runs on kernels after which the executable is compiled, and after which it takes over."""
+    """The numbers of runs on kernels after which the executable is compiled, and after which it is used."""
 
     compiled: int
     used: int
 
 
 def switch_after(work: Work, *, first: bool = False) -> Switch | None:
-    """Returns when inputs of one shape switch to an executable; None if never.
+    """Returns after how many runs inputs of one shape switch to an executable; None if they never do.
 
     Args:
       work: the cost of a run.
@@ -183,7 +185,7 @@ class Ways:
 
     def next_way(self, key: object) -> Way:
         """Counts a run with inputs of shape ``key``; returns how it is executed."""
-        # The usual case, without a lookup: a part runs with the same shapes in each step.
+        # The usual case is faster without a lookup: a part runs with the same shapes in each step.
         if key == self._hot:
             return Way.EXECUTABLE
         shape = self._shapes.get(key)
@@ -237,12 +239,13 @@ def work_of(op_type: str, arrays: Sequence[Any], results: Sequence[Any]) -> Work
     """
     touched = arrays
     if op_type.startswith(_OF_ROWS) and arrays:
-        # Exclude a table and its slots: only their indexed rows are read or written.
+        # Exclude a table and its slots, which have equal sizes: only their indexed rows are read or written.
         touched = [value for value in arrays if value.size != arrays[0].size]
     nbytes = sum(value.nbytes for value in (*touched, *results))
     products = window_products = 0
     if op_type in _PRODUCTS and len(arrays) > 1 and results:
-        # [m, k] by [k, n] to [m, n]: in any order, the square root of the product of the three sizes is m·k·n.
+        # A product of [m, k] and [k, n] to [m, n]: the number of multiplications, m·k·n, is the square root of the
+        # product of the three arrays' sizes, whichever of them are transposed.
         sizes = sorted((value.size for value in (*arrays[:2], results[0])), reverse=True)
         products = int((float(sizes[0]) * sizes[1] * max(sizes[2], 1)) ** 0.5)
     if op_type in _CONVOLUTIONS and len(arrays) > 1 and results:
