@@ -24,12 +24,16 @@ class FeedingCopy(BackupCopy):
     """A replica that can feed others."""
 
     def _resume_backup(self, view: View) -> Feed | None:
-        """Feeds the backup of ``view`` over a new channel. Where that fails, asks to be alone, and returns None."""
+        """Feeds the backup of ``view`` over a new channel; if that fails, asks for a view without the backup.
+
+        Returns:
+          The feed; None where it could not be opened.
+        """
         assert view.backup is not None
         resigned = self._standing.resigned
-        # A backup with part of a slow snapshot cannot be promoted, so clients would gain nothing by waiting for it: ask
-        # to be alone instead. When the job is over, clients do wait, because the witness may have ended with the job,
-        # and only the witness may let a primary serve alone.
+        # A backup that has only a part of a slow snapshot cannot be promoted. Clients would gain nothing by waiting for
+        # it, so ask for a view without it. When the job is over, clients have to wait all the same: only the witness
+        # may let a primary serve alone, and the witness may have ended with the job.
         waits = not self._fills_slowly or resigned or self._over
         if waits and (feed := self._filled(view, view.backup.ps)) is not None:
             return feed
@@ -49,7 +53,8 @@ class FeedingCopy(BackupCopy):
     def _start_backup(self, view: View) -> Feed | None:
         """Fills another replica and makes it the backup.
 
-        Returns None where no backup is wanted, or no other ``ps`` accepts.
+        Returns:
+          The feed of the new backup; None where no backup is wanted, or no other ``ps`` accepts the feed.
         """
         first = next_step(view, self._wanted(view)).ps
         others = [number for number in self._processes.staying() if number not in (first, self._site.ps)]
@@ -64,9 +69,10 @@ class FeedingCopy(BackupCopy):
         return None
 
     def _replace_second(self, feed: Feed, view: View, ps: int) -> Feed:
-        """Replaces the backup that ``feed`` feeds by the replica of another ``ps``.
+        """Fills the replica of another ``ps``, and makes it the backup in place of the one that ``feed`` feeds.
 
-        Returns the feed of the backup: of the new one, or ``feed`` where the backup was not replaced.
+        Returns:
+          The feed of the new backup; ``feed`` where the backup was not replaced.
         """
         before = self._other
         # `_feeds` attaches the new feed beside the feed of the backup, which stays in use until the view has changed.
@@ -95,7 +101,7 @@ class FeedingCopy(BackupCopy):
         return self._feed or feed
 
     def _filled(self, view: View, ps: int) -> Feed | None:
-        """Sends the whole state to the replica of another ``ps``. Returns its feed, or None if that failed."""
+        """Sends the whole state to the replica of another ``ps``. Returns the feed; None where that has failed."""
         try:
             feed = self._dial(view, ps)
             if feed is not None:
@@ -113,7 +119,8 @@ class FeedingCopy(BackupCopy):
         Args:
           view: the current view.
           ps: the number of the other ``ps``.
-          resumes: the other replica has the whole state, as it has handed over to this one: send no snapshot.
+          resumes: whether to send no snapshot, because the other replica has handed over to this one and therefore has
+            the whole state.
         """
         backup = view.backup if view.backup is not None and view.backup.ps == ps else None
         other_name = self._processes.name(ps)
@@ -140,8 +147,8 @@ class FeedingCopy(BackupCopy):
             _log.debug("%s does not accept the feed of its replica: %s", other_name, error)
             link.release_channel(channel, False)
             return None
-        # Without a snapshot, the other replica must still have the state that it handed over. With a snapshot, it may
-        # be any spare replica, but not a new incarnation of the backup: the view has to name the replica that is fed.
+        # Without a snapshot, the other replica must still have the state that it handed over. With a snapshot, any
+        # spare replica will do, but not a new incarnation of the backup: the view must name the replica that is fed.
         fits = other == backup and has_all if resumes else backup is None or other == backup
         if not taken or not fits:
             link.release_channel(channel, False)
@@ -163,7 +170,7 @@ class FeedingCopy(BackupCopy):
         return feed
 
     def _start_feed_of_changes(self, channel: Channel, other: Copy, view: View) -> Feed:
-        """Creates the feed of a replica that already has the whole state: it begins with the view, not a snapshot."""
+        """Creates the feed of a replica that has the whole state: it begins with the view instead of a snapshot."""
         return Feed(channel, other, [(kinds.NEW_VIEW, (as_words(view), self._aim), ())])
 
     def _feeds(self, feed: Feed) -> None:
@@ -177,7 +184,7 @@ class FeedingCopy(BackupCopy):
             self._changed.notify_all()
 
     def _given(self, feed: Feed) -> int:
-        """Returns the number of the last frame given to ``feed``, between two changes."""
+        """Returns the number of the last frame sent or queued in ``feed``, at a moment between two changes."""
         with self._between_changes():
             return feed.given
 
@@ -188,7 +195,7 @@ class FeedingCopy(BackupCopy):
 
         From this call on the primary acknowledges only updates that this replica has confirmed.
         """
-        # Set before the witness is asked: its answer may be lost, and then the target may already be the backup.
+        # Set this before asking the witness: if its answer is lost, the target may already be the backup.
         with self._changed:
             self._standing = replace(self._standing, pairing=feed.target)
         # The target may become the backup only after it has received all changes made so far.
@@ -211,10 +218,10 @@ class FeedingCopy(BackupCopy):
                     each.send_view(view, self._aim)
 
     def _part_feeds(self) -> None:
-        """Keeps the feed of the replica that is the backup, and ends the other one, where there are two feeds.
+        """Where there are two feeds, keeps the feed of the backup and ends the other.
 
-        There are two while a third replica is to replace the backup. As long as the witness has not answered which of
-        the two is the backup, both feeds continue, because either replica may be promoted.
+        There are two feeds while a third replica is about to replace the backup. Until the witness has answered which
+        of the two replicas is the backup, both feeds continue, because either replica may be promoted.
         """
         with self._between_changes(), self._changed:
             feed, view = self._feed, self._standing.view
@@ -231,7 +238,7 @@ class FeedingCopy(BackupCopy):
                 self._feed = third
             self._changed.notify_all()
         if not whole or not replaced:
-            third.end()  # it was sent changes through the other feed, so it lacks the changes since that feed broke
+            third.end()  # its changes were sent by way of the other feed, so it lacks all changes since that feed broke
         if replaced:
             feed.end()
 
@@ -253,7 +260,7 @@ class FeedingCopy(BackupCopy):
             self._changed.notify_all()
 
     def _is_there(self, ps: int) -> bool:
-        """Whether the process of another ``ps`` can be reached."""
+        """Returns whether the process of another ``ps`` can be reached."""
         try:
             self._processes.link(ps).reach(DIAL_S)
         except CancelledError:

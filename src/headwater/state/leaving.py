@@ -1,4 +1,4 @@
-"""Drain of a process of job ``ps`` that shuts down while its job continues: it waits until others have its state."""
+"""Drain of a ``ps`` that shuts down while its job continues: it waits until other processes have its state."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def shut_down_after_transfer(
 ) -> None:
     """Waits until other processes have the state of all replicas of this process, then shuts the replicas down.
 
-    It logs the replicas that it waits for. After ``patience_s`` it waits no longer: state that no other process has is
-    handed to the chief.
+    It logs the replicas that it waits for. After ``patience_s`` it stops waiting, and deposits with the chief the state
+    that no other process has.
 
     Args:
       task: the name of the process.
@@ -53,7 +53,7 @@ def shut_down_after_transfer(
 def shut_down_now(copies: Sequence[Leaving]) -> None:
     """Shuts the replicas down; see `shut_down_after_transfer`.
 
-    Stops at the first that cannot reach the chief, to wait for it only once.
+    Stops at the first replica that cannot reach the chief, so that this process waits for the chief only once.
     """
     for copy in copies:
         if not copy.shut_down():

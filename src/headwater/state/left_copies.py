@@ -1,13 +1,14 @@
 """Handoff of the last replica of a shard to the chief, which keeps it until a process of job ``ps`` serves again.
 
-Where all processes that have a replica shut down, though the job continues, the primary feeds the chief as it feeds
-a backup (`headwater.state.feed`). The chief keeps the frames as the parts of a state
+If all processes that have a replica shut down while the job continues, the last primary feeds the chief as it would
+feed a backup (`headwater.state.feed`). The chief keeps the frames as the parts of a deposited state
 (`headwater.cluster.task.left_states`): the words of part ``n`` are the kind and the header of frame ``n``, and the
 words of the state itself are (number of parts,).
 
-The key is the name of the replica and the *term* in which it served. Where all replicas of a view are lost, the witness
-makes a view with the next term. The primary of this view is empty, and restores the state that was left in the
-preceding term, if any. State from earlier terms is outdated, as replicas have served and changed it since.
+The key of a deposited state is the name of the replica and the *term* in which the replica served. If all replicas of a
+view are lost, the witness creates a view with the next term. The primary of this view is empty, and restores the state
+that was deposited in the preceding term, if any. State from earlier terms is outdated, because replicas have changed it
+since.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class ChiefFeedChannel:
 
 
 class LeftCopies:
-    """On a ``ps``: hands replicas to the chief, and restores them.
+    """Deposits the state of replicas with the chief, and restores it. Used on a ``ps``.
 
     Args:
       chief: the chief's name.
@@ -99,7 +100,7 @@ class LeftCopies:
         return ChiefFeedChannel(self._kept(name, term))
 
     def find(self, name: str, term: int) -> Iterator[Frame]:
-        """Yields the frames that a replica left in ``term``, if any; after the last one, the chief discards them.
+        """Yields the frames that a replica deposited in ``term``, if any. After the last, the chief discards them.
 
         Raises:
           OpError: the chief cannot be reached, or does not answer.

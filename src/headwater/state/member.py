@@ -56,12 +56,12 @@ class Member(Contents):
         self._called = called
         self._changed = threading.Condition()
         self._standing = Standing(me=Copy(site.ps, new_incarnation()))
-        # Held by the thread that applies the primary's frames, and while the replica is promoted, demoted or reset. To
-        # avoid a deadlock it is never acquired while `_changed` is held.
+        # A thread holds this lock while it applies the primary's frames, or promotes, demotes or resets the replica. To
+        # avoid a deadlock, no thread acquires it while it holds `_changed`.
         self._taking = threading.Lock()
-        # One request to the witness at a time: an older answer must not arrive after a newer one.
+        # Allows one request to the witness at a time, so that an older answer cannot arrive after a newer one.
         self._asking = threading.Lock()
-        # Held while a frame is sent to the primary, as the threads of `serve_peer` and of the shutdown both send.
+        # Held while a frame is sent to the primary: two threads send, of `serve_peer` and of the shutdown.
         self._answering = threading.Lock()
         self._fed: Channel | None = None
         self._feed: Feed | None = None
@@ -74,9 +74,9 @@ class Member(Contents):
         # In both cases the state has not changed since, so the new primary can feed the old one without a snapshot.
         self._handed = False
         self._gave = False
-        # Whether a primary has sent anything to it in this incarnation.
+        # Whether a primary has sent anything to this replica in its present incarnation.
         self._has_been_fed = False
-        # Whether a view promotes this replica, though it is empty, because all replicas of the preceding view are lost.
+        # Whether a view promotes this empty replica, because all replicas of the preceding view are lost.
         self._starts_empty = False
         # Whether `shut_down` was called.
         self._is_left = False
@@ -109,17 +109,17 @@ class Member(Contents):
 
     @property
     def view(self) -> View | None:
-        """The newest view that it knows; None before the first."""
+        """The newest view that this replica knows; None before the first."""
         return self._standing.view
 
     @property
     def serves(self) -> bool:
-        """Whether it is the primary, as far as it knows."""
+        """Whether this replica is the primary, as far as it knows."""
         return self._standing.serves
 
     @property
     def backup(self) -> str:
-        """The name of the backup's task, as far as it knows; empty where there is no backup."""
+        """The name of the backup's task, as far as this replica knows; empty where there is no backup."""
         view = self._standing.view
         return "" if view is None or view.backup is None else self._processes.name(view.backup.ps)
 
@@ -152,7 +152,7 @@ class Member(Contents):
         return self._aim
 
     def aim(self, primary: int, backup: int | None) -> None:
-        """Sets the desired placement. It takes effect while this replica serves, also if it is promoted later.
+        """Sets the desired placement of both replicas. It takes effect as soon as, and while, this replica serves.
 
         Args:
           primary: the number of the ``ps`` that should have the primary.
@@ -214,10 +214,13 @@ class Member(Contents):
     # Views ------------------------------------------------------------------------------------------------------------
 
     def _request_view(self, kind: RequestKind, other: Copy | None = None) -> View | None:
-        """Sends a request to the witness and follows its view; returns that, or None where the witness knows none.
+        """Sends a request to the witness, and adopts the view that it answers with.
+
+        Returns:
+          The view; None where the witness knows none.
 
         Raises:
-          OpError: there was no answer.
+          OpError: the witness has not answered.
         """
         with self._asking:
             if self._closed:
@@ -257,12 +260,12 @@ class Member(Contents):
             deposed = self._serving and not self._standing.serves
             fed = self._fed
         if stays:
-            if deposed:  # keep the state until the new primary feeds this replica: it may be needed
+            if deposed:  # keep the state, which may be needed until the new primary feeds this replica
                 with self._taking:
                     if self._serving and not self._standing.serves:  # else `serve_peer` has demoted it already
                         self._step_down()
             return
-        # Ends `serve_peer`, whose thread holds `_taking` while it waits for frames.
+        # Close the feed, which ends `serve_peer`: its thread holds `_taking` while it waits for frames.
         if fed is not None:
             fed.close()
         with self._taking, self._changed:

@@ -1,4 +1,4 @@
-"""Service by a replica: it is promoted, answers workers once the backup has the changes, and hands over."""
+"""A replica as the primary: its promotion, its answers to workers, and the handover to its backup."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class PrimaryCopy(FeedingCopy):
             fed = self._fed
         if fed is not None:
             fed.close()
-        # Wait for `serve_peer` to apply the frames that it has confirmed: the old primary has acknowledged them.
+        # Wait until `serve_peer` has applied all confirmed frames: the old primary may have acknowledged them.
         with self._taking:
             view = self._standing.view
-            # All replicas of the preceding term are lost: continue with the state that its primary left, if any.
+            # All replicas of the preceding term are lost: continue with the state that its primary deposited, if any.
             if view is not None and view.term > 1 and self._starts_empty:
                 self._bring_back(view.term - 1)
             self._install_fed_state()
-            # The old primary, which is the backup now, has the same state: it needs no snapshot, only changes.
+            # The old primary is the backup now and has the same state: it needs only changes, and no snapshot.
             if self._handed and view is not None and view.backup is not None:
                 self._dial(view, view.backup.ps, resumes=True)
             with self._changed:
@@ -47,9 +47,9 @@ class PrimaryCopy(FeedingCopy):
                 self._changed.notify_all()
 
     def _bring_back(self, term: int) -> None:
-        """Restores the state that the primary of ``term`` left with the chief, if any. `_taking` is held.
+        """Restores the state that the primary of ``term`` deposited with the chief, if any. `_taking` is held.
 
-        State that an earlier primary has fed to this replica is discarded, as it is older.
+        Discards state that an earlier primary has fed to this replica, because that state is older.
         """
         left = self._site.left
         if self._has_been_fed:
@@ -63,7 +63,7 @@ class PrimaryCopy(FeedingCopy):
             for frame in left.find(self.name, term):
                 self._apply(frame, channel)
                 count += 1
-        except Exception:  # noqa: BLE001 - serve without the state that was left: the chief then restores its own
+        except Exception:  # noqa: BLE001 - serve without the deposited state: the chief then restores its own values
             _log.exception("%s cannot continue with the deposited replica of %s", self._task, self._called)
             with self._changed:
                 self._renew()
@@ -81,18 +81,24 @@ class PrimaryCopy(FeedingCopy):
     # Workers ----------------------------------------------------------------------------------------------------------
 
     def _is_elsewhere(self) -> bool:
-        """Whether a worker should try the other replica: this one is not known to serve now or to be promoted soon."""
-        # Workers stay with the primary even if it has no values yet and no backup, as the chief connects here to send
-        # the values.
+        """Returns whether a worker should try the other replica, as this one neither serves nor will serve soon."""
+        # Workers stay with the primary even if it has neither values nor a backup yet: the chief has to connect here,
+        # to send the values.
         view = self._standing.view
         outside = view is not None and self._standing.me not in view
         # When the job is over, the witness makes no more views, so this replica will not be promoted.
         return self._fed is not None or self._closed or self._over or outside
 
     def _await_serving(self, channel: Channel, contents: Callable[[], _Found]) -> _Found | None:
-        """Waits until this replica serves, and returns the state for a worker, as ``contents`` returns it.
+        """Waits until this replica serves, and returns the state for a worker.
 
-        Returns None where the worker has disconnected, or was sent an error that makes it try the other replica.
+        Args:
+          channel: the channel to the worker.
+          contents: returns the state for the worker.
+
+        Returns:
+          The result of ``contents``; None where the worker has disconnected, or was sent an error that makes it try the
+          other replica.
         """
         reminder = Reminder()
         while not channel.peer_gone():
@@ -109,7 +115,7 @@ class PrimaryCopy(FeedingCopy):
         return None
 
     def _secure_answer(self, channel: Channel, feed: Feed | None, number: int, serves: Callable[[], bool]) -> None:
-        """Runs `_await_backup` for an answer to a worker, and sends the worker the reason for a wait.
+        """Waits as `_await_backup` does before an answer to a worker, and tells the worker the reason for the wait.
 
         Raises:
           UnavailableError: this replica does not serve any more, or the worker has disconnected.
@@ -126,14 +132,14 @@ class PrimaryCopy(FeedingCopy):
     def _await_backup(
         self, feed: Feed | None, number: int, serves: Callable[[], bool], waits: Callable[[str], None]
     ) -> None:
-        """Returns once the backup has confirmed frame ``number`` of ``feed``, or the view has no backup.
+        """Waits until the backup has confirmed frame ``number`` of ``feed``, or the view has no backup.
 
-        Only then may an update be acknowledged: a backup that is promoted has all acknowledged updates.
+        An update may be acknowledged only then. So a backup that is promoted has all acknowledged updates.
 
         Args:
           feed: the feed of the update; None where there was none.
-          number: the number of the update's frame in it.
-          serves: returns whether the state that the answer is about is still served.
+          number: the number of the update's frame in ``feed``.
+          serves: returns whether this replica still serves the state to which the answer belongs.
           waits: called regularly with the reason for the wait, in words. Its exceptions end the wait.
 
         Raises:
@@ -145,9 +151,9 @@ class PrimaryCopy(FeedingCopy):
                     raise UnavailableError(None, None, f"{self._task} no longer serves {self._called}")
                 now = self._feed
                 third = now.beside if now is not None else None
-                # When the job is over, the witness may have ended, and cannot make a view without the backup. Then
-                # acknowledge without it, but only once its process has ended: a backup that is running may have been
-                # promoted while this process was stopped.
+                # When the job is over, the witness may have ended, so that there can be no view without the backup.
+                # Then acknowledge without the backup, but only after its process has ended: a backup that runs may have
+                # been promoted while this process was stopped.
                 left = self._left and (now is None or now.broken.is_set())
                 if self._over and third is not None and third.broken.is_set():
                     third = None
@@ -156,7 +162,7 @@ class PrimaryCopy(FeedingCopy):
                 if left or (alone and (now is None or now.has_room)):
                     return
                 if now is not feed:
-                    # The update precedes this feed, so the target has it once it has confirmed `secures`.
+                    # The update is older than this feed: the target has it once it has confirmed `secures`.
                     feed, number = now, now.secures if now is not None else 0
                 is_needed = third is not None and self._standing.needs(third.target)
                 if feed is None or feed.broken.is_set() or (is_needed and third is not None and third.broken.is_set()):
@@ -173,7 +179,7 @@ class PrimaryCopy(FeedingCopy):
     # Moving -----------------------------------------------------------------------------------------------------------
 
     def _move(self, feed: Feed) -> Feed:
-        """Takes the next step to the desired placement. Returns the feed of the backup after that step."""
+        """Takes the next step towards the desired placement. Returns the feed of the backup after that step."""
         standing = self._standing
         view = standing.view
         if view is None or not standing.serves:
@@ -190,7 +196,7 @@ class PrimaryCopy(FeedingCopy):
                 self._request_view(RequestKind.ALONE)
                 if self._standing.view != view:
                     feed.end()
-            # There is a backup, so this is not urgent: do not wait for a process that is away.
+            # There is a backup already, so this is not urgent: do not wait for a process that cannot be reached.
             case Move.BRING if step.ps is not None and has_heartbeat(self._processes, step.ps):
                 return self._replace_second(feed, view, step.ps)
             case Move.HAND_OVER:
@@ -200,7 +206,7 @@ class PrimaryCopy(FeedingCopy):
         return feed
 
     def _hand_off(self, feed: Feed, view: View) -> None:
-        """Hands over to the backup, and follows it."""
+        """Hands over to the backup: the backup becomes the primary, and this replica follows it."""
         # Keep serving if the witness cannot be asked or knows no view: after this replica has stopped serving, no
         # replica could serve until the witness answers. Also keep serving when the job is over, as the backup and the
         # witness may have ended.

@@ -48,7 +48,10 @@ class PeerServerLink(Protocol):
 
 
 class Processes(Protocol):
-    """The processes of job ``ps`` that may have a replica, by number, as far as this one knows. They may change."""
+    """The processes of job ``ps`` that may have a replica, by number, as far as this process knows.
+
+    Processes may be added and removed while the job runs.
+    """
 
     def numbers(self) -> Sequence[int]:
         """Returns the numbers of all processes, this one included, in order."""
@@ -76,7 +79,7 @@ def has_heartbeat(processes: Processes, number: int) -> bool:
     try:
         return not processes.link(number).lost()
     except UnavailableError:
-        return False  # it has just been removed
+        return False  # the process has just been removed
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,7 @@ class Site:
       pair: the numbers of the ``ps`` that have replicas when the job starts, the primary's first.
       processes: the processes that may have replicas.
       ask: asks the witness, see `headwater.state.witness`.
-      left: hands the state of the last replica to the chief; None where that state is lost when its process ends.
+      left: deposits the state of a last replica with the chief; None where that state is lost with its process.
       grace_s: how long a backup waits for its primary to reconnect before it asks to serve, in seconds.
     """
 

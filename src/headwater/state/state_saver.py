@@ -1,10 +1,11 @@
-"""Periodic saves of a ``ps``'s own state, from which it continues after a restart; shared by graphs, Keras and JAX.
+"""Periodic saves of a ``ps``'s own state, from which it recovers after a restart; shared by graphs, Keras and JAX.
 
 A save is a consistent snapshot: updates wait only while references to its arrays are taken. Chunks that have not
 changed since the preceding save are not written again, see `headwater.data.io.state_files`.
 
-A full state is written first, and again when the deltas since have grown to half its size. Once it is complete, files
-older than the preceding full state are removed. So if a file is damaged, an older state can still be restored.
+The first save is a full state, and later ones are deltas. When the deltas have grown to half the size of the full
+state, another full state is written. Once that is complete, files older than the preceding full state are removed. So
+if a file is damaged, an older state can still be restored.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from headwater.state.periodic import Periodic
 
 _log = logging.getLogger("headwater")
 
-#: Size of the chunks that are compared, and written where a byte of them has changed, in bytes.
+#: Size of a chunk, in bytes. A chunk is compared with the last save, and written if one of its bytes has changed.
 CHUNK_BYTES: Final = 256 << 10
 
 #: Two checksums of different kinds of each chunk of an array: it is practically impossible that a change alters
@@ -113,7 +114,11 @@ class PeriodicSaver:
         self._periodic.start()
 
     def save(self) -> bool:
-        """Writes the changes. Returns whether there were any and all of them were written."""
+        """Saves the changes since the last save.
+
+        Returns:
+          Whether there were changes and all of them were written.
+        """
         raise NotImplementedError
 
     def _could_not(self, what: str, error: OpError) -> None:
@@ -229,7 +234,7 @@ class StateSaver(PeriodicSaver):
             try:
                 saved = self._write(taken, whole=whole)
             except BaseException as error:
-                self._last = None  # the next save is full: a delta would lack the rows taken for this one
+                self._last = None  # make the next save a full one: a delta would lack the rows taken for this save
                 self._failed()
                 if not isinstance(error, OpError):
                     raise

@@ -97,7 +97,7 @@ class WitnessRequest(NamedTuple):
       other: for `RequestKind.PAIR`, the replica to make its backup. For other kinds, the replica of a `PAIR` request
         without an answer, which may be the backup already; see `Standing.pairing`.
       home: the number of the ``ps`` that serves the shard when the job starts.
-      among: the numbers of all ``ps`` that may have a replica, as far as ``me`` knows.
+      among: the numbers of all ``ps`` that may have a replica, as far as the replica that asks knows.
     """
 
     me: Copy
@@ -130,7 +130,7 @@ class Witness:
 
 
 def judge(witness: Witness, request: WitnessRequest) -> Witness:
-    """Returns the witness's knowledge after ``request``; its view is the answer. Requests are idempotent."""
+    """Returns the witness's knowledge after a request. The view in it is the answer. Requests are idempotent."""
     me, view = request.me, witness.view
     if view is None:
         heard = {**witness.heard, me.ps: request}
@@ -160,10 +160,10 @@ def judge(witness: Witness, request: WitnessRequest) -> Witness:
 
 
 def _is_spared(witness: Witness, request: WitnessRequest) -> bool:
-    """Returns whether the shard survives without the replica that asks.
+    """Returns whether the shard keeps its state without the replica that asks.
 
-    It does if the view does not name that replica, or if the view's other replica is not lost. In the latter case the
-    replica that asks has to know the current view; otherwise it asks again.
+    It does if the view does not name that replica, or if the view's other replica is not lost. In the second case the
+    replica that asks must also know the current view; otherwise it has to ask again.
     """
     me, view = request.me, witness.view
     if view is None or me not in view:
@@ -227,17 +227,17 @@ class Standing:
 
     @property
     def serves(self) -> bool:
-        """Whether it is the primary, as far as it knows."""
+        """Whether this replica is the primary, as far as it knows."""
         return self.view is not None and self.view.primary == self.me
 
     @property
     def follows(self) -> bool:
-        """Whether it is the backup, as far as it knows."""
+        """Whether this replica is the backup, as far as it knows."""
         return self.view is not None and self.view.backup == self.me
 
     @property
     def acknowledges_alone(self) -> bool:
-        """Whether it may acknowledge an update that no other replica has confirmed."""
+        """Whether this replica may acknowledge an update that no other replica has confirmed."""
         return self.serves and self.pairing is None and (self.resigned or self.view is None or self.view.backup is None)
 
     def needs(self, copy: Copy) -> bool:
@@ -246,7 +246,10 @@ class Standing:
 
 
 def standing_after(standing: Standing, view: View, incarnation: int) -> Standing:
-    """Returns a replica's knowledge after ``view``. A replica that ``view`` removes gets the number ``incarnation``."""
+    """Returns a replica's knowledge after ``view``.
+
+    A replica that ``view`` removes continues with the incarnation number ``incarnation``.
+    """
     if standing.view is not None and view.term <= standing.view.term:
         return standing
     was_in = standing.view is not None and standing.me in standing.view

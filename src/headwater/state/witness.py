@@ -1,6 +1,6 @@
-"""The witness, which makes the views of all shards. It runs on the chief.
+"""The witness, which creates the views of all shards. It runs on the chief.
 
-It keeps nothing on disk: after a restart of the chief, replicas report the current views.
+The witness stores nothing on disk: after a restart of the chief, the replicas report the current views to it.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from headwater.state.views import (
 
 _log = logging.getLogger("headwater")
 
-#: Sends a request for a shard of a set: (set, shard, request). Returns the view; None while the witness waits for
-#: others.
+#: Sends a replica's request to the witness: (set, shard, request). Returns the view of the shard; None while the
+#: witness waits for reports of other replicas.
 Ask = Callable[[str, int, WitnessRequest], "View | None"]
 
 
@@ -147,7 +147,7 @@ class RemoteWitness:
         self._channel: Channel | None = None
 
     def request_view(self, name: str, shard: int, request: WitnessRequest) -> View | None:
-        """See `Witnesses.request_view`.
+        """Sends a request to the witness, and returns its answer; see `Witnesses.request_view`.
 
         Raises:
           UnavailableError: the witness cannot be reached, or its answer was lost; ask again.

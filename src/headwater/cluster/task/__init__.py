@@ -1,4 +1,4 @@
-"""A task of a cluster, whichever services it provides: its listener, its frames, its status and its lifetime.
+"""The parts of a task that do not depend on its services: listener, frames, status and lifetime.
 
-Nothing in here imports JAX: only services compute.
+No module of this package imports JAX; only services compute.
 """

@@ -64,8 +64,8 @@ class Agreement:
       program: the description of its own program.
 
     Attributes:
-      disagreement: how the programs of two workers differ; empty where they do not. It is set only before the first
-        update: then it is unknown which of the two runs the intended program, so all workers have to end.
+      disagreement: the difference between the programs of two workers; empty without one. It is set only before the
+        first update, when nobody can tell which of the two is the intended program, so that all workers have to end.
     """
 
     def __init__(self, task: str, program: Said) -> None:
@@ -75,11 +75,11 @@ class Agreement:
         self.disagreement: str = ""
 
     def reset(self) -> None:
-        """Resets for another training: the next worker is its first."""
+        """Forgets the first worker, as another training begins: the next worker counts as the first."""
         self._first, self.disagreement = None, ""
 
     def differs(self, worker: str, program: Said, data: Said, updates: int) -> str:
-        """Describes how a worker's program differs; empty where it does not.
+        """Describes how a worker's program differs from the others; returns an empty text where it does not.
 
         Args:
           worker: the worker's name.
@@ -94,7 +94,7 @@ class Agreement:
             return ""
         first, firsts, before = self._first
         differs = difference(worker, program, first, firsts)
-        # After an update the first worker's program counts as the right one, and only the other worker is refused.
+        # After an update, the first worker's program counts as the intended one: refuse only the other worker.
         if differs and updates == before:
             self.disagreement = differs
         return differs

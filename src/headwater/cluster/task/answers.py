@@ -30,7 +30,7 @@ def error_frame(step: int, error: BaseException, task: str) -> Frame:
 
 
 def raise_error(frame: Frame, task: str) -> None:
-    """Raises the error of an ERROR frame, and names the task that sent it."""
+    """Raises the error that an ERROR frame carries; the message names ``task``, which sent the frame."""
     match frame.header:
         case (int(), int(code), str(message)):
             raise make_error(code, message if task in message else f"{message} [on {task}]")

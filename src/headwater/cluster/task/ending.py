@@ -8,8 +8,8 @@ from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Final
 
-#: How often the main thread wakes up while it waits, in seconds. The kernel may deliver a signal to any thread, such as
-#: after SIGSTOP and SIGCONT; Python runs the handler in the main thread, which has to wake up for it.
+#: How often the main thread wakes up while it waits, in seconds. The kernel may deliver a signal to another thread, for
+#: example after SIGSTOP and SIGCONT. Python runs the handler in the main thread, but only when that thread wakes up.
 _WAKES_S: Final = 1.0
 
 
@@ -26,9 +26,9 @@ class Ending:
         self._come.put(None)
 
     def wait(self) -> None:
-        """Waits for the event. In the main thread SIGTERM sets it, too, unless the program handles that signal itself.
+        """Waits for the event. In the main thread, SIGTERM sets it, too, unless the program handles that signal itself.
 
-        The handler stays installed: the program ends now, so later signals are to be ignored.
+        The signal handler stays installed afterwards, so that further signals do not interrupt the shutdown.
         """
         in_main = threading.current_thread() is threading.main_thread()
         if in_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:

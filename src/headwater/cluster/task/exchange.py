@@ -19,7 +19,7 @@ _log = logging.getLogger("headwater")
 
 #: Seconds between two attempts to open a channel.
 _PAUSE_S: Final = 0.1
-#: Problems after which opening a channel is not retried: no process listens, or the problem is permanent.
+#: Problems after which `open_channel_within` does not retry: no process listens, or the problem is permanent.
 _ENDS: Final = FINAL | {Problem.REFUSED, Problem.UNKNOWN_HOST}
 
 
@@ -40,10 +40,16 @@ class GivesChannels(Protocol):
 
 
 def answer_on(channel: Channel, task: str, within_s: float) -> Frame:
-    """Returns the next answer on a channel.
+    """Waits for the next answer on a channel and returns it.
+
+    Args:
+      channel: the channel.
+      task: the name of the task at the other end, for messages.
+      within_s: how long the answer may take, in seconds.
 
     Raises:
-      OpError: the error that the other end reports; UnavailableError where it has not answered within that time.
+      OpError: the other end reports this error.
+      UnavailableError: there was no answer in that time.
     """
     until = time.monotonic() + within_s
     while True:
@@ -60,7 +66,7 @@ def answer_on(channel: Channel, task: str, within_s: float) -> Frame:
 
 
 def open_channel_within(link: GivesChannels, task: str, within_s: float) -> Channel:
-    """Opens a channel to a task. Retries where the task runs but does not answer, as it may hold the GIL.
+    """Opens a channel to a task. Retries if the task runs but does not answer, because it may hold the GIL.
 
     Args:
       link: a link to the task.
@@ -68,7 +74,7 @@ def open_channel_within(link: GivesChannels, task: str, within_s: float) -> Chan
       within_s: for how long to retry, in seconds; 0 for one attempt.
 
     Raises:
-      UnavailableError: no channel could be opened in that time; at once where no process listens.
+      UnavailableError: no channel could be opened in that time, or no process listens at the address.
     """
     until = time.monotonic() + within_s
     for tried in itertools.count(1):
@@ -92,8 +98,8 @@ def exchange(link: GivesChannels, task: str, frame: Frame, within_s: float, trie
       task: the task's name.
       frame: the request; it has to be idempotent where ``tries`` is above 1.
       within_s: how long the answer may take, in seconds; all tries together.
-      tries: how often to send the frame, where the channel is lost before the answer. With more than one, opening a
-        channel is retried, too, see `open_channel_within`.
+      tries: how often to send the frame at most, if the channel is lost before the answer arrives. If this is above 1,
+        opening a channel is retried, too; see `open_channel_within`.
 
     Raises:
       OpError: the task cannot be reached, does not answer in time, or reports an error.

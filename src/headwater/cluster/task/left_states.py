@@ -2,8 +2,8 @@
 
 Used by graphs, Keras and JAX. Frames to the chief, each exchange on a new channel::
 
-    LEAVE_PART  (what, number, at, *words)   stores part ``at`` of the state that the same ``ps`` leaves next, such as
-                                         rows of tables, which are too many for one frame; answered by DONE ()
+    LEAVE_PART  (what, number, at, *words)   stores part ``at`` of the state that the same ``ps`` deposits next, such as
+                                         rows of tables, which do not fit into one frame; answered by DONE ()
     LEAVE_STATE (what, number, *words)   stores a state of that ``ps`` and completes it; answered by DONE ()
     FETCH_STATE (what, number)           answered by DONE (mark, *words) with the same tensors, or by DONE () if there
                                          is no state
@@ -13,9 +13,9 @@ Used by graphs, Keras and JAX. Frames to the chief, each exchange on a new chann
 
 All requests are idempotent: each may be repeated after its channel was lost before the answer.
 
-If the chief does not answer, a ``ps`` starts without its state, and workers update other values. The state is then
-outdated, and no later incarnation may restore it. So the chief discards it once its own program has connected to an
-incarnation that started without it; see `LeftStates.met`.
+If the chief does not answer, a ``ps`` starts without its deposited state, and workers update other values. Then the
+deposited state is outdated, and no later incarnation may restore it. So the chief discards the state once its own
+program has connected to an incarnation that started without it; see `LeftStates.met`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _Part = tuple[Sequence[object], "Stored | Sequence[Any]"]
 
 @dataclass(kw_only=True, slots=True)
 class _Left:
-    """The state that one incarnation of a ``ps`` leaves.
+    """The state that one incarnation of a ``ps`` deposits.
 
     Attributes:
       by: the generation of that incarnation.
@@ -90,7 +90,7 @@ class _Left:
 
 
 class LeftStates(Service):
-    """On the chief: keeps the states of ``ps`` that have shut down, until they have restarted."""
+    """Service of the chief: keeps the deposited states of ``ps`` that have shut down, until these have restarted."""
 
     kinds: ClassVar[Collection[int]] = (
         kinds.LEAVE_PART,
@@ -140,9 +140,9 @@ class LeftStates(Service):
         return Frame(kinds.DONE)
 
     def _left(self, what: str, index: int, by: int) -> _Left:
-        """Returns the entry for the state of an incarnation; it replaces the entry of an earlier one."""
+        """Returns the entry for the state of an incarnation. A new entry replaces the one of an earlier incarnation."""
         left = self._kept.get((what, index))
-        # Parts of two incarnations must not be mixed: an earlier one may have ended before its state was complete.
+        # Do not mix parts of two incarnations: the earlier one may have ended before its state was complete.
         if left is None or left.by != by:
             left = self._kept[what, index] = _Left(by=by)
         return left
@@ -154,10 +154,10 @@ class LeftStates(Service):
                 del self._kept[key]
 
     def met(self, what: str, index: int, generation: int) -> None:
-        """Discards an outdated state, as the chief's program has connected to a running incarnation of its ``ps``.
+        """Discards the deposited state of a ``ps`` to which the chief's program has connected, if it is outdated.
 
-        An incarnation asks for the state before it serves, and a restored state is dropped here. So a state that is
-        still here, and that another incarnation left, was not restored: the ``ps`` serves without it.
+        An incarnation fetches the state before it serves, and the chief drops a state that was restored. So if the
+        chief still has a state of an earlier incarnation, the ``ps`` serves without it, and the state is outdated.
 
         Args:
           what: the name of the state.
@@ -173,13 +173,13 @@ class LeftStates(Service):
 
 
 class FetchedState:
-    """On a ``ps``: a state that it has fetched from the chief.
+    """A deposited state that a ``ps`` has fetched from the chief.
 
     Args:
       kept: the access to the state on the chief.
       mark: the number that identifies the state.
-      words: its words, as they were left.
-      tensors: its tensors, as they were left.
+      words: the words of the state, as they were deposited.
+      tensors: the tensors of the state, as they were deposited.
     """
 
     def __init__(self, kept: StateAtChief, mark: int, words: Sequence[Any], tensors: Sequence[Any]) -> None:
@@ -206,7 +206,7 @@ class FetchedState:
 
 
 class StateAtChief:
-    """On a ``ps``: hands a state to the chief, and fetches it.
+    """Deposits a state with the chief, and fetches it from there. Used on a ``ps``.
 
     Args:
       what: the name of the state.
@@ -228,7 +228,7 @@ class StateAtChief:
         self._link.release_channel(open_channel_within(self._link, self.chief, CHIEF_S), False)
 
     def deposit_part(self, at: int, words: Sequence[object], tensors: Sequence[object]) -> None:
-        """Stores a part of the next state on the chief; parts that an earlier incarnation left are discarded.
+        """Stores a part of the next state on the chief, which discards the parts of an earlier incarnation.
 
         Raises:
           OpError: the chief has not confirmed the part, but may have stored it.
@@ -244,7 +244,7 @@ class StateAtChief:
         self.request(kinds.LEAVE_STATE, *words, tensors=tensors)
 
     def fetch(self) -> FetchedState | None:
-        """Fetches the state that was left; returns None where the chief has none.
+        """Fetches the deposited state; returns None where the chief has none.
 
         Raises:
           OpError: the chief cannot be reached, or does not answer.
@@ -259,7 +259,7 @@ class StateAtChief:
                 raise bad_header(answer, self.chief)
 
     def request(self, kind: int, *words: object, tensors: Sequence[Any] = ()) -> Frame:
-        """Sends a frame of one of the kinds above about this state, and returns the chief's answer.
+        """Sends a request about this state to the chief (see the module for kinds), and returns the answer.
 
         Raises:
           OpError: the chief cannot be reached, does not answer, or reports an error.

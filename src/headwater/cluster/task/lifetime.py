@@ -31,8 +31,9 @@ class LifetimeState:
     Attributes:
       tasks: the addresses of the tasks of the cluster spec, by name.
       joined: the addresses of tasks that joined later, by name.
-      left: tasks of the cluster spec that have connected and left. Their numbers stay reserved, as they may return.
-      awaited: tasks that have yet to connect. Even when the job is over, this task does not end before each of them has
+      left: tasks of the cluster spec that have connected and then left. They may return, so their numbers stay
+        reserved.
+      awaited: tasks that have yet to connect. Even if the job is over, this task ends only after each of them has
         connected and left.
       connected: the number of open channels of each incarnation of a task or client.
       over: whether the chief's program has ended without an error.
@@ -59,11 +60,11 @@ def first_state(
     Args:
       cluster: all tasks.
       me: this task.
-      ended: tasks whose programs have ended already.
-      come: tasks that connected to the preceding incarnation, which this one continues.
+      ended: tasks whose programs have already ended.
+      come: tasks that have connected to the preceding incarnation, if this one continues from its state.
     """
     tasks = {str(name): address for name, address in cluster.tasks()}
-    # Only tasks that use this one are awaited: neither other ps nor an evaluator, which may never start.
+    # Await only tasks that use this one: not the other ps, nor an evaluator, which may never start.
     others = {name for name, _ in cluster.tasks() if name.job not in (PS, me.job, EVALUATOR)}
     return LifetimeState(
         tasks=tasks, left=frozenset(come), awaited=frozenset(map(str, others)).difference(ended).difference(come)
@@ -71,7 +72,7 @@ def first_state(
 
 
 def have_come(state: LifetimeState) -> frozenset[str]:
-    """Returns the tasks of the cluster spec that have connected, whether or not they still are."""
+    """Returns the tasks of the cluster spec that have ever connected, including those that have left."""
     return state.left | {task for task in _users(state) if task in state.tasks and task not in state.awaited}
 
 
@@ -84,14 +85,14 @@ class Connected:
 
 @dataclass(frozen=True, slots=True)
 class Came:
-    """The first frame of a channel of ``incarnation`` has arrived: the channel is not only a probe of this task."""
+    """The first frame of a channel of ``incarnation`` has arrived, so the channel is more than a probe of this task."""
 
     incarnation: Incarnation
 
 
 @dataclass(frozen=True, slots=True)
 class Disconnected:
-    """A channel of ``incarnation`` has ended; ``served``: a service has worked for it, so it was not only a probe."""
+    """A channel of ``incarnation`` has ended. ``served``: a service has worked for the incarnation."""
 
     incarnation: Incarnation
     served: bool
@@ -101,8 +102,8 @@ class Disconnected:
 class JobOver:
     """The program of the chief has ended without an error.
 
-    ``chief`` is the task that reports it; it is no longer awaited, as it may never have needed this task. ``gone`` are
-    tasks that have left other ``ps``; they are no longer awaited, as they may have left before this task was restarted.
+    None of the tasks below is awaited any longer. ``chief`` is the task that reports the end; it may never have needed
+    this task. ``gone`` are tasks that have left other ``ps``; they may have left before this task was restarted.
     """
 
     chief: str = ""
@@ -119,9 +120,9 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """``tasks`` are awaited from now on, as the state that they use has moved here.
+    """This task awaits ``tasks`` from now on, because the state that they use has moved here.
 
-    With ``coming`` False they are no longer awaited.
+    If ``coming`` is False, it no longer awaits them.
     """
 
     tasks: frozenset[str]
@@ -197,13 +198,13 @@ def whereabouts(state: LifetimeState) -> Whereabouts:
 
 
 def gone_from_all(told: Sequence[Whereabouts]) -> frozenset[str]:
-    """Returns the tasks that have left some servers, and are connected to none of them."""
+    """Returns the tasks that have left at least one server, and are connected to none."""
     nowhere: frozenset[str] = frozenset()
     return nowhere.union(*(each.left for each in told)) - nowhere.union(*(each.here for each in told))
 
 
 def place_in(state: LifetimeState, job: str, most: int | None) -> TaskName:
-    """Returns the name for a task that joins ``job``: the lowest free number.
+    """Returns the name for a task that joins ``job``, with the lowest free number.
 
     Args:
       state: the state of the task that assigns names.
@@ -213,7 +214,8 @@ def place_in(state: LifetimeState, job: str, most: int | None) -> TaskName:
     Raises:
       ResourceExhaustedError: the job has that many tasks.
     """
-    # The number of a task that has left is not free, as the task may return; but it does not count towards the maximum.
+    # The number of a task that has left is not free, as the task may return. But such a task does not count towards the
+    # maximum.
     taken = {name.index for name in map(TaskName.parse, state.cluster) if name.job == job}
     gone = sum(TaskName.parse(name).job == job for name in state.left)
     if most is not None and len(taken) - gone >= most:
@@ -232,7 +234,7 @@ def _disconnected(state: LifetimeState, incarnation: Incarnation, served: bool) 
     if served and task in state.joined:
         joined = {name: address for name, address in state.joined.items() if name != task}
         state, reason = replace(state, joined=joined), f"{task} has left the cluster"
-    # Only a task that was served has left: a probe connects and disconnects before its task begins to work.
+    # Only a task that was served counts as having left: a probe also disconnects, before its task begins to work.
     elif served and task in state.tasks:
         state = replace(state, left=state.left | {task})
     return LifetimeDecision(state, lost=incarnation, ends=is_over(state), reason=reason)

@@ -18,7 +18,7 @@ _ANSWER_S = 5.0
 
 
 class WaitingLink(Link):
-    """A link whose channels wait for the other task where it is not running, and log that.
+    """A link that waits for the other task when a channel is opened while the task is not running, and logs the wait.
 
     Attributes:
       check: called after each failed attempt of a wait without a deadline. Its exceptions end the wait.
@@ -43,7 +43,7 @@ class WaitingLink(Link):
     def open_answered_channel(self, greeting: Frame, deadline_s: float) -> Channel:
         """Sends ``greeting`` on a new channel, and returns the channel once the other task has answered.
 
-        Where the task closes the channel instead, or does not answer, tries again on another channel.
+        If the task closes the channel instead, or does not answer within 5 s, tries again on another channel.
 
         Args:
           greeting: the first frame.
@@ -87,7 +87,7 @@ class WaitingLink(Link):
         return channel
 
     def watch(self, channel: Channel) -> None:
-        """Registers a channel opened by the other task: it is closed when that task is lost, unless released."""
+        """Registers a channel that the other task opened: it is closed if that task is lost before it is released."""
         self._pool.adopt(channel, self._peer)
 
     def lost(self) -> bool:
@@ -98,7 +98,7 @@ class WaitingLink(Link):
         """Sends one frame to the task, if it can be reached.
 
         Raises:
-          ConnectFailure, OpError: it cannot be reached.
+          ConnectFailure, OpError: the task cannot be reached.
         """
         channel = self._attempt()
         try:

@@ -14,7 +14,7 @@ class Members:
 
     Args:
       cluster: all tasks.
-      me: this task; of job ``ps``, ``worker``, ``chief`` (or ``master``) or ``evaluator``.
+      me: this task. Its job is ``ps``, ``worker``, ``chief`` (or ``master``) or ``evaluator``.
 
     Raises:
       ValueError: the cluster has no ``ps`` or no worker, or this task has another job.
@@ -67,7 +67,7 @@ def find_members(resolver: Any = None) -> Members | None:
       resolver: a cluster resolver with a task type and a task id, or None.
 
     Raises:
-      ClusterConfigError, ValueError: the cluster cannot be one of parameter servers.
+      ClusterConfigError, ValueError: the description is invalid, or not of a cluster with parameter servers.
     """
     if resolver is not None:
         cluster, job = ClusterSpec(resolver.cluster_spec()), resolver.task_type

@@ -34,7 +34,7 @@ class Service:
         raise NotImplementedError
 
     def has_served(self, generation: int) -> bool:
-        """Returns whether it has worked for an incarnation of a task."""
+        """Returns whether this service has worked for the incarnation of a task with this generation."""
         del generation
         return False
 
@@ -42,7 +42,7 @@ class Service:
         """Handles that the last channel of an incarnation of a task or client has ended."""
 
     def refusal(self, task: Claim) -> str:
-        """Returns why this service rejects a task's claim to its place in the cluster; empty where it does not."""
+        """Returns why this service rejects a task's claim to its place in the cluster; empty if it accepts it."""
         del task
         return ""
 
@@ -62,10 +62,14 @@ class Service:
         """Handles that the chief's program has ended without an error; the task ends once its workers have left."""
 
     def before_end(self, *, over: bool) -> None:
-        """Prepares for the end of the task, which still answers. ``over``: whether the job is over."""
+        """Prepares for the end of the task, for example deposits state. The task still answers others meanwhile.
+
+        Args:
+          over: whether the job is over; otherwise the task shuts down during the job.
+        """
 
     def close(self) -> None:
-        """Stops the service, as the task stops."""
+        """Stops the service and releases its resources, because the task stops."""
 
     def add_to(self, snapshot: Snapshot) -> Snapshot:
         """Returns ``snapshot`` with this service's entries added."""

@@ -105,12 +105,12 @@ class TaskShell:
     Args:
       cluster: all tasks.
       me: this task.
-      listens: whether it has an address in the cluster, where others reach it. An evaluator has none.
+      listens: whether this task listens at its address in the cluster. An evaluator does not.
       elastic: whether tasks that are not in the cluster spec may join.
-      inside_grpc: keep tensors inside gRPC.
+      inside_grpc: whether tensors are sent inside gRPC.
       devices: returns the devices of this process.
-      wiring: makes the settings of its connections; taken from the environment where None.
-      predecessor: the incarnation that this one continues; None where it starts with a new generation.
+      wiring: creates the settings of connections from the identity of this task; None: from the environment.
+      predecessor: the incarnation from which this one continues; None where it starts with a new generation.
 
     Attributes:
       me: this task.
@@ -239,8 +239,8 @@ class TaskShell:
 
         In the main thread SIGTERM ends the wait rather than the process, so that services can drain first.
         """
-        # From here on the process only serves, so that the present objects need not be searched for garbage. But if
-        # another thread waits here, the main thread still runs a program, whose objects may become garbage.
+        # If the main thread waits here, the process only serves from now on, and its present objects never become
+        # garbage. If another thread waits here, the main thread still runs a program whose objects may become garbage.
         if threading.current_thread() is threading.main_thread():
             keep_survivors()
         self._ending.wait()
@@ -249,7 +249,7 @@ class TaskShell:
         self.stop()
 
     def end(self) -> None:
-        """Ends `wait_until_over`."""
+        """Makes `wait_until_over` return, so that the task shuts down."""
         self._ending.set()
 
     def stop(self) -> None:
@@ -300,9 +300,9 @@ class TaskShell:
         return lifetime.have_come(self._state)
 
     def announce_departure(self) -> None:
-        """Tells every ``ps`` that the program of this worker has ended; the end of the chief's program ends the job.
+        """Tells every ``ps`` that the program of this worker has ended. If this is the chief, the job is over then.
 
-        Does nothing where the program ends by an error, as the worker would be restarted.
+        Does nothing if the program ends with an error, because the worker will be restarted.
         """
         if getattr(sys, "last_value", None) is not None:  # set by the interpreter after an uncaught exception
             return
@@ -310,8 +310,8 @@ class TaskShell:
             self.announce_end()
             return
         missed = self._servers()
-        # A ps that is starting cannot be told yet. It asks the other ps which workers have ended, but may have asked
-        # before they were told. So try it once more after all others know.
+        # A ps that is starting cannot be told yet. When it runs, it asks the other ps which workers have ended, but it
+        # may ask before they were told. So try that ps once more after all others have been told.
         for _ in range(2):
             missed = [task for task in missed if not self._hears_leaving(task)]
 
@@ -326,10 +326,11 @@ class TaskShell:
     def announce_end(self) -> None:
         """Tells every ``ps``, and every task to which this one has a link, that the job is over."""
         known = dict(self._links)
-        # Each ps is told which tasks have left: a restarted ps would otherwise wait for tasks that left before that.
+        # Tell each ps which tasks have left: a restarted ps would otherwise wait for tasks that left before its
+        # restart.
         gone = lifetime.gone_from_all(self._whereabouts())
-        # Parameter servers first: they refuse the message if another incarnation has this task's place, as the job then
-        # continues. In that case no other task may be told.
+        # Tell the parameter servers first. They refuse the message if another incarnation has taken this task's place;
+        # then the job continues, and no other task may be told that it is over.
         for task in dict.fromkeys([*self._servers(), *known]):
             if task == self.me:
                 continue
@@ -344,7 +345,7 @@ class TaskShell:
                 _log.warning("%s", error.message)
                 return
             except OpError as error:
-                # A task that has exited need not know.
+                # The task may have exited; then it need not be told.
                 _log.debug("%s could not be told that the job is over: %s", task, error.message)
 
     def _whereabouts(self) -> list[lifetime.Whereabouts]:
@@ -363,13 +364,13 @@ class TaskShell:
         return [name for name, _ in self.cluster.tasks() if name.job == lifetime.PS]
 
     def unregister_departure(self) -> None:
-        """Unregisters `announce_departure`: this worker's program ends now, but is not done, and will be restarted."""
+        """Unregisters `announce_departure`, because this worker's program ends unfinished and will be restarted."""
         atexit.unregister(self.announce_departure)
 
     # Other tasks ------------------------------------------------------------------------------------------------------
 
     def add_link(self, task: TaskName, link: L) -> L:
-        """Registers a link to ``task``: snapshots include its traffic, and it is closed with this task. Returns it."""
+        """Registers a link to ``task``, and returns it. Snapshots include its traffic; `stop` closes it."""
         self._links.append((task, link))
         return link
 
@@ -397,7 +398,7 @@ class TaskShell:
         self._happened(lifetime.Connected(incarnation))
         try:
             first = channel.recv()
-            if first.kind != WHERE:  # only asks for locations of shards, and need not use this task
+            if first.kind != WHERE:  # WHERE only asks for places of shards: the task may never use this one
                 self._happened(lifetime.Came(incarnation))
             service = self._by_kind.get(first.kind)
             if service is not None:
@@ -416,9 +417,9 @@ class TaskShell:
             self.disconnected(channel)
 
     def disconnected(self, channel: Channel) -> None:
-        """Notes that a channel is lost. Idempotent.
+        """Records that a channel is lost. Idempotent.
 
-        A service that continues with a request after it has lost the channel calls this before it returns.
+        Called by a service that has lost a channel, but needs more time to complete the request before it returns.
         """
         incarnation = self._open.pop(channel, None)
         if incarnation is not None:
@@ -439,7 +440,12 @@ class TaskShell:
             self.end()
 
     def expect(self, tasks: Collection[str], *, coming: bool = True) -> None:
-        """Delays the end of this task until ``tasks`` have connected. With ``coming`` False, cancels that."""
+        """Makes this task wait, before it ends with the job, until ``tasks`` have connected.
+
+        Args:
+          tasks: the names of the tasks.
+          coming: False to cancel the wait for these tasks.
+        """
         self._happened(lifetime.Expected(frozenset(tasks), coming))
 
     def end_with_job(self, reason: str) -> None:
@@ -524,9 +530,9 @@ class TaskShell:
         self._happened(lifetime.JobOver(chief.task, frozenset(gone)))
 
     def _miss_chief(self) -> None:
-        """Stops awaiting workers, as a service has failed to reach the chief, whose program has ended.
+        """Stops waiting for workers that have yet to connect, because the chief's program has ended.
 
-        Without the chief, the service could not serve workers that have yet to connect.
+        Called when a service has failed to reach the chief, without which it could not serve such workers.
 
         Raises:
           UnavailableError: always.
