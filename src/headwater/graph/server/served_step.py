@@ -35,7 +35,7 @@ from headwater.graph.runtime.step import Step, Stopped
 from headwater.graph.runtime.task import TaskRuntime
 
 Push = Callable[[str, Frame, Callable[[], None] | None], Confirm]
-"""See `headwater.graph.master.peers.Peers.push`."""
+"""See `headwater.graph.master.peers.ClusterPeers.push`."""
 
 Secured = Callable[[Callable[[str], None]], None]
 """A function that returns once the backup has all changes that the next answer depends on. While it waits, it calls its
@@ -100,7 +100,7 @@ class ServedStep(Step):
       channel: the channel to the master; used by this step only.
       master: full name of the master's task.
       runtime: this task's.
-      push: sends a transfer to another task; see `headwater.graph.master.peers.Peers.push`.
+      push: sends a transfer to another task; see `headwater.graph.master.peers.ClusterPeers.push`.
       secured: see `Secured`; None without a backup.
 
     Attributes:

@@ -94,7 +94,7 @@ class StepService:
 
     Args:
       runtime: the state and plans of the task.
-      push: sends a transfer to another task; see `headwater.graph.master.peers.Peers.push`.
+      push: sends a transfer to another task; see `headwater.graph.master.peers.ClusterPeers.push`.
       watchdog: is notified of training steps.
       patience_s: how long a step waits for a master that has lost its channel, in seconds; by default 1.5 times as long
         as a master tries to reconnect.

@@ -309,7 +309,7 @@ class ModelValues:
     def _held_rows(self, number: int) -> list[Any] | None:
         """Returns the rows of a table, and their optimizer slots, if the program has assigned them; else None.
 
-        See `headwater.ps.client.TableRows`.
+        See `headwater.ps.table_transfer.TableRows`.
         """
         variable, *kept = self._kept_of_tables()[number]
         if variable.held is None and all(one.held is None for one in kept):

@@ -65,7 +65,7 @@ class Surroundings:
     """A replica's access to its process.
 
     Attributes:
-      push: sends a transfer to another task; see `headwater.graph.master.peers.Peers.push`.
+      push: sends a transfer to another task; see `headwater.graph.master.peers.ClusterPeers.push`.
       watchdog: is notified of training steps.
       address: returns a task's address in the cluster; empty if it has none.
       connected: returns whether a generation of a task is connected.
