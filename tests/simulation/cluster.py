@@ -115,7 +115,7 @@ class Cluster:
         self.simulation.sleep(within_s)
 
     def may_return(self, task: Task, chief: Task) -> bool:
-        """Whether a killed task is restarted: not a worker once the chief has ended the job."""
+        """Returns whether a killed task is restarted: not a worker once the chief has ended the job."""
         if chief.returned and task.name.startswith("worker"):
             task.done = True
             self.changed()

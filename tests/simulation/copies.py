@@ -89,13 +89,13 @@ class CopiesHistory(ParameterHistory):
         return self._is_whole
 
     def _is_whole(self) -> bool:
-        """Whether all tasks are running, and each part has two replicas."""
+        """Returns whether all tasks are running, and each part has two replicas."""
         if any(task.process.dead and not task.done for task in self.cluster.tasks.values()):
             return False
         return self._wholes(copy for task in self._served.values() for copy in task.copies.values())
 
     def _wholes(self, copies: Iterable[KeptCopy]) -> bool:
-        """Whether these replicas include a primary and a complete backup of each part."""
+        """Returns whether these replicas include a primary and a complete backup of each part."""
         return count_wholes(copies) == self.parts
 
     def _finished(self, index: int, client: ParameterClient) -> None:

@@ -52,7 +52,7 @@ class ExampleHistory(ParameterHistory):
         super()._serve(index)
 
     def _all_are_applied(self) -> bool:
-        """Whether the last incarnation of the first parameter server had applied all examples.
+        """Returns whether the last incarnation of the first parameter server had applied all examples.
 
         It may then have announced the end to a worker that still waits for the other servers.
         """

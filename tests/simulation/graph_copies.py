@@ -131,7 +131,7 @@ class GraphCopiesHistory(GraphHistory):
         return self._is_whole
 
     def _is_whole(self) -> bool:
-        """Whether all tasks are running, and each ``ps`` task has two replicas and needs two."""
+        """Returns whether all tasks are running, and each ``ps`` task has two replicas and needs two."""
         if self._leaves_one or any(task.process.dead and not task.done for task in self.cluster.tasks.values()):
             return False
         copies = [copy for running in self._running.values() for copy in running.copies.copies]

@@ -181,7 +181,7 @@ class GraphHistory:
         return False
 
     def _recovery(self) -> Callable[[], bool] | None:
-        """Returns a function that says whether the system has recovered from the last fault; None if the next fault
+        """Returns a function that checks whether the system has recovered from the last fault; None if the next fault
         does not wait for this."""
         return None
 

@@ -292,7 +292,7 @@ class Hosts(TaskBackend):
         }
 
     def work_is_complete(self, job_id: str) -> bool:
-        """Whether a job's ``ps`` have ended by themselves."""
+        """Returns whether a job's ``ps`` have ended by themselves."""
         servers = self._of(job_id, "ps")
         return bool(servers) and all(incarnation.ended_by_itself for incarnation in servers.values())
 

@@ -72,7 +72,7 @@ class LeftStatesHistory(GraphHistory):
         return self._is_whole
 
     def _is_whole(self) -> bool:
-        """Whether no parameter server drains, and all tasks are running."""
+        """Returns whether no parameter server drains, and all tasks are running."""
         tasks = self.cluster.tasks.values()
         return not self._away and not any(
             task.process.stopped or (task.process.dead and not task.done) for task in tasks

@@ -38,7 +38,7 @@ from tests.simulation.scheduler import running
 
 
 def _void_steps() -> None:
-    """Defect: a worker is not told that its step is void because the chief has restored an older step."""
+    """Defect: a worker does not learn that its step is void after the chief has restored an older step."""
     runs: Any = headwater.graph.resources.training_runs
     runs.is_void = lambda *_: False
 
@@ -108,7 +108,7 @@ def _who_ended() -> None:
 
 
 def _told_who_ended() -> None:
-    """Defect: a launcher does not tell a task which workers have ended."""
+    """Defect: a launcher does not pass the list of ended workers to a task."""
     shell: Any = headwater.cluster.task.shell
     shell.ended_tasks = lambda _: frozenset[Any]()
 

@@ -108,7 +108,7 @@ class Moves(ParameterHistory):
             self.cluster.tasks[f"ps{index}"].come_back(_AWAY_S)
 
     def _has_all(self, index: int) -> bool:
-        """Whether a restarted server has values in each of its shards, which the chief has kept."""
+        """Returns whether a restarted server has values in each of its shards, which the chief has kept."""
         holder = self._holders[index]
         found = [holder.updater(shard) for shard in holder.held]
         return bool(found) and all(updater is not None and updater.values(None) for updater in found)

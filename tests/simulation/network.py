@@ -97,7 +97,7 @@ class Network:
             self.simulation.after(_KEEPALIVE_S, lambda: self._give_up(lambda tie: _between(tie, one, other)))
 
     def parted(self, source: str, target: str) -> bool:
-        """Whether the network is partitioned from ``source`` to ``target`` now."""
+        """Returns whether the network is partitioned from ``source`` to ``target`` now."""
         return self._parted.get((source, target), 0) > 0
 
     def lose(self, one: str, other: str) -> None:
@@ -260,7 +260,7 @@ class _Link:
         self._transit: tuple[deque[bytes | None], deque[bytes | None]] = (deque(), deque())
 
     def idle(self) -> bool:
-        """Whether no message is in transit."""
+        """Returns whether no message is in transit."""
         return not any(self._transit)
 
     def put(self, end: int, data: bytes | None) -> None:

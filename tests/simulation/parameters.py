@@ -179,7 +179,7 @@ class ParameterHistory:
         """Does nothing: the history has no files."""
 
     def _recovery(self) -> Callable[[], bool] | None:
-        """Returns a function that says whether the system has recovered from the last fault; None if faults may
+        """Returns a function that checks whether the system has recovered from the last fault; None if faults may
         overlap."""
         return None
 
@@ -229,7 +229,7 @@ class ParameterHistory:
         return CountingUpdater(self.setting.servers, strict=self._is_strict(server))
 
     def _is_strict(self, server: int) -> bool:
-        """Whether every update on every parameter server must contain a unit at most once."""
+        """Returns whether every update on every parameter server must contain a unit at most once."""
         del server
         return True
 

@@ -342,7 +342,7 @@ class Simulation:
             raise Killed
 
     def is_alive(self) -> bool:
-        """Whether the running thread's process is alive."""
+        """Returns whether the running thread's process is alive."""
         return self._in_event or (not self._ending and not self.current.process.dead)
 
     # For threads themselves -------------------------------------------------------------------------------------------

@@ -107,7 +107,7 @@ class Notices:
             self._cluster.simulation.thread(process, "SIGTERM", partial(self._end, index)).start()
 
     def is_told(self, index: int) -> bool:
-        """Whether a parameter server drains or has drained, so that others may serve its parts."""
+        """Returns whether a parameter server drains or has drained, so that others may serve its parts."""
         return index in self._away
 
     def ended(self, index: int) -> None:

@@ -10,7 +10,7 @@ from headwater.platform.host.secrets import secret_variable
 
 
 class SecretError(Exception):
-    """A secret is not available, or cannot be stored; the message says which, why and what to do."""
+    """A secret is not available, or cannot be stored; the message names the secret, the reason and the remedy."""
 
 
 class Secrets(ABC):

@@ -62,7 +62,7 @@ from headwater.platform.states import (
 
 # The exit code of a task with a missing or broken program: restarting it would not help.
 _CANNOT_RUN = 127
-# Return codes of a task that was asked to end by somebody else.
+# Return codes of a task that ended after a request that was not the platform's.
 _TERMINATED = (-signal.SIGTERM, 128 + signal.SIGTERM)
 
 
@@ -240,7 +240,7 @@ def _how_it_ended(task: TaskState, how: Exited) -> TaskPhase:
 
 
 def _failed(state: JobState, task: TaskState, fault: Fault, now: float) -> JobDecision:
-    """Handles a failure that counts: restarts the task or the job, as the job's rules say, or ends the job."""
+    """Handles a failure that counts: restarts the task or the job according to the job's rules, or ends the job."""
     rules = state.spec.restart
     task = replace(task, phase=TaskPhase.FAILED, reason=fault.reason, ended_at=now)
     scope = _scope(state)

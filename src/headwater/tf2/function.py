@@ -81,12 +81,12 @@ class _Switch:
 
 
 def run_functions_eagerly(run_eagerly: bool) -> None:
-    """Whether functions run as Python rather than compiled."""
+    """Returns whether functions run as Python rather than compiled."""
     _Switch.eagerly = bool(run_eagerly)
 
 
 def functions_run_eagerly() -> bool:
-    """Whether functions run as Python rather than compiled."""
+    """Returns whether functions run as Python rather than compiled."""
     return _Switch.eagerly
 
 

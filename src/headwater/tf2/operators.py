@@ -33,7 +33,7 @@ def attach() -> None:
 
 
 def _by_library() -> bool:
-    """Whether the caller of the operator belongs to a library."""
+    """Returns whether the caller of the operator belongs to a library."""
     name: str = sys._getframe(2).f_globals.get("__name__", "")  # pyright: ignore[reportPrivateUsage]
     return name.partition(".")[0] in _LIBRARIES
 

@@ -34,12 +34,12 @@ class Tensor(metaclass=_TensorType):
 
 
 def executing_eagerly() -> bool:
-    """Whether this thread executes eagerly, not in a function that is being compiled."""
+    """Returns whether this thread executes eagerly, not in a function that is being compiled."""
     return tracing() is None
 
 
 def inside_function() -> bool:
-    """Whether this is in a function that is being compiled."""
+    """Returns whether this is in a function that is being compiled."""
     return tracing() is not None
 
 

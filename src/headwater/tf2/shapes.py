@@ -51,7 +51,7 @@ class Sizes(tuple[int, ...]):
         return True
 
     def is_compatible_with(self, other: Any) -> bool:
-        """Whether a tensor may have both shapes."""
+        """Returns whether a tensor may have both shapes."""
         return TensorShape(tuple(self)).is_compatible_with(other)
 
     def assert_is_compatible_with(self, other: Any) -> None:

@@ -152,7 +152,7 @@ def record_if(condition: object) -> Generator[None]:
 
 
 def should_record_summaries() -> bool:
-    """Whether a summary would be written now."""
+    """Returns whether a summary would be written now."""
     return _here.writer is not None and bool(_here.records())
 
 

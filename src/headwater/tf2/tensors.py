@@ -374,5 +374,5 @@ def to_numpy(value: object) -> np.ndarray[Any, Any]:
 
 
 def is_tensor(value: object) -> bool:
-    """Whether ``value`` is a tensor or a variable."""
+    """Returns whether ``value`` is a tensor or a variable."""
     return _is_array(value) or isinstance(value, GraphTensor)

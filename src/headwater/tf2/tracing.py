@@ -109,12 +109,12 @@ def tracing() -> Tracing | None:
 
 
 def converts() -> bool:
-    """Whether AutoGraph converts the function that this thread traces."""
+    """Returns whether AutoGraph converts the function that this thread traces."""
     return _here.converting
 
 
 def runs_in_python() -> bool:
-    """Whether this thread is within a function that could not be compiled."""
+    """Returns whether this thread is within a function that could not be compiled."""
     return _here.in_python > 0
 
 

@@ -189,7 +189,7 @@ def test_restarted_ps_is_filled_from_the_chiefs_snapshot() -> None:
     assert local.hosts[0].version == 2
     assert local.hosts[1].version == 1
     close(chief.values(), other.values())
-    # Adam's moments were restored with the values: the next update is that of an undisturbed second step.
+    # Adam's moments were restored with the values: the next update equals an undisturbed second step.
     chief.push(gradients(1))
     expected = alone(optax.adam(0.1), [gradients(0), gradients(1)])
     layout = _layout(local)
@@ -248,7 +248,7 @@ def test_a_late_worker_does_not_wait_for_the_others() -> None:
 
 @pytest.mark.timeout(60)
 def test_worker_of_restarted_ps_keeps_the_finished_training() -> None:
-    """The worker tells the second ps which training it is in, after the first ps has told it how many are over."""
+    """The worker learns the number of finished trainings from the first ps, and reports its training to the second ps."""
     local = servers(optax.sgd(0.1), "k=2", tasks=3)
     clients = first, second, late = [connected(local, number) for number in range(3)]
     at_once(*(functools.partial(client.push, gradients(number)) for number, client in enumerate(clients)))

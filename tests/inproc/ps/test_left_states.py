@@ -314,7 +314,7 @@ def test_gathered_gradients_are_applied_before_the_ps_shuts_down(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """One worker gives both gradients of a round."""
+    """One worker pushes both gradients of a round."""
     gradient = [np.ones(2, np.float32)]
     with Cluster(consistency="k=2 of 1") as cluster:
         client = cluster.clients[0]

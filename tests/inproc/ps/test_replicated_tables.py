@@ -111,7 +111,7 @@ def _parts(table: Table) -> list[Any]:
     words = np.concatenate([words for words, _ in found])
     values = np.concatenate([values for _, values in found])
     order = np.lexsort(words.T[::-1])
-    words[:, 1] &= ~np.int64(3)  # what is saved, and what has changed since
+    words[:, 1] &= ~np.int64(3)  # the saved rows, and the later changes
     rates = table.rates if table.config.optimizer.kind >= 0 else ()
     return [table.name, table.step, table.learning_rate, rates, words[order], values[order], *table.shards.sightings]
 

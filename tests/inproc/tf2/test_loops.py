@@ -1,4 +1,4 @@
-"""Custom training loops in one process: what is compiled, how often, and what is refused."""
+"""Custom training loops in one process: compiled functions, the number of compilations, and refusals."""
 
 from __future__ import annotations
 

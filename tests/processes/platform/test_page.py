@@ -1,4 +1,4 @@
-"""The page's TensorBoard behind a whole server: who can see it, which requests it receives, and when it ends."""
+"""The page's TensorBoard behind a whole server: access to it, the requests that it receives, and its end."""
 
 from __future__ import annotations
 

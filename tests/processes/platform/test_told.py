@@ -1,4 +1,4 @@
-"""Output and progress reports of a job's tasks, and who can read the server's records of them."""
+"""Output and progress reports of a job's tasks, and access to the server's records of them."""
 
 from __future__ import annotations
 

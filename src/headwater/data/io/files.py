@@ -398,7 +398,7 @@ class AtomicFile:
             os.fsync(self.stream.fileno())
 
     def commit(self) -> None:
-        """Writes all data to the disk, then gives the file its name, replacing an earlier file."""
+        """Writes all data to the disk, then renames the file to its name, replacing an earlier file."""
         with translated(self.path):
             try:
                 self.stream.flush()

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class BackendError(Exception):
-    """The engine failed to carry out a request; the message says what failed, where, and what to check.
+    """The engine failed to carry out a request; the message names the failure, its place and a remedy.
 
     Attributes:
       temporary: whether the same call may succeed later, for example once a host answers again.

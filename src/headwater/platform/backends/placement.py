@@ -105,7 +105,7 @@ class Reservations:
         self._accounts[host.name] = _Account(host, self._taken[host.name])
 
     def capacity(self, problems: Mapping[str, str]) -> tuple[HostCapacity, ...]:
-        """Returns all hosts. ``problems`` says, by host, why no task can be started there."""
+        """Returns all hosts. ``problems`` has, by host, the reason why no task can be started there."""
         known = tuple(
             HostCapacity(host=name, total=account.host.total, free=account.free(), problem=problems.get(name, ""))
             for name, account in self._accounts.items()

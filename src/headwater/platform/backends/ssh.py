@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from headwater.data.io.json_types import Json
 
 _READ_SIZE = 1 << 20
-# BatchMode: nobody is at a terminal to enter a password or confirm a host key.
+# BatchMode: there is no user at a terminal to enter a password or confirm a host key.
 _OPTIONS = ("-T", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3")
 
 

@@ -33,7 +33,7 @@ _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 class NoPort(Exception):
-    """No port is left, or the requested port is taken; the message says which of the two."""
+    """No port is left, or the requested port is taken; the message names the reason."""
 
 
 def lease_folder() -> Path:

@@ -67,7 +67,7 @@ def test_functions_of_text_are_called_in_one_thread() -> None:
 
 @pytest.mark.parametrize(
     ("texts", "delimiter", "skip_empty", "indices", "values", "shape"),
-    [  # as TensorFlow 1.15 gives
+    [  # TensorFlow 1.15's result
         ([""], " ", True, [], [], [1, 0]),
         ([""], " ", False, [], [], [1, 0]),
         ([" "], " ", False, [[0, 0], [0, 1]], [b"", b""], [1, 2]),

@@ -57,7 +57,7 @@ def serving(service: StepService, channel: Channel, other: Callable[[Frame], boo
 
 class Served:
     """A task with one channel to it, and plans: 1 doubles a feed, 2 asks the master to, 3 waits, 5 has the master
-    compute what a variable becomes, 6 sends a feed to another task."""
+    compute a variable's new value, 6 sends a feed to another task."""
 
     def __init__(self) -> None:
         self.runtime = TaskRuntime(TASK)

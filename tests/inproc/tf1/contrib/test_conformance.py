@@ -1,4 +1,4 @@
-"""Packages of ``tf.contrib``: the same calls give the same results as TensorFlow 1.15. See ``tests/conformance``."""
+"""Packages of ``tf.contrib``: the same calls have the results of TensorFlow 1.15. See ``tests/conformance``."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def test_the_fastest_waits_for_the_slowest(start_cluster: StartCluster) -> None:
                 first.run(fast.train, batch, options=options)
             assert second.run(slow.step) == 5  # the gradient is applied; only the next step is not started
             second.run(slow.train, slow.feed(batches(1)[0]))
-        first.run(fast.train, batch)  # nobody is slower any more
+        first.run(fast.train, batch)  # no worker is slower any more
         first.run(fast.train, batch)
 
 

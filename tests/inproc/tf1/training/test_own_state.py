@@ -175,7 +175,7 @@ def test_without_a_folder_all_go_back_together(
 
 
 def test_states_older_than_a_restore_are_ignored(start_cluster: StartCluster, tmp_path: Path, saves: Path) -> None:
-    """A ps that restarts without a state causes a restore on all ps, so the state that the other one saved is void."""
+    """A ps that restarts without a state causes a restore on all ps, so the other ps's saved state is void."""
     cluster = start_cluster(ps=2, worker=1)
     program = Program(cluster, tmp_path / "checkpoints")
     program.trains(5)

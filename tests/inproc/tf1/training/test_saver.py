@@ -116,7 +116,7 @@ def test_partitioned_variables_are_one_tensor(tmp_path: Path) -> None:
 
 
 def test_sharded_by_device(tmp_path: Path) -> None:
-    # One process has one task; its parts represent those of two tasks.
+    # One process has one task; its two parts stand for the parts of two tasks.
     v, w = tf.Variable([1.0], name="v"), tf.Variable([2.0], name="w")
     saver = tf.train.Saver([v, w], sharded=True)
     with tf.Session() as sess:

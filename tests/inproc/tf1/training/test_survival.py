@@ -57,7 +57,7 @@ def test_variables_are_restored_from_the_checkpoint(start_cluster: StartCluster,
         for _ in range(2):
             train()
         cluster.restart("ps:1")
-        # All values are of one checkpoint, also those that were not lost.
+        # All values are of one checkpoint, including the values that were not lost.
         assert [value.tolist() for value in sess.run([model.v, model.w])] == [value.tolist() for value in saved]
         assert sess.run(model.step) == 3
         assert train()[1] == 3

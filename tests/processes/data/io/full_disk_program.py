@@ -1,6 +1,6 @@
 """Trains, saves, encounters a full disk, continues to train, and saves again once there is room. Argument: a folder.
 
-A limit on the size of files simulates the full disk. Prints what happened, one fact per line.
+A limit on the size of files simulates the full disk. Prints its results, one per line.
 """
 
 import resource
