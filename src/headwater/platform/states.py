@@ -197,7 +197,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class NotPlaced:
-    """Tasks cannot be placed now; ``reason`` has the cause. ``ever`` is whether they could be placed at a later time."""
+    """Tasks cannot be placed now, for ``reason``. ``ever`` is whether they could be placed at a later time."""
 
     reason: str
     ever: bool = True

@@ -300,7 +300,7 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
 
 
 def _is_within(resolver: Any) -> bool:
-    """Whether this process is not a task of the cluster, but has made a `Server` for each of its ``ps`` and workers."""
+    """Returns whether this process is no task of the cluster, but has made a `Server` for each ``ps`` and worker."""
     if resolver is None or resolver.task_type:
         return False
     cluster = ClusterSpec(resolver.cluster_spec())

@@ -248,7 +248,7 @@ def test_a_late_worker_does_not_wait_for_the_others() -> None:
 
 @pytest.mark.timeout(60)
 def test_worker_of_restarted_ps_keeps_the_finished_training() -> None:
-    """The worker learns the number of finished trainings from the first ps, and reports its training to the second ps."""
+    """The first ps reports the number of finished trainings to the worker, which tells the second ps its training."""
     local = servers(optax.sgd(0.1), "k=2", tasks=3)
     clients = first, second, late = [connected(local, number) for number in range(3)]
     at_once(*(functools.partial(client.push, gradients(number)) for number, client in enumerate(clients)))

@@ -136,7 +136,7 @@ class BundleWriter:
         self._offset += len(data)
 
     def finish(self) -> None:
-        """Writes all data to the disk, then renames the checkpoint to its name; the writer cannot be used afterwards."""
+        """Writes all data to the disk, then renames the files to their names; the writer cannot be used afterwards."""
         if self._data.closed:
             raise FailedPreconditionError(None, None, f"{self._prefix}: the checkpoint is finished or discarded")
         try:
