@@ -30,13 +30,13 @@ def shape_n(*input: HostArray, out_type: DType | None = None) -> tuple[HostArray
 
 @kernel("Size")
 def size(input: HostArray, *, out_type: DType | None = None) -> HostArray:
-    """How many elements."""
+    """The number of elements."""
     return np.array(input.size, np.int32 if out_type is None else out_type.numpy_dtype)
 
 
 @kernel("Rank")
 def rank(input: HostArray) -> HostArray:
-    """How many dimensions."""
+    """The number of dimensions."""
     return np.array(input.ndim, np.int32)
 
 
@@ -66,7 +66,7 @@ def reshape(tensor: HostArray, shape: HostArray) -> HostArray:
 
 @kernel("ExpandDims")
 def expand_dims(input: HostArray, dim: HostArray) -> HostArray:
-    """A further dimension of size 1."""
+    """The input with a further dimension of size 1, inserted at position ``dim``."""
     axis = axis_in(dim.item(), input.ndim + 1)
     return input.reshape((*input.shape[:axis], 1, *input.shape[axis:]))
 
@@ -113,7 +113,7 @@ def conjugate_transpose_gradient(inputs: Arrays, grads: Arrays, needed: Needed, 
 
 @kernel("Tile")
 def tile(input: HostArray, multiples: HostArray) -> HostArray:
-    """Repeated along each dimension."""
+    """The input repeated ``multiples[i]`` times along each dimension ``i``."""
     return np.tile(input, multiples.tolist())
 
 
@@ -171,7 +171,8 @@ def pad_v2_gradient(inputs: Arrays, grads: Arrays, needed: Needed, _attrs: Attrs
 
 @kernel("MirrorPad")
 def mirror_pad(input: HostArray, paddings: HostArray, *, mode: str) -> HostArray:
-    """The input's own elements mirrored: REFLECT without the border element, SYMMETRIC with it."""
+    """Pads with the input's own elements, mirrored at each border. REFLECT does not repeat the border element,
+    SYMMETRIC repeats it."""
     check_mirrored(input.shape, paddings, mode)
     chosen: Any = mode.lower()
     return np.pad(input, _pairs(paddings), mode=chosen)
@@ -208,7 +209,7 @@ def mirror_pad_grad(input: HostArray, paddings: HostArray, *, mode: str) -> Host
 
 @kernel("ReverseV2")
 def reverse(tensor: HostArray, axis: HostArray) -> HostArray:
-    """Backwards along the given dimensions."""
+    """The input with the order of elements reversed along the given dimensions."""
     return np.flip(tensor, ints(axis))
 
 
@@ -274,7 +275,7 @@ def ones_like(x: HostArray) -> HostArray:
 
 @kernel("BroadcastTo")
 def broadcast_to(input: HostArray, shape: HostArray) -> HostArray:
-    """Repeated to a larger shape by the rules of broadcasting."""
+    """The input repeated to a larger shape by the rules of broadcasting."""
     return np.broadcast_to(input, ints(shape))
 
 

@@ -1,8 +1,9 @@
 """The number of threads in which NumPy's BLAS multiplies matrices.
 
 OpenBLAS has a thread for each core, and the threads spin while they wait for each other. If several tasks share a
-machine, or XLA computes at the same time, spinning threads take cores from working ones: a product of 100 × 784 × 100
-then takes 10 to 50 ms instead of 0.5 ms. Products that are worth several threads are in compiled parts.
+machine, or XLA computes at the same time, spinning threads occupy cores that working threads need: a product of
+100 × 784 × 100 then takes 10 to 50 ms instead of 0.5 ms. Products that are large enough for several threads run in
+compiled parts, so one thread is enough here.
 """
 
 from __future__ import annotations

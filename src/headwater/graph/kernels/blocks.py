@@ -99,7 +99,7 @@ def batch_to_space_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _att
 
 @kernel("TensorArray")
 def new_array(size: HostArray, *, dtype: DType, element_shape: TensorShape | None = None) -> HostArray:
-    """An array of ``size`` elements, zeros where their shape is known."""
+    """An array of ``size`` elements for a loop to write. If the elements' shape is known, they are zeros."""
     shape = None if element_shape is None else element_shape.as_dims
     known: tuple[Any, ...] = (0,) if shape is None or None in shape else shape
     return np.zeros((int(size), *known), dtype.numpy_dtype)
@@ -109,7 +109,8 @@ def new_array(size: HostArray, *, dtype: DType, element_shape: TensorShape | Non
 def write(
     array: HostArray, index: HostArray, value: HostArray, *, grows: bool = False, owned: object = False
 ) -> HostArray:
-    """``array`` with ``value`` at ``index``; in place if it is ``owned`` and large enough."""
+    """Returns ``array`` with ``value`` at ``index``. Writes in place if ``array`` is ``owned`` and large enough,
+    otherwise into a copy."""
     place = int(index)
     if owned and 0 <= place < len(array) and array.shape[1:] == value.shape:
         array[place] = value

@@ -1,4 +1,4 @@
-"""Random samples of classes, with the classes of `headwater.graph.ops.candidates`."""
+"""Random samples of classes, equal to the samples of the compiled forms in `headwater.graph.ops.candidates`."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import sys
 from typing import Final
 
 _LOADING_NS: Final = 1_000_000_000
-"""The time of loading numba, for which a program of few such operations would have to wait."""
+"""The time of loading numba, in nanoseconds. A program with few such operations must not have to wait for it."""
 _CALL_NS: Final = 20_000
 """A call with less estimated work than this uses NumPy."""
 _done_ns = 0
@@ -15,12 +15,13 @@ _done_ns = 0
 def compiled_loops_pay(work_ns: int) -> bool:
     """Whether to use a compiled loop of `headwater.tables`.
 
-    As in the ski rental problem, numba is loaded once work without it has taken as long as loading takes.
+    As in the ski rental problem, numba is loaded when the work without it has, by estimate, taken as long as loading
+    takes.
 
     Args:
       work_ns: estimated time of the work without a compiled loop, in nanoseconds.
     """
-    global _done_ns  # of all threads; it need not be exact
+    global _done_ns  # shared by all threads without a lock, since it need not be exact
     if work_ns < _CALL_NS:
         return False
     _done_ns += work_ns

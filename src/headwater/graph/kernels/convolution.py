@@ -1,7 +1,7 @@
 """Convolutions and pooling over small images and volumes: sums of products of shifted images, by BLAS.
 
-The result at a place is a sum over the offsets within a window. The elements at one offset of all windows are a strided
-slice of the padded image.
+The result at each position is a sum over the offsets within a window. For one offset, the elements of all windows are a
+strided slice of the padded image, so each offset takes one matrix product.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from headwater.graph.kernels.registry import NoKernel, gradient_kernel, kernel
 if TYPE_CHECKING:
     from headwater.graph.registry import Attrs, HostArray
 
-#: Up to this number of channels, the elements at all offsets are multiplied as one matrix: with few channels, a product
-#: for each offset is slow.
+#: Up to this number of channels, the elements at all offsets are multiplied as one matrix, because with few channels, a
+#: separate product for each offset is slow.
 _FEW_CHANNELS: Final = 16
 
 Pairs = Sequence[tuple[int, int]]
@@ -78,7 +78,7 @@ class _Windows:
 
     @property
     def plain(self) -> bool:
-        """Whether each window is a single element that no other window has."""
+        """Whether each window is a single element, and no two windows have the same element."""
         return {*self.window, *self.strides} == {1} and not any(map(any, self.pads))
 
     def padded(self, image: HostArray) -> HostArray:
@@ -337,7 +337,8 @@ def max_pool(input: HostArray, **attrs: object) -> HostArray:
 
 
 def _to_maxima(image: HostArray, pooled: HostArray, gradient: HostArray, attrs: Attrs) -> HostArray:
-    """The first of equal elements of a window gets its gradient."""
+    """Returns the gradient of the image: each window's gradient is added to the window's maximum, the first one if
+    several elements are equal."""
     pads, keys = _pool_slices(image.shape, attrs)
     padded = _padded(image, pads, _lowest(image.dtype))
     result, left = np.zeros(padded.shape, gradient.dtype), np.array(gradient)
@@ -383,7 +384,7 @@ def avg_pool(value: HostArray, **attrs: object) -> HostArray:
 
 
 def _to_windows(sizes: Sequence[int], gradient: HostArray, attrs: Attrs) -> HostArray:
-    """The elements of a window share its gradient."""
+    """Returns the gradient of the image: each window's gradient is divided equally among the window's elements."""
     pads, keys = _pool_slices(sizes, attrs)
     share = gradient / _window_sizes((1, *sizes[1:]), pads, keys, gradient.dtype)
     result = _padded(np.zeros(sizes, gradient.dtype), pads)

@@ -1,13 +1,14 @@
 """Paths of connectionist temporal classification (Graves et al., 2006), over whole batches.
 
-A path visits states: the labels of a sequence, with a blank before, between and after them. In each time step it stays,
-moves to the next state, or skips a blank between different labels. The forward probability α[t, s] is the total
-probability of all prefixes of paths that are in state s at time t; the backward probability β[t, s] is the total
-probability of all suffixes from there. Both include the emission at t. The share of the paths through a state is
-α β / (y Σₛ α β / y), with y[t, s] as the emission.
+A path visits states: the labels of a sequence, with a blank before, between and after them. In each time step a path
+stays, moves to the next state, or skips a blank between different labels. The forward probability α[t, s] is the total
+probability of all prefixes of paths that are in state s at time t. The backward probability β[t, s] is the total
+probability of all suffixes of paths that start in state s at time t. Both include the probability y[t, s] of emitting
+the state's class at time t. The fraction of the total probability that belongs to paths through state s at time t is
+α β / (y Σₛ α β / y).
 
-Backward probabilities are forward probabilities of the sequence read from its end, so that one loop over time computes
-both. It multiplies probabilities, which are scaled every few time steps. If their range is too large for float64, the
+Backward probabilities are forward probabilities of the sequence in reverse order, so one loop over time computes both.
+The loop multiplies probabilities and scales them every few time steps. If their range is too large for float64, the
 loop is repeated with logarithms, which takes five times as long.
 """
 

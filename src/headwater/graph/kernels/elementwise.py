@@ -100,7 +100,8 @@ _unary("Snapshot", lambda x: x)
 
 
 def _masked_slope(compute: Function, *names: str) -> None:
-    """Registers a gradient kernel: ``gradient · slope``, and 0 where the gradient is 0, even if the slope is infinite.
+    """Registers a kernel that computes ``gradient · slope``; where the gradient is 0, the result is 0 even if the slope
+    is infinite.
 
     Args:
       compute: the slope as a function of the result's conjugate.
@@ -247,7 +248,8 @@ _binary("Mod", np.fmod, (lambda g, x, y: g + np.zeros_like(y), lambda g, x, y: -
 _binary("TruncateDiv", _truncate_div)
 _binary("TruncateMod", np.fmod)
 _binary("Pow", _power, (_power_by_x, _power_by_y))
-# If both are equal, x gets the whole gradient, and y beside NaN; NaN in x is kept.
+# Where x and y are equal, x gets the whole gradient. Where one of them is NaN, y gets it. A NaN in x is kept in the
+# result.
 _binary(
     "Maximum",
     lambda x, y: np.where(x < y, y, x),

@@ -6,7 +6,7 @@ counter ``i``. Its upper 23 bits give a number in [0, 1); the inverse error func
 number (Giles, "Approximating the erfinv function", 2012). In the polynomials of that function, XLA rounds a product and
 a sum once (fused multiply-add); here they are computed in float64, and then rounded to float32.
 
-Nothing is compiled, so that the first draw of a shape takes no longer than the next ones.
+Nothing is compiled, so the first draw of a shape takes no longer than later draws.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ Array = np.ndarray[Any, Any]
 _BLOCK: Final = 32_768
 #: From this number of elements on, a draw is shared by threads.
 _LARGE: Final = 1 << 18
-#: After this many normal numbers, computing a table of all possible values is cheaper than further draws.
+#: After this many normal numbers, computing a table of all 2²³ possible values takes less time than computing further
+#: numbers one by one.
 _MANY: Final = 1 << 22
 _WORD: Final = 0xFFFFFFFF
 _PARITY: Final = 0x1BD11BDA
@@ -126,7 +127,8 @@ def _drawn(key: tuple[int, int], shape: Sequence[int], finish: Callable[[Array, 
 
 
 def _shared_out(fill: Callable[[int, int], None], size: int) -> None:
-    """Calls a function for parts of a range aligned to blocks, in several threads if the range is large."""
+    """Calls ``fill(begin, end)`` for parts of the range 0 … ``size``, aligned to blocks; uses several threads if the
+    range is large."""
     threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if size < _LARGE or threads == 1:
         fill(0, size)

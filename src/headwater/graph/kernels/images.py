@@ -37,8 +37,8 @@ def neighbors(
 
 
 def nearest(count: int, size: int, align_corners: bool, half_pixel_centers: bool) -> HostArray:
-    """Returns, for each of ``count`` pixels, the source pixel nearest to its place, halves away from zero; or, unless
-    ``align_corners``, the pixel in which it lies."""
+    """Returns the source pixel for each of ``count`` pixels: with ``align_corners``, the pixel nearest to its place,
+    with halves rounded away from zero; otherwise the pixel that contains its place."""
     scale = scale_of(count, size, align_corners)
     steps = np.arange(count, dtype=np.float32) + np.float32(0.5 if half_pixel_centers else 0.0)
     at = steps * scale

@@ -32,7 +32,7 @@ def gather_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attr
 
 
 def _spread(gradient: HostArray, indices: HostArray, shape: tuple[int, ...], axis: int) -> HostArray:
-    """Zeros of ``shape`` to which slices along ``axis`` are added at ``indices``."""
+    """Returns zeros of ``shape`` with the slices of ``gradient`` along ``axis`` added at ``indices``."""
     result = np.zeros(shape, gradient.dtype)
     if axis == 0:
         add_rows(result, indices.reshape(-1), gradient.reshape((indices.size, *shape[1:])))
@@ -121,7 +121,7 @@ def scattered(combine: object, array: HostArray, indices: HostArray, updates: Ho
 
 @kernel("ScatterNd")
 def scatter_nd(indices: HostArray, updates: HostArray, shape: HostArray) -> HostArray:
-    """Zeros of a shape, with ``updates`` added at ``indices``."""
+    """Returns zeros of ``shape`` with ``updates`` added at ``indices``."""
     return scattered(np.add, np.zeros(ints(shape), updates.dtype), indices, updates)
 
 
@@ -177,7 +177,7 @@ def one_hot(
 
 @kernel("ReverseSequence")
 def reverse_sequence(input: HostArray, seq_lengths: HostArray, *, seq_dim: int, batch_dim: int = 0) -> HostArray:
-    """The first ``seq_lengths[b]`` elements along ``seq_dim`` backwards, for each ``b`` of ``batch_dim``."""
+    """Reverses the first ``seq_lengths[b]`` elements along ``seq_dim``, for each index ``b`` along ``batch_dim``."""
     steps = np.arange(input.shape[seq_dim])
     lengths = seq_lengths[:, np.newaxis]
     order = np.where(steps < lengths, lengths - 1 - steps, steps)

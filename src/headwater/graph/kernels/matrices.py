@@ -30,7 +30,7 @@ def matmul(a: HostArray, b: HostArray, *, transpose_a: bool = False, transpose_b
 
 @kernel("SparseMatMul")
 def sparse_matmul(a: HostArray, b: HostArray, *, transpose_a: bool = False, transpose_b: bool = False) -> HostArray:
-    """As `matmul`, of matrices that may hold many zeros."""
+    """As `matmul`, for matrices that may contain many zeros."""
     return matmul(a.astype(np.float32), b.astype(np.float32), transpose_a=transpose_a, transpose_b=transpose_b)
 
 
@@ -93,7 +93,7 @@ def _terms(equation: str, count: int) -> tuple[list[str], str]:
 
 @kernel("Einsum")
 def einsum(*inputs: HostArray, equation: str) -> HostArray:
-    """Products of elements summed over the indices that the result lacks."""
+    """Multiplies the inputs' elements and sums the products over all indices that the result does not have."""
     return np.einsum(equation, *inputs, optimize=len(inputs) > 1)
 
 
@@ -120,7 +120,8 @@ def einsum_gradient(inputs: Arrays, grads: Arrays, needed: Needed, attrs: Attrs)
 
 @kernel("MatrixBandPart")
 def matrix_band_part(input: HostArray, num_lower: HostArray, num_upper: HostArray) -> HostArray:
-    """Zero outside of the band of ``num_lower`` diagonals below and ``num_upper`` above the main one; -1 is all."""
+    """Replaces elements by zeros outside of a band: the main diagonal, ``num_lower`` diagonals below it and
+    ``num_upper`` above it; -1 includes all."""
     return np.where(_band(input.shape, num_lower, num_upper), input, input.dtype.type(0))
 
 

@@ -406,7 +406,7 @@ def fused_batch_norm(
 
 @kernel("FusedBatchNormV3")
 def fused_batch_norm_v3(*inputs: HostArray, **settings: Any) -> tuple[HostArray, ...]:
-    """As `fused_batch_norm`, with one more output that only its gradient reads."""
+    """As `fused_batch_norm`, with one more output, which only the gradient operation takes."""
     return *fused_batch_norm(*inputs, **settings), inputs[4]
 
 
@@ -422,7 +422,8 @@ def _norm_gradients(
     is_training: bool = True,
 ) -> tuple[HostArray, HostArray, HostArray]:
     """Returns the gradients of x, scale and offset."""
-    # NumPy adds along outer axes one by one: the differences below need more digits than float32 has.
+    # Compute in float64: NumPy adds along outer axes one element after the other, and the rounding errors of float32
+    # would be too large for the differences below.
     wide = _channels_last(x, data_format).astype(np.float64)
     g = _channels_last(g, data_format).astype(np.float64)
     mean, variance = _moments(wide, mean, variance, is_training)

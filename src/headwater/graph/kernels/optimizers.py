@@ -1,7 +1,7 @@
 """Updates of variables by gradients, in place: the rules of `headwater.graph.ops.optimizers`, in the same order.
 
-Each rule changes its arguments in place. Its sparse version applies it to the rows at ``indices``, in their order; an
-index outside of the variable updates nothing.
+Each rule changes its arguments in place. The sparse version applies the rule to the rows at ``indices``, in the order
+of the indices; an index outside of the variable updates nothing.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def _define(
     Args:
       slots: number of variables among the first inputs, which the rule changes.
       after_rows: called in the sparse version with the rows that the rule has changed.
-      loop: called with the rule's inputs and the indices, updates the rows with the same results in a compiled loop;
-        returns False, without a change, where that does not pay.
+      loop: function of the rule's inputs and the indices. It updates the rows in a compiled loop, with the same
+        results, or changes nothing and returns False if the compiled loop would not save time.
     """
 
     def define(rule: Rule) -> Rule:
@@ -222,7 +222,8 @@ def sparse_adam(
     *,
     use_locking: bool = False,
 ) -> None:
-    """Unlike the other sparse updates, this one moves all rows: the averages of rows without a gradient decay."""
+    """Updates all rows, unlike the other sparse updates: the averages of rows without a gradient decay, and these rows
+    change accordingly."""
     del use_locking
     if not (m.flags.c_contiguous and v.flags.c_contiguous):
         raise NoKernel

@@ -50,7 +50,8 @@ _draw("TruncatedNormal", truncated_normal)
 
 
 def scaled_draw(x: HostArray, factor: HostArray, term: HostArray, *, spare: bool) -> HostArray:
-    """Returns ``x * factor + term`` for random numbers ``x``, which XLA does not round between product and sum.
+    """Returns ``x * factor + term`` for random numbers ``x``, rounded only once: XLA does not round the product before
+    the sum.
 
     Args:
       spare: whether the memory of ``x`` may be reused.
@@ -108,8 +109,8 @@ def uniform_int(
 
 @kernel("RandomShuffle")
 def shuffle(key: Key, value: HostArray, *, seed: int = 0, seed2: int = 0) -> HostArray:
-    """Returns the slices along the first dimension in random order. They are sorted by random numbers, repeatedly, so
-    that equal random numbers do not bias the order."""
+    """Returns the slices along the first dimension in random order. The slices are sorted by random numbers, several
+    times, so that equal random numbers do not bias the order."""
     del seed, seed2
     order = np.arange(len(value))
     for _ in range(math.ceil(3 * math.log(max(1, len(value))) / math.log(np.iinfo(np.uint32).max))):

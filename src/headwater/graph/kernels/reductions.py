@@ -59,8 +59,8 @@ def _mean(x: HostArray, axes: tuple[int, ...], keep: bool) -> Any:
 
 
 def _extreme(compute: Callable[..., Any], bound: str, infinite: float) -> Callable[..., Any]:
-    """Returns a kernel that runs ``compute``; the result is the identity element for an empty input. NaN counts as the
-    identity element."""
+    """Returns a kernel that computes the maximum or minimum by ``compute``. For an empty input, the result is the
+    identity element, such as -∞ for the maximum; NaN counts as the identity element."""
 
     def extreme(x: HostArray, axes: tuple[int, ...], keep: bool) -> Any:
         if all(x.shape[axis] == 1 for axis in axes):  # nothing is compared, so that NaN stays
@@ -76,7 +76,7 @@ def _extreme(compute: Callable[..., Any], bound: str, infinite: float) -> Callab
 
 
 def _to_extremes(compute: Callable[..., Any]) -> Pull:
-    """Elements that are equally extreme share the gradient."""
+    """Returns the gradient of a maximum or minimum: it is divided equally among the elements with the extreme value."""
 
     def pull(g: HostArray, x: HostArray, axes: tuple[int, ...]) -> HostArray:
         if not x.size:
@@ -90,7 +90,7 @@ def _to_extremes(compute: Callable[..., Any]) -> Pull:
 
 
 def _to_factors(g: HostArray, x: HostArray, axes: tuple[int, ...]) -> HostArray:
-    """An element's slope is the product of the others."""
+    """Returns the gradient of a product: the slope of each element is the product of all other elements."""
     zero = x == 0
     if not zero.any():
         return g * np.conj(np.multiply.reduce(x, axis=axes, keepdims=True, dtype=x.dtype) / x)
@@ -163,7 +163,8 @@ def _accumulated(compute: Any, x: HostArray, axis: int, exclusive: bool, reverse
 
 @kernel("Cumsum")
 def cumsum(x: HostArray, axis: HostArray, *, exclusive: bool = False, reverse: bool = False) -> HostArray:
-    """Sums of all elements up to each, or without it (``exclusive``), or from the end (``reverse``)."""
+    """For each element, the sum of all elements up to it; ``exclusive``: without the element itself; ``reverse``: from
+    the end."""
     return _accumulated(np.add, x, axis_in(axis, x.ndim), exclusive, reverse)
 
 

@@ -74,9 +74,10 @@ def gradient_kernel(*names: str, outputs: bool = False) -> Callable[[F], F]:
 def update_kernel(*names: str) -> Callable[[F], F]:
     """Registers an update of variables in place: ``f(*inputs, **attrs)``, which returns None.
 
-    Inputs at the positions of `headwater.graph.registry.OpDef.updates` are writable arrays without other references:
-    the function changes their elements, and must not keep the arrays. Other references must not be changed. It checks
-    shapes before it changes anything. ``Assign``, which may change the shape, is implemented by the engine.
+    Inputs at the positions of `headwater.graph.registry.OpDef.updates` are writable arrays to which nothing else
+    refers. The function changes the elements of these arrays, and must not keep references to them. It must not change
+    any other input, and it checks shapes before it changes anything. ``Assign``, which may change the shape, is
+    implemented by the runtime instead.
     """
     return _adding(_updates, names)
 

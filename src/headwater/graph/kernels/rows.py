@@ -17,7 +17,7 @@ from headwater.graph.kernels.finding import in_order, run_starts
 from headwater.graph.registry import HostArray
 
 _PAIRS: Final = {np.dtype(np.float32): np.dtype(np.complex64), np.dtype(np.float64): np.dtype(np.complex128)}
-"""Complex types, as which two real numbers are added at once."""
+"""Maps real types to the complex types with which two real numbers are added at once."""
 _CHOSEN_NS: Final = 30_000
 """The time of NumPy's calls that check numbers of rows, choose rows, and add them."""
 _ADDED_NS: Final = 10
@@ -31,7 +31,7 @@ def outside(indices: HostArray, size: int) -> HostArray | None:
     if indices.size == 1 and 0 <= indices.item() < size:
         return None
     if indices.dtype.kind == "i" and indices.flags.c_contiguous:
-        # As an unsigned number a negative one is greater than any size.
+        # Viewed as an unsigned number, a negative index is greater than any size, so one comparison finds both.
         if np.maximum.reduce(indices.view(f"u{indices.dtype.itemsize}"), axis=None) < size:
             return None
     elif indices.min() >= 0 and indices.max() < size:
@@ -151,7 +151,8 @@ def _loops_pay(data: HostArray, chosen: HostArray, segments: HostArray, width: i
 
 
 def turns(indices: HostArray) -> Sequence[HostArray | slice]:
-    """Divides the places of a vector into groups with distinct indices: the n-th group has the n-th occurrences."""
+    """Divides the positions of a vector of indices into groups, each with distinct indices: the n-th group has the
+    position of the n-th occurrence of each index."""
     if (indices[1:] > indices[:-1]).all():
         return (slice(None),)
     order, ordered = in_order(indices)

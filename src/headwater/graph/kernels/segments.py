@@ -85,7 +85,8 @@ def segment_prod_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs
 
 
 def _to_extreme(found: HostArray, gradient: HostArray, data: HostArray, ids: HostArray, count: HostArray) -> HostArray:
-    """Rows that are equally extreme share the gradient."""
+    """Returns the gradient of the data: the gradient of each segment is divided equally among the rows with its extreme
+    value."""
     hit = (data == take(found, ids).reshape(data.shape)).astype(data.dtype)
     shared = take(gradient / np.maximum(segment_sum(hit, ids, count), data.dtype.type(1)), ids)
     return hit * shared.reshape(data.shape)

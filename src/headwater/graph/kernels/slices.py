@@ -23,8 +23,8 @@ class Entry:
 
     Attributes:
       position: its position in begin, end and strides; -1 for a dimension covered by an ellipsis.
-      adds: it adds a dimension.
-      drops: it takes one element, and drops the dimension.
+      adds: whether it adds a dimension.
+      drops: whether it takes a single element, so that the result lacks the dimension.
       begin: whether the given begin is used; otherwise the slice starts at the first element (at the last element for a
         negative stride).
       end: whether the given end is used; otherwise the slice takes all remaining elements.

@@ -1,11 +1,11 @@
 """Reading ahead: saves a round trip of each run, if variables are small and rarely change between runs.
 
 The answer to a run includes the values that the next run of the same request reads, and their version. The next run
-computes from them at once, and sends its result with that version: one round trip instead of two. The task accepts the
-result if the values are still current, as if the run had read them at that moment. Otherwise it sends the present
-values, as for any run, and the run computes again.
+computes from these values at once, and sends its result with the version, which takes one round trip instead of two. If
+the values are still current, the task accepts the result, as if the run had read them at that moment. Otherwise it
+sends the present values, as for any run, and the run computes again (docs/decisions/reads-ahead.md).
 
-Where other workers update in between, the values are nearly always outdated. After an outdated read, a request pauses
+If other workers update the variables, the values are nearly always outdated. After an outdated read, a request pauses
 reading ahead for 16, 32, 64 … runs; each current read halves the pause.
 """
 
@@ -55,7 +55,7 @@ class ReadsAhead:
         self.pays: bool = True
         self._values: list[Values] = []
         self._pause = 0
-        self._wait = 1  # many requests are run only once, and need no values for a second run
+        self._wait = 1  # skip the first run: many requests run only once, and need no values for a second run
 
     def pop_values(self) -> Values | None:
         """Takes the received values, for one run only; None if there are none."""

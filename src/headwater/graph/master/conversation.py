@@ -43,8 +43,9 @@ class ChannelConversation:
       reconnect: if given, the conversation outlives its channel.
     """
 
-    # `_begun`: `start` was called; with values read ahead, RUN itself is sent later, by the first `send`. `_given`: the
-    # transfer that was sent in RUN; only of a resumable step, and only until its values have proved outdated.
+    # `_begun`: whether `start` was called; with values read ahead, RUN itself is sent later, by the first `send`.
+    # `_given`: the transfer that was sent in RUN. It is kept only for a resumable step, and only until its values have
+    # proved outdated.
     _begun = False
     _given: tuple[int, Sequence[Any]] | None = None
 
@@ -138,14 +139,14 @@ class ChannelConversation:
         return self._stash.pop(transfer)
 
     def finish(self) -> Sequence[Any]:
-        """Waits for the fetches and ends the conversation; raises as `recv`."""
+        """Waits for the fetches, ends the conversation, and returns the fetches; raises the same errors as `recv`."""
         while self._done is None:
             self._next()
         self._close(True)
         return self._done
 
     def abort(self, reason: str) -> None:
-        """Gives up the step. The task receives GIVE_UP, or notices that the channel is closed."""
+        """Abandons the step: closes the channel, after sending GIVE_UP if the step is resumable."""
         if not self._open:
             return
         if self._reconnect is not None and self._channel.sends_at_once(0):
@@ -227,7 +228,8 @@ class ChannelConversation:
                 self._prove(transfer)
 
     def _prove(self, transfer: int | None) -> None:
-        """Handles the task's reaction to values read ahead: a transfer, or None for the step's end."""
+        """Handles the first frame after a result that was computed from values read ahead, which shows whether they
+        were current. ``transfer``: the number of the received transfer; None for the end of the step."""
         assert self._ahead is not None
         self._unproved = False
         current = transfer != self._ahead.transfer

@@ -39,14 +39,14 @@ class SessionOptions:
     """The part of a session's configuration that its master applies.
 
     Attributes:
-      soft_placement: use another device if the requested one does not exist.
-      log_placement: print each operation's device when it is first placed.
+      soft_placement: whether to use another device if the requested one does not exist.
+      log_placement: whether to print each operation's device when it is first placed.
       device_filters: tasks and devices that the session may see; all if empty.
       timeout_s: time limit of a step, in seconds; None: no limit.
-      resumes: a step outlives the connections to its tasks: if one is lost, the step waits for the task and continues
-        where it was, unless the task has restarted with another generation. Otherwise the step fails.
-      isolated: the session has separate variables, queues and other resources on every task, which are discarded at its
-        end. Sessions without a target are always isolated.
+      resumes: whether steps outlive the connections to their tasks. If so, a step that loses a connection waits for the
+        task and resumes, unless the task has restarted with another generation. If not, the step fails.
+      isolated: whether the session has separate variables, queues and other resources on every task, which are
+        discarded at its end. Sessions without a target are always isolated.
       jit_level: ``global_jit_level`` of the configuration, see `headwater.graph.passes.plan.TaskPlan`.
     """
 
@@ -184,16 +184,18 @@ class PreparedStep:
             ahead = self._ahead if step.trace is None else None
             if ahead is not None and not ahead.pays:
                 ahead = self._ahead = None
-            # All tasks get RUN before this one begins, so that the parts run concurrently.
+            # Send RUN to all other tasks before this task begins its part, so that the parts run concurrently.
             for task, conversation in step.conversations.items():
                 conversation.start([feeds[i] for i in self._remote_feeds[task]], ahead)
             try:
                 self._run_parts(feeds, step, results)
             except OutdatedError:
-                # The task sends the present values now, which cannot be outdated: one repetition is enough.
+                # The task now sends the present values for this run. They cannot be outdated, so one repetition is
+                # enough.
                 self._run_parts(feeds, step, results)
         except BaseException as error:
-            # Tasks that have not failed may wait for transfers of this part or of the failed one.
+            # Abort the step on all tasks: a task that has not failed may wait for a transfer of this part or of the
+            # failed one.
             for conversation in step.conversations.values():
                 conversation.abort(str(error))
             raise
@@ -202,13 +204,15 @@ class PreparedStep:
         return [feeds[index] if task == "" else results[task][index] for task, index in self._sources]
 
     def _run_parts(self, feeds: Sequence[Any], step: MasterStep, results: dict[str | None, Sequence[Any]]) -> None:
-        """Runs the part of the master's own task and waits for the others; OutdatedError if it has to be run again."""
+        """Runs the part of the master's own task and waits for the others. Raises OutdatedError if this part has to be
+        run again with the present values."""
         if self.local is not None:
             local_feeds = [feeds[i] for i in self._local_feeds]
             try:
                 results[None] = self._owner.runtime.execute(self.local, local_feeds, step)
             except OpError:
-                # The error may be caused by outdated values: only an error with current values counts.
+                # Outdated values may have caused the error. Request the present values, and run the part again: only an
+                # error with current values is reported.
                 if not any(conversation.request_again() for conversation in step.conversations.values()):
                     raise
                 raise OutdatedError from None
@@ -230,8 +234,8 @@ def _reads_ahead(local: TaskPlan, remote: Mapping[str, TaskPlan]) -> ReadsAhead 
 def _fetch_sources(
     request: RunRequest, local: TaskPlan | None, remote: Mapping[str, TaskPlan]
 ) -> list[tuple[str | None, int]]:
-    """Returns, for each fetch, the task that computes it (None: this task; "": it is a feed), and the index in its
-    results."""
+    """Returns, for each fetch, the task that computes it (None: this task; "": the fetch is fed), and the fetch's index
+    in that task's results or in the feeds."""
     feeds = {t.name: index for index, t in enumerate(request.feeds)}
     where: dict[str, tuple[str | None, int]] = {name: ("", index) for name, index in feeds.items()}
     for task, plan in remote.items():

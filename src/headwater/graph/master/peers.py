@@ -82,9 +82,9 @@ class ClusterPeers:
       me: this task.
       own_devices: its devices.
       link: creates the link to a task.
-      courtesy_s: how long a new session waits for a task that does not answer, in seconds, if the cluster has not run a
-        step yet; in a cluster that runs steps, it does not wait. (TensorFlow waits for every task forever, so one dead
-        worker blocks a restarted chief.)
+      courtesy_s: limit of a new session's wait for a task that does not answer, in seconds, if the cluster has not run
+        a step yet. In a cluster that has run steps, a session does not wait. (TensorFlow waits for every task forever,
+        so one lost worker blocks a restarted chief.)
 
     Attributes:
       refused: whether a task has refused a plan of this one, because another process has taken this task's place or
@@ -108,7 +108,8 @@ class ClusterPeers:
         self._links: dict[TaskName, PeerLink] = {}
         self._known: dict[TaskName, PeerStatus] = {}
         self._missing: set[TaskName] = set()
-        # Keys are session handles and full task names, as in plans: each step looks them up, and must not parse names.
+        # Keys are session handles and full task names, as in plans, so that a step need not parse names to look them
+        # up.
         self._generations: dict[str, dict[str, int]] = {}
         self._routes: dict[str, PeerLink] = {}
         self._met: set[str] = set()
@@ -163,8 +164,8 @@ class ClusterPeers:
                 self.refused = True
                 raise
             except UnavailableError as error:
-                # Waiting is worthwhile even here: a hook may run a new request late in a session, and an error would
-                # lose the steps that the session has run.
+                # Wait even while a plan is added: a hook may run a new request late in a session, and an error would
+                # end the session and lose the steps since the last checkpoint.
                 if not resumes or isinstance(error, GaveUpError):
                     raise
                 _log.warning("%s lost %s and waits for it, to give it a plan: %s", self._me, task, error.message)
@@ -279,8 +280,8 @@ class ClusterPeers:
         finally:
             link.release_channel(channel, usable)
         if not usable:
-            # The frame may have been lost with the channel. If it was not, a second copy does no harm: the receiver
-            # stores transfers by session, step and number.
+            # The frame may have been lost with the channel, so send it again. A second copy does no harm, because the
+            # receiver stores transfers by session, step and number.
             self._met.discard(task)
             self.push(task, frame, check)(look)
 

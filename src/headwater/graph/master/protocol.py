@@ -31,16 +31,15 @@ continues after it. Otherwise it drops the transfer and sends the variables, as 
 `WANTS_VALUES` is not a version: it only requests the values for the next run.
 
 A task that has sent a transfer to another task waits for TAKEN before its step waits for anything else, and before it
-answers. If the channel is lost before TAKEN, the task sends the transfer again on another channel: frames sent on a
-broken channel are lost without an error. So a task that has answered is not needed by the step any more: its program
-may end, and no other part of the step waits for it.
+answers. If the channel is lost before TAKEN, the task sends the transfer again on another channel, because frames sent
+on a broken channel are lost without an error. As a result, the step does not need a task any more after the task has
+answered: the task's program may end, and no other part of the step waits for it.
 
-A master that gives up a step closes the channel; if the step is resumable, it sends GIVE_UP first, as the task would
-otherwise wait for it to reconnect. Frames of a step that has ended are recognised by its number and ignored.
+A master that abandons a step closes the channel. If the step is resumable, the master sends GIVE_UP first; otherwise
+the task would wait for it to reconnect. Frames of a step that has ended are recognised by its number and ignored.
 
-A resumable step outlives its channel. Its master opens another channel and sends RESUME; the task continues the step
-where it is, or starts it if RUN was never received, and each end sends again the frames that the other has not
-received.
+A resumable step outlives its channel. Its master opens another channel and sends RESUME. The task then continues the
+step, or starts it if RUN was never received, and each end sends again the frames that the other has not received.
 """
 
 from __future__ import annotations

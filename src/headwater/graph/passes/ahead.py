@@ -1,8 +1,8 @@
-"""Finds requests that may read ahead: a run starts from variables that it received with the previous run's answer.
+"""Finds requests that may read ahead: a run starts from variables that the master received with the previous answer.
 
-The run's result names the version of the values that it has used. If that version is outdated, the task sends the
-present values, and the master repeats its own part of the run. So this part must have no side effects before the
-exchange.
+The master sends the result of its part together with the version of the values that it has used. If that version is
+outdated, the task sends the present values, and the master repeats its own part of the run. So this part may read ahead
+only if it has no side effects until the exchange is complete. See docs/decisions/reads-ahead.md.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def _is_read(node: Node) -> bool:
 
 
 def exchange_of(plan: TaskPlan, master: str) -> Exchange | None:
-    """Returns the exchange at the start of a plan; None if it starts otherwise.
+    """Returns the exchange at the start of a plan; None if the plan does not start with one.
 
-    An exchange reads variables, sends them to the ``master``, and waits for the master's transfer.
+    A plan with an exchange reads variables, sends them to the ``master``, and waits for the master's transfer.
     """
     match plan.instructions[:EXCHANGE]:
         case (Compute() as first, Send() as read, Receive() as given):
@@ -65,24 +65,29 @@ def exchange_of(plan: TaskPlan, master: str) -> Exchange | None:
 
 
 def read_ahead_by(local: TaskPlan, remote: TaskPlan) -> Exchange | None:
-    """Returns the exchange of a step with one other task, if the master's own plan may read its values ahead; else
-    None."""
+    """Returns the exchange of a step of two tasks if the master may read its values ahead; otherwise None.
+
+    Args:
+      local: the plan of the master's task.
+      remote: the plan of the other task.
+    """
     found = exchange_of(remote, local.task)
     return found if found is not None and _is_repeatable(local.instructions, found) else None
 
 
 def _is_repeatable(instructions: Sequence[Instruction], exchange: Exchange) -> bool:
-    """Whether instructions can be run twice without side effects, up to the next transfer from the other task."""
+    """Whether the master's instructions can be run twice without side effects, up to the first transfer that the other
+    task sends after the exchange."""
     given = False
     for item in instructions:
         match item:
             case Receive(transfer=transfer):
-                # A further transfer arrives only after the task has accepted the result, so nothing after it is
-                # repeated.
+                # The other task sends a further transfer only after it has accepted the master's result, so the
+                # instructions after this one are never repeated.
                 if transfer != exchange.read.transfer:
                     return given
             case Send(transfer=transfer):
-                # A transfer beside the exchange would be sent twice.
+                # A transfer that is not part of the exchange would be sent twice.
                 if transfer != exchange.given.transfer:
                     return False
                 given = True

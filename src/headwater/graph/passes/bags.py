@@ -37,7 +37,7 @@ class _Found:
 
 
 class _NotSafe(Exception):
-    """Operations are not the ones of a safe lookup."""
+    """Raised if operations do not form a safe lookup."""
 
 
 class _Search:
@@ -117,7 +117,8 @@ class _Search:
         return _Found(removed, Node(fill.name, "DistinctBags", inputs, {}, {}), names)
 
     def _require_private(self, removed: frozenset[str], results: Sequence[str]) -> None:
-        """Requires that nothing else uses results of ``removed`` operations, except ``results`` in this plan."""
+        """Raises an error if a result of the ``removed`` operations is used elsewhere. Only ``results`` may be used, by
+        other operations of this plan."""
         for name, users in self._users.items():
             if name.rpartition(":")[0] in removed:
                 _require("" not in users and (name in results or removed.issuperset(users)))

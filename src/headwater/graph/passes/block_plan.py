@@ -1,8 +1,8 @@
 """Block plans: plans of queue runners, changed to process many elements in one run.
 
-A queue runner runs the same step in a loop: read a record, parse it, add it to a queue. Run one by one, each element
-costs a call per operation. If all operations in between depend on that element only, a block of elements can be
-processed together, with the same results.
+A queue runner runs the same step in a loop: read a record, parse it, add it to a queue. If elements are processed one
+by one, each costs a call for every operation. If the operations between reading and adding depend on the element only,
+a block of elements can be processed together with the same results.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class _Sorter:
 
     def accepts(self, item: object) -> bool:
         """Assigns one instruction to a part; returns False if the plan cannot be run in blocks."""
-        # A block adds its elements at its end, so no instruction may follow the sink.
+        # A block adds all its elements at its end, so an instruction after the sink could not run once per element.
         if self._sink is not None:
             return False
         match item:
@@ -101,7 +101,7 @@ class _Sorter:
         if any(node.type == "VariableV2" for node in item.nodes):
             return False
         varying = any(map(self._varies, item.inputs))
-        # It would become part of the setup, and draw once for a block instead of once for each element.
+        # As part of the setup, a random operation would draw once for a block instead of once for each element.
         if Kind.RANDOM in kinds and not varying:
             return False
         if varying:

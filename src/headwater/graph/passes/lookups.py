@@ -1,9 +1,10 @@
 """Joins lookups in several partitioned tables of one step.
 
-Each ``RouteIds`` is a Python call, and the requested ids of each table, the rows found, and the rows' gradients are
-separate tensors in frames and executables. This pass replaces consecutive lookups in a task's plan by one
-``RouteTables``. The ids, rows or gradients for one part of all tables are then sent as one tensor, which executables
-unpack. The number of rows of each table is also a tensor, with a value that is known when the executables are compiled.
+Without this pass, each lookup costs a Python call (``RouteIds``), and the requested ids of each table, their rows, and
+the gradients of the rows are separate tensors in frames and executables. The pass replaces consecutive lookups in a
+task's plan by one ``RouteTables``. The ids, rows or gradients for one part of all tables are then sent as one tensor,
+which executables unpack. They get the number of rows of each table from another tensor, whose value is known when they
+are compiled.
 """
 
 from __future__ import annotations
@@ -84,7 +85,8 @@ class _Joining:
         self._route()
 
     def _found(self, requests: Sequence[str]) -> dict[int, str]:
-        """Returns the tensors of rows found in one part of each table, by the lookup's number."""
+        """Returns the tensors with the rows that one part of each table has found, by the lookup's number. ``requests``
+        are the tensors of the ids requested from this part."""
         return {
             requests.index(node.inputs[1]): f"{node.name}:0"
             for _, node in self._computed("GatherRouted")
@@ -92,7 +94,7 @@ class _Joining:
         }
 
     def _told(self, requests: Sequence[str]) -> dict[int, str]:
-        """Returns the gradients for the rows of one part of each table, by the lookup's number."""
+        """Returns the tensors with the gradients of the rows of one part of each table, by the lookup's number."""
         found: dict[int, str] = {}
         for _, node in self._computed("SplitRouted"):
             for position, tensor in enumerate(node.inputs[2:]):
@@ -107,8 +109,8 @@ class _Joining:
                     yield from ((item, node) for node in item.nodes if node.type == op_type)
 
     def _alike(self, tensors: Mapping[int, str], found: Mapping[int, str]) -> list[dict[int, str]]:
-        """Groups ``tensors`` by type and shape of their rows; returns the groups of two or more tensors that can be
-        packed."""
+        """Groups ``tensors`` by the type and shape of their rows, and returns the groups that can be packed, each with
+        at least two tensors. ``found`` are the tensors of the lookups' rows, whose type and shape are known."""
         groups: dict[_Row, dict[int, str]] = {}
         for number, tensor in tensors.items():
             row = self._rows.get(found.get(number, "").rpartition(":")[0])
@@ -147,8 +149,10 @@ class _Joining:
         """Packs ``tensors`` into one tensor for transfers.
 
         Args:
+          tensors: names of the tensors.
           numbers: the numbers of their lookups.
-          made: whether the host computes them as one tensor.
+          part: the number of the tables' part.
+          made: whether the ``RouteTables`` on the host computes them as one tensor already.
         """
         sizes = f"{self._name}:{self._parts + part}"
         packer = Node(f"{tensors[0].replace(':', '_')}/packed", "PackRows", tuple(tensors), {}, {})

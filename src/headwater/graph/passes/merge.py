@@ -1,8 +1,8 @@
 """Merges operations of a task that have the same type, equal attributes and the same inputs.
 
-A model often computes the same twice: a feature of a wide-and-deep model is hashed for its weight and again for its
-embedding. Within an executable, XLA merges equal operations itself. So only plans with operations on the host are
-searched; in such a plan, equal pure operations are merged, too.
+Models often compute the same result twice: a feature of a wide-and-deep model is hashed for its weight and again for
+its embedding. Within an executable, XLA merges equal operations itself, so this pass skips plans without operations on
+the host. In the other plans it merges equal operations on the host, and the equal pure operations in executables.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _DETERMINISTIC: Final = frozenset(
 
 
 def merge_equal(plans: Mapping[str, TaskPlan]) -> Mapping[str, TaskPlan]:
-    """Returns the plans, by task, without operations that compute the same as an earlier one of their task.
+    """Returns the plans, by task, without operations that compute the same result as an earlier operation of the task.
 
-    Tensors that are fetched or sent keep their own operations: a program may change a fetched array.
+    Operations whose results are fetched or sent are kept, because a program may change a fetched array.
     """
     return {task: _Merging(plan).run() if _worthwhile(plan) else plan for task, plan in plans.items()}
 
@@ -49,10 +49,11 @@ def _worthwhile(plan: TaskPlan) -> bool:
 
 
 def _with_hashed_numbers(instructions: Sequence[Instruction], kept: Collection[str]) -> list[Instruction]:
-    """Returns the instructions with each ``AsString`` before a hash removed: one operation then hashes the numbers as
-    if they were texts, without creating a text for each.
+    """Replaces each ``AsString`` that is followed by a hash: one operation then hashes the numbers as if they were
+    texts, without creating the texts.
 
     Args:
+      instructions: the instructions of a plan.
       kept: operations with outputs that are used outside of the instructions.
     """
     inputs = {
@@ -78,7 +79,7 @@ def _has_defaults(node: Node) -> bool:
 
 
 def _is_pure(node: Node) -> bool:
-    """Whether an operation is a function of its inputs only, and has some."""
+    """Whether an operation has inputs, and its result depends only on them and on its attributes."""
     return node.definition.kind is Kind.PURE and bool(node.inputs) and not node.refs
 
 
@@ -157,7 +158,8 @@ class _Merging:
         return f"{self.first[op]}:{index}" if op in self.first else tensor
 
     def _repeats(self, node: Node, known: dict[object, Node]) -> bool:
-        """Whether a known operation computes the same; then its outputs replace the outputs of ``node``."""
+        """Whether an operation in ``known`` computes the same result; if so, its outputs replace the outputs of
+        ``node``."""
         inputs = tuple([self.constants.get(name, name) for name in node.inputs])
         found = known.setdefault((node.type, inputs, hashable(dict(node.attrs))), node)
         # Fetched arrays must not be shared: the program may change one of them.

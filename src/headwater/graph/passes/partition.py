@@ -1,16 +1,17 @@
 """Partition: groups the operations that run together, by lane and level.
 
-A *lane* runs operations one after the other: a device of a task (compiled operations) or the host of a task (Python).
-An operation's *level* is the number of crossings between lanes that its inputs depend on. All operations of one lane
-and level form a *segment*; segments of compiled operations become one executable each. Because every crossing raises
-the level, running segments in the order of levels cannot deadlock.
+A *lane* runs operations one after the other. It is a device of a task (for compiled operations) or the host of a task
+(for operations in Python). An operation's *level* is the largest number of changes of lane on a path of dependencies
+that ends at the operation. All operations of one lane and level form a *segment*. A segment of compiled operations
+becomes one executable. Because each change of lane increases the level, running the segments in the order of levels
+cannot deadlock.
 
-An edge to an input whose value must be known when compiling also raises the level, unless the value can be computed
-from constants and static shapes.
+If an operation needs the value of an input when it is compiled, that dependency also increases the level, unless the
+value can be computed from constants and static shapes.
 
 Operations are moved to the highest level that their users allow, so that they join the executable that uses them.
-Constants are copied to each place of use, and groups (``NoOp``) are replaced by their dependencies: neither is ever
-sent between tasks.
+Constants are copied to each place of use, and groups (``NoOp``) are replaced by their dependencies, so that neither is
+ever sent between tasks.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Partition:
 
     Attributes:
       placement: devices.
-      lanes: lane of each operation that runs; constants and groups have none.
+      lanes: lane of each operation that runs; constants and groups have no lane.
       levels: level of each of these operations.
       before: dependencies of each operation, with each group replaced by the group's own dependencies.
     """
@@ -138,14 +139,14 @@ def _move_up(
 ) -> None:
     """Moves operations to the highest level that their users allow.
 
-    Two kinds of operations are moved: pure operations; and operations that only read and change variables of their own
-    lane, with results that are not used outside of it. One executable then updates in place, and transfers to other
-    tasks do not wait for the update. Fetched reads stay at their level: moved to the level of an update in place, their
-    values would have to be copied.
+    Two kinds of operations are moved: pure operations, and operations that only read and change variables of their own
+    lane and whose results are not used outside of it. As a result, one executable makes all updates in place, and
+    transfers to other tasks do not wait for the updates. Fetched reads stay at their level: in the executable of an
+    update in place, their values would have to be copied.
     """
     latest: dict[Operation, int] = {}
     last: dict[Lane, int] = {}
-    inside: set[Operation] = set()  # depends on no other lane
+    inside: set[Operation] = set()  # operations that depend on no other lane
     used_outside = set(fetched)
     for op in running:
         last[lanes[op]] = max(last.get(lanes[op], 0), levels[op])
@@ -166,7 +167,8 @@ def _move_up(
 
 
 def verify_partition(part: Partition) -> None:
-    """Checks that every dependency has a level that is not higher, and a lower one if it is on another lane."""
+    """Checks that the level of each dependency is not higher than the level of its user, and lower if it is on another
+    lane."""
     for op, lane in part.lanes.items():
         for source in part.before[op]:
             if source in part.lanes:

@@ -15,9 +15,9 @@ _HOST = "CPU:0"
 def partition_graphs(plans: Iterable[TaskPlan]) -> list[object]:
     """Returns a ``GraphDef`` for each device that takes part in a step.
 
-    Operations have their names, types, inputs, attributes and devices; variables, which plans only refer to, their
-    names. As in TensorFlow, fed values are ``_Arg``, fetched values ``_Retval``, and tensors received from or sent to
-    other tasks ``_Recv`` and ``_Send``.
+    Each operation has its name, type, inputs, attributes and device. Variables have only their names, since a plan
+    contains nothing else of them. As in TensorFlow, fed values are ``_Arg``, fetched values ``_Retval``, and tensors
+    received from or sent to other tasks ``_Recv`` and ``_Send``.
 
     Args:
       plans: the tasks' plans.

@@ -1,8 +1,9 @@
 """Place: chooses a device for every operation.
 
 Operations that share variables, or that the program has colocated, form groups; a group is placed on one device. The
-requested device may be partial. Of the devices that match, a GPU is preferred to a CPU if the whole group can run
-there, then the first job by name, the lowest task and the lowest device, as in TensorFlow.
+requested device may leave parts open, such as the task. Of the devices that match, a GPU is preferred to a CPU if the
+whole group can run there; then the first job by name, the lowest task and the lowest device are chosen, as in
+TensorFlow.
 
 Groups are formed over the whole graph rather than over one request, so that a variable has the same device in all
 plans.
@@ -61,7 +62,7 @@ class Placer:
 
     Args:
       devices: all devices.
-      soft_placement: use another device if the requested one does not exist.
+      soft_placement: whether to use another device if the requested one does not exist.
     """
 
     def __init__(self, devices: Sequence[Device], *, soft_placement: bool = False) -> None:
@@ -93,7 +94,7 @@ class Placer:
         if settled is None:
             device = _choose(members, wanted, self._devices, self._soft)
         else:
-            device = self._chosen[settled]  # operations added later follow their group
+            device = self._chosen[settled]  # an operation that was added later gets the device of its group
         for each in members:
             self._chosen.setdefault(each, device)
 

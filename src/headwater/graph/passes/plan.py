@@ -1,8 +1,9 @@
 """Plans: the part of one task in a step, as a frozen list of instructions.
 
-A plan names tensors (``operation:output``) and operations, and does not need the graph. It is sent to its task once, as
-msgpack with the operations as ``GraphDef`` messages, and is compiled there. Plans of several workers often differ only
-in the workers' names: each `Compute` is encoded separately, so that a task decodes equal ones once.
+A plan refers to tensors (``operation:output``) and operations by name, so its task does not need the graph. It is sent
+to the task once, as msgpack with the operations as ``GraphDef`` messages, and is compiled there. Plans of several
+workers often differ only in the workers' names. So each `Compute` is encoded separately, and a task decodes equal ones
+only once.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class VariableInfo:
 
 @dataclass(frozen=True, slots=True)
 class Receive:
-    """Wait for the tensors of a transfer.
+    """An instruction to wait for the tensors of a transfer.
 
     Attributes:
       transfer: number of the transfer within the step.
@@ -87,7 +88,7 @@ class Receive:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send tensors to another task; counterpart of its `Receive`."""
+    """An instruction to send tensors to another task, whose plan has the corresponding `Receive`."""
 
     transfer: int
     destination: str
@@ -96,15 +97,16 @@ class Send:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Compute:
-    """Run operations as one executable.
+    """An instruction to run operations as one part, on kernels or as an executable.
 
     Attributes:
-      device: e.g. ``CPU:0``.
+      device: the device, e.g. ``CPU:0``.
       nodes: the operations in order, including constants.
-      inputs: tensors computed outside.
-      static: the inputs that must be known when compiling.
-      outputs: tensors used outside. A reference stands for the variable's value at that point.
-      digest: BLAKE2b of the encoded form; empty if it was not decoded, and for changed copies.
+      inputs: names of the tensors that are computed outside and used here.
+      static: the inputs whose values must be known when compiling.
+      outputs: names of the tensors that are computed here and used outside. If a tensor is a reference to a variable,
+        its value is the variable's value at that point.
+      digest: BLAKE2b of the encoded form; empty for an instruction that was not decoded, or that is a changed copy.
     """
 
     device: str
@@ -117,7 +119,8 @@ class Compute:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Run one operation in Python. Inputs that are references are passed as cells to operations that take cells."""
+    """An instruction to run one operation in Python. An input that is a reference to a variable is passed as a cell, if
+    the operation takes cells."""
 
     node: Node
 
@@ -131,14 +134,14 @@ class TaskPlan:
 
     Attributes:
       task: full task name.
-      instructions: in order.
+      instructions: the instructions in the order of their execution.
       variables: the task's variables that the plan uses, by operation name.
       constants: values of constants used outside of executables, by tensor name.
       feeds: tensors sent with the request to run, in order.
       fetches: tensors returned with the answer, in order.
-      block: maximum number of runs that the task may make for one request, if results do not change; see
+      block: maximum number of runs that the task may make for one request, if this does not change results; see
         `headwater.graph.passes.block_plan` and `headwater.graph.passes.repetition`.
-      isolated: whether its session has separate state on the task, which is discarded at its end.
+      isolated: whether the session has separate state on the task, which is discarded at the end of the session.
       jit_level: the session's ``global_jit_level``: -1 for kernels only, 0 for the default, above for executables.
     """
 
@@ -185,8 +188,8 @@ def inputs_of(item: Instruction) -> Sequence[str]:
 
 
 def outputs_of(item: Instruction) -> Sequence[str]:
-    """Returns the names of the tensors that an executable computes or a transfer brings; none for an operation on the
-    host, whose outputs are not listed in the plan."""
+    """Returns the names of the tensors that an executable computes or a transfer contains. Returns none for an
+    operation on the host, whose outputs the plan does not list."""
     match item:
         case Compute():
             return item.outputs
@@ -294,7 +297,7 @@ _decoded: WeakValueDictionary[bytes, Compute] = WeakValueDictionary()
 
 
 def _decode_compute(data: bytes) -> Compute:
-    """Decodes the result of `encode_compute`; returns the same object for equal bytes while it is in use."""
+    """Decodes the result of `encode_compute`. For equal bytes, returns the same object as long as it is in use."""
     digest = hashlib.blake2b(data).digest()
     found = _decoded.get(digest)
     if found is None:

@@ -19,7 +19,7 @@ class RunRequest:
       fetches: tensors to return.
       feeds: tensors given with the request, instead of being computed.
       targets: further operations to run.
-      block: maximum number of runs that a task may make for one request, if results do not change.
+      block: maximum number of runs that a task may make for one request, if this does not change results.
     """
 
     fetches: tuple[Tensor, ...]
@@ -34,10 +34,11 @@ class Pruned:
 
     Attributes:
       request: the request.
-      ops: sorted topologically. Unordered operations are in the order of creation, but operations that change variables
-        or may wait are as late as possible: a read that is not ordered after an update reads the value before it, and a
-        waiting operation does not delay others.
-      after: maps an operation to another one that has to run before it, without being an input.
+      ops: the operations in topological order. Operations without a defined order are in the order of creation, except
+        that operations that change variables or may wait are as late as possible. So a read that is not ordered after
+        an update returns the value before the update (docs/decisions/order-within-a-step.md), and a waiting operation
+        does not delay others.
+      after: maps an operation to another one that has to run before it although it is not an input.
     """
 
     request: RunRequest
@@ -72,8 +73,11 @@ def prune(request: RunRequest) -> Pruned:
 def _turns(needed: dict[Operation, list[Operation]]) -> dict[Operation, Operation]:
     """Orders the executions of each critical section in one step, without contradicting other dependencies.
 
-    An execution starts with the lock operation and ends with the unlock operation. Without an order, the step would
-    deadlock with itself.
+    An execution starts with the lock operation and ends with the unlock operation. Without an order, the step could run
+    two lock operations before the first unlock operation, and would deadlock with itself.
+
+    Returns:
+      Maps the lock operation of each execution, except the first, to the unlock operation of the previous execution.
     """
     sections: dict[str, list[tuple[Operation, Operation]]] = {}
     locks: dict[str, Operation] = {}
@@ -88,7 +92,7 @@ def _turns(needed: dict[Operation, list[Operation]]) -> dict[Operation, Operatio
 def _possible(
     parts: list[tuple[Operation, Operation]], needed: dict[Operation, list[Operation]]
 ) -> list[tuple[Operation, Operation]]:
-    """Returns ``parts`` in the order of creation, but each after the parts that it depends on."""
+    """Returns ``parts`` in the order of creation, except that each part follows the parts on which it depends."""
     order: list[tuple[Operation, Operation]] = []
     waiting = list(parts)
     while waiting:

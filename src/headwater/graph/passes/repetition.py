@@ -1,7 +1,7 @@
 """Plans that a task may repeat without a request for each run.
 
-A thread that updates variables with gathered gradients runs the same step in a loop: wait, update, announce. Its task
-repeats the step by itself, and rarely gets a new request.
+A thread that updates variables from gathered gradients runs the same step in a loop: wait for gradients, update,
+announce the update. The task repeats such a step by itself, so that the thread has to send few requests.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def can_repeat(plan: TaskPlan) -> bool:
                 nodes.append(item.node)
             case _:
                 return False
-    # Random numbers depend on the step's number, so runs must not share it.
+    # All runs have the number of one step. Random numbers depend on it, so they would be equal in all runs.
     return nodes[0].definition.blocking and nodes[-1].definition.announces and not any(map(_is_random, nodes))
 
 

@@ -55,8 +55,9 @@ class _Draft:
 def schedule(part: Partition) -> Mapping[str, TaskPlan]:
     """Builds the plans, by full task name.
 
-    Within a level a task receives, computes, and sends. All tensors that one task sends to another at a level are one
-    transfer; small transfers are merged into a later transfer that the receiver waits for at the same point.
+    At each level, a task first receives, then computes, then sends. All tensors that one task sends to another at a
+    level form one transfer. A small transfer is merged into a later one if the receiver waits for both at the same
+    point.
     """
     return _Scheduler(part).run()
 
@@ -114,7 +115,8 @@ class _Scheduler:
             draft.constants[tensor.name] = tensor.op.attrs["value"]
 
     def _same_place(self, tensor: Tensor, op: Operation, index: int) -> bool:
-        """Whether the input of ``op`` needs no export: it is a shared variable, or in the same segment."""
+        """Whether the input of ``op`` need not be exported, because it is a variable that ``op`` reads directly, or
+        because it is computed in the same segment."""
         part = self._part
         source = tensor.op
         if self._is_shared(tensor, op, index):
@@ -157,7 +159,8 @@ class _Scheduler:
                 continue
             for source in self._part.before[op]:
                 if source in lanes:
-                    # A control dependency becomes a transfer without tensors, for which the receiver waits.
+                    # A control dependency between tasks becomes a transfer without tensors, for which the receiver
+                    # waits.
                     cross(source, op, [t for t in op.inputs if t.op is source and t not in self._fed and t in exported])
         _join_small(groups)
         for number, ((here, there, level), (tensors, needed)) in enumerate(groups.items()):
@@ -174,7 +177,7 @@ class _Scheduler:
                     self._use_constant(draft, tensor)
                 out.append(Host(self._node(op, draft)))
             return
-        # Variables of strings are read separately: compiled operations cannot use them.
+        # Read variables of strings on the host, because compiled operations cannot use strings.
         texts = [op for op in ops if runs_on_host(op)]
         for some in (texts, [op for op in ops if op not in texts]) if texts else (ops,):
             out += self._computes(segment.lane.device, some, exported, draft)
@@ -182,7 +185,8 @@ class _Scheduler:
     def _computes(
         self, device: str, ops: Sequence[Operation], exported: Mapping[Tensor, None], draft: _Draft
     ) -> list[Compute]:
-        """Returns the executable of ``ops``; none if they are only variables that other operations read directly."""
+        """Returns the executable of ``ops``; an empty list if all of them are variables that other operations read
+        directly."""
         nodes: dict[Operation, Node] = {}
         inputs: dict[Tensor, None] = {}
         static: dict[Tensor, None] = {}
@@ -244,7 +248,7 @@ _SMALL_BYTES = 4096
 def _join_small(groups: dict[tuple[str, str, int], tuple[dict[Tensor, None], int]]) -> None:
     """Merges small early transfers into a later transfer, if the receiver waits for both at the same point.
 
-    The receiver uses both only at that point, so no wait gets longer.
+    The receiver uses the tensors of both transfers only at that point, so it does not wait longer than before.
     """
     latest = {(here, there, needed): level for (here, there, level), (_, needed) in sorted(groups.items(), key=_level)}
     for (here, there, level), (tensors, needed) in list(groups.items()):
@@ -271,8 +275,8 @@ def _must_be_known(ops: Sequence[Operation]) -> set[Tensor]:
 
 
 def verify_plans(plans: Mapping[str, TaskPlan]) -> None:
-    """Checks that all inputs are available, and that every transfer is sent once and received once, with matching
-    ends."""
+    """Checks that all inputs are available, that every transfer is sent once and received once, and that sender and
+    receiver agree on its tensors and tasks."""
     sent: dict[int, tuple[str, str, tuple[str, ...]]] = {}
     received: dict[int, tuple[str, str, tuple[str, ...]]] = {}
     for task, plan in plans.items():

@@ -1,4 +1,4 @@
-"""Sessions, with which a program runs operations of its graph."""
+"""Sessions: a program uses them to run operations of its graph."""
 
 from headwater.graph.session.session import BaseSession, InteractiveSession, Session
 

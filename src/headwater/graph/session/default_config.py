@@ -46,7 +46,8 @@ _settings = _Settings()
 
 
 def default_config() -> Any:
-    """Returns the ``ConfigProto`` of sessions without one; None if nothing was set. Called by sessions."""
+    """Returns the ``ConfigProto`` for sessions that are created without one; None if no default was set. Sessions call
+    this function when they are created."""
     _settings.used = True
     if not (_settings.soft_placement or _settings.log_placement):
         return None
@@ -108,7 +109,7 @@ def set_jit(enabled: bool) -> None:
 
 
 def get_experimental_options() -> dict[str, bool | int]:
-    """Returns the options of `set_experimental_options`, and the defaults of two switches."""
+    """Returns the options that were set by `set_experimental_options`, with the defaults of two switches."""
     return {"disable_model_pruning": False, "disable_meta_optimizer": False, **_settings.optimizer}
 
 

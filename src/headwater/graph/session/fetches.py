@@ -52,11 +52,12 @@ register_session_run_conversion_functions(IndexedSlices, _fetch_slices, _feed_sl
 register_session_run_conversion_functions(SparseTensor, _fetch_sparse, _feed_sparse)
 
 _element_types: set[type] = {Tensor, Operation, str}
-"""Types of elements, as opposed to containers; a cache, since most fetches use few types and the checks are slower."""
+"""Types of elements, as opposed to containers. A cache: most fetches have few types, and a lookup is faster than the
+checks of a type."""
 
 
 def cache_key(structure: object) -> Any:
-    """Returns a hashable key that is equal for equal structures of the same elements."""
+    """Returns a hashable key. The keys of two structures are equal if they have the same form and the same elements."""
     if type(structure) in _element_types:
         return structure
     if isinstance(structure, (list, tuple)):  # a tuple, as a union of types would be created on each call
@@ -149,8 +150,8 @@ class FedTensor:
         self._dtype = tensor.dtype.base_dtype
         self._numpy = self._dtype.numpy_dtype
         self._is_string = self._dtype == string
-        # Floats in this range fit, so NumPy cannot warn of an overflow, and the slower conversion with `errstate` is
-        # skipped.
+        # A Python float in this range can be converted without an overflow, so NumPy gives no warning, and the slower
+        # conversion within `errstate` is not needed.
         fits = np.finfo(self._numpy) if self._numpy.kind == "f" else None
         self._least, self._most = (float(fits.tiny), float(fits.max)) if fits is not None else (1.0, 0.0)
         self._dims = tensor.dims
@@ -160,8 +161,8 @@ class FedTensor:
         """Converts ``value`` to an array of the tensor's type.
 
         Raises:
-          TypeError: it cannot be converted.
-          ValueError: its shape does not fit the tensor's.
+          TypeError: ``value`` cannot be converted to the tensor's type.
+          ValueError: the shape of ``value`` is incompatible with the tensor's static shape.
         """
         if type(value) is np.ndarray and value.dtype == self._numpy:
             array: Any = value  # pyright: ignore[reportUnknownVariableType]
@@ -186,14 +187,14 @@ class FedTensor:
         if self._is_string:
             return to_string_array(value)
         try:
-            with np.errstate(all="ignore"):  # values that are too large become infinite, as everywhere in a step
+            with np.errstate(all="ignore"):  # as in all operations of a step, values that are too large become infinite
                 return np.asarray(value, self._numpy)
         except OverflowError as error:
             raise TypeError(
                 f"Type of feed value {value} with type {type(value)} is not compatible with Tensor type "
                 f"{self._dtype.name}. Try explicitly setting the type of the feed tensor to a larger type."
             ) from error
-        except NotImplementedError as error:  # there are tensors in it
+        except NotImplementedError as error:  # the value contains tensors
             raise TypeError(f"The value of a feed cannot hold tensors: {value!r}") from error
 
     def _check_shape(self, shape: tuple[int, ...]) -> None:
@@ -205,10 +206,11 @@ class FedTensor:
 
 
 def expand_feeds(graph: Graph, feed_dict: FeedDict) -> dict[Tensor, Any]:
-    """Returns the tensors that ``feed_dict`` feeds, with their values. If a tensor has two values, the last one counts.
+    """Returns the tensors that ``feed_dict`` feeds, with their values. If a tensor is fed twice, the last value is
+    used.
 
     Raises:
-      TypeError: ``feed_dict`` is no mapping, or a key is no tensor.
+      TypeError: ``feed_dict`` is not a mapping, or a key is not a tensor.
       ValueError: a tensor may not be fed, or the value for a tuple of tensors has another structure.
     """
     if not isinstance(feed_dict, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]

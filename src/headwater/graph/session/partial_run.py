@@ -1,5 +1,5 @@
-"""Steps in parts (``Session.partial_run``): feeds and fetches are spread over several calls, every operation runs
-once."""
+"""Steps in parts (``Session.partial_run``): several calls feed and fetch parts of one step, in which each operation
+runs once."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from headwater.graph.passes.prune import RunRequest, dependencies
 
 _numbers: Final = itertools.count(1)
 
-#: Operations that give the same result again, or stand for state: their results need not be passed to later parts.
+#: Operations whose results need not be passed to later parts: they may run in each part, with the same result, or their
+#: result refers to state.
 _RENEWED: Final = frozenset({"Const", "Placeholder", "VariableV2", "NoOp"})
 
 
 class PartialRun:
-    """One step in parts. Each part runs as a separate step, which is fed the results of earlier parts.
+    """One step in parts. Each part runs as a separate step; results of earlier parts are fed to it, so that no
+    operation runs twice.
 
     Args:
       fetches: all tensors that any part will fetch.
@@ -59,8 +61,8 @@ class PartialRun:
           feeds: the tensors that the part feeds, with arrays.
 
         Raises:
-          InvalidArgumentError: something was fed or fetched already, or was not announced, or ``fetches`` need more
-            than was fed.
+          InvalidArgumentError: a tensor was fed or fetched already, or was not announced, or ``fetches`` need a
+            placeholder that was not fed.
           UnimplementedError: this part depends on an operation that an earlier part has run and that has no outputs. It
             would run twice, because no feed can replace it.
         """

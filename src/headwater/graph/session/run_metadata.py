@@ -1,4 +1,4 @@
-"""Fills in the parts of a ``RunMetadata`` that a step's options and its session's configuration ask for."""
+"""Fills in the parts of a ``RunMetadata`` that the options of a step and the configuration of its session request."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class Wanted:
 
 
 def wanted_metadata(options: Any, config: Any) -> Wanted | None:
-    """Returns the parts that a step with ``options`` has to fill in, in a session with ``config``; None if there are
-    none.
+    """Returns the parts that a step with ``options`` has to fill in, in a session with ``config``; None if no part is
+    requested.
 
     Args:
       options: a ``RunOptions``, or None.
@@ -55,12 +55,14 @@ def wanted_metadata(options: Any, config: Any) -> Wanted | None:
 def _fill_costs(costs: Any, partitions: list[Any], stats: Any, graph: Graph) -> None:
     """Adds the nodes of ``partitions``, each with its time in microseconds and its outputs, as far as they are known.
 
-    The time of fused operations is recorded for the last of them; the others have none (``inaccurate``). Sizes are
-    computed from static shapes, in bytes; -1 if a shape is unknown. A variable's memory counts as persistent.
+    The time of fused operations is recorded for the last of them; the others are marked ``inaccurate`` and have no
+    time. Sizes in bytes are computed from static shapes; -1 if a shape is unknown. The memory of variables counts as
+    persistent.
     """
     took: dict[str, int] = {}
     for device in stats.dev_stats:
-        if not device.device.endswith("/executables"):  # their times are already included in those of their operations
+        # Skip executables: their times are the sums of the times of their operations.
+        if not device.device.endswith("/executables"):
             for node in device.node_stats:
                 took[node.node_name] = took.get(node.node_name, 0) + node.op_end_rel_micros
     nodes = [node for part in partitions for node in part.node]

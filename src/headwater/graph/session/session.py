@@ -1,4 +1,4 @@
-"""Sessions as in TensorFlow 1.15: a client's connection to a master that runs operations."""
+"""Sessions as in TensorFlow 1.15: connections of a client to a master, which runs operations."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class _Runner:
     """A structure of fetches and a set of feeds, prepared to run many times.
 
     Attributes:
-      one_each: whether the values of the feed_dict map one to one to the feeds, in order, so that expansion can be
-        skipped.
+      one_each: whether each value of the feed_dict feeds one tensor, in the order of the feeds, so that the feed_dict
+        need not be expanded.
     """
 
     __slots__ = ("feeds", "fetches", "one_each", "prepared")
@@ -64,12 +64,12 @@ class BaseSession:
     """Runs operations of one graph.
 
     Args:
-      target: the master: empty for this process, else a server's target such as ``grpc://localhost:2222``.
-      graph: the graph; the default one when None.
-      config: a ``ConfigProto``; ``allow_soft_placement``, ``log_device_placement``, ``device_filters``,
-        ``operation_timeout_in_ms`` and ``isolate_session_state`` apply to the session, ``device_count`` if it has no
-        target, and ``intra_op_parallelism_threads`` and ``gpu_options`` to the process, if no earlier session has set
-        them.
+      target: the master: empty for this process, otherwise a server's target such as ``grpc://localhost:2222``.
+      graph: the graph; the default graph if None.
+      config: a ``ConfigProto``. ``allow_soft_placement``, ``log_device_placement``, ``device_filters``,
+        ``operation_timeout_in_ms`` and ``isolate_session_state`` apply to the session. ``device_count`` applies if the
+        session has no target. ``intra_op_parallelism_threads`` and ``gpu_options`` apply to the process, unless an
+        earlier session has set them.
 
     Raises:
       TypeError: an argument has the wrong type.
@@ -125,17 +125,18 @@ class BaseSession:
           fetches: a tensor, operation, variable, or name of one, or lists, tuples, dicts and named tuples of these.
           feed_dict: values for tensors, used instead of computing them.
           options: a ``RunOptions``; ``timeout_in_ms``, ``trace_level`` and ``output_partition_graphs`` are used.
-          run_metadata: a ``RunMetadata`` to fill in; unchanged if no option asks for it. The three trace levels are
-            equivalent: each records the times of every executable and operation on every task; operations that XLA has
-            fused are one entry, named after the last of them. ``build_cost_model`` of the session's ``GraphOptions``
-            adds costs (`headwater.graph.session.run_metadata`).
+          run_metadata: a ``RunMetadata`` to fill in; unchanged if no option requests any part of it. The three trace
+            levels
+            are equivalent: each records the times of every executable and operation on every task. Operations that XLA
+            has fused have one entry, named after the last of them. ``build_cost_model`` of the session's
+            ``GraphOptions`` adds costs (`headwater.graph.session.run_metadata`).
 
         Returns:
           The same structure with NumPy values for tensors and None for operations.
 
         Raises:
           RuntimeError: the session is closed, or the graph is empty.
-          TypeError, ValueError: fetches or feeds that are not in this graph, or values that do not fit.
+          TypeError, ValueError: a fetch or feed is not in this graph, or a fed value has an incompatible type or shape.
           OpError: the step has failed.
         """
         key = (cache_key(fetches), *feed_dict) if feed_dict else cache_key(fetches)
@@ -156,7 +157,9 @@ class BaseSession:
         """Returns a function that runs ``fetches`` with its arguments as the values of ``feed_list``.
 
         Args:
-          accept_options: the function takes ``options`` and ``run_metadata`` too.
+          fetches: see `run`.
+          feed_list: the tensors that the function's arguments feed, in order.
+          accept_options: whether the function also takes ``options`` and ``run_metadata``.
         """
         if feed_list is not None and not isinstance(feed_list, list | tuple):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError("`feed_list` must be a list or tuple.")
@@ -276,8 +279,8 @@ class BaseSession:
         return runner.fetches.rebuild([to_result(value) for value in values])
 
     def _explained(self, error: OpError) -> OpError:
-        """Returns the error to raise for ``error`` of a step: with its operation, or the error for which the
-        session was closed."""
+        """Returns the error to raise for the ``error`` of a step: the error because of which the session was closed, if
+        any, otherwise ``error`` with its operation."""
         if self._given_up_for is not None and isinstance(error, CancelledError):
             return self._given_up_for
         return error_with_op(error, self._graph)
@@ -315,8 +318,8 @@ class BaseSession:
             self.close()
 
     def __del__(self) -> None:
-        # A session that was dropped without `close` still has plans on other tasks. Another thread releases them: the
-        # garbage collector may run this method while the present thread holds any lock.
+        # A session that is freed without `close` still has plans on other tasks. Release them in another thread: the
+        # garbage collector may call this method while the present thread holds a lock that the release needs.
         opened = getattr(self, "_opened", None)
         if opened is not None and self._target and not sys.is_finalizing():
             with contextlib.suppress(RuntimeError):  # no thread can be started: the process is ending
