@@ -1,17 +1,18 @@
 """Claims of tasks to places in a cluster, and the decision between two claims to one place.
 
-A task sends its claim with the first plan of a session that it registers with another task. A restarted worker claims
-the place of its earlier incarnation. A worker left over from an earlier cluster claims a place, too, as its cluster
-spec still names the parameter servers of the current one; so does a worker behind a healed network partition. Rules:
+A task sends its claim with the first plan of a session that it registers with another task. Two tasks may claim the
+same place: a restarted worker claims the place of its earlier incarnation, a worker that is left over from an earlier
+cluster still has the addresses of the current parameter servers in its cluster spec, and a worker returns after a
+network partition. Rules:
 
-1. A free place is given to the task that claims it; so is a place whose holder is not connected and has not claimed it
-   just now.
-2. Of two live tasks, one whose own cluster spec has the address that this cluster has for the place prevails over one
-   with another address, which belongs to another cluster.
-3. Otherwise the task that was started later prevails, as the other one is left over.
+1. A task gets the place that it claims if the place is free, or if the holder is not connected and has not just claimed
+   the place itself.
+2. Of two live tasks, the task whose cluster spec gives the place the same address as this cluster prevails. The other
+   task, with another address, belongs to another cluster.
+3. Otherwise the task that was started later prevails, because the other one is left over.
 
-A refused task is told the reason, and its program ends. It never gets the place back, with one exception: a task that
-has lost its place by rule 1 while it was disconnected, and would have kept it by rule 2, regains it by a new claim.
+A refused task gets the reason, and its program ends. It never regains the place, with one exception: a task that lost
+its place by rule 1 while it was disconnected, and would have kept the place by rule 2, regains it with a new claim.
 """
 
 from __future__ import annotations
@@ -74,8 +75,8 @@ def decide(holder: Claim | None, newcomer: Claim, *, connected: bool, address: s
     unrelated = address and holder.address and newcomer.address
     unrelated = unrelated and (holder.address == address) != (newcomer.address == address)
     if not connected:
-        # A disconnected holder of this cluster's own address may be behind a network partition: the verdict is not
-        # final.
+        # If the disconnected holder has this cluster's address for the place, it may be behind a network partition and
+        # return: the verdict is not final.
         final = not unrelated or newcomer.address == address
         return Verdict(prevails=True, reason=f"the connection to {holder} has ended", final=final)
     if unrelated:
@@ -110,8 +111,8 @@ class ClaimedPlaces:
         Args:
           newcomer: the claim.
           connected: returns whether a holder is still connected.
-          address: the address of the place in this cluster; empty where the cluster does not have it, or it is to be
-            ignored.
+          address: the address of the place in this cluster; empty where the cluster does not have the place, or to
+            decide without addresses.
 
         Returns:
           Why ``newcomer`` is refused; empty where it has the place.

@@ -36,7 +36,7 @@ _MAX_NAME = 256
 
 
 class Refusal(Exception):
-    """The accepting end refused the other end.
+    """Raised at the accepting end, which has refused the other end.
 
     Attributes:
       problem: the reason, for programs.
@@ -66,18 +66,18 @@ def receive_greeting(
       security: this end's security settings.
       tls: the context for TLS; None where this end does not use TLS.
       make_offer: called with the authenticated peer, and whether it wants a lifeline; returns the offer for it.
-      redeem: returns the peer that was given a ticket, None for an unknown ticket.
+      redeem: returns the peer to which a ticket was given; None for an unknown ticket.
 
     Returns:
       The authenticated connection, or None where the other end accepted the offer and disconnected. Without a `Met`,
       the connection is closed.
 
     Raises:
-      Refusal: the other end was refused, and told the reason where it speaks the protocol.
+      Refusal: this end has refused the other end. If that speaks the protocol, it was sent the reason.
       OSError, EOFError: the connection broke.
     """
     with contextlib.ExitStack() as closing:
-        closing.callback(lambda: messages.sock.close())  # which may have become a TLS socket by then
+        closing.callback(lambda: messages.sock.close())  # look the socket up then: TLS may have replaced it
         try:
             met = _receive_greeting(messages, me, security, tls, make_offer, redeem)
         except Nonsense as nonsense:
@@ -122,8 +122,8 @@ def _receive_ticket(messages: TimedMessages, redeem: Callable[[bytes], PeerIdent
     messages.send(PREAMBLE + bytes([0]))
     if peer is None:
         _refuse(messages, Problem.TOKEN, "a ticket that was not given out", "the ticket is not valid")
-    # Fails with OSError where no descriptor is left for the lane. The ticket is then not accepted, and the other end
-    # stays with TCP.
+    # This raises OSError if no descriptor is left for the lane. Then the ticket is not accepted, and the other end
+    # continues over TCP.
     os.close(os.dup(messages.sock.fileno()))
     messages.send_message(ACCEPTED)
     messages.arm()
@@ -145,7 +145,7 @@ def _receive_identity(
             pass
         case _:
             raise Nonsense("sent an unknown greeting")
-    # Names are written to logs: allow no control characters and no long texts.
+    # Names are written to logs, so reject control characters and long texts.
     if not (task.isprintable() and wanted.isprintable() and max(len(task), len(wanted)) <= _MAX_NAME):
         raise Nonsense("sent an impossible name")
     said = (theirs, nonce, task, generation, wanted, wanted_generation)

@@ -1,8 +1,8 @@
-"""Pools of receive buffers, which are reused when no array refers to them any more.
+"""Pools of receive buffers. A buffer is reused once no array refers to it.
 
-Fresh memory of 100 MB costs more than receiving into it, as the kernel provides it page by page at first touch. A
-channel therefore keeps the buffers of its large frames. Reference counts tell whether a buffer is in use: every array
-over it, and every view of such an array, holds a reference to it.
+To allocate 100 MB costs more time than to receive them, because the kernel provides new memory page by page at the
+first access. So a channel keeps the buffers of its large frames. The reference count of a buffer shows whether it is in
+use: every array over the buffer, and every view of such an array, holds a reference to it.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-#: A buffer that was not used during this many takes is dropped from the pool.
+#: A buffer that was not used during this many calls of `acquire` is dropped from the pool.
 _MAX_IDLE_TAKES = 64
-#: Maximum number of buffers in a pool. A dropped one is ordinary memory, freed with the last array over it.
+#: Maximum number of buffers in a pool. A dropped buffer is freed with the last array over it.
 _MAX_REMEMBERED = 8
-#: A buffer serves a frame if it is at most this many times as long.
+#: A buffer is used for a frame only if it is at most this many times as long as the frame.
 _MAX_WASTE = 2
 
 
@@ -39,9 +39,9 @@ _IDLE_REFERENCES = _Remembered(np.empty(1, np.uint8), 0).references()
 def fresh_buffer(nbytes: int) -> NDArray[np.uint8]:
     """Allocates ``nbytes`` of page-aligned, uninitialised memory.
 
-    Every array over the returned array holds a reference to it, so that its reference count shows whether it is in use.
-    This holds only because its own base is not an array: otherwise NumPy would let a view refer to that base directly,
-    and the count would miss the view.
+    Every array over the returned array holds a reference to it, so its reference count shows whether it is in use. This
+    works because the base of the returned array is not an array: otherwise NumPy would make views refer to that base
+    directly, and the reference count would not include them.
     """
     pages = mmap.mmap(-1, max(nbytes, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_HUGEPAGE") and nbytes >= 4 << 20:

@@ -1,10 +1,10 @@
 """Authentication of calls to the control plane: a proof that the caller knows the token.
 
-A call carries, as metadata, the time, a random number, and the HMAC-SHA256 of both and of the call's name, keyed with
-the token, or one for each token that the caller has. The server accepts each number once, and only while the time is
-near its own; it tells an authenticated caller whose clock differs its own time. So the token is never sent, and an
-eavesdropper cannot reuse a proof. An attacker who can alter traffic can still change the arguments of a call on its
-way: where that is possible, use TLS.
+The metadata of a call contains the time, a random number, and a proof: the HMAC-SHA256 of both and of the call's name,
+keyed with the token. A caller with several tokens sends one proof for each. The server accepts each random number once,
+and only if the time differs little from its own clock. To an authenticated caller whose clock differs, it sends its own
+time. So the token is never sent, and an eavesdropper cannot reuse a proof. An attacker that can alter traffic can still
+change the arguments of a call in transit; use TLS where that is possible.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class ProofChecker:
         self._seen: dict[str, float] = {}
 
     def problem_with(self, method: str, proof: str | None) -> str | None:
-        """Returns why ``proof`` is rejected for a call of ``method``; None where it is accepted, which happens once."""
+        """Returns why ``proof`` is rejected for a call of ``method``; None if it is accepted. Each is accepted once."""
         tokens = self._tokens()
         if not tokens.values:
             return None
@@ -100,7 +100,7 @@ class ProofChecker:
         return self._remember(nonce, now)
 
     def signed_time(self, method: str, proof: str) -> str | None:
-        """Returns the time here for a caller whose clock differs (`time_of_server`); None for one without the token."""
+        """Returns the server's time, signed for a caller whose clock differs; None if the caller lacks the token."""
         words = proof.split(" ")
         stamp, nonce, macs = words[0], "".join(words[1:2]), words[2 : 2 + _MAX_MACS]
         here = f"{self._clock():.3f}"

@@ -39,7 +39,7 @@ class ChannelStatistics:
 
 
 class Channel(Protocol):
-    """One end of a conversation between two tasks.
+    """One end of a channel between two tasks.
 
     Attributes:
       peer_generation: the generation of the task at the other end; 0 where it has none. Where the task is replicated,
@@ -59,7 +59,7 @@ class Channel(Protocol):
         ...
 
     def send(self, frame: Frame) -> None:
-        """Sends ``frame``; when this returns, its arrays may change.
+        """Sends ``frame``. After the return, the caller may change the arrays in it.
 
         Raises:
           InvalidArgumentError: the frame is invalid; the channel stays usable.
@@ -84,13 +84,13 @@ class Channel(Protocol):
         ...
 
     def sends_at_once(self, payload_bytes: int) -> bool:
-        """Returns whether `send` of a frame with such a payload does not wait for the other end to receive."""
+        """Returns whether `send`, for a payload of this size, returns without waiting for the other end to receive."""
         ...
 
     def peer_gone(self) -> bool:
-        """Returns whether this end is closed, or the other end has closed or died. Neither waits nor receives.
+        """Returns whether this end is closed, or the other end has closed or exited. Neither waits nor receives.
 
-        Operations that block on behalf of the other end call this regularly.
+        Code that blocks while it serves the other end calls this method regularly.
         """
         ...
 
@@ -99,7 +99,7 @@ class Channel(Protocol):
         ...
 
     def break_off(self, reason: str) -> None:
-        """Closes the channel where the other end is known to be lost, though the connection does not show it.
+        """Closes the channel because the other end is known to be lost, although the connection does not show it.
 
         Threads that use this end get UnavailableError with ``reason``, not CancelledError.
         """
@@ -111,7 +111,7 @@ class Channel(Protocol):
 
 
 def closed_here(peer: str, reason: str) -> CancelledError | UnavailableError:
-    """Returns the error for use of an end after its `close`, or, with a reason, after its `break_off`."""
+    """Returns the error for use of an end after `close` (empty ``reason``) or after `break_off`."""
     if reason:
         return closed_there(peer, reason)
     return CancelledError(None, None, f"the channel to {peer} was closed at this end")

@@ -46,7 +46,7 @@ _OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 1000),
     ("grpc.max_reconnect_backoff_ms", 2000),
-    # A proxy set in the environment is for the internet, not for the cluster.
+    # Ignore a proxy set in the environment: it is for the internet, not for the cluster.
     ("grpc.enable_http_proxy", 0),
     # Do not share connections with other gRPC channels, so that closing one ends it.
     ("grpc.use_local_subchannel_pool", 1),
@@ -56,7 +56,7 @@ _OPTIONS = (
 def _pings(every_ms: int, timeout_ms: int) -> tuple[tuple[str, int], ...]:
     """Returns gRPC options for keepalive pings at that interval and with that timeout.
 
-    Python threads of the other end forward the pings, so that a task that holds the GIL answers late.
+    Pings pass through Python threads of the other end, so a task that holds the GIL answers them late.
     """
     return (
         ("grpc.keepalive_time_ms", every_ms),
@@ -100,8 +100,8 @@ class ControlClient:
       address: the task's address, as in the cluster spec.
       peer: the task's name for messages.
       security: the security settings of this end.
-      on_lost: called each time `lost` becomes true, in any thread. Only with it the client has a `Lifeline` to the
-        task, and running calls fail with UnavailableError when the task is lost.
+      on_lost: called, in any thread, each time `lost` becomes true. If it is given, the client has a `Lifeline` to the
+        task, and running calls fail with UnavailableError when the task is lost. None: neither.
       inside_grpc: whether the network may pass only gRPC, so that heartbeats may never arrive.
 
     Attributes:
@@ -370,7 +370,7 @@ class ControlClient:
             with self._changed:
                 self._calls.discard(call)
         self._stands(True)
-        # The first answer starts the lifeline. Only once it is connected can a caller rely on the detection of a loss.
+        # The first answer starts the lifeline. Wait until it is connected: only then is a loss of the task detected.
         if self._lifeline is not None:
             self._lifeline.wait_tried()
         return reply
@@ -378,7 +378,7 @@ class ControlClient:
     def _short_s(self) -> float:
         """Returns the timeout of a short call, in seconds.
 
-        It is long while heartbeats arrive: the task may hold the GIL, or its machine may be loaded.
+        While heartbeats arrive, the timeout is long: the task may hold the GIL, or its machine may be loaded.
         """
         return _ALIVE_S if self.is_alive() else _SHORT_S
 
@@ -393,7 +393,7 @@ class ControlClient:
         return ((PROOF, make_proof(tokens, path_of(service, method), now=now)),)
 
     def _learns_time(self, error: Any, service: str, method: str, shown: tuple[tuple[str, str], ...]) -> bool:
-        """Learns the difference of clocks from a refusal; returns whether it changed, so that a retry makes sense."""
+        """Adjusts the known difference of clocks after a refusal; returns whether it changed, so that a retry helps."""
         trailing: dict[str, str | bytes] = dict(error.trailing_metadata() or ())
         told, proof = trailing.get(TIME), dict(shown).get(PROOF)
         if told is None or proof is None:
@@ -451,7 +451,7 @@ class ControlClient:
             self._on_lost()
 
     def _heard(self, reason: str) -> None:
-        """Handles a change on the lifeline: the reason why the task is lost, or ``""`` once it is not lost any more."""
+        """Handles a report of the lifeline: the reason why the task is lost, or ``""`` when heartbeats arrive again."""
         with self._changed:
             news = bool(reason) and not self.lost()
             self.reason = reason
@@ -463,7 +463,7 @@ class ControlClient:
             self._on_lost()
 
     def _keep_watching(self) -> None:
-        """Keeps a call open that never ends by itself, so that its end shows the loss of the connection."""
+        """Keeps one call open, which ends only when the connection is lost, to detect that loss."""
         while not self._closing.is_set():
             # gRPC ends a call with an error, and raises ValueError for a call on a closed channel.
             with contextlib.suppress(grpc.RpcError, ValueError):

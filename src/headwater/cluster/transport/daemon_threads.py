@@ -17,10 +17,10 @@ T = TypeVar("T")
 class DaemonThreads(Executor):
     """Runs calls in daemon threads, which are started when needed and reused.
 
-    A task answers until its process ends, even after the last line of its program: the program may end because of a
-    request of another task, and that task still waits for the answer, and then closes its session. At interpreter
-    shutdown `concurrent.futures.ThreadPoolExecutor` rejects work, which would end gRPC's own thread with an error.
-    Python 3.12 starts no threads during shutdown, so that calls then wait for idle threads.
+    A task has to answer others until its process ends, even after the last line of its program: perhaps the program
+    ends because of a request of another task, which still waits for the answer and then closes its session. At
+    interpreter shutdown, `concurrent.futures.ThreadPoolExecutor` rejects calls, so that gRPC's own thread would end
+    with an error. Since Python 3.12, no thread can be started during shutdown; then calls wait for idle threads.
 
     Args:
       name: the threads' name.
@@ -45,7 +45,7 @@ class DaemonThreads(Executor):
                 return
             try:
                 result = fn(*args, **kwargs)
-            except BaseException as error:  # noqa: BLE001 - it belongs to the future
+            except BaseException as error:  # noqa: BLE001 - the future raises it for the caller
                 future.set_exception(error)
             else:
                 future.set_result(result)
@@ -54,7 +54,7 @@ class DaemonThreads(Executor):
         return future
 
     def start(self, fn: Callable[P, object], /, *args: P.args, **kwargs: P.kwargs) -> None:
-        """Runs a call and drops its result. An exception is passed to `threading.excepthook`."""
+        """Runs a call and ignores its result. An exception is passed to `threading.excepthook`."""
         with self._changed:
             self._work.append(partial(fn, *args, **kwargs))
             if len(self._work) <= self._idle:
@@ -82,7 +82,7 @@ class DaemonThreads(Executor):
         while (run := self._next()) is not None:
             try:
                 run()
-            except BaseException:  # noqa: BLE001 - as threads do that end by it
+            except BaseException:  # noqa: BLE001 - report it as for any thread that ends with an exception
                 threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread())))
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:

@@ -41,9 +41,9 @@ def greet(
     timeout_s: float,
     lifeline: bool = False,
 ) -> Met:
-    """Authenticates this end and the other one, up to the answer of the accepting end.
+    """Makes the handshake of the dialling end, up to the answer of the accepting end.
 
-    After an offer, `stay` must be called, or the socket be closed. Without a `Met`, the connection is closed.
+    If the result has an offer, the caller must call `stay` or close the socket. On an error the connection is closed.
 
     Args:
       sock: the connected socket.
@@ -52,7 +52,7 @@ def greet(
       host: the host as dialled; a certificate must be valid for it.
       security: this end's security settings.
       timeout_s: the timeout for the whole handshake, in seconds.
-      lifeline: open a connection for heartbeats, not a channel.
+      lifeline: whether to open a connection for heartbeats instead of a channel.
 
     Raises:
       ConnectFailure: the other end refused, or is not the expected task.
@@ -60,7 +60,7 @@ def greet(
     """
     messages = TimedMessages(sock, timeout_s)
     with contextlib.ExitStack() as closing:
-        closing.callback(lambda: messages.sock.close())  # which may have become a TLS socket by then
+        closing.callback(lambda: messages.sock.close())  # look the socket up then: TLS may have replaced it
         try:
             met = _greet(messages, me, wanted, host, security, LIFELINE * lifeline)
         except Nonsense as nonsense:
@@ -146,7 +146,7 @@ def show_ticket(sock: socket.socket, ticket: bytes, peer: PeerIdentity, *, timeo
 def _receive_preamble(messages: TimedMessages) -> int:
     data = b""
     try:
-        # Byte by byte: another protocol may send less than a preamble, and then wait for this end.
+        # Read byte by byte: a server of another protocol may send less than a preamble, and then wait for this end.
         while len(data) < len(PREAMBLE) + 1:
             data += messages.receive(1)
             if not PREAMBLE.startswith(data[: len(PREAMBLE)]):

@@ -50,7 +50,7 @@ class DeviceInfo:
 class TaskHandler(Protocol):
     """Calls that every task answers to the masters of its cluster.
 
-    Methods are called from several threads. The caller gets an OpError as the same class.
+    Several threads call these methods. An OpError that a method raises reaches the caller as the same class.
     """
 
     def status_details(self) -> Mapping[str, bytes]:
@@ -85,12 +85,12 @@ class TaskHandler(Protocol):
         ...
 
     def shutdown(self, reason: str, chief: Claim, gone: Collection[str]) -> None:
-        """Notes that the job is over: the task's server ends as soon as no worker is connected any more.
+        """Tells the task that the job is over: it ends as soon as no worker is connected or awaited.
 
         Args:
           reason: the reason, for the log.
           chief: the claim of the task whose program has ended.
-          gone: tasks that have connected to other servers and left: this one does not wait for them.
+          gone: tasks that have connected to other servers and left again. This task does not wait for them.
 
         Raises:
           FailedPreconditionError: the claim is rejected; see `headwater.cluster.claims`.
@@ -100,8 +100,12 @@ class TaskHandler(Protocol):
     def join(self, job: str, address: str) -> tuple[int, Mapping[str, str]]:
         """Adds a task that is not in the cluster spec to the cluster, for as long as it is connected.
 
+        Args:
+          job: the job that the task joins.
+          address: the address where the task listens.
+
         Returns:
-          Its index in ``job``, and the addresses of all tasks by their names.
+          The index of the task in ``job``, and the addresses of all tasks by their names.
         """
         ...
 

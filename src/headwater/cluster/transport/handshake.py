@@ -14,13 +14,14 @@
     [stays here]                            ->       only after an offer
 
 Messages are msgpack arrays after their length (u32, little-endian), at most 16 KiB. A proof is the HMAC-SHA256 of a
-label and all values that both ends sent, keyed with the token; empty where no token is set. The dialling end proves
-first, so that an unauthenticated end gets nothing from an accepting end, not even a proof for an offline search of the
-token. An end without ``HEADWATER_TOKEN`` has its user's token, and perhaps the token of its launcher: it sends a "u"
-and a proof for each of them, and the accepting end answers with a proof for the token that both know.
+label and all values that both ends have sent, keyed with the token; it is empty where no token is set. The dialling end
+sends its proof first. So an unauthenticated end gets nothing from an accepting end, not even a proof with which it
+could search for the token offline. An end without ``HEADWATER_TOKEN`` has its user's token, and perhaps the token of
+its launcher: it sends a "u" and a proof for each, and the accepting end answers with a proof for the token that both
+know.
 
 An offer is the path of a Unix socket, for a dialling end on the same machine, and a ticket: a random number that is
-valid for one connection to that socket. There the dialling end sends the ticket in place of the handshake above.
+valid for one connection to that socket. On that connection, the ticket replaces the handshake above.
 
 This module has the parts that both ends share; the parts of each end are `headwater.cluster.transport.dialling` and
 `headwater.cluster.transport.accepting`.
@@ -145,7 +146,7 @@ class TimedMessages:
         self.sock.settimeout(max(_SHORTEST_S, self._deadline - time.monotonic()))
 
     def break_off(self) -> None:
-        """Breaks the connection; another thread that runs one of the methods gets EOFError or OSError."""
+        """Breaks the connection: a method that runs in another thread raises EOFError or OSError."""
         self._broken_off = True
         with contextlib.suppress(OSError):
             # SSLSocket.shutdown would change the TLS state while the other thread uses it.

@@ -1,11 +1,11 @@
-"""Program of a task's helper process: once a second it sends heartbeats to other tasks.
+"""Program of a task's helper process, which sends heartbeats to other tasks once a second.
 
-It shares neither a lock nor memory with the task, so that a held GIL or busy threads of the task do not delay it; there
-is only a socket over which the task passes it connections (`headwater.cluster.transport.heartbeats`). A heartbeat is a
-byte: `ALIVE`, or `STOPPED` while the kernel reports the task as stopped (SIGSTOP, Ctrl-Z). The helper exits with the
-task, which closes all connections.
+The helper shares no lock and no memory with the task, so a held GIL or busy threads of the task do not delay it. The
+task passes connections to the helper over a socket (`headwater.cluster.transport.heartbeats`). A heartbeat is one byte:
+`ALIVE`, or `STOPPED` while the kernel reports the task as stopped (SIGSTOP, Ctrl-Z). When the task exits, the helper
+exits, too, and all connections are closed.
 
-It imports the standard library only, so that it starts in tens of milliseconds and is small.
+The helper imports only the standard library, so that it starts in tens of milliseconds and needs little memory.
 
 Usage: python -I -S heartbeat_process.py DESCRIPTOR
 """
@@ -66,7 +66,7 @@ class HeartbeatSender:
                     return
             if time.monotonic() >= next_beat:
                 self._beat()
-                next_beat = time.monotonic() + BEAT_S  # from now: no burst after a time in which this did not run
+                next_beat = time.monotonic() + BEAT_S  # count from now, to avoid a burst after this process was stopped
 
     def _accept(self, events: int) -> bool:
         """Receives connections; returns False when the task has exited."""
@@ -79,7 +79,7 @@ class HeartbeatSender:
             self._others[descriptor] = other
             # POLLIN is not polled: the other end sends nothing on a lifeline.
             self._poll.register(descriptor, _GONE)
-            self._send(descriptor, sign_of(self._pid))  # at once, so that the other end has a first heartbeat
+            self._send(descriptor, sign_of(self._pid))  # send the first heartbeat at once
         return bool(said)
 
     def _beat(self) -> None:
@@ -90,7 +90,7 @@ class HeartbeatSender:
     def _send(self, descriptor: int, sign: bytes) -> None:
         try:
             self._others[descriptor].send(sign)
-        except BlockingIOError:  # its buffer is full, as the other end does not read; it may be stopped
+        except BlockingIOError:  # the buffer is full because the other end does not read; it may be stopped
             pass
         except OSError:
             self._disconnect(descriptor)
@@ -102,7 +102,7 @@ class HeartbeatSender:
 
 def main() -> None:
     """Runs the helper until the task exits."""
-    # Ignore signals to the process group: this process has to report that the task is stopped, and sees its end itself.
+    # Ignore signals to the process group: the helper must report that the task is stopped, and notices its exit itself.
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP):
         signal.signal(signum, signal.SIG_IGN)
     with contextlib.closing(socket.socket(fileno=int(sys.argv[1]))) as task:

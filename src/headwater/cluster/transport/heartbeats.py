@@ -1,8 +1,8 @@
 """Heartbeats sent by a helper process, so that a held GIL cannot delay them.
 
-Other tasks open a lifeline to this one (`headwater.cluster.transport.lifeline`): a connection on which they receive a
-heartbeat once a second. A Python thread cannot send them while a native function holds the GIL, which may take a
-minute; so a helper process does (`headwater.cluster.transport.heartbeat_process`). It is started for the first
+Other tasks open lifelines to this one (`headwater.cluster.transport.lifeline`): connections on which they receive a
+heartbeat once a second. A Python thread could not send heartbeats while a native function holds the GIL, which may take
+a minute. So a helper process sends them (`headwater.cluster.transport.heartbeat_process`). It is started for the first
 lifeline, and ends with this process.
 """
 
@@ -84,7 +84,7 @@ class _Heartbeats:
     def forget(self) -> None:
         """Resets the state in a forked child, as the helper belongs to the parent."""
         if self._way is not None:
-            self._way.close()  # else the helper would not see that the parent has exited
+            self._way.close()  # otherwise the helper would not notice when the parent exits
         if self._process is not None:
             self._process.returncode = 0  # so that the child never waits for it
         self._way = self._process = None
@@ -96,7 +96,7 @@ os.register_at_fork(after_in_child=_heartbeats.forget)
 
 
 def ensure_running() -> None:
-    """Starts the helper process where none runs. Once started it does not depend on this process's threads.
+    """Starts the helper process if none runs. A running helper does not depend on threads of this process.
 
     Raises:
       OSError: it cannot be started.

@@ -1,13 +1,13 @@
-"""Failure detection of another task by its heartbeats.
+"""Detection of the failure of another task, by its heartbeats.
 
 A `Lifeline` is a connection on which the helper process of the other task sends a heartbeat once a second; the
 heartbeat says whether the task is stopped. A long computation that holds the GIL, or a wait for a core, does not delay
-heartbeats. So a task counts as lost in two cases only: its kernel has reported it as *stopped* for a few seconds, or it
-is *silent*, as no heartbeat of the helper arrives. The exit of a task needs no lifeline, as the kernel closes its
+heartbeats. So a task counts as lost in two cases only: heartbeats have reported it as *stopped* for a few seconds, or
+it is *silent*: no heartbeat arrives. The exit of a task is detected without a lifeline, as the kernel closes its
 channels.
 
-This process itself may have been stopped, or its GIL held. Therefore it reads the heartbeats that have arrived before
-it reads the clock, and does not count time in which it did not run.
+This process, too, may have been stopped, or its GIL held. Therefore it first reads all heartbeats that have arrived,
+and then the clock, and it does not count time during which it did not run.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _log = logging.getLogger("headwater")
 SILENCE_S = 15.0
 #: A task is lost when it is stopped for this long, in seconds. A shorter pause only costs time.
 STOPPED_S = 2.5
-#: A task without any heartbeat is lost after this long, in seconds: it may be too busy to accept a lifeline yet.
+#: A task that has never sent a heartbeat is lost after this long, in seconds: it may be too busy to accept a lifeline.
 UNKNOWN_S = 60.0
 _DIAL_S = 2.0
 _DIAL_AGAIN_S = 1.0
@@ -55,8 +55,8 @@ class Signs:
         self._silence_s = silence_s
         self._stopped_s = stopped_s
         self._unknown_s = unknown_s
-        # Whether any heartbeat has arrived; the time of the last one, and of the last sign that the task was not
-        # stopped; whether the last heartbeat reports it as stopped; and the time of the last judgement.
+        # In this order: whether any heartbeat has arrived; the time of the last one; the time of the last sign that the
+        # task was not stopped; whether the last heartbeat reports it as stopped; the time of the last judgement.
         self._ever = False
         self._heard = now
         self._running = now
@@ -81,8 +81,8 @@ class Signs:
 
         Args:
           now: the time. Heartbeats that have arrived by then must have been passed to `record` before.
-          waited_s: how long the caller intended to wait since the last call, in seconds. If over a second more has
-            passed, this process was stopped meanwhile, and the excess does not count against the task.
+          waited_s: how long the caller meant to wait since the last call, in seconds. If more than a second longer has
+            passed, this process did not run meanwhile, and the excess does not count as silence of the task.
         """
         stood_still = now - self._looked - waited_s - BEAT_S
         self._looked = now
@@ -113,7 +113,7 @@ class Lifeline:
       me: this end.
       wanted: the task, ``""`` for any; its generation is ignored, as a new incarnation of it is alive, too.
       security: the security settings of this end.
-      on_change: called in any thread when the task is lost, with the reason in words, and with ``""`` when heartbeats
+      on_change: called in any thread: with the reason in words when the task is lost, and with ``""`` when heartbeats
         arrive again. Not called after `close`.
       silence_s: see `SILENCE_S`.
       stopped_s: see `STOPPED_S`.
@@ -151,7 +151,7 @@ class Lifeline:
         self._thread.start()
 
     def wait_tried(self) -> None:
-        """Waits for the end of the first attempt to connect: from then on heartbeats of a reachable task arrive."""
+        """Waits until the first attempt to connect has ended. After it, heartbeats of a reachable task arrive."""
         self._tried.wait()
 
     def close(self) -> None:
@@ -170,8 +170,8 @@ class Lifeline:
     def answered(self) -> None:
         """Records that a task that was reported lost has answered a call, so it ran at that moment.
 
-        If the task was stopped again before its next heartbeat, no heartbeat shows that it ran in between. Without this
-        record it would stay lost.
+        If the task is stopped again before its next heartbeat, no heartbeat shows that it ran in between. Without this
+        call the task would still count as lost.
         """
         self._answered = True
 
@@ -195,8 +195,8 @@ class Lifeline:
                 self._address, me=self._me, wanted=self._wanted, security=self._security, timeout_s=_DIAL_S
             )
         except (ConnectFailure, OpError) as error:
-            # Where nothing listens, the task has exited. Leave the report to its channels: it must come after the
-            # frames that the task sent before its exit.
+            # If nothing listens, the task has exited. Do not report that here: its channels report it, after the frames
+            # that the task sent before its exit.
             self._gone = isinstance(error, ConnectFailure) and error.problem is Problem.REFUSED
             _log.debug("%s has no lifeline to %s: %s", self._me.task, self._wanted.task or self._address, error)
             return None

@@ -58,7 +58,7 @@ def client_wiring() -> Wiring:
 
 
 class Link:
-    """A link to one task: a client of its control plane, made when first needed, and a pool of channels.
+    """A link to one task: a client of its control plane, which is created when first needed, and a pool of channels.
 
     Args:
       wiring: see `Wiring`.
@@ -95,7 +95,8 @@ class Link:
             return self._control
 
     def _lost(self) -> None:
-        # A stopped task, or one on an unreachable machine, closes no channels: break them, or steps would wait forever.
+        # A stopped task, or a task on an unreachable machine, closes no channel: break its channels, or steps would
+        # wait forever.
         with self._lock:
             why = self._control.reason if self._control is not None else ""
         reason = "it no longer answers; it has ended, was stopped, or its machine is lost"
@@ -163,8 +164,8 @@ class Link:
         """Waits until the task can be reached, and logs that it waits; see `Waiter.connect` for errors.
 
         Args:
-          deadline_s: the time limit of the wait, in seconds, for a task that is optional; 0 for one attempt. The
-            process's own deadline limits the wait, too.
+          deadline_s: the time limit of the wait, in seconds; 0 for one attempt. The deadline of this process
+            (`Patience.deadline_s`) limits the wait in any case; it applies alone where this is None.
 
         Returns:
           The status of the task.
@@ -174,8 +175,8 @@ class Link:
     def call(self, asks: Callable[[ControlClient], T], *, may_return: bool = True) -> T:
         """Calls the control plane of a task that may have restarted a moment ago; returns the result.
 
-        After a failed attempt to connect, gRPC fails each call at once until its next attempt, for up to two seconds.
-        So where a call fails, this connects to the task itself, and repeats the call once.
+        After a failed attempt to connect, gRPC lets each call fail at once until its next attempt, for up to 2 s. So if
+        the call fails, this method waits until the task can be reached, and repeats the call once.
 
         Args:
           asks: makes the call.
@@ -227,7 +228,12 @@ class Link:
             raise DeadlineExceededError(None, None, error.message) from error
 
     def release_channel(self, channel: Channel, usable: bool) -> None:
-        """Ends a conversation; ``usable`` says that both ends are ready for another one on the channel."""
+        """Returns a channel after use.
+
+        Args:
+          channel: a channel from `open_channel`.
+          usable: whether the conversation is complete, so that the channel can be reused; otherwise it is closed.
+        """
         if usable:
             self._pool.release(channel)
         else:

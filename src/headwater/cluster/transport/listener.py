@@ -2,9 +2,9 @@
 
 The first bytes of a connection show its kind. If they are a channel's preamble, a new thread makes the handshake and
 then serves the channel. Any other connection is forwarded, byte for byte, to the task's gRPC server, which listens on a
-Unix socket that no other user can reach. One thread does all work before the handshake, so a connection without data
-costs a descriptor and no more. A handshake or a call to the control plane authenticates a connection. Until then it is
-one of the `UnauthenticatedConnections`, whose number is limited: old connections are dropped for new ones.
+Unix socket that no other user can reach. A single thread does all work before the handshake, so a connection that sends
+nothing costs only a descriptor. A handshake or a call to the control plane authenticates a connection. Until then, the
+connection is one of the `UnauthenticatedConnections`. Their number is limited: new connections displace old ones.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _log = logging.getLogger("headwater")
 
 #: How long to pause when a connection could not be accepted for lack of descriptors, in seconds.
 _PAUSE_S = 0.5
-#: Descriptors that are reserved for the task's other work: a connection that would take one of them is turned away.
+#: Number of descriptors reserved for the task's other work. A connection that would need one of them is refused.
 _KEPT_DESCRIPTORS = 32
 #: How long to wait for the first bytes of a connection that is turned away, in seconds.
 _FAREWELL_S = 0.05
@@ -56,7 +56,8 @@ _FAREWELL_S = 0.05
 _MAX_TICKETS = 1024
 #: Minimum interval at which the accepting thread checks for overdue connections, in seconds.
 _SHORTEST_S = 0.02
-#: When the accepting thread did not run for this long, in seconds, authentication deadlines are extended by that time.
+#: If the accepting thread did not run for longer than this, in seconds, authentication deadlines are extended by the
+#: time during which it did not run.
 _STOOD_STILL_S = 1.0
 #: Minimum interval of messages about dropped connections, in seconds.
 _REPORT_DROPPED_S = 1.0
@@ -248,7 +249,7 @@ class Listener:
                         open_again_at = time.monotonic() + _PAUSE_S
                 elif self._selector.get_map().get(key.fd) == key:  # no earlier event has closed it
                     key.data()
-            # This thread did not run for this long, such as after SIGSTOP: it could not read what clients had sent.
+            # The time during which this thread did not run, for example after SIGSTOP, and could not read from clients.
             stood_still = time.monotonic() - now - (pause or 0.0)
             if stood_still > _STOOD_STILL_S and pause is not None:
                 self._unauthenticated.forgive(stood_still)
@@ -289,9 +290,9 @@ class Listener:
         return True
 
     def _accept_in_vain(self, listening: socket.socket) -> None:
-        """Turns a connection away where no descriptor is left: frees the spare descriptor, so that it can be accepted.
+        """Refuses a connection when no descriptor is left. It uses the spare descriptor to accept the connection.
 
-        Otherwise the connection would stay in the queue, and the other end would wait without learning the reason.
+        Otherwise the connection would stay in the queue, and the other end would wait without knowing the reason.
         """
         if self._spare is not None:
             os.close(self._spare)
@@ -334,7 +335,7 @@ class Listener:
             if candidate.splice is None:
                 self._refuse(candidate, "it sent no greeting in time")
             else:
-                # This is no fault: after a restart of this task, other tasks may reconnect only to watch its health.
+                # This is normal: after a restart of this task, other tasks may reconnect only to watch its health.
                 self._refuse(candidate, "it makes no call that carries the token", logging.INFO)
 
     def _drop(self, candidate: _Unauthenticated) -> None:
@@ -481,12 +482,12 @@ class Listener:
 
     def _let_in(self, candidate: _Unauthenticated, peer: PeerIdentity, lifeline: bool) -> Offer | None:
         """Returns the offer to an authenticated ``peer``."""
-        # Now, not at the end of the handshake: an authenticated connection does not count towards the maximum.
+        # Remove it now, before the handshake ends: an authenticated connection does not count towards the maximum.
         self._unauthenticated.remove(candidate)
         if not lifeline:
             return self._make_offer(peer)
-        # Before the answer: once the other end has its lifeline, it relies on heartbeats to detect that this task
-        # stops.
+        # Start the helper before the answer: once the other end has its lifeline, it relies on heartbeats to detect
+        # that this task is stopped.
         with contextlib.suppress(OSError):  # `heartbeats.add_connection` will report it
             heartbeats.ensure_running()
         return None
@@ -542,7 +543,7 @@ def _new_spare() -> int | None:
 
 
 def _named_connection(path: str, name: str) -> socket.socket:
-    """Connects to a Unix socket from a named socket: by that name `Listener.trust` finds the caller's connection."""
+    """Connects to a Unix socket from a named socket. `Listener.trust` finds the caller's connection by that name."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         sock.setblocking(False)
@@ -558,7 +559,8 @@ def _named_connection(path: str, name: str) -> socket.socket:
 def _user_of(sock: socket.socket) -> int:
     """Returns the id of the user at the other end of a Unix socket.
 
-    Where the system does not report it, returns this process's own, as the folder of the socket keeps others out.
+    If the system does not report it, returns the id of this process's own user: no other user can enter the folder of
+    the socket.
     """
     if not hasattr(socket, "SO_PEERCRED"):
         return os.geteuid()

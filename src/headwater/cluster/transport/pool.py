@@ -10,7 +10,7 @@ from headwater.cluster.names import TaskName
 from headwater.cluster.transport.channel import Channel
 from headwater.errors import CancelledError
 
-#: Maximum number of idle channels to one task; so many concurrent steps need not open one.
+#: Maximum number of idle channels to one task: up to so many concurrent steps find an open channel.
 _MAX_IDLE = 8
 
 
@@ -62,7 +62,7 @@ class ChannelPool:
                 self._taken[channel] = peer
             if not channel.peer_gone():
                 return channel
-            self.discard(channel)  # the other end has closed it while it was idle: try the next one
+            self.discard(channel)  # the other end has closed this channel while it was idle: try the next one
         # Open it without holding the lock, as that may take minutes. The pool may be closed meanwhile.
         channel = self._open_channel(peer)
         with self._lock:
@@ -74,7 +74,7 @@ class ChannelPool:
         raise self._is_closed(peer)
 
     def adopt(self, channel: Channel, peer: TaskName) -> None:
-        """Adds a channel to ``peer`` that was opened elsewhere, as one in use, until `discard`.
+        """Adds a channel to ``peer`` that was opened elsewhere. It counts as in use until `discard`.
 
         Raises:
           CancelledError: the pool is closed; the channel was closed, too.
@@ -107,8 +107,8 @@ class ChannelPool:
     def break_off(self, peer: TaskName, reason: str) -> None:
         """Breaks all channels to ``peer``, which is lost: their users get UnavailableError with ``reason``.
 
-        A channel in use that the other end has closed is left alone: its user can still read the frames sent before,
-        as a task may have exited right after an answer.
+        A channel in use that the other end has closed is not broken: a task may have exited right after an answer, and
+        the user of the channel can still read that answer.
         """
         with self._lock:
             channels = self._idle.pop(peer, [])

@@ -18,8 +18,8 @@ from headwater.cluster.addresses import Address, parse_address
 from headwater.cluster.variables import LISTEN_FDS
 from headwater.errors import AlreadyExistsError, InvalidArgumentError, PermissionDeniedError, UnavailableError
 
-#: Environment variable: the host at which to listen in place of the one in the cluster spec, where others reach this
-#: machine by an address that it does not have itself, such as behind a load balancer or a Kubernetes service.
+#: Environment variable: the host at which to listen, instead of the host in the cluster spec. Needed if others reach
+#: this machine by an address that is not its own, for example behind a load balancer or a Kubernetes service.
 BIND_HOST = "HEADWATER_BIND_HOST"
 _BACKLOG = 1024
 _LISTENING = "0A"
@@ -62,8 +62,8 @@ def listen(address: Address, *, environ: MutableMapping[str, str] | None = None)
 
     Args:
       address: the address; with port 0 the system chooses the port.
-      environ: the environment, the process's own unless given. `LISTEN_FDS` may have a socket that listens there
-        already, which is removed from the variable, and `BIND_HOST` another host.
+      environ: the environment; the process's own unless given. If `LISTEN_FDS` has a socket that listens at the address
+        already, that socket is returned, and removed from the variable. `BIND_HOST` may name another host.
 
     Raises:
       AlreadyExistsError: another process holds the port; the message names it.
@@ -82,7 +82,7 @@ def listen(address: Address, *, environ: MutableMapping[str, str] | None = None)
         raise UnavailableError(None, None, f"cannot listen at {address}: unknown host: {error.strerror}") from error
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:
-        # A restarted task must get its port although connections of its predecessor are in TIME_WAIT.
+        # Let a restarted task bind its port even if connections of its predecessor are still in TIME_WAIT.
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(place)
         listening.listen(_BACKLOG)
@@ -95,7 +95,7 @@ def listen(address: Address, *, environ: MutableMapping[str, str] | None = None)
 def _inherited(address: Address, environ: MutableMapping[str, str]) -> socket.socket | None:
     """Returns the inherited socket for ``address``, or None, and removes it from the variable.
 
-    So once it is closed, the port is free and the next listener binds it again.
+    As the variable no longer has it, the next listener binds the port again after this socket was closed.
     """
     with _taking:
         text = environ.get(LISTEN_FDS)
@@ -119,9 +119,9 @@ def _inherited(address: Address, environ: MutableMapping[str, str]) -> socket.so
 
 
 def _adopt(descriptor: int, port: int) -> socket.socket | None:
-    """Returns the socket of ``descriptor`` if it listens at ``port``; otherwise leaves it alone and returns None.
+    """Returns the socket of ``descriptor`` if it listens at ``port``; otherwise returns None and does not touch it.
 
-    It may be another file in a process that inherited the variable without the descriptor.
+    In a process that inherited the variable but not the descriptor, the number may belong to another file.
     """
     try:
         listening = socket.socket(fileno=descriptor)

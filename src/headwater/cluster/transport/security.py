@@ -118,7 +118,8 @@ class Security:
     def at(self, host: str) -> Security:
         """Returns the settings for connections from or to ``host``.
 
-        There `users_only` applies only on loopback, without a token, a certificate with a CA, and `insecure`.
+        In them, `users_only` is set only for loopback, and only without a token, a certificate with a CA, and
+        `insecure`.
         """
         if not self.users_only:
             return self
@@ -136,8 +137,8 @@ class Security:
         if not self.users_only:
             return Tokens()
         inherited = () if self.launch_token is None else (self.launch_token,)
-        # The file is read each time: the system may empty a user's runtime folder at log-out, while tasks run, and the
-        # next program then makes another token.
+        # Read the file each time: the system may empty a user's runtime folder at log-out while tasks run, and the next
+        # program then creates another token.
         try:
             return Tokens(values=(*inherited, user_token()), of_user=True)
         except PermissionDeniedError:
@@ -218,5 +219,5 @@ def is_loopback(host: str) -> bool:
     except OSError:
         return False
     addresses = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
-    # All of them: a server could listen at any of a name's addresses.
+    # Require it of all addresses: a server could listen at any of them.
     return bool(addresses) and all(address.is_loopback for address in addresses)

@@ -1,12 +1,13 @@
 """Channels between processes of one machine: a Unix socket, and shared memory for large payloads.
 
-A large payload is copied once, into memory that both ends have mapped, where the receiving end uses it. The memory is
-divided into slots, which the sending end of a frame makes (``memfd_create``). A slot begins with a page whose first
-byte says whether it is taken: the sending end sets it, and the receiving end clears it as soon as no array refers to
-the payload any more. Where all slots are taken, the payload is sent through the socket.
+A large payload is copied only once, into memory that both ends have mapped, and the receiving end uses it there. The
+memory consists of slots, which the sending end of a frame creates (``memfd_create``). The first byte of a slot shows
+whether the slot is taken: the sending end sets the byte, and the receiving end clears it as soon as no array refers to
+the payload any more. The payload begins at the second page. If all slots are taken, the payload is sent through the
+socket.
 
-Descriptors of slots are sent over a second socket, the lane: on the socket of the frames they would make every call
-that receives more expensive.
+Descriptors of slots are sent over a second socket, the lane. If they were sent over the socket of the frames, every
+call that receives from it would cost more.
 """
 
 from __future__ import annotations
@@ -149,7 +150,7 @@ class SharedMemoryChannel(SocketChannel):
         if fitting:
             return min(fitting)[1], None
         numbers = [number for number in range(_MAX_SLOTS) if number not in self._slots]
-        # A free slot of an unsuitable size is replaced: the number of slots is limited.
+        # The number of slots is limited, so replace a free slot of an unsuitable size.
         numbers += [number for number, slot in self._slots.items() if slot.free()]
         if not numbers:
             return None
@@ -191,7 +192,8 @@ class SharedMemoryChannel(SocketChannel):
             raise InvalidArgumentError(None, None, f"a frame's tensors are said to be in slot {number}, but are not")
         payload = np.ndarray((prefix.payload_bytes,), np.uint8, memory, _PAGE)
 
-        # Bind them as defaults, because at interpreter shutdown the module's names may be cleared first.
+        # Bind these objects as defaults: at interpreter shutdown the names of the module may be cleared before the
+        # call.
         def release(_: object, memory: mmap.mmap = memory, free: int = _FREE) -> None:
             memory[0] = free
 

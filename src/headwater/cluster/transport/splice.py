@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable
 
 _PIECE_BYTES = 1 << 18
-#: Number of pieces after which other connections are served first.
+#: Maximum number of pieces moved in one call, so that other connections are served in between.
 _MAX_PIECES = 8
 
 
@@ -91,7 +91,7 @@ class Splice:
 
     def _watch(self, sock: socket.socket) -> None:
         events = 0
-        # Read only when nothing is held: so a slow receiver slows the sender down, and memory is bounded.
+        # Read only while no piece is held: so a slow receiver slows the sender down, and the memory is limited.
         for direction in self._directions:
             if direction.source is sock and not direction.held and not direction.ended:
                 events |= selectors.EVENT_READ

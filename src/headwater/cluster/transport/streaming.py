@@ -16,7 +16,7 @@ from headwater.cluster.transport.frames import Buffer, Encoded, Frame, Prefix
 CHUNK_BYTES = 1 << 16
 #: Frames up to this size, in bytes, are joined and sent with a single call.
 JOIN_BYTES = 1 << 16
-#: After each such number of frames sent, a channel frees memory that it does not use any more.
+#: Each time a channel has sent this many frames, it frees memory that it no longer uses.
 LOOKS_AFTER_FRAMES = 256
 
 
@@ -223,8 +223,8 @@ class ByteStreamChannel(ABC):
     def close(self) -> None:
         self.closed: bool = True
         self._wake()
-        # Do not close a descriptor that another thread is about to use, as its number may be reused for another file:
-        # that thread closes it once it has woken up.
+        # Do not close a descriptor that another thread is about to use: its number could be reused for another file.
+        # That thread closes the descriptor after it has woken up.
         if not (self._sending or self._receiving):
             self._dispose()
 

@@ -36,7 +36,7 @@ class UnauthenticatedConnections(Generic[ConnectionT]):
 
     Args:
       most: maximum number of connections.
-      deadline_s: how long each may take to authenticate, in seconds.
+      deadline_s: how long each connection may take to authenticate, in seconds.
       clock: returns monotonic seconds.
     """
 
@@ -98,7 +98,7 @@ class UnauthenticatedConnections(Generic[ConnectionT]):
         return None if oldest is None else max(0.0, oldest + self._deadline_s - self._clock())
 
     def forgive(self, seconds: float) -> None:
-        """Extends all deadlines, as this process did not run and could not read from the connections."""
+        """Extends all deadlines by a time during which this process did not run and could not read, in seconds."""
         with self._lock:
             for candidate in self._since:
                 self._since[candidate] += seconds

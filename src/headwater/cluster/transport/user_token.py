@@ -1,8 +1,8 @@
 """The user token: a secret that only programs of one user on this machine can read.
 
-It is 32 random bytes in hexadecimal, in a file that only its owner can read. The first program that needs it writes the
-file under a temporary name, and links it to the final name once it is complete, so that programs that start at the same
-time agree on one token.
+The token consists of 32 random bytes in hexadecimal, in a file that only its owner can read. The first program that
+needs a token writes the file under a temporary name, and links it to the final name when it is complete. So programs
+that start at the same time use the same token.
 
 The file is ``headwater/token`` in the user's runtime folder (``XDG_RUNTIME_DIR``, else ``/run/user/UID``), which the
 system makes for one user and empties when that user has logged out; where there is none, it is ``token`` in
@@ -102,7 +102,7 @@ def _make(path: Path) -> None:
             file.write(secrets.token_hex(32) + "\n")
             file.flush()
             os.fsync(descriptor)
-        # Linked, not renamed: of several concurrent programs the first one wins, and its file is never replaced.
+        # Link the file instead of renaming it: of several programs the first one wins, as a link replaces no file.
         with contextlib.suppress(FileExistsError):
             os.link(written, path)
     finally:

@@ -1,7 +1,7 @@
 """Retries until a task can be reached, with messages about the wait.
 
-A task may be started minutes after those that need it. A waiting task logs every few seconds the name and address of
-the task it waits for, the duration and the reason, and gives up after a deadline with an error that has a hint.
+A task may be started minutes after the tasks that need it. A waiting task logs every few seconds which task it waits
+for, at which address, for how long, and why. After a deadline it gives up with an error that contains a hint.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Patience:
 
     Attributes:
       deadline_s: give up after this long, in seconds.
-      silence_deadline_s: give up after this long, in seconds, if no attempt was accepted or refused, as with a firewall
-        that drops packets, or a machine that is down.
+      silence_deadline_s: give up after this long, in seconds, if there was no answer of any kind, not even a refusal: a
+        firewall may drop the packets, or the machine may be down.
       first_pause_s: the pause after the first attempt, in seconds; each later pause is 1.5 times as long.
       longest_pause_s: maximum pause between two attempts, in seconds.
       report_s: seconds between two messages in the log.
@@ -135,7 +135,8 @@ class Waiter:
           address: the address of that task.
           deadline_s: the deadline in place of the patience's, in seconds.
           otherwise: the caller's action after the deadline, in words.
-          known: whether the address has answered before, so that silence does not mean a wrong address or a firewall.
+          known: whether the address has answered before. Then silence cannot mean a wrong address or a firewall, and
+            the long deadline applies.
 
         Raises:
           GaveUpError: the deadline has passed; the message has the task, address, duration and reason.
@@ -161,7 +162,7 @@ class Waiter:
                 return result
             now = self._clock()
             waited = now - began
-            # One answer of any kind, also a refusal, shows that no firewall drops the packets: use the long deadline.
+            # Any answer, even a refusal, shows that no firewall drops the packets: use the long deadline from then on.
             only_silence = only_silence and failure.problem is Problem.NO_ANSWER
             limit = min(deadline_s, patience.silence_deadline_s) if only_silence else deadline_s
             if failure.problem in FINAL or waited >= limit:

@@ -22,8 +22,8 @@ _MAX_PATH = 80
 class Workplace:
     """A directory that only this user can enter. Removed by `close`.
 
-    A killed process leaves its directory behind, but the kernel releases the lock in it. A task that makes a directory
-    removes those whose lock is not held.
+    A killed process leaves its directory behind, but the kernel releases the lock in it. A task that creates a
+    directory also removes all directories whose lock is not held.
     """
 
     def __init__(self) -> None:
