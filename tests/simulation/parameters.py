@@ -229,7 +229,7 @@ class ParameterHistory:
         return CountingUpdater(self.setting.servers, strict=self._is_strict(server))
 
     def _is_strict(self, server: int) -> bool:
-        """Returns whether every update on every parameter server must contain a unit at most once."""
+        """Returns whether every update on parameter server ``server`` must contain a unit at most once."""
         del server
         return True
 

@@ -81,7 +81,7 @@ class _Switch:
 
 
 def run_functions_eagerly(run_eagerly: bool) -> None:
-    """Returns whether functions run as Python rather than compiled."""
+    """Sets whether functions run as Python rather than compiled."""
     _Switch.eagerly = bool(run_eagerly)
 
 

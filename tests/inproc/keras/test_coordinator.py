@@ -121,7 +121,7 @@ def test_scheduled_functions_fail_when_no_worker_is_left(coordinator: ClusterCoo
 
 
 def served(registry: Registry) -> Channel:
-    """Yields a channel to a worker with these functions."""
+    """Returns a channel to a worker with these functions."""
     server = CallServer("/job:worker/task:1", registry)
     server.start()
     ours, theirs = memory_pair()

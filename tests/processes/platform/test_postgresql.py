@@ -31,7 +31,7 @@ def _program(name: str) -> str | None:
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    """Returns the URL of a new PostgreSQL server at a Unix socket in its folder."""
+    """Yields the URL of a new PostgreSQL server at a Unix socket in its folder."""
     pytest.importorskip("psycopg")
     initdb, pg_ctl = _program("initdb"), _program("pg_ctl")
     if initdb is None or pg_ctl is None:

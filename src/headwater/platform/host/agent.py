@@ -99,7 +99,7 @@ class Agent:
         return lease_ports(self._leases, self._owner(job_id), self._folder.root, count)
 
     def return_ports(self, job_id: str, ports: list[int]) -> None:
-        """Returns ``ports`` of the job that no task was started with."""
+        """Releases ``ports`` of the job with which no task was started."""
         release_ports(self._leases, self._owner(job_id), ports)
 
     def lease_again(self, job_id: str, ports: list[int]) -> None:

@@ -564,7 +564,7 @@ def _given(names: str, dtype: Any, rows: int | None, **other: float) -> tuple[An
 
 
 def updates() -> Iterator[Case]:
-    """Returns calls of operations that change variables; the variables are the first inputs."""
+    """Yields calls of operations that change variables; the variables are the first inputs."""
     for op, names in _APPLY.items():
         for dtype in (F32, F64):
             yield Case(f"Apply{op}", _given(names, dtype, None))

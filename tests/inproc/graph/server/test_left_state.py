@@ -113,7 +113,7 @@ def test_shutdown_at_every_frame(reference: list[Any], frame: int, ps: int, cut:
 
 @pytest.fixture
 def waiting() -> Iterator[tuple[threading.Event, threading.Event]]:
-    """Returns an event that a worker sets while it computes, and an event that lets it continue."""
+    """Yields two events: a worker sets the first while it computes; the second lets it continue."""
     computes, goes_on = threading.Event(), threading.Event()
     yield computes, goes_on
     goes_on.set()

@@ -33,7 +33,7 @@ def doctor(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def free_address() -> Iterator[str]:
-    """Returns an address at which nothing listens."""
+    """Yields an address at which nothing listens."""
     with bound() as kept:
         yield "{}:{}".format(*kept.getsockname())
 

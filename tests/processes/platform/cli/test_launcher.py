@@ -107,7 +107,7 @@ class Staying:
 
 
 def staying_job(launcher: subprocess.Popen[str]) -> Staying:
-    """Starts the job; returns once all three tasks have reported."""
+    """Reads the launcher's output until all three tasks have reported; returns the job."""
     assert launcher.stdout is not None
     lines: list[str] = []
     while sum(" processes " in line for line in lines) < 3:
