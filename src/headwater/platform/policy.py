@@ -195,8 +195,8 @@ def _ended(state: JobState, event: Ended, now: float) -> JobDecision:
         return JobDecision(state)
     if isinstance(event.how, Lost):
         return _lost(state, task, event.how.reason, now)
-    # The order of the following checks matters: an exit code says little about a task that was asked to end, that
-    # this server killed for a reason of its own (its ``verdict``), or whose job has nothing left to do.
+    # The order of the following checks matters. An exit code has little meaning if the task was asked to end, if this
+    # server killed it for another reason (its ``verdict``), or if its job has nothing left to do.
     how = event.how
     # A task that ends before its start was confirmed may have run, so this attempt counts as started.
     began = now if task.started_at is None else task.started_at

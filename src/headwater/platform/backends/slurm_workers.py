@@ -1,8 +1,8 @@
 """Elastic workers on Slurm: a job array beside the job that has its ``ps``, chief and first workers.
 
-Slurm preempts and requeues a job as a whole. So each worker beyond the minimum is a job of its own, an element of an
-array, that can be preempted alone. The script of `slurm_script` submits the array in each of its rounds, with the
-round's name, waits for the array's running workers when its own are done, and ends the rest when it ends::
+Slurm preempts and requeues a job as a whole. So each worker beyond the minimum is a job of its own: an element of an
+array, which can be preempted alone. The script of `slurm_script` submits the array in each of its rounds, under the
+round's name. When its own workers are done, it waits for the array's running workers, and then ends the rest::
 
     FOLDER/workers.sh                the array's script
     FOLDER/rounds/ROUND/over         exists once a round is over: its remaining workers must end

@@ -2,8 +2,8 @@
 
 It is a program of its own, in a session of its own, which imports only lean modules of the standard library. It waits
 on a pipe whose other end only the launcher holds. The pipe closes when the launcher ends, even by SIGKILL. Then the
-guard kills every process of this user whose environment carries the job's mark (`JOB`), which grandchildren in other
-sessions inherit, too, until none is left, and removes the launcher's temporary folder.
+guard kills every process of this user whose environment carries the job's mark (`JOB`), until none is left, and removes
+the launcher's temporary folder. Grandchildren in other sessions inherit the mark, too.
 
 Usage: guard.py JOB_ID TEMPORARY_FOLDER
 """

@@ -1,9 +1,10 @@
 """The keeper: the process above one task of the platform. It outlives the server, and records how the task ended.
 
-It starts the task in a session of its own, writes its output to its log, receives its progress reports, holds its
-port, ends it on request or when it exceeds its memory limit, and kills the processes that the task leaves behind. When
-no process of the task is left, it writes ``exit.json`` (see `records`) and exits. If it is killed, the kernel kills the
-task with it; the task's other processes are found by their mark when the task is restarted (see `guard`).
+The keeper starts the task in a session of its own, writes the task's output to a log, receives its progress reports and
+holds its port. It ends the task on request, or when the task exceeds its memory limit, and kills the processes that the
+task leaves behind. When no process of the task is left, the keeper writes ``exit.json`` (see `records`) and exits. If
+the keeper is killed, the kernel kills the task with it; the task's other processes are found by their mark when the
+task is restarted (see `guard`).
 
 Usage: python -P -m headwater.platform.host.keeper FOLDER, with ``order.json`` in it. The keeper writes a line to
 standard output once the task runs or has failed to start, and continues in the background.
