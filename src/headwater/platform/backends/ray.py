@@ -226,8 +226,8 @@ class RayBackend(HostsBackend):
     def _place(self, requests: Sequence[TaskRequest], names: Mapping[TaskName, str]) -> list[Any]:
         """Creates a placement group for each task: for all tasks or for none.
 
-        One group for all tasks is not possible: a part of a group cannot be released, and Ray would automatically reserve
-        another bundle in place of a bundle on a lost node.
+        One group for all tasks is not possible: a part of a group cannot be released, and Ray would automatically
+        reserve another bundle in place of a bundle on a lost node.
         """
         bundles = [_bundle(request.resources) for request in requests]
         groups = [
