@@ -20,20 +20,23 @@ _LOOK_S: Final = 1.0
 
 
 class _Link(Protocol):
-    def reach(self, deadline_s: float | None = None) -> Any: ...
+    def reach(self, deadline_s: float | None = None) -> Any:
+        """Waits until the task can be reached, for at most ``deadline_s`` seconds."""
+        ...
 
 
 class Arrival:
     """Checks whether the job is over, while a worker that has joined the cluster waits for a ``ps`` it has not met yet.
 
-    The job is over if another task reports it, or if neither a ``ps`` nor the chief can be reached: they were running
-    when the worker joined, so all of them have ended. A worker of the cluster spec needs no such check: the ``ps`` wait
-    for it even when others have ended.
+    The job is over if another task reports it, or if neither a ``ps`` nor the chief can be reached: these tasks were
+    running when the worker joined, so they have ended since. A worker of the cluster spec needs no such check, because
+    the ``ps`` wait for it even after other workers have ended.
 
     Args:
       me: this worker.
       others: every ``ps`` and the chief, each with a link that does not wait.
-      has_met_all: whether this worker has met every ``ps``: a ``ps`` that is lost later is waited for.
+      has_met_all: returns whether this worker has connected to every ``ps``. After that there is no check, and the
+        worker waits for a ``ps`` that is lost.
       clock: returns monotonic seconds.
     """
 
@@ -55,13 +58,13 @@ class Arrival:
         """Checks whether the job is over. Called whenever a ``ps`` could not be reached.
 
         Raises:
-          SystemExit: the job is over: this process ends with code 0, as there is nothing to do.
-          FailedPreconditionError: the same outside of the main thread.
+          SystemExit: the job is over; this process ends with code 0, as there is nothing to do.
+          FailedPreconditionError: the job is over, and this method was not called in the main thread.
         """
         if self._clock() < self._next_look or self._has_met_all():
             return
         why = self._why_over()
-        self._next_look = self._clock() + _LOOK_S  # after the check, which may itself take long
+        self._next_look = self._clock() + _LOOK_S  # count from the end of the check, which may itself take long
         if not why:
             return
         text = f"{self._me} has come too late: the job is over ({why})"

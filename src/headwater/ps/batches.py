@@ -116,7 +116,7 @@ def _of_dataset(source: Dataset, *, shuffle: bool) -> tuple[int, Rows]:
 
 
 class Examples:
-    """The ranges of examples that a worker was assigned and whose gradients it has not pushed yet.
+    """The ranges of examples that were assigned to a worker, and whose gradients it has not pushed yet.
 
     Args:
       client: the worker's client.
@@ -148,7 +148,7 @@ class Examples:
           DataLossError: some examples were set aside.
         """
         self._step_request, self._ahead, self._step_number = step_request, None, protocol.NOTHING_YET
-        # The program may leave the loop at any time: then a range that was assigned ahead must be given back.
+        # The program may leave its loop at any time. Then a range that was assigned in advance must be given back.
         try:
             while (handed := self._next(step_request)) is not None:
                 self._taken.append(handed[0])
@@ -157,7 +157,7 @@ class Examples:
             self._end()
 
     def _end(self) -> None:
-        """Makes the next request give back the range that was assigned ahead, which the program will not compute."""
+        """Marks the range that was assigned in advance to be given back with the next request."""
         if isinstance(self._ahead, tuple):
             self._returned.append((self._ahead[0], ""))
         self._step_request = self._ahead = None

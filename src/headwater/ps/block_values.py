@@ -20,8 +20,8 @@ _add: Any = _jax.jit(jnp.add, donate_argnums=0)
 class BlockValues:
     """The values of one task's blocks.
 
-    Updates donate buffers, so they happen in place; where a returned array still refers to a buffer, JAX makes a new
-    one instead. So returned arrays never change.
+    Updates donate the buffers of the values to JAX, which reuses them for the new values. If a returned array still
+    refers to a buffer, JAX allocates a new one instead. So returned arrays never change.
 
     Args:
       layout: the placement of all blocks on all ``ps``.
@@ -52,7 +52,7 @@ class BlockValues:
         given = dict(zip(places, values, strict=True))
         for at, value in given.items():
             check(self.specs[at].name, value, self.shapes[at], np.dtype(self.specs[at].dtype))
-        # Copy the values, as updates donate their buffers, and the received arrays belong to a frame.
+        # Copy the values: updates donate their buffers, and the received arrays share the buffer of a frame.
         self.optimized = [jnp.array(given[at]) for at in self.optimized_at]
         self.others = [jnp.array(given[at]) for at in self.others_at]
 

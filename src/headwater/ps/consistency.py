@@ -13,8 +13,8 @@ Four choices, from the strictest to the freest:
   Server", NeurIPS 2013).
 - `Asynchronous`: each gradient is an update at once, and no worker waits for another.
 
-`decide` takes a state, an event and the time, and returns the next state, the actions, and a reason. It neither waits
-nor applies anything: the task that holds the variables does, for graphs, Keras and JAX.
+`decide` takes a state, an event and the time, and returns the next state, the actions, and a reason. It is a pure
+function: the task that holds the variables executes the actions. Graphs, Keras and JAX share it.
 
 Terms: a *version* of the variables is the number of updates applied to them. A worker's *clock* is the number of steps
 it has completed. The *staleness* of a gradient is the number of updates applied since its values were read.
@@ -68,9 +68,9 @@ class Synchronous(Consistency):
 class KOfN(Consistency):
     """Every update is the mean of the first k gradients of a version.
 
-    An update collects all gradients that are gathered at that time. So a gradient of the same version that arrives
-    after the k-th, but before the update collects them, is part of the mean, although it counts as dropped: k is a
-    minimum, like ``num_required`` of an accumulator's ``take_grad`` in TensorFlow.
+    An update uses all gradients that are gathered when it is made. So if a gradient of the same version arrives after
+    the k-th, but before the update is made, it is part of the mean, although it counts as dropped: k is a minimum, like
+    ``num_required`` of an accumulator's ``take_grad`` in TensorFlow.
 
     Attributes:
       k: number of gradients. With fewer workers, some of them contribute more than one.
@@ -218,8 +218,8 @@ class TrainingMember:
     Attributes:
       clock: number of steps completed.
       gave: number of gradients of the current version that it has contributed.
-      waits_since: when it began to wait for its next step, by the caller's clock; None while it is in a step.
-      busy_since: the start of its current or latest step.
+      waits_since: the time at which it began to wait for its next step, by the caller's clock; None during a step.
+      busy_since: the time at which its current or latest step began.
     """
 
     clock: int
@@ -241,8 +241,8 @@ class TrainingState:
       updating: whether an update was requested and has not been reported yet.
       dropped: number of gradients dropped so far.
       started: whether training was started, with `Restarted`.
-      held: whether updates of several gradients wait until ``started``. The chief starts one task after the other; an
-        update in between would be counted by some tasks and not by others.
+      held: whether updates of several gradients wait until ``started``. The chief starts training on one task after the
+        other, and an update in between would be counted by some tasks and not by others.
       arriving: workers that may be in their first step, and are not members yet.
       void: workers whose current step began before training was restarted: its gradient does not count.
       batch: the batch of which gradients are gathered; None where gradients are not of parts of a batch.
@@ -342,9 +342,9 @@ class NoneToCome:
 class Restarted:
     """Training begins, or begins again, and the variables are at ``version``.
 
-    When it begins again, no earlier gradient counts: the variables from which it was computed may be lost, or only some
-    of the accumulators may have it. Workers that wait continue with the present variables. A worker that is in a step
-    continues at its end, and the gradient of that step is dropped.
+    When training begins again, earlier gradients do not count: the variables from which they were computed may be lost,
+    or only some of the accumulators may have them. Workers that wait continue with the present variables. A worker that
+    is in a step completes it, and the gradient of that step is dropped.
 
     ``again``: training begins again, though this state has no record of the first beginning, as its task was restarted.
     """
@@ -372,8 +372,9 @@ class Back:
 class Released:
     """``worker`` continues without waiting for the update that contains its gradient.
 
-    Another task, which has other variables, has dropped the worker's gradient of the same step as stale. The other
-    workers may be waiting there for the next gradient of ``worker``: if it waited here, this could be a deadlock.
+    Another task, which holds other variables, has dropped the worker's gradient of the same step as stale. Other
+    workers may be waiting on that task for the next gradient of ``worker``. If ``worker`` waited here, this could be a
+    deadlock.
     """
 
     worker: str
@@ -422,7 +423,7 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Discard:
-    """Discard all gathered gradients: another task has already used the rest of their batch, so it will not arrive."""
+    """Discard all gathered gradients: another task has used their batch already, so the rest of it will not arrive."""
 
 
 Action = Go | Apply | Drop | Discard
@@ -558,8 +559,8 @@ def _gave(state: TrainingState, gave: Gave, now: float) -> ConsistencyDecision:
         if state.batch == batch:
             lacks = state.lacks
         elif state.gathered:
-            # This gradient is of another batch, so another ps has made the update of the gathered one: the rest of it
-            # will not arrive here.
+            # This gradient is of a later batch, so another ps has already made the update of the gathered batch: the
+            # rest of that batch will not arrive here.
             state, actions = replace(_fresh(state), gathered=0, dropped=state.dropped + state.gathered), (Discard(),)
         state = replace(state, batch=batch, lacks=lacks - gave.part.size)
     state = replace(_with(state, worker, replace(member, gave=member.gave + 1)), gathered=state.gathered + 1)
@@ -592,10 +593,10 @@ def _settled(
 ) -> ConsistencyDecision:
     """Requests an update where one is due, and releases the workers that may continue.
 
-    If a gradient does not complete an update, it can release only its ``giver``, so only that worker is checked.
-    Checking all workers for each gradient would take a time per round that is quadratic in their number.
+    A gradient that does not complete an update can release only its ``giver``, so only that worker is checked. If every
+    gradient caused a check of all workers, the time of a round would be quadratic in their number.
     """
-    # Forming may release every waiting worker, not only the giver.
+    # When the last of the initial workers has joined, every waiting worker may continue, not only the giver.
     if not state.formed and _missing(state) <= 0:
         state, giver = replace(state, formed=True), None
     if state.gathers and not state.updating and not _waits_for_start(state) and _complete(state):

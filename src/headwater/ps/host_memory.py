@@ -38,13 +38,13 @@ class HostMemory:
     def state(self) -> HostState | None:
         """Returns the whole state except rows of tables; None while there are no values.
 
-        No array is copied: an update that runs while an array is in use makes a new one.
+        Arrays are not copied: an update that runs while an array is in use writes its result to a new array.
         """
         updates, workers, step_numbers = self._updates, self._workers, self._workers.step_numbers
         with self._changed:
             if not updates.filled:
                 return None
-            # Gathered gradients of an unfinished round are not part of the state: their workers push them again.
+            # The state does not contain the gathered gradients of an unfinished round: their workers push them again.
             again = updates.gathered_of()
             answered = {
                 worker: Answered(
@@ -88,8 +88,8 @@ class HostMemory:
             step_numbers.epoch, step_numbers.given, step_numbers.base, step_numbers.steps = state.steps
             for worker, one in state.answered.items():
                 workers.incarnations[worker] = one.incarnation
-                # A worker without a number had a gradient in an unfinished round: it pushes that gradient again as a
-                # new request.
+                # If a worker has no number here, its gradient was part of an unfinished round, and it pushes that
+                # gradient again as a new request.
                 if one.number >= 0:
                     updates.latest[worker] = Request(
                         number=one.number, applied=one.applied, version=one.version, step_number=one.step_number
@@ -101,7 +101,7 @@ class HostMemory:
     def words(self) -> Any:
         """Returns the state besides the values, for another server that has the values and takes over.
 
-        It consists of words that a frame's header can carry; see `install_words`. The lock is held.
+        It consists of values that fit into the header of a frame; see `install_words`. The lock is held.
         """
         updates, workers, step_numbers = self._updates, self._workers, self._workers.step_numbers
         at_work, asked = sorted(step_numbers.at_work.items()), sorted(step_numbers.asked.items())
@@ -150,11 +150,11 @@ class HostMemory:
         )
 
     def install_words(self, words: Any, come_s: float) -> None:
-        """Takes over from another server, given its `words`; the values are here already.
+        """Takes over from another server. The values must be installed here already.
 
         Args:
-          words: the state that `words` returned there.
-          come_s: time that members may take to connect here, in seconds; later they are removed.
+          words: the result of `words` on the other server.
+          come_s: how long members may take to connect here, in seconds. Then absent ones are removed.
         """
         (filled, version, made, trainings, seed), steps, requests, others, sums, ledger = words
         members, resting, away, finished, formed = others

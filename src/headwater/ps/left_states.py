@@ -30,7 +30,7 @@ ROUND_S: Final = 5.0
 
 
 class LeavingState:
-    """Hands the state of a set on a ``ps`` to the chief, and restores it from there.
+    """Deposits the state of a set on a ``ps`` with the chief, and restores it from there.
 
     Args:
       host: the set.
@@ -66,10 +66,10 @@ class LeavingState:
         return True
 
     def deposit(self) -> bool:
-        """Hands the state to the chief; changes after that are not acknowledged.
+        """Deposits the state with the chief. Later changes are not acknowledged.
 
         Returns:
-          Whether the chief has the state, or there was none.
+          Whether the chief has the state, or there was no state to deposit.
         """
         host = self._host
         what = "this task to restart: it deposits its state with the chief and shuts down"
@@ -79,7 +79,7 @@ class LeavingState:
         # Freeze before the snapshot: a gradient that is acknowledged after it would be lost.
         host.freeze_until_end(what)
         try:
-            with host.lock:  # hold it throughout: a round may complete between two parts of the rows
+            with host.lock:  # hold it until all parts of the rows are sent: a round may complete in between
                 state = host.memory.state()
                 if state is None:
                     return True
@@ -105,7 +105,7 @@ class LeavingState:
         return True
 
     def _deposit_rows(self) -> int:
-        """Hands the rows of tables to the chief; returns the number of parts."""
+        """Deposits the rows of tables with the chief; returns the number of parts."""
         parts = 0
         for number, start, rows in self._host.rows_of_tables(PART_BYTES):
             self._kept.deposit_part(parts, (number, start), rows)

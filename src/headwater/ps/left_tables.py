@@ -52,9 +52,9 @@ class _Table:
 
 
 class LeavingTables:
-    """Hands the tables of a ``ps`` to the chief, and restores them.
+    """Deposits the tables of a ``ps`` with the chief, and restores them.
 
-    The tables are fetched when this object is made, and kept in a file until the program makes them.
+    The constructor fetches the tables, and keeps their rows in a file until the program makes the tables.
 
     Args:
       service: holds the tables.
@@ -94,7 +94,7 @@ class LeavingTables:
         self._service.restore_counts(last, rounds)
 
     def restore(self, table: Table) -> bool:
-        """Gives a newly made table its saved rows; returns whether there were any.
+        """Restores the deposited rows of a new table; returns whether there were any.
 
         Raises:
           OpError: they cannot be read.
@@ -122,7 +122,7 @@ class LeavingTables:
         return True
 
     def deposit(self) -> None:
-        """Hands all tables to the chief; changes after that are not acknowledged."""
+        """Deposits all tables with the chief. Later changes are not acknowledged."""
         # Freeze before the snapshot: an update that is acknowledged after it would be lost.
         self._service.ends()
         tables = self._service.tables()

@@ -20,7 +20,7 @@ _WANTED = re.compile(r"allocat\w* ([0-9]+)\s*(?:bytes|B)")
 
 
 def memory_errors() -> tuple[type[Exception], ...]:
-    """Returns the exceptions of NumPy and XLA for exhausted memory; XLA raises its exception for other reasons, too."""
+    """Returns the exceptions of NumPy and XLA for exhausted memory. XLA's exception may have other causes, too."""
     return (MemoryError, _jax.errors.JaxRuntimeError) if is_loaded() else (MemoryError,)
 
 
@@ -50,7 +50,7 @@ def no_memory(
 
 
 class MemoryChecked:
-    """Compiled function of arrays that is refused before it runs where it needs more memory than the machine has.
+    """A compiled function of arrays. A call is refused if it needs more memory than the machine has.
 
     Args:
       function: takes arrays and None; the shape of an argument never changes.
@@ -77,10 +77,10 @@ class MemoryChecked:
 
 
 def check_memory(compiled: Any, gpu: Mapping[str, int] | None = None) -> None:
-    """Refuses a program that needs more memory at once than the machine has, or than this process has of its GPU.
+    """Refuses a program that needs more memory than the machine has, or more GPU memory than this process has.
 
-    Where memory is overcommitted, as on nodes of Kubernetes, such a program would start, and the system would kill the
-    process. On a GPU it would fail after it has consumed the donated values of the variables.
+    If memory is overcommitted, as on Kubernetes nodes, such a program would start, and the system would kill the
+    process. On a GPU, the program would fail after it has consumed the donated values of the variables.
 
     Args:
       compiled: a ``jax.stages.Compiled``.

@@ -72,9 +72,10 @@ class WayBack:
     seen: int = field(default=-1)
 
     def told(self, incarnation: int, version: int) -> bool:
-        """Notes a version that a worker has read from an incarnation.
+        """Records a version that a worker has read from an incarnation.
 
-        Returns whether this shows that more updates are lost than was known.
+        Returns:
+          Whether the version shows that more updates are lost than was known.
         """
         if incarnation != self.incarnation or version <= max(self.seen, self.version):
             return False

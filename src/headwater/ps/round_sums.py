@@ -4,9 +4,9 @@ In synchronous training each ``ps`` has the mean gradient of its own blocks once
 the whole gradient. With g_b the mean gradient of block b, the norm is the root of the sum over all ``ps`` of Σ_b
 ‖g_b‖². So before it updates, each ``ps`` asks every other one for its part of that sum, and answers their requests.
 
-A round is identified by any of its gradients: (worker, incarnation of its program, number of the push). Versions would
-not do, because a restarted ``ps`` may have another version in the same round. A part that is lost, because a ``ps`` was
-lost with the gradients, counts as zero: that ``ps`` does not apply them either.
+Any gradient of a round identifies the round: (worker, incarnation of its program, number of the push). A version cannot
+identify it, because a restarted ``ps`` may have another version in the same round. If a ``ps`` was lost with its
+gradients, its part counts as zero, because that ``ps`` does not apply the gradients either.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Source = tuple[str, int, int]
 Squares = Callable[[Sequence[Array]], float]
 """Computes one ``ps``'s part of a sum of squares over all ``ps``, from the mean gradients of its optimized blocks."""
 
-#: Number of rounds remembered. A few suffice: a worker pushes again only after every ``ps`` has made the update before.
+#: Number of rounds remembered. Few suffice: a worker pushes again only after every ``ps`` has made the previous update.
 _KEPT = 4
 
 
@@ -86,7 +86,14 @@ class RoundSums:
         self._judged: dict[str, tuple[int, int, bool]] = {}
 
     def judged(self, worker: str, incarnation: int, number: int, *, taken: bool) -> None:
-        """Records whether the gradient of a worker's latest request is, or will be, part of a round here."""
+        """Records whether a worker's latest gradient is part of a round here.
+
+        Args:
+          worker: the name of the worker.
+          incarnation: the incarnation of the worker's program.
+          number: the number of the push.
+          taken: whether the gradient was accepted.
+        """
         with self._changed:
             self._judged[worker] = incarnation, number, taken
             self._changed.notify_all()
@@ -146,15 +153,15 @@ class RoundSums:
         for known, part in self._rounds:
             if not known.isdisjoint(sources):
                 return part
-        # If this ps has dropped all of these gradients, it makes no such round and contributes nothing. Without this
-        # answer the asking ps would wait forever.
+        # If this ps has dropped all of these gradients, it will never make this round, and contributes zero. Without an
+        # answer, the ps that asks would wait forever.
         return 0.0 if all(map(self._is_over, sources)) else None
 
     def _is_over(self, source: Source) -> bool:
         """Returns whether a gradient will not be part of a round here.
 
-        Workers read before they push, so a gradient of an unknown worker was sent to an earlier incarnation of this
-        task.
+        Workers read before they push. So the gradient of a worker that is unknown here was sent to an earlier
+        incarnation of this task.
         """
         worker, incarnation, number = source
         its, latest, taken = self._judged.get(worker, (0, 0, False))

@@ -1,4 +1,4 @@
-"""Gradients on their way to become one update: their mean, weighted by the number of examples behind each."""
+"""The gradients of a round, and their mean, weighted by the number of examples of each gradient."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ class Round:
         """
         weights, gradients, changes, rows = self._weights, self._gradients, self._changes, self._rows
         hyperparameters, sources = self._hyperparameters, self._sources
-        # Cleared first: if the update fails, its gradients must not be part of the next round.
+        # Clear the round first: if the update fails, its gradients must not be part of the next round.
         self.clear()
         everything = sum(weights)
-        # Gradients that are not finite have weight 0. An update of such gradients alone is skipped.
+        # Gradients that are not finite have weight 0. Skip an update that consists only of such gradients.
         if not everything:
             return
         mean, changed, changed_rows = gradients[0], changes[0], rows[0]

@@ -1,7 +1,7 @@
 """Tracks the rows of a table that changed since the last save, and the rows of a save in progress.
 
-A save holds the state of one moment while training continues: if a row changes before the save has copied it, its old
-values are set aside first. The caller holds the same lock for all methods.
+A save contains the state of one moment, although training continues: if a row changes before the save has copied it,
+the old values of the row are first set aside. The caller holds the same lock during all methods.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class RowChanges:
             self._waiting[:] = True
         else:
             self._waiting[:] = self._changed
-        self._changed[:] = False  # now, not at the end: rows that change during the save belong to the next one
+        self._changed[:] = False  # reset this now: rows that change during the save belong to the next save
         self._next = 0
         return int(np.count_nonzero(self._waiting))
 

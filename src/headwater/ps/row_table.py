@@ -80,7 +80,12 @@ class RowTable:
         self._client().set_rate(self.name, rate)
 
     def save(self, folder: files.Path, *, delta: bool = False) -> Save:
-        """Saves all rows, or with ``delta`` those that changed since this worker's last save, while others train on."""
+        """Saves the table while other workers continue to train.
+
+        Args:
+          folder: the folder of the save, which all tasks share.
+          delta: whether to save only rows that have changed since this worker's last save.
+        """
         return self._client().save(self.name, folder, delta=delta)
 
     def statistics(self) -> dict[str, TableStatistics]:

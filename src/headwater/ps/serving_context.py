@@ -21,7 +21,7 @@ class ServingContext:
       lock: held by the thread that decides and updates.
       changed: its condition, notified at every change.
       clock: returns monotonic seconds.
-      answers: whether a worker's task, by name, can be reached; a call may take some seconds.
+      answers: returns whether the task of a worker, given by name, can be reached. A call may take some seconds.
     """
 
     task: str

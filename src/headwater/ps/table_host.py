@@ -87,7 +87,7 @@ class LeftRows(Protocol):
 class TableService:
     """Service of all tables of one ``ps``.
 
-    Each worker's channel has a thread. Only the locks of a table are held while its rows are read or changed.
+    A thread serves the channel of each worker. Reading or changing rows requires only the locks of their table.
 
     Args:
       task: this task's name, for errors and logs.
@@ -165,12 +165,12 @@ class TableService:
             yield {number: client.last for number, client in self._clients.items()}
 
     def ends(self) -> None:
-        """Stops all changes for good: workers wait for the task's next incarnation."""
+        """Stops all changes permanently. Workers wait for the next incarnation of this task."""
         with self.still():
             self._ends = True
 
     def before_end(self) -> None:
-        """Hands the tables off at a graceful shutdown during the job, while the task still reaches others."""
+        """Deposits the tables at a graceful shutdown during the job, while this task can still reach others."""
         if self.left is not None:
             self.left.deposit()
 
@@ -240,7 +240,7 @@ class TableService:
             return self._clients.setdefault(number, Client(number=number, restored=self._went_back))
 
     def _secure(self, channel: Channel) -> None:
-        """Returns once everything that the next answer on ``channel`` acknowledges is safe. Overridden by replicas."""
+        """Waits until no failover can lose the changes that the next answer acknowledges. Replicas override this."""
 
     def _changes(
         self, client: Client, frame: Frame, keys: Callable[[], list[tuple[Table, Keys]]], *, looks_up: bool = False
@@ -348,7 +348,7 @@ class TableService:
                 raise bad_header(frame, channel.peer)
 
     def _warn_of_lost_updates(self, client: Client, number: int, names: Sequence[str], peer: str) -> None:
-        """Logs updates that a worker made and this task lost, since they were made after the restored save."""
+        """Logs updates of a worker that are lost, because they were made after the save that this task restored."""
         client.restored = False
         lost = number - 1 - client.last
         if lost > 0:
@@ -363,8 +363,7 @@ class TableService:
             )
 
     def _await_end(self, channel: Channel) -> None:
-        """Waits for this task to end after its tables were saved: the worker repeats its request to the next
-        incarnation."""
+        """Waits until this task ends, after its tables were saved. The worker then asks the next incarnation."""
         while not channel.peer_gone():
             self._ended.wait(LOOK_S)
         raise UnavailableError(None, None, f"{self._task} ends")
@@ -398,7 +397,7 @@ class TableService:
             self._await_end(channel)
 
     def _end_round(self, client: Client, named: Round) -> None:
-        """As `_settle`; ``client.lock`` and ``_in_round`` are held."""
+        """Does the work of `_settle`. ``client.lock`` and ``_in_round`` are held."""
         if not self.rounds.is_news(named):
             return
         over: list[tuple[TableKeys, NDArray[np.float32], list[float | None]]] = []

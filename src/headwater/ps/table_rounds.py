@@ -1,9 +1,9 @@
 """Gradients of rows in rounds of synchronous training: gathered, and applied as one update when their round is over.
 
-In each step a worker first sends the gradients of its rows, then its other gradients, which complete the round. Lookups
-and gradients of rows name the round of the worker's step. So the first request that names a later round shows that all
-gradients of rows of the present round have arrived, and these are applied then. Before that no worker can read a row
-that was changed in its own round.
+In each step, a worker first sends the gradients of its rows and then its other gradients, which complete the round. All
+lookups and gradients of rows name the round of the worker's step. So the first request that names a later round shows
+that all gradients of rows of the present round have arrived, and only then are they applied. This way no worker reads a
+row that was changed in its own round.
 
 A round is a pair: the incarnation of the ``ps`` from which the worker has read the values of its step, and the number
 of updates of these values (``version``). Where a ``ps`` is restarted with values of an earlier version, the gradients

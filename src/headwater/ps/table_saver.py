@@ -123,7 +123,7 @@ class TableSaver(PeriodicSaver):
                         pass
 
     def restore(self, table: Table) -> bool:
-        """Gives a newly made table its saved rows; returns whether there were any.
+        """Restores the saved rows of a new table; returns whether there were any.
 
         Raises:
           InvalidArgumentError: they have another dim, other keys or another optimizer.

@@ -3,9 +3,9 @@
 Compiled functions release the GIL, and are cached on disk after the first compilation where a folder for it is writable
 (beside the module, or else in the user's cache folder; ``NUMBA_CACHE_DIR`` names another).
 
-A table's memory is addressed by numbers, so that one call can use any number of arrays that grow independently. The
-functions of this module turn an address into an array, and acquire and release locks that are words in memory. Nothing
-checks bounds: only this package calls them, with addresses of mappings that it holds.
+Compiled functions get the addresses of a table's memory as numbers, so that one call can use any number of arrays that
+grow independently. The functions of this module turn an address into an array, and acquire and release locks that are
+words in memory. They do not check bounds: only this package calls them, with addresses of mappings that it holds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _intrinsic: Any = _extending.intrinsic
 
 
 def compiled(function: Callable[..., Any]) -> Any:
-    """Returns ``function`` with compilation at its first call with arguments of new types."""
+    """Returns ``function`` so that numba compiles it at its first call with arguments of new types."""
     try:
         return _numba.njit(nogil=True, cache=True)(function)
     except RuntimeError:  # numba finds no writable folder
@@ -152,8 +152,8 @@ def prefetch(address: int) -> None:
     _prefetch(_to_words(address))
 
 
-# Vector instructions for eight real numbers at a time. LLVM does not generate them for loops as short as the rows of
-# tables where the arrays may overlap.
+# Vector instructions for eight real numbers at a time. LLVM does not generate them by itself, because rows of tables
+# are short loops over arrays that might overlap.
 
 _eight: Any = _ir.VectorType(_ir.FloatType(), 8)
 _REAL_BYTES = 4

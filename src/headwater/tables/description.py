@@ -23,8 +23,8 @@ class TableConfig:
       eviction: selects the rows to remove when there are too many; None removes none, and a full table is an error.
       max_rows: maximum number of rows, or None.
       max_bytes: maximum size of rows, state and index, in bytes, or None.
-      memory_rows: maximum number of rows in memory, further ones are in a file; None keeps all in memory.
-      folder: the folder of that file. It has no name, and is freed with the process.
+      memory_rows: maximum number of rows in memory; further rows are stored in a file. None: all rows are in memory.
+      folder: the folder of that file. The file has no name, and the system frees it when the process ends.
       shards: the number of shards, each with its own lock.
     """
 
@@ -106,5 +106,5 @@ class TableStatistics:
 
     @property
     def hit_rate(self) -> float:
-        """The part of lookups that found their row in memory; 1 before the first."""
+        """The fraction of lookups that found their row in memory; 1 before the first lookup."""
         return self.hits / (self.hits + self.misses) if self.hits + self.misses else 1.0

@@ -1,7 +1,7 @@
 """Compiled parser of many serialized ``Example`` messages at once.
 
-It reads messages in the usual encoding: features in one piece, each with one list, numbers packed. Other encodings, and
-damaged messages, are left to the protobuf library, which also reports errors.
+The parser reads messages in the usual encoding: all features in one piece, one list for each feature, packed numbers.
+The protobuf library parses messages in other encodings and damaged messages, and reports errors.
 
 Source: https://protobuf.dev/programming-guides/encoding/.
 """
@@ -221,8 +221,8 @@ def find(
       only the numbers; each string has its length before it.
     """
     n, k = len(ends), len(key_ends)
-    # One row for each message, so that the results for a message are adjacent. With one row for each feature they would
-    # be at equal distances in memory, and compete for the same lines of the cache.
+    # Use one row for each message, so that the results for a message are adjacent. With one row for each feature, they
+    # would be at equal distances in memory, and compete for the same cache lines.
     found = np.zeros((n, k), np.bool_)
     starts, sizes, counts = np.zeros((n, k), np.int64), np.zeros((n, k), np.int64), np.zeros((n, k), np.int64)
     seen = np.full(k, -1, np.int64)

@@ -1,6 +1,6 @@
 """Compiled operations of workers on ids, keys and rows of several tables, concatenated in flat arrays.
 
-One call converts between a worker's program and its frames, for all tables.
+One call converts the ids and rows of all tables between the form of a worker's program and the form of its frames.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ _GOLDEN: Final[Any] = np.uint64(0x9E3779B97F4A7C15)
 _FIRST: Final[Any] = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND: Final[Any] = np.uint64(0x94D049BB133111EB)
 _LOW: Final[object] = np.uint64(0xFFFFFFFF)
-#: Makes the choice of a key's task independent of its place in the index. With the same hash, the keys of one task
-#: would fill only a part of the index's slots.
+#: Makes the hash that selects the task of a key independent of the hash that selects its slot in the index. With the
+#: same hash, the keys of one task would use only a part of the slots.
 _OWNER: Final[Any] = np.uint64(0xD6E8FEB86659FD93)
 
 

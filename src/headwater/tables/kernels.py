@@ -1,12 +1,13 @@
 """Compiled kernels that read, make and update the rows of many keys.
 
-A call gets keys sorted by shard (`by_shard`). It acquires the shards' locks one at a time, and skips a shard that
-another thread uses; each shard's ``cursor`` records its progress, so that the same call can be repeated. It neither
-waits nor allocates memory: it returns what it needs instead.
+The keys of a call are sorted by shard (`by_shard`). The call acquires the locks of the shards one at a time, and skips
+a shard that another thread uses. It neither waits nor allocates memory: if a lock is held or memory is missing, it
+returns a code for that need (see `needed`). The caller provides it and repeats the same call, which continues at the
+position that ``cursor`` has for each shard.
 
-One call reads or updates rows of several tables, as the overhead of a call is as large as the work for a small batch.
-Such a call gets addresses, ``[tables, HANDLE_SIZE]`` (see `headwater.tables.row_access`), and returns the need of one
-of the tables, see `needed`.
+One call reads or updates rows of several tables, because the overhead of a call is as large as the work for a small
+batch. Such a call gets the handles of the tables, ``[tables, HANDLE_SIZE]`` (see `headwater.tables.row_access`), and
+returns the need of one of them.
 """
 
 from __future__ import annotations
@@ -141,7 +142,7 @@ def _look_up_in(
             key = keys[i]
             check = checks[i] if words == 3 else 0
             hashed = mix(key)
-            # Checked before anything changes, so that the key can be handled again once the log has grown.
+            # Check this before any change, so that the key can be processed again after the log has grown.
             if not log_has_room(d):
                 result = max(result, f.LOG_FULL)
                 break
@@ -151,7 +152,7 @@ def _look_up_in(
                 row = row_in(d, at)
                 if training:
                     meta = words_at(d[f.META], d[f.CAPACITY] * words)
-                    keep_old(d, row, words, width)  # before its use is counted: the save has the earlier use
+                    keep_old(d, row, words, width)  # copy the row before its use is counted, for a running save
                     use = meta[row * words + 1]
                     # Catching up changes the row, so the next delta must have it.
                     if exact and step_in(use) < step:
@@ -175,7 +176,7 @@ def _look_up_in(
                 else:
                     admitted = True
                 if admitted:
-                    # Count first, then undo it: other threads make rows in other shards at the same time.
+                    # Count the row first and undo that at the limit: other threads make rows in other shards meanwhile.
                     if add(total, 1) >= shape[LIMIT]:
                         add(total, -1)
                         result = max(result, f.FULL)
@@ -253,7 +254,7 @@ def _update_in(
                     add(total, -1)
                     result = max(result, f.FULL)
                     break
-                # As of the step before, so that no missed step is applied to the new row below.
+                # Date the new row to the previous step, so that no missed step is applied to it below.
                 row = make_row(d, -1 - at, hashed, key, check, step - 1, shape, reals)
             else:
                 row = row_in(d, at)
@@ -272,7 +273,7 @@ def _update_in(
 
 
 def needed(result: int) -> tuple[int, int]:
-    """Returns the need of a call that could not finish, such as `f.BUSY`, and the index of the table."""
+    """Decodes the result of a call that could not finish: the need, such as `f.BUSY`, and the index of the table."""
     return result & 255, result >> 8
 
 

@@ -1,7 +1,8 @@
 """Eviction from a full table: ranks many of a shard's least used rows at once, and removes a few at a time.
 
 Rows are removed from the shards with the most rows, so that all shards stay about equally large. A shard keeps the
-memory of its largest size: if shards lost rows in turn, their sizes would differ, and more memory would be unused.
+memory of its largest size. If rows were removed from the shards in turn, the sizes of shards would differ, and more of
+that memory would be unused.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _BYTES: Final = 12
 
 
 class Leaving:
-    """Makes room in a table. A shard's ranking is used by the thread that has locked the shard.
+    """Makes room in a table by evicting rows. Only the thread that has locked a shard uses the shard's ranking.
 
     Args:
       shards: the shards of the table.
@@ -51,7 +52,7 @@ class Leaving:
         return _BYTES * sum(len(rows) for rows, _ in self._ranked)
 
     def make_space(self, wanted: int, now: int) -> None:
-        """Removes at least one row, if there are any, and no more than a small part of them.
+        """Removes rows: at least one, if there are any, but only a small fraction of them.
 
         Args:
           wanted: the number of rows to be made.
@@ -86,7 +87,7 @@ class Leaving:
         rows, uses = self._ranked[s]
         found: list[Words] = []
         while count and len(rows):
-            # A row that was used or freed after the ranking has another use word now, so its rank is outdated: skip it.
+            # If a row was used or freed after the ranking, its use word has changed and its rank is outdated: skip it.
             next_rows, next_uses = rows[-count:].astype(np.int64), uses[-count:]
             rows, uses = rows[:-count], uses[:-count]
             as_before = next_rows[_use(*self._shards.uses_of(s, next_rows)) == next_uses]

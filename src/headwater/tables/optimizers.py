@@ -13,12 +13,13 @@ r"""Optimizers that update rows in place, with their state beside each row.
 
 These are Keras 3's equations; those of TensorFlow 1.x are the same (Adagrad with ``epsilon=0``).
 
-A step has gradients for a few rows. `SGD`, `Adagrad` and `FTRL` do not change a row without a gradient, so the result
-equals a dense table's (FTRL: once a row had a gradient; a dense table sets all rows to zero at its first step).
-The others would keep moving such a row. *Lazily* (the default) it stays unchanged until its next gradient. With
-``exact=True`` the missed steps are applied before it is read or updated: the result equals a dense table's up to
-rounding, at a cost that grows with the number of missed steps, up to some 200 steps of Adam at ``beta_1=0.9``; beyond
-these, the remaining momentum does not change a 32-bit number any more.
+A step has gradients for a few rows only. `SGD`, `Adagrad` and `FTRL` do not change a row without a gradient, so the
+result equals the result for a dense table. (For FTRL, only once a row had a gradient, because a dense table sets all
+rows to zero at its first step.) The other optimizers change a row of a dense table in every step, because of its
+momentum. By default, updates are *lazy*: a row without a gradient stays unchanged until its next gradient. With
+``exact=True``, the missed steps are applied before a row is read or updated, so that the result equals a dense table's
+up to rounding. The cost grows with the number of missed steps, but only up to about 200 steps for Adam with
+``beta_1=0.9``: after that, the remaining momentum no longer changes a 32-bit number.
 """
 
 from __future__ import annotations

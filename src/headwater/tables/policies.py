@@ -20,7 +20,9 @@ CHANCE: Final = 2
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Admission:
-    """Admission of keys to a table. Before it, lookups of a key return its initial row, and its gradients are dropped.
+    """Policy for the admission of keys to a table.
+
+    Before a key is admitted, lookups return its initial row, and its gradients are dropped.
 
     Attributes:
       sightings: the number of lookups for training after which a key is admitted.
@@ -60,8 +62,8 @@ def admitted_by_chance(seed: int, key: int, step: int, probability: float) -> An
 def promoted(used_before: int, least_used: int) -> bool:
     """Returns whether a row in the file, which is used now, replaces a row in memory.
 
-    It does if its *previous* use is more recent than the last use of the row in memory. The present use does not count:
-    otherwise a scan of all rows, which uses each row once, would replace all rows in memory.
+    It does if its *previous* use is more recent than the last use of the row in memory. The present use does not count;
+    otherwise a scan, which uses each row once, would replace all rows in memory.
 
     Args:
       used_before: the step of the previous use of the row in the file.

@@ -1,6 +1,7 @@
-"""Access to the rows of one shard: find, make, move and describe them.
+"""Access to the rows of one shard: functions that find, create, move and describe rows.
 
-Compiled functions inline these. They hold the shard's lock, and pass its entry of the directory as ``d``.
+Compiled functions inline the functions of this module. The caller holds the shard's lock, and passes the shard's entry
+of the directory as ``d``.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ HANDLE_SIZE: Final = 6
 WORD: Final = 8
 ROW_WORD_BYTES: Final = 4
 _LINE_BYTES: Final = 64
-#: The number of rows whose memory is prefetched at a time: few enough to stay in the cache.
+#: The number of rows whose memory is prefetched at a time: so few that all of them stay in the cache.
 NEAR: Final = 32
 
 
@@ -150,7 +151,7 @@ def keep_old(d: Words, row: int, words: int, width: int) -> None:
     if d[f.SAVING] == 0 or (use & f.SAVED_BIT) == d[f.PARITY]:
         return
     meta[row * words + 1] = use ^ f.SAVED_BIT
-    # A delta does not have rows that were unchanged when it began. The bit above keeps a later change out of it.
+    # A delta omits rows that were unchanged when it began. The bit that was set above keeps later changes out of it.
     if d[f.SAVING] == f.CHANGED and (use & f.CHANGED_BIT) == 0:
         return
     at = d[f.LOG] + d[f.LOG_USED] * record_bytes(words, width)
@@ -305,7 +306,8 @@ def promote(d: Words, row: int, used_before: int, words: int, width: int) -> int
     hot = min(d[f.HOT], d[f.ROWS])
     chosen = -1
     least = used_before
-    # A sample of eight rows, as in the CLOCK algorithm, bounds the time of a lookup. The next search continues behind.
+    # Examine a sample of eight rows, as in the CLOCK algorithm, to limit the time of a lookup. The next search
+    # continues after the sample.
     for _ in range(min(8, hot)):
         d[f.HAND] = d[f.HAND] + 1 if d[f.HAND] + 1 < hot else 0
         use = meta[d[f.HAND] * words + 1]

@@ -86,8 +86,7 @@ def remove(directory: Words, s: int, shape: Words, rows: Words) -> None:
     slots = d[f.SLOTS]
     index = numbers_at(d[f.INDEX], slots)
     mask = U64((1 << d[f.SHIFT]) - 1)
-    # Each pass prefetches memory whose address depends on the memory of the pass before. This way the cache misses of
-    # all rows overlap.
+    # Each pass prefetches the memory whose addresses the next pass reads, so that the cache misses of all rows overlap.
     for row in rows:
         prefetch(d[f.META] + row * words * WORD)
     for row in rows:
@@ -108,8 +107,9 @@ def remove(directory: Words, s: int, shape: Words, rows: Words) -> None:
             d[f.GONE_USED] += 1
         hole = slot_of(d, row, words)
         at = hole
-        # Close the hole, at which searches for later entries would end. An entry may move into it unless the hole is
-        # before the entry's first slot, at which searches for it begin.
+        # Close the hole that the removed entry leaves, because searches for later entries would end there. A later
+        # entry may move into the hole unless the hole is before the first slot of that entry, where searches for it
+        # begin.
         while True:
             at = at + 1 if at + 1 < slots else 0
             if index[at] == 0:
@@ -157,7 +157,7 @@ def rows_to_make(
       step: the step of the call.
       looks_up: whether keys are admitted as in a lookup for training; otherwise all are.
     """
-    # A maximum: equal keys are counted more than once.
+    # The result is an upper bound, because equal keys are counted more than once.
     words, count, first = shape[WORDS], 0, -1
     for i in range(len(keys)):
         key, hashed = keys[i], mix(keys[i])

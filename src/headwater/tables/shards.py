@@ -31,7 +31,7 @@ class Gate:
 
     def enter(self) -> None:
         """Acquires shared access, until `leave`; waits for an exclusive call."""
-        # New shared calls also wait for an exclusive call that still waits, or it might never begin.
+        # New shared calls also wait for an exclusive call that is still waiting; otherwise it might never begin.
         with self._lock:
             while self._closed:
                 self._changed.wait()
@@ -145,7 +145,7 @@ class Shards:
     @contextmanager
     def locked(self, s: int) -> Generator[Words]:
         """Context manager that locks a shard and yields its entry."""
-        # A spinning lock: compiled functions use it, too, without the GIL, and hold it only for a short time.
+        # Spin: compiled functions use the same lock without the GIL, and hold it only for a short time.
         while not shard_kernels.lock_shard(self.directory, s):
             os.sched_yield()
         try:
@@ -157,8 +157,8 @@ class Shards:
 
     def grow(self, s: int) -> None:
         """Makes room for at least one more row in a shard. Other shards stay usable meanwhile."""
-        # Sizes grow by a factor, so that the cost per row is constant. Nothing happens where another thread, which
-        # needed room as well, has already made it.
+        # Multiply sizes by a factor, so that the cost per row is constant. Do nothing if another thread, which needed
+        # room as well, has already made it.
         with self.locked(s) as d:
             if int(d[f.FREE]) < 0 and int(d[f.ROWS]) >= int(d[f.CAPACITY]):
                 self._make_room(s, int(d[f.CAPACITY]) * 5 // 4 + 1)
@@ -286,7 +286,7 @@ class Shards:
             d = self.directory[s]
             gone.append(shard_kernels.read_gone(d))
             d[f.GONE_USED] = 0
-            # Changes the meaning of the "saved" bit, so that no row counts as saved, without a pass over all rows.
+            # Invert the meaning of the "saved" bit: so no row counts as saved, without a pass over all rows.
             d[f.PARITY] = 1 - d[f.PARITY]
             d[f.SAVING] = what
             d[f.LOG_USED] = 0
@@ -305,7 +305,8 @@ class Shards:
                 count, first = shard_kernels.save_rows(d, self._shape, first, end, meta, values)
             if count:
                 yield meta[:count], values[:count]
-        # Now all rows count as saved, so the log grows no more. It has the rows that changed during the save.
+        # All rows count as saved now, so the log does not grow any more. It contains the rows that changed during the
+        # save.
         done = 0
         while True:
             meta = np.empty((chunk, self._words), np.int64)

@@ -2,11 +2,11 @@
 
 A *part* is a file of one table's rows on one task, see `headwater.tables.parts`.
 
-A *save* is a file ``NAME.NNNNNN.json``, which is written last and atomically: it lists the parts, and for a delta the
-save that it is based on. An unfinished save has no such file, and is ignored.
+A *save* is a file ``NAME.NNNNNN.json`` that lists the parts and, for a delta, the save on which it is based. The file
+is written last and atomically. So an unfinished save has no such file, and is ignored.
 
-Rows are saved as they were when the save began. A row that changes before it is written is first copied to a log, so
-that training waits at most for a piece of one shard.
+Rows are saved as they were when the save began. If a row changes before it is written, it is first copied to a log. So
+training never waits for more than one piece of one shard.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class TableSnapshot:
             self.step: int = table.step
             self._rates = table.rates.copy()
             self._rate = table.learning_rate
-        table.delta_may_follow = False  # until all of it is on disk
+        table.delta_may_follow = False  # until the whole save is on disk
 
     def pieces(self, piece_rows: int = PIECE_ROWS) -> Generator[tuple[Words, Reals]]:
         """Yields the rows in pieces, as arguments of `Table.store_records`."""
@@ -318,7 +318,7 @@ def restore(table: Table, folder: files.Path, *, number: int | None = None, task
             f"{where}: its optimizer keeps {len(config.optimizer.slots)} numbers beside each of a row; in "
             f"{files.as_path(folder)} there are {last.slots}",
         )
-    # Only now, as all checks have passed: a table that cannot be restored from this save keeps its rows.
+    # Clear the table only after all checks: a table that cannot be restored from this save keeps its rows.
     table.clear()
     steps: list[int] = []
     rate, rates = table.learning_rate, np.zeros(HISTORY)

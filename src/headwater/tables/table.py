@@ -4,7 +4,7 @@
     rows = table.look_up(ids)  # [n, 16]; a key's row is made at its first use
     table.update(ids, gradients)  # gradients of one key are added first
 
-Calls with many keys are synchronous and atomic with respect to saves.
+Calls are synchronous. A call with many keys is atomic with respect to saves: a save has all of its changes or none.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Table:
         self.shards: Shards = Shards(shape, memory_rows=memory_rows, folder=config.folder, candidates=candidates)
         self._leaving = Leaving(self.shards, config.eviction) if config.eviction is not None else None
         self._closed = False
-        # The handle has only addresses of these arrays, so this object keeps all of them for as long as it exists.
+        # The handle contains only the addresses of these arrays, so this object has to keep references to all of them.
         described = self.shards.directory, shape, self._reals, self._hyper, self._rates
         #: The argument of compiled functions, see `headwater.tables.row_access`.
         self.handle: Words = np.array([*(array.ctypes.data for array in described), 0], np.int64)
@@ -276,7 +276,8 @@ class Table:
                 f"{self._where()}: gradients have shape {values.shape}; {len(keys)} ids need "
                 f"({len(keys)}, {self.config.dim})",
             )
-        # Checked before any row changes: one bad gradient must not leave an update applied to half of its rows.
+        # Check this before any row changes: otherwise a bad gradient could leave an update applied to a part of its
+        # rows.
         bad = int(kernels.all_finite(values))
         if bad >= 0:
             raise InvalidArgumentError(
@@ -330,7 +331,7 @@ class Table:
     def _apply_in_python(self, keys: Keys, gradients: Reals, step: int) -> None:
         optimizer, rate = self.config.optimizer, self._rate
         assert isinstance(optimizer, GeneralOptimizer)
-        with self._in_python:  # otherwise two updates of one row could both start from the same values
+        with self._in_python:  # otherwise two updates of a row could start from the same values, and one would be lost
             records, known = self.read_records(keys)
             if not known.all():
                 # With an admission policy, only lookups for training admit keys: gradients of other keys are dropped.
