@@ -1,4 +1,4 @@
-"""Adapts Keras in this process: it accepts Headwater's datasets and does without TensorFlow."""
+"""Adapts Keras in this process, so that it accepts Headwater's datasets and does not need TensorFlow."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _LOOKUPS = ("Hashing", "IntegerLookup", "StringLookup")
 def adapt_keras() -> None:
     """Adapts Keras to Headwater: datasets, TensorBoard files and lookup layers work without TensorFlow.
 
-    Keras also stops treating a module named ``tensorflow`` that is Headwater's as TensorFlow; it would otherwise use
-    TensorFlow's internals. Idempotent.
+    If the module named ``tensorflow`` is Headwater's, Keras would use TensorFlow's internals, which it does not have.
+    So Keras is also made to ignore this module. Idempotent.
     """
     global _adapted
     if _adapted:

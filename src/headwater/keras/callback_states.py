@@ -1,10 +1,10 @@
-"""State of callbacks during training, such as the best value so far: saved with the model, so that a restarted `fit`
-continues with it.
+"""State of callbacks during training, such as the best value so far. It is saved with the model, so that a restarted
+`fit` continues with it.
 
-The state of Keras's own callbacks and of subclasses is saved; the state of a program's other callbacks only if they
-have a true attribute ``saves_state``. An attribute is part of the state if it has changed since training began and
-consists of numbers, strings, arrays, lists and dictionaries. Settings do not change during training and are not saved,
-so the program's settings apply after a restart.
+The state of Keras's own callbacks and of their subclasses is saved. The state of any other callback is saved only if
+the callback has a true attribute ``saves_state``. An attribute is part of the state if it has changed since training
+began and consists of numbers, strings, arrays, lists and dictionaries. Settings do not change during training, so they
+are not saved, and the program's settings apply after a restart.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class _NotPlainError(Exception):
 
 
 class CallbackStates:
-    """State of the callbacks of a `fit`, as it was at the end of the last epoch.
+    """State of the callbacks of a `fit` at the end of the last epoch.
 
     Args:
-      callbacks: all of them, in their order.
+      callbacks: all callbacks, in their order.
     """
 
     def __init__(self, callbacks: Sequence[Any]) -> None:

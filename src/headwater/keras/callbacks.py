@@ -39,9 +39,10 @@ _SERVED = "served"
 class ModelCheckpoint(_checkpoint):
     """Saves the model, or its weights, every epoch or at an interval of batches.
 
-    The file appears whole or not at all. Its path may have any ending or none: a whole model is a ``.keras`` archive
-    (HDF5 for ``.h5``), weights are HDF5. `headwater.keras.saving.load_model` reads it, whatever its name; the
-    ``keras`` of programs under Headwater does so, too.
+    The file is written atomically: after an interruption, it is complete or missing. Its path may have any ending or
+      none:
+    a whole model is a ``.keras`` archive (HDF5 for ``.h5``), weights are HDF5. `headwater.keras.saving.load_model`, and
+    ``keras`` in programs that run under Headwater, read it whatever its name.
 
     Args:
       filepath: the path, in which ``{epoch}``, ``{batch}`` and names of logs in braces are replaced by their values.
@@ -67,7 +68,8 @@ def save_checkpoint(callback: Any, epoch: int, batch: int | None, logs: object, 
       epoch: the current epoch, from 0.
       batch: the current batch, from 0; None at the end of an epoch.
       logs: the values of the metrics.
-      writes: whether this process writes the file, besides deciding.
+      writes: whether this process writes the file. If not, it only updates the callback's state, such as the best
+        value.
     """
     best = getattr(callback, "best", None)
     path = callback._get_file_path(epoch, batch, logs or {})
@@ -81,7 +83,8 @@ def save_checkpoint(callback: Any, epoch: int, batch: int | None, logs: object, 
         else:
             saving.save_model(model, path)
         best = getattr(callback, "best", None)
-    # After a failed save, `best` has its previous value: the next model may be the best one that can be saved.
+    # If the save has failed, this resets `best` to its value before, since the next model may be the best one that can
+    # be saved.
     callback.best = best
 
 
@@ -94,8 +97,9 @@ class BackupAndRestore(_backup):
     Args:
       backup_dir: a folder for this callback only.
       save_freq: ``"epoch"``, or a number of batches.
-      double_checkpoint: keep the previous state as well. This is not needed for safety: files are written atomically.
-      delete_checkpoint: remove the folder at the end of training.
+      double_checkpoint: whether to keep the previous state, too. This is not needed for safety, because files are
+        written atomically.
+      delete_checkpoint: whether to remove the folder at the end of training.
       others: see ``keras.callbacks.BackupAndRestore``.
     """
 
@@ -107,7 +111,8 @@ class BackupAndRestore(_backup):
     states: CallbackStates | None = None
 
     def __init__(self, backup_dir: Any, save_freq: Any = "epoch", *args: Any, **kwargs: Any) -> None:
-        # Keras 3 has dropped this argument of tf.keras. Its effect, a save before preemption, is always on here.
+        # Accept and ignore this argument of tf.keras, which Keras 3 has removed: a save before preemption is always
+        # made.
         kwargs.pop("save_before_preemption", None)
         super().__init__(os.fspath(backup_dir), save_freq, *args, **kwargs)
         self._path = os.path.join(os.fspath(backup_dir), "training-state")
@@ -151,7 +156,8 @@ class BackupAndRestore(_backup):
             if not files.exists(self.backup_dir):
                 files.makedirs(self.backup_dir)
             with files.atomic_write(self._path) as file:
-                # A copy: a view could not be released while the traceback of an exception refers to it.
+                # Write a copy: a view of the buffer could not be released while the traceback of an exception refers to
+                # it.
                 file.write(written.getvalue())
 
     def restore(self) -> None:
@@ -206,7 +212,7 @@ class BackupAndRestore(_backup):
 
 
 class _Following(keras.callbacks.Callback):
-    """Stands in for a Keras `ModelCheckpoint`: all processes decide alike, and only the chief writes.
+    """Replaces a Keras `ModelCheckpoint`: all processes make the same decisions, and only the chief writes.
 
     Args:
       callback: a `keras.callbacks.ModelCheckpoint`.
@@ -303,8 +309,8 @@ def saving_states(callback: Any) -> Any:
 def serve_backup(callback: Any) -> None:
     """Makes Keras's own `BackupAndRestore` also save the state of other callbacks, in a file beside its own.
 
-    The file's name contains the epoch, and it is written before Keras saves the model. So for every model that can be
-    restored, the file of its epoch exists.
+    The file's name contains the epoch, and the file is written before Keras saves the model. So whenever a model can be
+    restored, the file with the state of the same epoch exists.
     """
     if isinstance(callback, BackupAndRestore) or hasattr(callback, _SERVED):
         return
@@ -358,7 +364,7 @@ def _read_state(path: str) -> tuple[dict[str, Any], list[HostArray], list[HostAr
     with files.open_file(path, "rb") as file:
         content = file.read()
     try:
-        # Arrays of numbers only: nothing in the file can run. Each has a checksum.
+        # `allow_pickle=False` permits only arrays of numbers, so that no code in the file can run. Each has a checksum.
         found = np.load(io.BytesIO(content), allow_pickle=False)
         description = json.loads(found[_DESCRIPTION].tobytes())
         values = [_restored(found[str(number)], name) for number, name in enumerate(description["dtypes"])]

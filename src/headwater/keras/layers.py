@@ -197,7 +197,7 @@ class DynamicEmbedding(keras.layers.Layer):
         return replace(self.config, optimizer=optimizer)
 
     def bring(self) -> None:
-        """Sends rows that were loaded into this process to the servers."""
+        """Sends the rows that were loaded into this process, if any, to the servers."""
         if not self.changed:
             return
         assert self.client is not None

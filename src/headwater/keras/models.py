@@ -32,8 +32,8 @@ _sharing = _Sharing()
 
 
 def expect_models(strategy: _Adopts, active: Callable[[], _Adopts | None]) -> None:
-    """Makes it an error to train a model that belongs to no scope, until ``strategy`` has adopted a model. This process
-    is one of several that must train together, and would train such a model alone.
+    """Makes training a model outside of every scope an error, until ``strategy`` has adopted a model. Without this
+    error, each of the processes, which must train together, would train such a model alone.
 
     Args:
       strategy: the strategy with which the processes train together.

@@ -1,4 +1,5 @@
-"""Graceful shutdown on SIGTERM of a `fit` that saves its position: it ends after the current step, and can resume."""
+"""Graceful shutdown on SIGTERM of a `fit` that saves its position: after the current step, `fit` saves the state from
+which it can resume, and ends."""
 
 from __future__ import annotations
 

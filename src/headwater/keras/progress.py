@@ -18,8 +18,8 @@ class ReportsProgress(_base):
 
     Args:
       reporter: receives the reports.
-      shared: whether all processes make the same steps together, as in mirrored training. Then the global step is the
-        optimizer's count of updates.
+      shared: whether all processes make the same steps together, as in mirrored training. If so, the reported global
+        step is the optimizer's count of updates.
     """
 
     async_safe = True

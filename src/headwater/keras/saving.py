@@ -1,7 +1,7 @@
 """Models and weights in files of any name, written atomically.
 
-The formats are Keras's. Keras chooses the format by the ending of a path; here any path is accepted: a whole model is
-written as a ``.keras`` archive, weights as HDF5, and the format is recognized by the first bytes when a file is read.
+The formats are Keras's. Keras chooses the format by the ending of a path. The functions here accept any path: they
+write a whole model as a ``.keras`` archive and weights as HDF5, and recognize the format of a file by its first bytes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def save_model(model: object, path: Any) -> None:
         return
     archive = io.BytesIO()
     _lib.save_model(model, archive)
-    # A copy: a view could not be released while the traceback of an exception refers to it.
+    # Write a copy: a view of the buffer could not be released while the traceback of an exception refers to it.
     _write(path, archive.getvalue())
 
 

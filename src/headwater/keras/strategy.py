@@ -119,12 +119,12 @@ class StrategyExtended:
 
     @property
     def should_checkpoint(self) -> bool:
-        """Whether this process is the one to write checkpoints."""
+        """Whether this process writes the checkpoints of the job."""
         return self._strategy.is_chief
 
     @property
     def should_save_summary(self) -> bool:
-        """Whether this process is the one to write summaries."""
+        """Whether this process writes the summaries of the job."""
         return self._strategy.is_chief
 
 
@@ -163,8 +163,9 @@ class Strategy:
         del model
 
     def _expect_models(self) -> None:
-        """Makes it an error to train a model that was made outside of the scope, until one is made in the scope. Called
-        if this process trains together with others: such a model would be trained by each process alone."""
+        """Makes training a model that was made outside of the scope an error, until a model is made in the scope.
+        Called if this process trains together with others: without the error, each process would train such a model
+          alone."""
         from headwater.keras.models import expect_models  # noqa: PLC0415  see `scope`
 
         expect_models(self, active_strategy)
@@ -342,7 +343,7 @@ def get_strategy() -> Strategy:
 
 
 def get_loss_reduction() -> ReduceOp:
-    """Returns how the losses of several replicas are combined: they are added up."""
+    """Returns the reduction that combines the losses of several replicas: always a sum."""
     return ReduceOp.SUM
 
 

@@ -1,13 +1,13 @@
 """`BatchNormalization(synchronized=True)`, which Keras accepts on its TensorFlow backend only.
 
-The statistics of a batch are merged from the statistics of the shares: with n_i values, mean m_i and sum of squared
-deviations s_i per channel in share i, n = Σ n_i,
+The statistics of a batch are merged from the statistics of the workers' shares. Let share i have, per channel, n_i
+values, the mean m_i and the sum of squared deviations s_i, and let n = Σ n_i. Then
 
     mean = Σ n_i m_i / n,    variance = Σ (s_i + n_i (m_i - mean)²) / n
 
-[Chan, Golub, LeVeque 1979]. All workers gather all (n_i, m_i, s_i) and so have equal statistics. The gradient of a
-share's statistics is the sum of all workers' gradients. Worker i's gradients will be weighted by its share of the r_i
-rows of the batch, so it takes Σ_j r_j g_j / r_i, with the gradient g_j in worker j.
+[Chan, Golub, LeVeque 1979]. All workers gather all (n_i, m_i, s_i), so all have equal statistics. The gradient of a
+share's statistics is the sum of the gradients g_j of all workers j. Worker i has r_i rows of the batch, and the
+gradients that it computes are later weighted by r_i. To compensate for this weight, it uses Σ_j r_j g_j / r_i.
 
 The compiled step exchanges statistics through callbacks. A worker without rows computes nothing, but takes part in the
 exchanges of the others until their steps have ended.
@@ -93,7 +93,8 @@ class Exchange:
             pass
 
     def gather(self, own: jax.Array) -> Any:
-        """Returns the vectors of all workers as rows of a matrix, zeros for a worker without rows; differentiable."""
+        """Returns the vectors of all workers as the rows of a matrix, with zeros for a worker without rows. The result
+        is differentiable with respect to ``own``."""
         rows, rank = self._rows, self._replicas.rank
         shape = jax.ShapeDtypeStruct((self._replicas.processes, *own.shape), own.dtype)
 

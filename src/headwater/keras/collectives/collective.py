@@ -1,10 +1,10 @@
 """All-reduce, broadcast and all-gather of arrays over channels between all pairs of processes.
 
-A sum is made by *direct exchange*: the vector is divided into one part for each process. Each process sends every
-other process its part, adds up the parts that it received, and sends the sum to all. This takes two rounds for any
-number of processes, and no process sends or receives more than twice the vector. Vectors below `WHOLE_BELOW_BYTES` are
-sent whole to all processes instead, in one round. In both cases parts are added up in the order of the ranks, so that
-all processes get equal bits.
+A sum is computed by *direct exchange*: each vector is divided into one part for each process. Each process sends every
+other process the part that belongs to that process, adds up the parts that it receives, and sends the sum to all. This
+takes two rounds for any number of processes, and no process sends or receives more than twice the size of the vector.
+Vectors below `WHOLE_BELOW_BYTES` are sent whole to all processes instead, in one round. In both cases parts are added
+up in the order of the ranks, so that all processes get bitwise equal sums.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Array = NDArray[Any]
 
 #: Vectors of fewer bytes are sent whole.
 WHOLE_BELOW_BYTES = 1 << 15
-#: A message of at most this size fits into the network's buffers even while the peer does not receive, in bytes.
+#: Largest size of a message, in bytes, that fits into the network's buffers, so that sending it never blocks.
 _BUFFERED_BYTES = 1 << 14
 _ALIGNED = 16
 #: Interval of messages of a process that waits for another, in seconds.
@@ -56,8 +56,8 @@ class Collective:
     Args:
       rank: the rank of this process.
       names: names of all processes for messages, by rank.
-      channels: a channel to each other process, by rank. The owner breaks a channel off when it finds the peer lost
-        although the channel is still open; there is no timeout for a peer that is merely slow.
+      channels: a channel to each other process, by rank. There is no timeout for a slow peer. If the owner of the
+        channels finds that a peer is lost although its channel is still open, it has to break the channel off.
     """
 
     def __init__(self, rank: int, names: Sequence[str], channels: dict[int, Channel]) -> None:
@@ -67,9 +67,10 @@ class Collective:
         self._channels = channels
         #: Number of completed collective operations.
         self.calls: int = 0
-        #: The process that this one has waited for notably long, and the time so far in seconds; else None.
+        #: The process for which this one has waited for a long time, and that time in seconds; None without such a
+        #: wait.
         self.waits_for: tuple[str, float] | None = None
-        # Each process starts with the next rank, so that they do not all send to the same process first.
+        # Each process sends to the next rank first, so that not all processes send to the same one at the same time.
         self._others = [(rank + distance) % self.size for distance in range(1, self.size)]
         self._slow = [peer for peer in self._others if not isinstance(channels[peer], SharedMemoryChannel)]
         self._senders = ThreadPoolExecutor(len(self._slow), "headwater sends") if self._slow else None
@@ -85,7 +86,7 @@ class Collective:
 
         Raises:
           LostPeerError: a process is lost.
-          AbortedError: another process calls another operation at the same time.
+          AbortedError: another process has called a different operation.
         """
         if self.size == 1:
             return vector
@@ -131,7 +132,7 @@ class Collective:
         return self._receive(0, VALUE, call)
 
     def barrier(self, what: str) -> None:
-        """Returns when all processes have called it.
+        """Waits until all processes have called this method.
 
         Raises:
           LostPeerError, AbortedError: see `sum`.
@@ -148,7 +149,7 @@ class Collective:
     # --- parts of it
 
     def _bounds(self, length: int) -> list[tuple[int, int]]:
-        """The range of a vector that each rank adds up."""
+        """Returns the range of the vector, as start and stop, that each rank adds up."""
         each = -(-length // self.size)
         each += -each % _ALIGNED
         return [(min(rank * each, length), min((rank + 1) * each, length)) for rank in range(self.size)]
@@ -213,12 +214,12 @@ class Collective:
         return frame.tensors
 
     def _lost(self, peer: int, error: OpError) -> Exception:
-        """Returns the error for a lost peer, after naming that peer to the other processes: they may notice the end of
-        this process before the end of that peer."""
+        """Returns the error for a lost peer. Sends the peer's name to the other processes first, because they may
+        notice the end of this process before the loss of the peer, and would report the wrong cause."""
         if isinstance(error, InternalError):
             return error
-        # The peer may have ended because of another lost process. Then its message about that process is still
-        # readable and names the actual cause.
+        # The peer may have ended because it has lost another process. In this case it has sent a message that names
+        # that process, the actual cause, and the message can still be read.
         news = self._news(peer)
         return self._end_with(news or LostPeerError(self._names[peer], f"{self._names[peer]} is lost: {error.message}"))
 

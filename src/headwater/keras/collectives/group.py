@@ -117,7 +117,8 @@ class Group:
         self._closed = False
         self._arrived = threading.Condition()
         self._channels: dict[int, Channel] = {}
-        # Channels on which this process has announced that it is connected to all, and on which the peer has.
+        # Channels on which this process has announced that it is connected to all processes, and channels on which the
+        # peer has announced the same.
         self._told: set[Channel] = set()
         self._ready: set[Channel] = set()
 
@@ -152,7 +153,8 @@ class Group:
         while True:
             for rank in range(self.rank):
                 if rank not in self._channels:
-                    # One deadline for all peers: a peer that gives up and restarts must not extend it for the others.
+                    # All peers have one common deadline, so that a peer that gives up and restarts does not extend it
+                    # for the others.
                     left = patience.deadline_s - (time.monotonic() - began)
                     link = self.shell.link(self.members[rank].task)
                     channel = link.open_answered_channel(Frame(OPEN_COLLECTIVE), max(0.0, left))
@@ -188,9 +190,12 @@ class Group:
             ]
 
     def _have_all_met(self) -> bool:
-        """Announces to all peers that this process is connected to all; True once all peers have announced the same.
+        """Announces to all peers that this process is connected to all processes. Returns whether all peers have
+        announced the same.
 
-        A process may start operations only then: a peer that is still connecting could drop the channel and reconnect.
+        A process may start operations only when this is True: a peer that is still connecting could drop the channel
+          and
+        reconnect, and would lose the messages sent so far.
         """
         channels = list(self._channels.values())
         try:
@@ -212,8 +217,9 @@ class Group:
     def welcome(self, channel: Channel) -> None:
         """Accepts a channel of a process of higher rank, and keeps it until it is replaced or the group is closed.
 
-        A restarted process is rejected while this group still includes its previous incarnation. Its connection breaks
-        off the old channel, so that this process finds the peer lost, ends, and can form a new group after its restart.
+        A restarted process is rejected while this group still includes its previous incarnation. But the connection of
+        the new incarnation breaks the old channel off. So this process finds that the peer is lost, ends, and can form
+        a new group after its own restart.
         """
         task = channel.peer.partition(" ")[0]
         ranks = [rank for rank, member in enumerate(self.members) if str(member.task) == task and rank > self.rank]

@@ -1,9 +1,9 @@
 """Heartbeats between the processes of a group.
 
-The channels of a killed process are closed; the channels of a stopped process, or after a failure of its machine or
-network, stay open. So each process has a lifeline to every other one (`headwater.cluster.transport.lifeline`). A
-process that is stopped, or without heartbeats, for too long is lost. A process that computes, saves or waits for data
-still sends heartbeats.
+When a process is killed, its channels are closed. When it is stopped (SIGSTOP), or its machine or network fails, its
+channels stay open. To detect these cases, each process has a lifeline to every other process
+(`headwater.cluster.transport.lifeline`). A process that is stopped, or sends no heartbeats, for too long counts as
+lost. A process that computes, saves or waits for data still sends heartbeats.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from headwater.cluster.transport.waiting import positive_seconds_from
 
 VARIABLE = "HEADWATER_HEARTBEAT_S"
 _DEFAULT_S = 10.0
-#: A shorter silence is no evidence of a failure: heartbeats are sent once a second.
+#: Minimum of the time without heartbeats, in seconds: heartbeats are sent once a second, so a shorter time is no
+#: evidence of a failure.
 _LEAST_S = 4.0
 
 

@@ -1,2 +1,2 @@
-"""How the shares of a batch that several workers compute become the step of one process: used by mirrored training and
-by parameter servers alike."""
+"""Combines the shares of a batch that several workers compute, so that the result equals the step of one process. Used
+by mirrored training and by parameter servers."""

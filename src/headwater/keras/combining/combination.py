@@ -1,7 +1,7 @@
 """The rules that combine the workers' shares of a training or evaluation step.
 
-All workers must use equal rules. They are determined when training starts, and a model with a loss or metric that
-cannot be combined is refused then.
+All workers must use the same rules. The rules are determined when training starts, and at that time a model is refused
+if its losses or metrics cannot be combined.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ class Combination:
       divisors: the divisor of each loss term.
       sums: numbers of the loss terms that are sums over the batch although Keras treats them as means.
       layers: the rule of each variable that is not trained.
-      metrics: the rule of each variable of the metrics; None if there is no rule, which only a single worker may have.
-      logs: for the name of each log of a step, the metric of which it is the result; None for other values that a
-        custom ``train_step`` logs, which are averaged over rows.
+      metrics: the rule of each variable of the metrics; None for a variable without a rule, which is allowed only if
+        there is a single worker.
+      logs: maps the name of each log of a step to the metric whose result it is; None for other values that a custom
+        ``train_step`` logs, which are averaged over rows.
     """
 
     divisors: Sequence[Divisor]
@@ -91,7 +92,8 @@ class Combination:
         )
 
 
-#: The program's step as a trace: its logs, and the variables that are not trained and those of the metrics after it.
+#: The result of a traced step: its logs, and the values after it of the variables that are not trained and of the
+#: metrics' variables.
 Outcome = tuple[Mapping[str, Any], Sequence[Any], Sequence[Any]]
 #: A function of these variables before the step.
 Trace = Callable[[Sequence[jax.Array], Sequence[jax.Array]], Outcome]
@@ -109,10 +111,10 @@ def find_combination(
     training: bool,
     eager: bool = False,
 ) -> Combination:
-    """How the steps of ``model`` combine.
+    """Determines the rules that combine the workers' shares of the steps of ``model``.
 
     Args:
-      model: compiled and built.
+      model: a Keras model, compiled and built.
       batch: some examples, as ``(x, y, sample_weight)`` of arrays.
       trace: see `Trace`.
       others, metrics: values of the variables that are not trained, and of the metrics.
@@ -122,8 +124,8 @@ def find_combination(
       eager: whether to run the step instead of tracing it.
 
     Raises:
-      ValueError: a loss or a metric of a batch does not follow from the values for its parts, or a log from the
-        results of the metrics; the message names it.
+      ValueError: the value of a loss or metric for a batch cannot be computed from its values for parts of the batch,
+        or a log cannot be computed from the results of the metrics. The message names the loss, metric or log.
     """
     sums: frozenset[int] = frozenset()
     tried: Sequence[Rule | None] | None = None
@@ -242,11 +244,12 @@ def _traced(
     training: bool,
     eager: bool,
 ) -> _Traced:
-    """Traces a step. A step without compilation is run; then every previous value may have an effect.
+    """Traces a step. A step that is not compiled is run instead, and every previous value is assumed to have an effect.
 
     Raises:
-      ValueError: a log depends on previous values of metrics, but is not the result of one. Their state in a step of
-        several workers is the part of that step only.
+      ValueError: a log depends on previous values of metrics, but is not the result of a metric. Such a log would be
+        wrong with several workers, because a worker's metrics then have only the state from its share of the present
+        step.
     """
     terms = LossTerms()
     logs: dict[str, Any] = {}
@@ -286,7 +289,7 @@ def _traced(
     found: dict[str, str | None] = {}
     for name, value, counted in zip(logs, values, counts, strict=False):
         same = [metric for metric, result in of_metrics.items() if result == value]
-        # A log of a metric's name that depends on metrics is its result before the last update.
+        # A log that has a metric's name and depends on metrics is the result of that metric before its last update.
         if name in same or (counted and not same and name in results):
             same = [name]
         elif counted and not same:

@@ -1,14 +1,15 @@
 """Divisors of losses, so that the shares of a batch add up to the loss of the whole.
 
 Keras divides a loss term by the number of its elements, by the number of unmasked elements, by the sum of their
-weights, or not at all. The elements of a share are proportional to its rows; the other divisors are not. With
-share i of n_i rows, a term v_i = N_i / D_i there and n = Σ n_i, D = Σ D_i, the term is multiplied by
+weights, or not at all. The number of elements of a share is proportional to its rows; the other divisors are not. Let
+share i have n_i rows and the term v_i = N_i / D_i, and let n = Σ n_i and D = Σ D_i. The term of share i is multiplied
+by
 
     f_i = (D_i / D) (n / n_i),        so that Σ (n_i / n) f_i v_i = Σ N_i / D
 
-and by n / n_i if it is a sum over the batch. Then all values that are linear in the losses (gradients, the loss
-itself, its means over epochs) are means over the shares weighted by rows. Penalties are equal in all shares, so their
-mean counts them once.
+A term that is a sum over the batch is multiplied by n / n_i. All values that are linear in the losses (gradients, the
+loss itself, its means over epochs) are then means over the shares, weighted by rows. Penalties are equal in all shares,
+so their mean counts them once.
 
 Terms are numbered in the order in which a program computes them, the same in each trace.
 """
@@ -51,7 +52,8 @@ class LossTerms:
       divisors: the divisor of each term.
       denominators: the divisor's value in this share, for each term whose divisor is not ROWS: 1 for a sum.
       values: the value of each term.
-      averaged: metrics (by ``id``) that were updated with one number for a batch: means over batches, not examples.
+      averaged: the ``id`` of each metric that was updated with one number for a batch: such a metric is a mean over
+        batches, not over examples.
     """
 
     def __init__(self, factors: Any = None, sums: Collection[int] = ()) -> None:

@@ -1,12 +1,14 @@
 """Rules that merge the workers' values for their shares of a batch into the value for the whole batch.
 
-A variable is merged by a `Rule`. It merges either the variable's values after the step, or the changes during the step.
-It takes their sum, their mean weighted by rows, the first worker's value, the largest, or the smallest.
+A `Rule` merges a variable: either its values after the step, or its changes during the step. The result is their sum,
+their mean weighted by rows, the first worker's value, the largest value, or the smallest value.
 
 - State of layers follows the variable's ``aggregation``: ``"sum"``, ``"only_first_replica"``, and the mean otherwise.
 - State of metrics is a sum over examples in all of Keras's own metrics. A metric of a program may declare another
-  merge: by the ``aggregation`` of its variables, or by an attribute ``merge``, one of the names in `Merge` or a
-  dictionary of them by name of variable. Where it declares nothing, `headwater.keras.combining.trial` finds the rule.
+  merge: by the ``aggregation`` of its variables, or by an attribute ``merge``, which is one of the names in `Merge` or
+    a
+  dictionary that maps names of variables to such names. Without a declaration, `headwater.keras.combining.trial` finds
+  the rule.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ class Rule:
     state: bool = False
 
     def start(self, old: Any) -> Any:
-        """The value at which a worker starts a step: 0 for changes, as a large value would round small changes."""
+        """Returns the value with which a worker starts a step: 0 if changes are merged, because small changes of a
+        large value would be rounded."""
         return old if self.state else jnp.zeros_like(old)
 
     def found(self, start: object, after: object) -> Any:
@@ -92,7 +95,7 @@ def layer_rule(variable: Any, *, assigned: bool) -> Rule:
 
     Args:
       variable: not trained.
-      assigned: whether its value after a step does not depend on the one before.
+      assigned: whether its value after a step does not depend on its value before the step.
     """
     floating = bool(jnp.issubdtype(variable.dtype, np.floating))
     aggregation = getattr(variable, "aggregation", "none")
@@ -104,7 +107,8 @@ def layer_rule(variable: Any, *, assigned: bool) -> Rule:
 
 
 def share_of_change(rule: Rule, before: Any, after: Any, part: Any, first: Any) -> Any:
-    """A worker's contribution to a layer's state, whose mean weighted by rows is the change for the whole batch.
+    """Returns a worker's contribution to a layer's state. The mean of all contributions, weighted by rows, is the
+    change for the whole batch.
 
     Args:
       rule: the variable's rule.

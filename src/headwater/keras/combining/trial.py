@@ -1,7 +1,8 @@
 """Tries the losses and metrics of a program on a few examples: on all of them, and on two parts of unequal size.
 
 For Keras's own losses and metrics, the rules are known. For others, only a trial shows whether the value for a batch
-follows from the values for its parts, and how. The trial uses random predictions, and targets of the program.
+can be computed from the values for its parts, and by which rule. The trial uses random predictions and the program's
+targets.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ _CLOSE: Any = {"rtol": 1e-3, "atol": 1e-5, "equal_nan": True}
 _RULES = (
     ADDED,
     Rule(Merge.MEAN),
-    # The first rule that fits is used. All workers have the same state before a step, so a rule for changes and the
-    # same rule for states may both fit.
+    # The first rule that fits is used. The order matters: all workers have the same state before a step, so a rule for
+    # changes and the same rule for states may both fit.
     Rule(Merge.MAX),
     Rule(Merge.MIN),
     Rule(Merge.MAX, state=True),
@@ -164,7 +165,8 @@ def try_program(model: Any, batch: Tree, outputs: Tree, metrics: Sequence[Any], 
             mean = float(np.average([float(np.sum(share[0])) for share in shares[::2]], weights=_PARTS))
             totals_fit.append(bool(np.isclose(mean, float(np.sum(one[0])), **_CLOSE)))
         judge.metrics(old, one[3], shares)
-        # A largest or smallest value so far, which further examples do not change, would fit any rule.
+        # Start every other draw from the initial state: a metric that has its largest or smallest value already may not
+        # change any more, and would then fit every rule.
         old = initial if number % 2 else one[3]
     sums = judge.sums()
     if type(model).compute_loss is not Trainer.compute_loss and not kinds and not all(totals_fit):
@@ -210,7 +212,7 @@ class _Judge:
         for at, possible in enumerate(self._possible):
             before = jnp.asarray(old[at])
             if self._declared[at] is not None:
-                # Where a new value depends on the previous value, the rule must merge changes, not values.
+                # If a new value depends on the previous value, the rule must merge changes, not values.
                 (from_old, from_zero), moved = (shares[0][3][at], shares[1][3][at]), bool(np.any(old[at]))
                 if moved and not np.allclose(np.asarray(from_old, float), np.asarray(from_zero, float), **_CLOSE):
                     possible[:] = [rule for rule in possible if not rule.state]
@@ -223,8 +225,8 @@ class _Judge:
 
 
 def _only(possible: Sequence[Rule]) -> Rule | None:
-    """Returns the rule to use; None without one, or if the examples were too alike to tell the largest from the
-    smallest."""
+    """Returns the rule to use; None if no rule is left, or if the examples were too similar to distinguish the largest
+    value from the smallest."""
     merges = {rule.merge for rule in possible}
     if possible and possible[0].merge is Merge.MAX and Merge.MIN in merges:
         return None
@@ -238,7 +240,8 @@ def _rules_of(variable: Any) -> list[Rule]:
 
 
 def _fits(rule: Rule, old: object, whole: object, after: Sequence[object]) -> bool:
-    """Returns whether a rule gives ``whole``. ``after`` has two states for each part: from ``old``, and from zero."""
+    """Whether a rule gives the value ``whole``. ``after`` has two states for each part: one after starting from
+    ``old``, and one after starting from zero."""
     start = rule.start(old)
     found = [rule.found(start, jnp.asarray(value)) for value in after[0 if rule.state else 1 :: 2]]
     merged = rule.merged(old, jnp.asarray(combined(rule.merge, found, _PARTS), np.float32))

@@ -111,7 +111,7 @@ class CallServer(Service):
     def serve(self, channel: Channel, first: Frame) -> None:
         """Answers the calls of a channel."""
         del first
-        # Until it starts to serve, the program is still registering functions.
+        # Wait until `start` was called: before that, the program may still be registering functions.
         self._ready.wait()
         # A new incarnation of the coordinator numbers its iterators from 0 again.
         self._datasets, self._iterators = {}, {}
@@ -137,7 +137,8 @@ class CallServer(Service):
         except StopIteration:
             return error_frame(0, OutOfRangeError(None, None, f"a dataset ended in {name}"), self._task)
         except UnavailableError as error:
-            # An error of the function is not a failure of this worker: the coordinator must not treat it as lost.
+            # Convert the error, which the function itself has raised: the coordinator must not take it for the loss of
+            # this worker.
             return error_frame(0, UnknownError(None, None, f"in {name}: {error.message}"), self._task)
         except (OpError, CancelledError) as error:
             return error_frame(0, error, self._task)

@@ -1,9 +1,9 @@
 """`ClusterCoordinator`: the chief schedules function calls on all workers.
 
-Every task runs the same program. The chief runs all of it. A ``ps`` serves in the constructor, which does not return. A
-worker runs up to its first `ClusterCoordinator.schedule`, `join` or `fetch`, which does not return either: by then it
-has made the same models and registered the same functions, and it serves the chief's calls. Only names and arguments of
-functions are sent, not the functions.
+Every task runs the same program, but only the chief runs all of it. A ``ps`` serves within the constructor, which does
+not return. A worker runs the program up to its first `ClusterCoordinator.schedule`, `join` or `fetch`. By then it has
+made the same models and registered the same functions, so this call serves the chief's calls and does not return. Only
+names and arguments of functions are sent, not the functions.
 
 ::
 
@@ -183,8 +183,8 @@ class ClusterCoordinator:
             return
         strategy.connect_models()
         others = task.members.workers[1:] if task is not None else []
-        # All workers are added before the first thread starts: if its worker cannot be reached, it must not take itself
-        # for the last worker.
+        # Add all workers before the first thread starts. Otherwise a thread whose worker cannot be reached could assume
+        # that no worker is left.
         self._workers.update(map(str, others))
         for name in others:
             assert task is not None
@@ -205,8 +205,8 @@ class ClusterCoordinator:
     def register(self, function: F) -> F:
         """Registers ``function``, so that workers can call it, and returns it.
 
-        `schedule` registers its function as well. But workers start to serve at their first `schedule`, so functions
-        that are first scheduled later must be registered before that.
+        `schedule` registers its function, too. But a worker's first `schedule` serves and does not return, so functions
+        that the program schedules later must be registered before it.
         """
         self._registry.add(function)
         return function
@@ -297,7 +297,7 @@ class ClusterCoordinator:
                 link.reach()
                 channel = link.open_channel()
             except OpError as error:
-                # The worker did not connect before the deadline; the other workers take its share of the calls.
+                # The worker did not connect before the deadline; the other workers make the calls.
                 _log.warning("%s does not take part: %s", task, error.message)
                 self._without(task, error)
                 return

@@ -1,8 +1,8 @@
 """Calls of embedding layers while a step is traced, where the rows are not in the model.
 
-Keras's own layer, `keras.layers.Embedding`, keeps its class. While a step is traced, its ``call`` either notes its ids
-or takes its rows from the rows that were read for the batch. `headwater.keras.layers.DynamicEmbedding` has these two
-modes only.
+Keras's own layer, `keras.layers.Embedding`, keeps its class, but its ``call`` is patched. While a step is traced, the
+patched method either records the layer's ids, or returns rows that were read for the batch. In
+`headwater.keras.layers.DynamicEmbedding`, ``call`` has only these two modes.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ class Rows:
     """The rows of a layer in a step.
 
     Attributes:
-      where: maps ids to rows. For a layer whose inputs are codes (`headwater.keras.embeddings.ids`): the row number of
-        each code, or, without rows, the id of each code. For other layers: the ids of the rows, ascending.
-      rows: [n, dim]; None if the layer has its whole table.
+      where: an array that maps ids to rows. For a layer whose inputs are codes (`headwater.keras.embeddings.ids`), it
+        has the row number of each code, or without ``rows``, the id of each code. For other layers, it has the ids of
+        the rows, ascending.
+      rows: the rows, [n, dim]; None if the layer has its whole table.
       coded: whether the layer's inputs are codes.
       taken: number of pooled rows that the layer's calls have taken so far, in the order of the calls.
     """

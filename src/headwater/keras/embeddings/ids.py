@@ -1,10 +1,11 @@
 """Finds the ids that each embedding layer gets from a batch.
 
-Ids are integers of 64 bits or strings. JAX has no strings, and by default no numbers above 32 bits, so ids stay out of
-compiled steps. Where an input of the model reaches embedding layers only through changes of shape (slices, reshapes,
-concatenations), *codes* replace it in the step: the numbers 0, 1, 2 … of the elements of all such inputs. The codes at
-each layer, and so its ids, are then known from shapes without running the model. An input that the model computes with
-stays unchanged, and must fit into 32 bits; the ids of the layers behind it are computed by a separate executable.
+Ids are integers of 64 bits or strings. JAX has no strings, and by default no integers of more than 32 bits, so ids are
+not passed to compiled steps. If an input of the model reaches embedding layers only through changes of shape (slices,
+reshapes, concatenations), the step gets *codes* instead of the input: the elements of all such inputs are numbered 0,
+1, 2 …. The codes at each layer, and so the layer's ids, are then known from shapes, without running the model. An input
+on which the model computes is passed unchanged, and must fit into 32 bits. The ids of layers that depend on it are
+computed by a separate executable.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class Plan:
     Attributes:
       coded: numbers of the inputs that are replaced by codes.
       layers: for each embedding layer, whether its inputs are codes.
-      fixed: whether the codes at each layer depend on shapes only.
+      fixed: whether the codes at each layer depend only on the shapes of the inputs.
     """
 
     coded: frozenset[int]

@@ -1,7 +1,7 @@
 """`evaluate`, `predict` and calls of models with embedding rows outside of the model.
 
-Keras's own methods pass a batch to one compiled function. Here the rows of the batch are read first. Callbacks are
-called as in Keras.
+Keras's own methods pass a batch directly to a compiled function. The methods here first read the rows that the batch
+needs. They call callbacks in the same order as Keras.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """Small embedding tables that are sent by rows, because a batch uses so few rows that this takes fewer bytes.
 
-A step with a whole table sends twice its size: the values, and the gradient. A step by rows sends twice the rows of a
-batch, at most one for each id, and their numbers. Reading rows takes a further round trip. So in a model that sends no
-other table by rows, a table is sent by rows only if this saves enough bytes.
+If a whole table is sent, a step transfers twice its size: the values and the gradient. If rows are sent, a step
+transfers twice the rows of a batch (at most one row for each id) and the numbers of the rows. Reading rows takes an
+additional round trip. So in a model that sends no other table by rows, a table is sent by rows only if this saves
+enough bytes.
 
-An update of such a table changes all its rows (*exact*, see `headwater.keras.parameter_server.table_updates`): training
-has the same results as with the whole table, and only the data sent differ.
+An update of such a table changes all its rows (*exact*, see `headwater.keras.parameter_server.table_updates`). Training
+therefore has the same results as with the whole table; only the transferred data differ.
 """
 
 from __future__ import annotations

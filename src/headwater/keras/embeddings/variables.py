@@ -177,7 +177,7 @@ def _may_be_elsewhere(layer: keras.layers.Layer, least_bytes: int) -> bool:
         and layer.embeddings_regularizer is None
         and layer.embeddings_constraint is None
     )
-    # A seed generator changes its state with each use, so computing some rows later would give other values.
+    # A seed generator changes its state with each use, so rows that are computed later would have other values.
     drawn = isinstance(getattr(layer.embeddings_initializer, "seed", None), keras.random.SeedGenerator)
     return plain and not drawn and 4 * layer.input_dim * layer.output_dim >= least_bytes
 

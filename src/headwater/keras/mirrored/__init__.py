@@ -1,4 +1,4 @@
-"""Mirrored training: every replica holds all variables, and each step adds up the replicas' gradients.
+"""Mirrored training: every replica has all variables, and each step applies the sum of the replicas' gradients.
 
 The processes and their channels are in `headwater.keras.collectives`.
 

@@ -1,4 +1,5 @@
-"""Adapts a program's callbacks for each process. Further callbacks tell the mirrored model where Keras's loop is."""
+"""Adapts a program's callbacks for each process, and adds callbacks that report the position of Keras's loop to the
+mirrored model."""
 
 from __future__ import annotations
 
@@ -69,7 +70,8 @@ class Mirror(_base):
 
 
 class _EpochEnds(_base):
-    """Ends an epoch before all other callbacks run, so that the state that they save counts the epoch as finished."""
+    """Marks an epoch as finished before any other callback handles its end, so that the state which those callbacks
+    save counts the epoch as finished."""
 
     def __init__(self, mirrored: _Fits) -> None:
         super().__init__()

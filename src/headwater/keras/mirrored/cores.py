@@ -1,7 +1,8 @@
 """Assigns each process of a machine its own share of the cores.
 
 XLA starts a thread for each core that it may use, and every operation waits for all of its threads. If two processes
-both use all cores, a part of these threads is not running, because the other process has their cores.
+both used all cores, an operation would often wait for a thread whose core the other process occupies
+(docs/decisions/cores-of-a-machine.md).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def restrict_to_own_cores(
     Best called before JAX computes anything, so that JAX makes only as many threads as this process has cores.
 
     Raises:
-      ValueError: the environment variable ``HEADWATER_CORES`` is something else than ``own`` or ``shared``.
+      ValueError: the environment variable ``HEADWATER_CORES`` is neither ``own`` nor ``shared``.
     """
     wish = (os.environ if environ is None else environ).get(CORES, "").strip().lower() or "own"
     if wish not in ("own", "shared"):

@@ -21,7 +21,8 @@ _INFINITE, _UNKNOWN = -1, -2
 class DistributedDataset(ShardedDataset):
     """This process's share of each batch, divided among its replicas if it has several.
 
-    All processes end after the same number of batches: a process with fewer batches continues with batches of no rows.
+    All processes iterate over the same number of batches, because all have to take part in every step: a process with
+    fewer batches continues with batches without rows.
 
     Args:
       dataset: yields this process's share of each batch.

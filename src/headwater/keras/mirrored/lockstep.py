@@ -1,7 +1,7 @@
 """Runs the replicas of one process in one thread each, so that they can wait for each other.
 
-One thread runs at a time, up to its next exchange, in the order of the replicas' numbers. So changes of a shared
-variable are serialized; computations on the devices still overlap.
+Only one thread runs at a time: each runs up to its next exchange, in the order of the replicas' numbers. So changes of
+a variable that the replicas share are serialized, while computations on the devices still overlap.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Lockstep:
         return results
 
     def combine(self, index: int, value: object, combination: Callable[[list[Any]], object]) -> object:
-        """Returns ``combination`` of the values that all threads pass, computed once. All threads must make the same
-        calls.
+        """Waits until all threads have called this method, and returns ``combination`` of their values, which is
+        computed once. All threads must make the same calls in the same order.
 
         Raises:
           RuntimeError: another thread has ended without this call.

@@ -1,7 +1,7 @@
-"""Models in the scope of a mirrored strategy: their loops share each step with all other replicas.
+"""Models in the scope of a mirrored strategy: all replicas make each step of ``fit`` or ``evaluate`` together.
 
 The loops are Keras's own. They iterate over this process's share of the data, their step functions exchange values with
-the other processes, and callbacks that write files do so in one process only.
+the other processes, and callbacks write files in one process only.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Position:
 
 
 class MirroredModel:
-    """Takes over a model's loops.
+    """Replaces the training, evaluation and prediction loops of a model.
 
     Args:
       model: a Keras model.
@@ -69,7 +69,7 @@ class MirroredModel:
     Attributes:
       position: the position of `fit`.
       stop_wanted: whether this process has been asked to end.
-      stopping: whether any process has been asked to end; all learn it after the same step.
+      stopping: whether any process has been asked to end. All processes learn this in the same step.
       run: number of the current `fit` or `evaluate`.
       skipping: whether `fit` skips a step that was finished before the restart of this process.
     """
@@ -96,7 +96,7 @@ class MirroredModel:
     def patch_model(self) -> None:
         """Replaces the model's methods by the methods of this object."""
         for name in _TAKEN_OVER.split():
-            # Bypasses Keras's __setattr__, which would search it for layers.
+            # Bypass Keras's `__setattr__`, which would search the value for layers.
             object.__setattr__(self.model, name, getattr(self, name.removeprefix("_")))
         object.__setattr__(self.model, _MIRRORED, self)
 
@@ -165,7 +165,7 @@ class MirroredModel:
                 )
         finally:
             self._fitting = False
-            # Set when the model was restored, and valid for this run only.
+            # A callback has set this value when it restored the model. It is valid for this run only.
             self.model._initial_epoch = None
             self._data, self._savers = None, ()
 
@@ -414,8 +414,8 @@ class MirroredModel:
         self.mirror()
         position = self.position
         self.model._initial_epoch = position.epoch
-        # Keras's loop can only begin with an epoch: it makes the finished steps of that epoch, too, as calls that
-        # skip their batches.
+        # Keras's loop can start only at the beginning of an epoch. So it also calls the step function for the finished
+        # steps of that epoch, and these calls skip their batches.
         self._skip_steps = -(-position.step // self.model.steps_per_execution)
         assert self._data is not None
         self._data.restart(
@@ -471,7 +471,7 @@ class MirroredModel:
         return Share(count=self.replicas.processes, index=self.replicas.rank, seed=seed)
 
     def _agreed_seed(self) -> int:
-        # NumPy's global generator: keras.utils.set_random_seed makes it reproducible.
+        # Use NumPy's global generator, so that `keras.utils.set_random_seed` makes the seed reproducible.
         seed = np.asarray([np.random.randint(1 << 31)], np.int64)
         return int(self.replicas.broadcast([seed], "seed")[0][0])
 

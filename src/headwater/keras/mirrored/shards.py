@@ -1,7 +1,7 @@
 """Divides the data of ``fit``, ``evaluate`` and ``predict`` among the processes.
 
-The program's batch size is the size of a global batch. By default every process iterates over the same global batches
-and takes its rows of each, so that the steps are the same as with one process.
+The program's batch size is the size of a global batch. By default, every process iterates over the same global batches
+and takes its share of the rows of each batch, so that the steps are the same as with one process.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class Share:
 class Shards(_base):
     """Feeds Keras's loops with this process's share of each global batch.
 
-    After the end of the data it yields `NOTHING` indefinitely if other processes may have more batches: all processes
-    must take part in every exchange until the last one has finished.
+    After the end of this process's data, it yields `NOTHING` indefinitely if other processes may have more batches: all
+    processes must take part in every exchange until the last process has finished.
 
     Args:
       share: this process's share.
@@ -106,8 +106,8 @@ class Shards(_base):
         self._turn, self._skip_batches = turn, at
 
     def get_jax_iterator(self) -> Iterator[Any]:
-        # As a generator, it does nothing before the first batch is requested: Keras's loops also make iterators that
-        # they never use.
+        # A generator, because Keras's loops also create iterators that they never use, and a generator does nothing
+        # before its first batch is requested.
         skip, self._skip_batches = self._skip_batches, 0
         batches = self.batches()
         self._turn += 1
@@ -213,8 +213,8 @@ class DatasetShards(Shards):
         super().restart(share, epochs=epochs, steps_per_epoch=steps_per_epoch)
         self._make()
         for _ in range(self._turn):
-            # A dataset counts its iterations, and each has another order. So begin the iterations of finished epochs,
-            # too.
+            # A dataset counts its iterations, and each iteration has another order. So begin one iteration for each
+            # finished epoch.
             next(self.batches(), None)
 
     def batches(self) -> Iterator[Any]:
@@ -360,7 +360,7 @@ def _in_common_order(data: object) -> _InCommonOrder | None:
 
 
 class ShardedDataset:
-    """A dataset that is this process's share already.
+    """A dataset that contains only this process's share.
 
     Args:
       dataset: its elements are this process's batches.

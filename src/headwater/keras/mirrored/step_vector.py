@@ -1,9 +1,9 @@
 """All values that the processes exchange in a training step, as one vector that is summed over the processes.
 
-With process i holding n_i examples, the vector has for each `Item`, by its merge:
+Let process i have n_i examples and the value x_i of an `Item`. The vector has for this item, depending on its merge:
 
-    MEAN          n_i x_i, of which the sum is divided by the sum of the n_i
-    EACH          x_i, of which the sum is divided by the number of processes that had examples
+    MEAN          n_i x_i; the sum is divided by the sum of the n_i
+    EACH          x_i; the sum is divided by the number of processes that had examples
     SUM           x_i
     FIRST         x_0, and zeros from others
     MAX, MIN      a row for each process, x_i in row i and zeros in others

@@ -1,9 +1,9 @@
 """The step functions of a model with replicas in several processes.
 
-A training step is two compiled functions with an exchange between them. `compute` runs the model's own `train_step`,
-but instead of applying gradients it returns the vector of `headwater.keras.mirrored.step_vector`; `apply` runs the
-optimizer with the sum of the vectors of all processes. So a step has one exchange, independent of the number of
-variables and metrics. All processes get the same bits of the sum, and so their variables stay equal.
+A training step consists of two compiled functions with an exchange between them. `compute` runs the model's own
+`train_step`; instead of applying gradients, it returns the vector of `headwater.keras.mirrored.step_vector`. The
+processes then add up their vectors, and `apply` runs the optimizer with the sum. So a step has one exchange, whatever
+the number of variables and metrics. All processes get bitwise equal sums, so their variables stay equal.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Owner(Protocol):
     replicas: Replicas
     #: Whether this process has been asked to end.
     stop_wanted: bool
-    #: Whether any of the processes was asked to end; all learn it after the same step.
+    #: Whether any of the processes was asked to end. All processes learn this in the same step.
     stopping: bool
     #: The number of the current `fit` or `evaluate`.
     run: int
@@ -209,7 +209,8 @@ class SharedStep:
         return function(*args) if self._exchange is None else self._exchange.run(function, *args)
 
     def _attend(self) -> None:
-        """Takes part in the exchanges of `_exchanging` in a process without examples."""
+        """Takes part in the exchanges that other processes make in `_exchanging`; called in a process without
+        examples."""
         if self._exchange is not None:
             self._exchange.attend()
 
@@ -219,7 +220,7 @@ class SharedStep:
         return StepVector(items=items, rank=replicas.rank, processes=replicas.processes, dtype=dtype)
 
     def _forget(self, *functions: Any) -> None:
-        """Drops compiled functions, which were compiled for other rules."""
+        """Drops the compiled forms of functions, because they were compiled for other rules."""
         if self._compiled:
             for function in (*functions, self._divisors):
                 function.clear_cache()

@@ -164,7 +164,8 @@ class MultiWorkerMirroredStrategy(_Mirrors):
             super().__init__(LocalReplicas([local_device(name) for name in names]), names)
             return
         restrict_to_own_cores(members, rank)
-        # If one process is lost, the launcher restarts all processes: no step is possible with fewer replicas.
+        # Tell the launcher that all processes belong together. If one is lost, it restarts all of them, because no step
+        # is possible with fewer replicas.
         report(Progress(task=str(members[rank].task), together=True))
         me = members[rank].task
         shown: list[DeviceInfo] = []
@@ -177,7 +178,7 @@ class MultiWorkerMirroredStrategy(_Mirrors):
             join_jax(self._group)
             over_jax = True
         names = replica_devices()
-        # JAX's devices are known only now.
+        # Add JAX's devices here, because they were not known before.
         shown += [DeviceInfo(name=f"{me.device_prefix}/device:{name}", type=name.partition(":")[0]) for name in names]
         devices = [local_device(name) for name in names]
         super().__init__((DeviceReplicas if over_jax else GroupReplicas)(self._group, devices), names)

@@ -1,12 +1,12 @@
-"""Batches by number: step 17 of an epoch has the same examples on every worker.
+"""Batches by number: for example, step 17 of an epoch has the same examples on every worker.
 
-If data can be read in any order, the ``ps`` keep an account of the examples that each worker has got, so that each is
-applied once (`headwater.ps.accounting`). They account for single examples of arrays. They account for whole batches, or
-parts of them that workers share, of a `keras.utils.PyDataset`, of a dataset, and of any other object with a length that
-returns batches by number.
+If data can be read in any order, the ``ps`` account for the examples that each worker gets, so that each example is
+applied once (`headwater.ps.accounting`). Arrays are accounted for by single examples. A `keras.utils.PyDataset`, a
+dataset, and any other object that has a length and returns batches by number are accounted for by batches, or by parts
+of batches if workers share each batch.
 
-All other data are iterated: every worker iterates over all batches and uses those of its own steps, so that any worker
-can do any step.
+All other data are iterated: every worker iterates over all batches and uses the batches of its own steps, so that any
+worker can make any step.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _utils = data_adapter_utils
 
 
 class Share(NamedTuple):
-    """The rows of a batch that one worker computes gradients of.
+    """The rows of a batch from which one worker computes gradients.
 
     Attributes:
       data: the rows, as arrays; an empty share has one row, whose weight must be zero.
@@ -56,7 +56,7 @@ class Batches(Protocol):
 
     @property
     def reason(self) -> str:
-        """The reason why the batches are not accounted for, for messages; empty if they are."""
+        """The reason why the batches are not accounted for, as text for messages; empty if they are accounted for."""
         ...
 
     @property
@@ -247,8 +247,9 @@ class ArrayBatches(_Spans):
         places = slice(first + work.start, first + work.stop)
         if not self._shuffle:
             return self._select_rows(places)
-        # Without ``steps``, every epoch is one pass over the data. Its own number defines the order, because ``turn``
-        # counts from the first epoch of this run: a restarted program must continue with the same orders.
+        # Without ``steps``, every epoch is one pass over the data, and the epoch's number defines the order. ``turn``
+        # would be wrong: it counts from the first epoch of this run, and a restarted program must continue with the
+        # same orders.
         number = work.epoch if self._steps is None else turn
         if self._order[0] != (seed, number):
             self._order = (seed, number), shuffled(seed, number, self._rows)
@@ -550,7 +551,8 @@ def make_batches(
 
 
 def _why_iterated(data: Tree) -> str:
-    """Returns why the data cannot return the same batch for the same number on all workers; empty if they can."""
+    """Returns the reason why the data cannot return the same batch for the same number on all workers; empty if they
+    can."""
     if is_dataset(data):
         require_dense(data)
         changes = NumberedElements(data.distributed(1, 0, seed=1)).changes

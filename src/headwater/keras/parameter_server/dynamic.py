@@ -96,13 +96,14 @@ class DynamicTables:
                     service.make(name, layer.table_config(optimizer), layer.saves)
             layer.connect(self._client, name, optimizer)
             told = layer.statistics().values()
-            # The training has begun already: the rows on the ps are newer than those that a model was loaded with.
+            # The training has begun already, so the rows on the ps are newer than the rows that were loaded with the
+            # model.
             if any(one.rows or one.step for one in told):
                 layer.forget()
         self.bring()
 
     def bring(self) -> None:
-        """On the chief: sends loaded rows to the ``ps``. Other workers drop theirs."""
+        """On the chief: sends the rows that the model has loaded to the ``ps``. On another worker: drops these rows."""
         for layer in self.layers:
             if self._place.is_chief:
                 layer.bring()
@@ -135,10 +136,10 @@ class DynamicTables:
         Args:
           keys: the keys of each layer.
           gradients: for each layer, the gradients of the rows of these keys.
-          part: the fraction of a batch that these are gradients of.
+          part: the fraction of the batch from which these gradients were computed.
           version: number of updates of the model, from which a schedule computes the learning rate.
-          number: in synchronous training, where these examples begin in the epoch's plan, which orders the gradients
-            of an update; None for the number of the worker.
+          number: in synchronous training, the position of these examples in the epoch's plan, which orders the
+            gradients of an update; None to order them by the number of the worker.
         """
         if not keys or not part:
             return

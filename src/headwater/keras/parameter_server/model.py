@@ -269,7 +269,7 @@ class ServedModel(ModelValues):
         if task is None or not task.members.is_evaluator:
             self._agree(batches)
         self.sync(state=chief)
-        # This worker joins, or returns to, a training that is already in progress: skip the epochs that are over.
+        # This worker joins, or returns to, a training that is in progress: skip the epochs that are over.
         if late and client.trainings == self._training:
             initial_epoch = max(initial_epoch, client.epoch)
         batches.start_training(client.seed + self._training, first_epoch)
@@ -291,7 +291,7 @@ class ServedModel(ModelValues):
             return model.history
         container.on_train_begin()
         if late:
-            # The job is running already: the ps have newer values than a callback has restored here.
+            # The training is in progress, so the ps have newer values than those that a callback has restored here.
             if self._dynamic is not None:
                 self._dynamic.forget()
             self.sync(state=chief)
@@ -301,7 +301,8 @@ class ServedModel(ModelValues):
         if chief:
             may_stop = any(isinstance(it, keras.callbacks.EarlyStopping) for it in container.callbacks)
             client.agree_on_first_epoch(self._training, initial_epoch, may_stop=may_stop)
-        # Only the chief restores checkpoints, so it says which epoch is the first, and has sent its values before that.
+        # Only the chief restores checkpoints. So it determines the first epoch, and it has sent its values to the ps
+        # before the other workers learn the number.
         elif (begins := client.agree_on_first_epoch(self._training, None)) is not None:
             initial_epoch = max(initial_epoch, begins)
             self.sync()
@@ -330,7 +331,8 @@ class ServedModel(ModelValues):
             model._eval_epoch_iterator = None
         takes_part = late or initial_epoch < epochs
         if chief:
-            # Before the others read the final values: callbacks may replace them, as EarlyStopping does.
+            # On the chief, call `on_train_end` before the other workers read the final values: callbacks such as
+            # EarlyStopping may replace them.
             self._end_training(container, epochs, logs)
             if takes_part:
                 self._bring_changes()
@@ -403,7 +405,8 @@ class ServedModel(ModelValues):
         wish: StepRequest = (self._training, epoch, steps, -1)
         if plan is not None:
             wish = (*wish, asking(epoch, plan, whole if in_rounds else None))
-        # The chief calls callbacks first, as Keras does. Others cannot know before whether it has stopped the training.
+        # The chief calls the callbacks of an epoch's beginning first, as Keras does. Another worker requests its first
+        # step before that, because only the answer shows whether the chief has stopped the training.
         ticket = None if place.is_chief else _handed(client, wish, client.next_step(wish))
         if ticket == TRAINING_OVER:
             return None
@@ -433,8 +436,8 @@ class ServedModel(ModelValues):
                 first = ticket
                 container.on_train_batch_begin(first)
             following = _handed(client, wish, self._one_step(client, step, share, wish, works=works, part=part))
-            # The same number again: this worker also computes the part of a lost worker in that step. For callbacks and
-            # counts it is still one step.
+            # If the number is the same as before, this worker also computes the part of a lost worker in that step. For
+            # callbacks and counts, both parts are one step.
             again = following == ticket
             made += not again
             # As in Keras, batch callbacks are called once for every ``steps_per_execution`` steps.
@@ -505,7 +508,9 @@ class ServedModel(ModelValues):
         pushed = dict(zip(tables, zip(found.keys[:count], of_rows[:count], strict=True), strict=True))
         dynamic, version = self._dynamic if step.finite else None, client.version
         late = isinstance(self.place.choice, KOfN)
-        if dynamic is not None and not late:  # push rows first: the other push releases workers waiting for the round
+        # Push rows first, because the other push completes this worker's part and may release workers that wait for the
+        # round.
+        if dynamic is not None and not late:
             number = works[0].start if part is not None and works else None
             dynamic.push(found.keys[count:], of_rows[count:], part=fraction, version=version, number=number)
         others = [None] * (len(variables) - len(gradients))
@@ -589,7 +594,7 @@ def _taken(batches: Batches, plan: Plan, work: Work, seed: int) -> tuple[list[Wo
 
 
 def _handed(client: ParameterClient, wish: StepRequest, ticket: int) -> int:
-    """Returns the step number, once no other worker holds examples that this worker may have to take over.
+    """Waits until no other worker holds examples that this worker may have to take over, and returns the step number.
 
     Raises:
       DataLossError: some examples were set aside.

@@ -1,7 +1,7 @@
 """Applies a Keras optimizer to the blocks of one ``ps``.
 
-The optimizer is one of the program's own class and configuration, built on the ``ps``'s blocks; its ``apply`` is
-compiled once, with gradients, values and state in one executable that changes its buffers in place.
+The optimizer has the class and configuration of the program's optimizer, and is built for the blocks of this ``ps``.
+Its ``apply`` is compiled once: one executable takes gradients, values and state, and changes values and state in place.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class ServerPart:
     """The parts of an optimizer that run on the ``ps`` besides its update rule; workers do the rest before they push.
 
     Attributes:
-      clips: whether the ``ps`` clip gradients by norms: with ``"each"``, by the norms of a ``ps``'s own gradients; with
-        ``"jointly"``, ``global_clipnorm`` applies to the norm over all ``ps``, and the norm's square is the last
-        hyperparameter of an update.
+      clips: how the ``ps`` clip gradients by norms. With ``"each"``, each ``ps`` uses the norms of its own gradients.
+        With ``"jointly"``, ``global_clipnorm`` applies to the norm over all ``ps``, and the square of this norm is the
+        last hyperparameter of an update.
       momentum: whether the ``ps`` keep momentum.
     """
 
@@ -245,7 +245,8 @@ class KerasUpdater:
             )
         for updates, (numbers, rows) in zip(self.tables, tables, strict=True):
             table = updates.values
-            # A stale gradient's step is shortened to the fraction ``scale``: make the whole step, then go back.
+            # The step of a stale gradient is multiplied by ``scale``: make the whole step, then move the values back by
+            # the rest.
             before = table.copy() if scale != 1 and updates.exact else table[numbers] if scale != 1 else None
             updates.apply(numbers, rows)
             if before is not None:

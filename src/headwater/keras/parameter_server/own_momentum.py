@@ -1,8 +1,8 @@
 """Momentum that each worker keeps of its own gradients, for asynchronous training.
 
-With one momentum on the ``ps``, the values move by the updates of all workers between a worker's read and its push, and
-a stale gradient acts like additional momentum. DANA-Slim (Hakimi, Barkai, Gabel and Schuster, *Taming Momentum in a
-Distributed Asynchronous Environment*, 2019) gives each worker a momentum v of its own gradients g, and has it push u::
+If the ``ps`` keeps one momentum, the updates of all workers change the values between a worker's read and its push, and
+a stale gradient acts like additional momentum. In DANA-Slim (Hakimi, Barkai, Gabel and Schuster, *Taming Momentum in a
+Distributed Asynchronous Environment*, 2019), each worker keeps a momentum v of its own gradients g, and pushes u::
 
     v <- m v + g
     u  = m v + g
@@ -30,7 +30,8 @@ def require_momentum_at(momentum_at: str, choice: Consistency) -> None:
     """Checks the argument ``momentum_at`` of a strategy.
 
     Raises:
-      ValueError: it is not known, or each update is made of a mean of gradients, so that no gradient of it is stale.
+      ValueError: the value is unknown; or it is ``"worker"`` although each update is a mean of the workers' gradients,
+        of which none is stale.
     """
     if momentum_at not in ("ps", "worker"):
         raise ValueError(f"momentum_at must be 'ps' or 'worker', not {momentum_at!r}")
@@ -46,8 +47,8 @@ def momentum_of(optimizer: keras.Optimizer, tables: Sequence[str]) -> float:
       tables: names of layers that are sent by rows.
 
     Raises:
-      ValueError: it has no momentum, or there are such layers: every worker would have to keep the momentum of all
-        their rows.
+      ValueError: the optimizer has no momentum; or ``tables`` is not empty: every worker would have to keep the
+        momentum of all rows of these layers.
     """
     momentum = float(optimizer.momentum) if isinstance(optimizer, keras.optimizers.SGD) else 0.0
     if not momentum:

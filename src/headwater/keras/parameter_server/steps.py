@@ -40,9 +40,9 @@ _utils = data_adapter_utils
 class GradientStep:
     """Computes gradients of a model's loss, and its metrics.
 
-    A custom ``train_step`` runs as it is, but the gradients that it passes to the optimizer are returned instead of
-    applied. With a `keras.optimizers.LossScaleOptimizer`, each worker has its own loss scale; gradients that are not
-    finite are replaced by zeros.
+    A custom ``train_step`` runs unchanged, but the gradients that it passes to the optimizer are returned instead of
+    applied. With a `keras.optimizers.LossScaleOptimizer`, each worker has its own loss scale, and gradients that are
+    not finite are replaced by zeros.
 
     Args:
       model: a Keras model, built and compiled.
@@ -77,8 +77,8 @@ class GradientStep:
         self.finite: bool = True
 
     def changing(self, batch: Tree) -> list[int]:
-        """Returns the floating-point variables that a step itself changes, such as the averages of batch normalization,
-        as positions in `Split.floats`."""
+        """Returns the positions in `Split.floats` of the variables that a step itself changes, such as the moving
+        averages of batch normalization."""
         model, split = self._model, self._split
         found: list[int] = []
 
@@ -321,10 +321,11 @@ class GradientStep:
 
 
 def find_shares(model: Any, embeddings: ModelEmbeddings, batch: Tree, *, divided: bool, several: bool) -> Combination:
-    """How the shares of a model's steps combine, see `find_combination`; ``batch`` as ``(x, y, sample_weight)``.
+    """Determines the rules that combine the shares of a model's steps, see `find_combination`; ``batch`` is
+    ``(x, y, sample_weight)``.
 
     Raises:
-      ValueError: workers have parts of batches, and a layer, loss or metric, which the message names, needs whole ones.
+      ValueError: workers have parts of batches, but a layer, loss or metric needs whole batches; the message names it.
     """
     if divided:
         require_no_state_of_rows(model)

@@ -1,12 +1,13 @@
 """Updates of some rows of a table: a Keras optimizer updates a small variable that has only these rows.
 
-*Lazy* (the default): the optimizer sees the rows with gradients in a step, and their part of its state; all other rows
-stay unchanged. For optimizers that do not change rows with zero gradients (SGD, Adagrad), the result equals an update
-of the whole table. Optimizers with momentum (Adam, RMSprop, SGD with momentum) would keep moving other rows, and weight
-decay would shrink them; a lazy update defers both until the row is used again, as in TensorFlow's LazyAdam.
+*Lazy* (the default): the optimizer gets the rows that have gradients in the step, and the corresponding part of its
+state. All other rows stay unchanged. For optimizers that do not change rows with zero gradients (SGD, Adagrad), the
+result equals an update of the whole table. In an update of the whole table, optimizers with momentum (Adam, RMSprop,
+SGD with momentum) would also move rows without gradients, and weight decay would shrink them. A lazy update defers both
+until the row is used again, as in TensorFlow's LazyAdam.
 
-*Exact*: the optimizer sees the whole table, with zeros where there is no gradient. The cost is proportional to the size
-of the table, independent of the number of rows in a step.
+*Exact*: the optimizer gets the whole table, with zeros for rows without a gradient. The cost is proportional to the
+size of the table, whatever the number of rows in a step.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class TableUpdates:
 
     Attributes:
       values: all rows; empty until they have values.
-      exact: as given.
+      exact: whether updates are exact.
       row_names: the names of the parts of its state that exist for each row.
       shared_names: the names of the other parts.
     """

@@ -84,7 +84,7 @@ class ModelValues:
         """The embedding layers with tables on the ``ps``."""
         if self._tables is None:
             optimizer = self.optimizer
-            # A ps has a part of a table only, so it cannot compute the norm of a whole table's gradient.
+            # A ps has only a part of each table, so it cannot compute the norm of a whole table's gradient.
             norms = not self.workers_clip and (optimizer.clipnorm or optimizer.global_clipnorm)
             # A custom train_step computes gradients of whole variables.
             whole = norms or not keeps_train_step(self.model)
@@ -96,7 +96,8 @@ class ModelValues:
 
     def _in_rows(self) -> list[Any]:
         large, place = find_tables(self.model, self.place.table_bytes), self.place
-        # All workers must choose the same small tables, so the choice may depend only on a batch of common shapes.
+        # All workers must choose the same small tables, so the choice may depend only on a batch whose shapes are equal
+        # on all tasks.
         refused = (place.shards is not None and place.replicas == 1) or place.momentum_at == "worker"
         if self._batch is None or not place.small_tables or refused:
             return large
@@ -168,8 +169,8 @@ class ModelValues:
 
     @property
     def workers_clip(self) -> bool:
-        """Whether workers clip gradients by norms. They can if each gradient is an update by itself: a worker has the
-        whole gradient, while each ``ps`` has a part of it."""
+        """Whether workers, rather than the ``ps``, clip gradients by norms. They do if each gradient is an update by
+        itself, because a worker has the whole gradient, while each ``ps`` has only a part of it."""
         return not isinstance(self.place.choice, Synchronous | KOfN) and not self._accumulates
 
     @property
