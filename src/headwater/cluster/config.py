@@ -66,7 +66,7 @@ def task_config_from_environment(environ: Mapping[str, str] | None = None) -> Ta
       environ: the process's own environment unless given.
 
     Raises:
-      ClusterConfigError: it is invalid.
+      ClusterConfigError: ``TF_CONFIG`` is invalid.
     """
     text = (os.environ if environ is None else environ).get(VARIABLE, "").strip()
     return parse_task_config(text) if text else None
@@ -80,7 +80,7 @@ def parse_task_config(text: str, *, source: str = VARIABLE) -> TaskConfig:
       source: its name in errors.
 
     Raises:
-      ClusterConfigError: it is invalid; the message is one line that names the field.
+      ClusterConfigError: ``text`` is invalid; the message is one line that names the field.
     """
     members = _object(_json(text, source), source)
     cluster = _cluster(members.pop("cluster", {}), source)
@@ -104,7 +104,7 @@ def ended_tasks(cluster: ClusterSpec, environ: Mapping[str, str] | None = None) 
       environ: the process's own environment unless given.
 
     Raises:
-      ClusterConfigError: it names a task that is not a worker of the cluster, or is its chief.
+      ClusterConfigError: the variable names a task that is the chief, or is not a worker of the cluster.
     """
     text = (os.environ if environ is None else environ).get(ENDED, "")
     tasks: set[TaskName] = set()

@@ -234,7 +234,7 @@ class HostedParameters:
         self.workers.job_over()
 
     def worker_ended(self) -> None:
-        """Notes that the program of a worker has ended without an error."""
+        """Records that the program of a worker has ended without an error."""
         self.workers.worker_ended()
 
     def serve_peer(self, channel: Channel, first: Frame) -> None:

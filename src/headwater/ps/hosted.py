@@ -56,7 +56,7 @@ class Hosted(Protocol):
         ...
 
     def worker_ended(self) -> None:
-        """Notes that the program of a worker has ended without an error."""
+        """Records that the program of a worker has ended without an error."""
         ...
 
     def close(self) -> None:

@@ -97,7 +97,7 @@ class LeavingTables:
         """Restores the deposited rows of a new table; returns whether there were any.
 
         Raises:
-          OpError: they cannot be read.
+          OpError: the rows cannot be read.
         """
         left = self._tables.pop(table.name, None)
         if left is None or self._file is None:

@@ -312,7 +312,7 @@ class Membership:
             self._changed.notify_all()
 
     def worker_ended(self) -> None:
-        """Notes that the program of a worker has ended without an error.
+        """Records that the program of a worker has ended without an error.
 
         That worker will not connect again, so from now on no worker waits until all workers have connected.
         """

@@ -166,7 +166,7 @@ class ParameterService(Service):
         self.worker_ended()
 
     def worker_ended(self) -> None:
-        """Notes that the program of a worker has ended without an error, as the worker or another ``ps`` reports."""
+        """Records that the program of a worker has ended without an error, as the worker or another ``ps`` reports."""
         with self._changed:
             self._has_ended = True
         for parameters in self._all_hosted():

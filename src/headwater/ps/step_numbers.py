@@ -99,7 +99,7 @@ class StepNumbers:
         return sorted(other for other in self.at_work if other != but and self.asked.get(other, epoch + 1) <= epoch)
 
     def ended(self, worker: str) -> None:
-        """Notes that a worker has completed its step."""
+        """Records that a worker has completed its step."""
         self.longest = max(self.longest, self.at_work.pop(worker, -1) + 1)
 
     def left(self, worker: str) -> None:

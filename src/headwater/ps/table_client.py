@@ -60,8 +60,8 @@ class TableClient:
     """One worker's access to all embedding tables. Used by one thread at a time.
 
     Args:
-      worker: its name.
-      links: routes to every ``ps``, with its name; or to the server of each part.
+      worker: the name of the worker.
+      links: a name for messages and a route, for each ``ps``, or for each part if parts have two replicas or move.
       twice, shards, met: see `TableSessions`.
     """
 
@@ -85,13 +85,14 @@ class TableClient:
         self._looked_up: Ids | None = None
 
     def open(self, name: str, config: TableConfig, folder: str | None = None, *, wire: Format = "float32") -> None:
-        """Makes a table on every ``ps`` where it does not exist yet.
+        """Opens a table, and creates it on every ``ps`` where it does not exist yet.
 
         Args:
           name: the name of the table.
           config: the table's configuration.
-          folder: folder of its saves. A ``ps`` that does not have the table restores its rows from the latest one.
-          wire: encoding of rows to this worker, see `headwater.tables.row_formats`. Its gradients are sent as bfloat16
+          folder: a folder with saves of the table. A ``ps`` that creates the table restores the rows of the latest
+          save. wire: encoding of rows to this worker, see `headwater.tables.row_formats`. Its gradients are sent as
+          bfloat16
             where the encoding is not float32.
 
         Raises:
@@ -212,7 +213,8 @@ class TableClient:
 
         Args:
           ids: by table, of any shape.
-          training: counts the use, and makes rows for keys that have none; without it such a key gets its initial row.
+          training: whether to count the use, and to create rows for keys without one. If False, the result has the
+            initial row of such a key.
 
         Returns:
           The rows by table, shape ``[*ids.shape, dim]``.
@@ -458,7 +460,7 @@ class TableClient:
         places = [np.flatnonzero(owner == task) for task in range(len(self._sessions.tasks))]
         for start in range(0, max(1, *map(len, places)), _STORED_ROWS):
             parts = [place[start : start + _STORED_ROWS] for place in places]
-            # Only the first frame has the step, with which the ``ps`` removes all other rows.
+            # Only the first frame has the step: when a ``ps`` receives it, it removes all other rows of the table.
             header = (name, None if start else step)
             self._sessions.exchange([Frame(kinds.WRITE_TABLE, header, [words[part], values[part]]) for part in parts])
 

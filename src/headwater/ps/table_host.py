@@ -91,7 +91,7 @@ class TableService:
 
     Args:
       task: this task's name, for errors and logs.
-      index: its number among the ``ps``.
+      index: the number of this ``ps``.
       tasks: number of ``ps``.
 
     Attributes:

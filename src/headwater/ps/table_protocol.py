@@ -61,7 +61,8 @@ def pack(config: TableConfig) -> dict[str, Any]:
     """Encodes the configuration of a table for a header.
 
     Raises:
-      ValueError: its optimizer is a function, or its eviction a class, of the program's own: these cannot be sent.
+      ValueError: the optimizer is a function of the program, or the eviction policy a class of the program: neither can
+        be sent.
     """
     packed: dict[str, object] = {name: getattr(config, name) for name in _PLAIN}
     optimizer = config.optimizer
@@ -81,7 +82,7 @@ def packed_eviction(eviction: Eviction | None) -> tuple[str, int] | None:
     """Encodes an eviction policy for a header.
 
     Raises:
-      ValueError: it is a class of the program's own.
+      ValueError: the policy is a class of the program, which cannot be sent.
     """
     match eviction:
         case None:
@@ -117,7 +118,7 @@ def unpack(packed: Mapping[str, Any]) -> TableConfig:
     """Decodes the result of `pack`.
 
     Raises:
-      InvalidArgumentError: it is malformed.
+      InvalidArgumentError: ``packed`` is malformed.
     """
     try:
         optimizer = dict(packed["optimizer"])
@@ -155,7 +156,7 @@ def eviction_of(packed: Any) -> Eviction | None:
     """Decodes the result of `packed_eviction`.
 
     Raises:
-      ValueError: it is malformed.
+      ValueError: ``packed`` is malformed.
     """
     match packed:
         case None:

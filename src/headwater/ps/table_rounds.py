@@ -33,8 +33,8 @@ class Round(NamedTuple):
     version: int
 
 
-#: The number of a worker, or the first position of its part of a batch. Where a step is repeated, by the same worker or
-#: another one, its new gradients replace the earlier ones of that number.
+#: The number of a worker, or the first position of its part of a batch. If the same worker or another one repeats a
+#: step, the new gradients replace earlier gradients with the same number.
 Worker: TypeAlias = int
 
 
@@ -97,10 +97,10 @@ class TableRounds:
     def over(self, named: Round) -> list[RowGradients]:
         """Returns the gradients to apply as one update before a request that names a round is handled.
 
-        Empty unless the version of the named round is later: only this shows that the present round is complete.
+        Empty unless the named round has a later version, as only then the present round is known to be complete.
         """
         ends = self.is_news(named) and named.version > self.version
-        # Sorted, so that the sums do not depend on the order of arrival, also in their last bits.
+        # Sort by worker: otherwise the last bits of the sums would depend on the order of arrival.
         return [self.given[worker] for worker in sorted(self.given)] if ends else []
 
     def start(self, named: Round) -> None:
@@ -134,7 +134,7 @@ class TableRounds:
         """Restores the state from the results of `to_parts`.
 
         Raises:
-          InvalidArgumentError: they do not fit.
+          InvalidArgumentError: the words and tensors do not encode such a state.
         """
         try:
             version, incarnation, past, told = words
@@ -159,7 +159,7 @@ def as_round(word: object) -> Round:
     """Decodes a round of a header.
 
     Raises:
-      InvalidArgumentError: it is none.
+      InvalidArgumentError: ``word`` does not encode a round.
     """
     match word:
         case (int(incarnation), int(version)):
@@ -171,7 +171,7 @@ def as_round(word: object) -> Round:
 def combined(
     given: Sequence[RowGradients], table_of: Callable[[str], Table]
 ) -> tuple[TableKeys, NDArray[np.float32], list[float | None]]:
-    """Adds the gradients of several workers up.
+    """Adds up the gradients of several workers.
 
     Args:
       given: by worker.

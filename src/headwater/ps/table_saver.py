@@ -1,9 +1,9 @@
 """Periodic saves of the embedding tables of a ``ps``, from which it recovers after a restart.
 
-All tables are saved in their state of one moment: whole, or the changes since the last save, as in
-`headwater.tables.snapshots`. A file ``all.NNNNNNNN.json``, written last and atomically, names the saves that belong
-together, and the number of updates of each worker that they contain. So an update is applied once even if its answer
-was lost and the ``ps`` was restarted.
+All tables are saved as they were at one moment, in full or as the changes since the last save; see
+`headwater.tables.snapshots`. A file ``all.NNNNNNNN.json``, written last and atomically, lists the saves of that moment,
+and how many updates of each worker they contain. So an update is applied only once, even if its answer was lost and the
+``ps`` was restarted.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class TableSaver(PeriodicSaver):
     def _verify(self, table: str, number: int) -> None:
         for save in snapshots.chain(self.folder, table, number):
             for part in save.parts:
-                # Reading verifies checksums. A damaged file must be found now, while older saves can still be chosen.
+                # Read the file to verify its checksums now, while an older save can still be chosen.
                 with PartReader(os.path.join(self.folder, part.file)) as reader:
                     for _ in reader.pieces():
                         pass
@@ -126,7 +126,7 @@ class TableSaver(PeriodicSaver):
         """Restores the saved rows of a new table; returns whether there were any.
 
         Raises:
-          InvalidArgumentError: they have another dim, other keys or another optimizer.
+          InvalidArgumentError: the saved rows have another dim, other keys or another optimizer.
         """
         number = None if self._from is None else self._from.saves.get(table.name)
         if self._from is None or number is None:
@@ -151,7 +151,7 @@ class TableSaver(PeriodicSaver):
         if over:
             self._remove_all()
             return
-        self._service.ends()  # before the save: an update that is acknowledged after it would be lost
+        self._service.ends()  # stop changes first: an update that is acknowledged after the save would be lost
         self.save()
 
     def _remove(self) -> None:
@@ -182,7 +182,7 @@ class TableSaver(PeriodicSaver):
                     written.pop_all()  # all snapshots are written: there is nothing to abandon
                     self._number += 1
                     together = _Together(number=self._number, at=at, saves=saves, clients=clients)
-                    # Written last: until this file exists, a restart uses the previous saves of all tables.
+                    # Write this file last: until it exists, a restart uses the previous saves of all tables.
                     self._commit(together)
                 except OpError as error:
                     self._could_not(what, error)

@@ -15,9 +15,12 @@ from headwater.state.state_saver import Saves
 
 
 def table_service(members: Members, saves: Saves | None, kept: StateAtChief) -> TableService:
-    """Makes the table service of this task, a ``ps`` of ``members``.
+    """Creates the table service of this task, a ``ps``.
 
-    With ``saves``, tables are saved periodically; otherwise they are handed off to ``kept`` at a graceful shutdown.
+    Args:
+      members: the cluster, and this process's place in it.
+      saves: where to save the tables periodically; None for no saves.
+      kept: the chief's storage, where tables are deposited at a graceful shutdown if there are no saves.
     """
     index, tasks = members.number, len(members.servers)
     made = TableService(str(members.me), index, tasks)

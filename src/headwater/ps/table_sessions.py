@@ -39,10 +39,10 @@ class TableSessions:
       traffic: amount of data exchanged so far.
 
     Args:
-      worker: its name.
-      links: routes to every ``ps``, with its name.
-      tables: returns the first words of every connection: each table's name, configuration, and a folder with saves or
-        None.
+      worker: the name of the worker.
+      links: a name for messages and a route, for each ``ps``.
+      tables: returns the contents of the first frame of a connection: for each table its name, its configuration, and a
+        folder with saves or None.
       twice: whether there are two replicas of each part. If so, the first frame of a connection names the part.
       shards: number of parts that move between ``ps``; None where each ``ps`` has one fixed part.
       met: called after each handshake with a ``ps``, with its number and the generation of its process.
@@ -64,7 +64,7 @@ class TableSessions:
         self._shards = shards
         self._tables = tables
         self._met = met
-        self._number = secrets.randbits(62)  # by it a ps distinguishes this program's updates from those of others
+        self._number = secrets.randbits(62)  # tells a ps which updates are from this program
         self.tasks: Final = [task for task, _ in links]
         self.traffic: Traffic = Traffic()
 
@@ -92,7 +92,7 @@ class TableSessions:
         for session, frame, was_sent in zip(self._sessions, frames, sent, strict=True):
             try:
                 answers.append(None if frame is None else self._receive(session, frame, was_sent))
-            except OpError as error:  # read the others' answers, too: they are on their way
+            except OpError as error:  # continue to read the answers of the others, which they send in any case
                 failed = failed or error
             except BaseException:
                 self.close()  # an unread answer would be read as the answer to a later frame

@@ -39,7 +39,7 @@ class Updates:
 
     Args:
       context: the host's context.
-      index: its number among the ``ps``.
+      index: the number of this ``ps``.
       layout: the placement of all blocks on all ``ps``.
       updater: holds and updates this task's blocks.
       accounts: records which examples the applied gradients have used.
@@ -78,8 +78,8 @@ class Updates:
         self._staleness_aware = staleness_aware
         self.updater = updater
         self.accounts = accounts
-        # With bounded staleness only the first ps decides whether a worker is too far ahead. Two tasks may have seen a
-        # worker join at different steps, so they could hold back different workers, which then wait for each other.
+        # With bounded staleness, only the first ps decides whether a worker is too far ahead. Another ps may have seen
+        # a worker join at another step. Two ps could then delay different workers, which would wait for each other.
         choice = context.choice
         self.state = TrainingState(choice=Asynchronous() if isinstance(choice, BoundedStaleness) and index else choice)
         self.round = Round()
@@ -95,7 +95,7 @@ class Updates:
         self.free: set[str] = set()
 
     def event(self, event: Event) -> None:
-        """Passes an event to `decide`, and performs the decision."""
+        """Passes an event to `headwater.ps.consistency.decide`, and executes the decision."""
         self.perform(decide(self.state, event, self._context.clock()))
 
     def perform(self, decision: ConsistencyDecision) -> None:

@@ -253,7 +253,7 @@ class FeedingCopy(BackupCopy):
                 self._drop_backup()
 
     def _drop_backup(self) -> None:
-        """Notes that the backup will never serve, as its process has ended."""
+        """Records that the backup will never serve, as its process has ended."""
         with self._changed:
             # While the job runs, only the witness may remove the backup: it may have been promoted already.
             self._left = self._over

@@ -187,7 +187,7 @@ class Member(Contents):
         return f"shard {self._shard}, {term}: {'fills up from' if filling else 'waits for'} {self._other}"
 
     def job_over(self) -> None:
-        """Notes that the job is over, as the chief's program has ended."""
+        """Records that the job is over, as the chief's program has ended."""
         self._over = True
 
     def _wanted(self, view: View) -> Aim:

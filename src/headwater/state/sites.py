@@ -22,7 +22,7 @@ class PeerServerLink(Protocol):
         """Waits until the ``ps`` can be reached, for at most ``deadline_s`` seconds (0: one attempt).
 
         Raises:
-          OpError: it could not be reached in that time.
+          OpError: the ``ps`` could not be reached in that time.
         """
         ...
 
@@ -30,7 +30,7 @@ class PeerServerLink(Protocol):
         """Opens a channel without waiting for a ``ps`` that is not running.
 
         Raises:
-          UnavailableError: it cannot be reached.
+          UnavailableError: the ``ps`` cannot be reached.
         """
         ...
 

@@ -27,7 +27,7 @@ def require_format(name: object, what: str) -> Format:
     """Returns ``name`` if it is a format.
 
     Raises:
-      ValueError: it is not a format; ``what`` names the argument in the message.
+      ValueError: ``name`` is not a format; ``what`` names the argument in the message.
     """
     for known in FORMATS:
         if name == known:

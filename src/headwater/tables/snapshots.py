@@ -143,7 +143,7 @@ def save(table: Table, folder: files.Path, *, delta: bool = False) -> Save:
 
     Raises:
       FailedPreconditionError: see `TableSnapshot`.
-      OpError: it cannot be written.
+      OpError: the save cannot be written.
     """
     files.makedirs(folder)
     snapshot = TableSnapshot(table, delta=delta)

@@ -41,7 +41,7 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
     """Compiles the regular expression of a job, which has a group ``step``, ``loss``, or both.
 
     Raises:
-      ValueError: it is invalid, or has no such group.
+      ValueError: the expression is invalid, or has no such group.
     """
     try:
         compiled = re.compile(pattern)

@@ -231,20 +231,20 @@ class ControlClient:
         self._call("Task", "RegisterPlan", request, _LONG_S)
 
     def release(self, session: str) -> None:
-        """See `TaskHandler.release`."""
+        """Ends a session on the task; see `TaskHandler.release`."""
         self._call("Task", "ReleaseSession", messages.ReleaseSessionRequest(session=session), self._short_s())
 
     def cancel_step(self, session: str, step: int, reason: str) -> None:
-        """See `TaskHandler.cancel_step`."""
+        """Cancels a step on the task; see `TaskHandler.cancel_step`."""
         request = messages.CancelStepRequest(session=session, step=step, reason=reason)
         self._call("Task", "CancelStep", request, self._short_s())
 
     def reset_task(self, containers: Sequence[str]) -> None:
-        """See `TaskHandler.reset`."""
+        """Discards the state in ``containers`` on the task; see `TaskHandler.reset`."""
         self._call("Task", "ResetTask", messages.ResetRequest(containers=containers), self._short_s())
 
     def shutdown(self, reason: str, chief: Claim, gone: Collection[str] = ()) -> None:
-        """See `TaskHandler.shutdown`."""
+        """Tells the task that the job is over; see `TaskHandler.shutdown` for arguments and errors."""
         request = messages.ShutdownRequest(
             reason=reason,
             task=chief.task,
@@ -256,46 +256,46 @@ class ControlClient:
         self._call("Task", "Shutdown", request, self._short_s())
 
     def join(self, job: str, address: str) -> tuple[int, dict[str, str]]:
-        """See `TaskHandler.join`."""
+        """Asks the task to add a task to the cluster; see `TaskHandler.join` for the result."""
         reply = self._call("Task", "Join", messages.JoinRequest(job=job, address=address), self._short_s())
         return reply.index, dict(reply.cluster)
 
     # --- its master
 
     def create_session(self, config: bytes, graph_def: bytes) -> str:
-        """See `MasterHandler.create_session`."""
+        """Starts a session on the master; returns its handle."""
         request = messages.CreateSessionRequest(config=config, graph=graph_def)
         return str(self._call("Master", "CreateSession", request, _LONG_S).session)
 
     def extend_session(self, session: str, graph_def: bytes) -> None:
-        """See `MasterHandler.extend_session`."""
+        """Adds operations to the graph of a session."""
         request = messages.ExtendSessionRequest(session=session, graph=graph_def)
         self._call("Master", "ExtendSession", request, _LONG_S)
 
     def make_callable(
         self, session: str, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str], options: bytes
     ) -> int:
-        """See `MasterHandler.make_callable`."""
+        """Plans a request of a session; returns the number by which to run it."""
         request = messages.MakeCallableRequest(
             session=session, feeds=feeds, fetches=fetches, targets=targets, options=options
         )
         return int(self._call("Master", "MakeCallable", request, _LONG_S).number)
 
     def release_callable(self, session: str, number: int) -> None:
-        """See `MasterHandler.release_callable`."""
+        """Releases a callable of a session; an unknown one is ignored."""
         request = messages.ReleaseCallableRequest(session=session, number=number)
         self._call("Master", "ReleaseCallable", request, self._short_s())
 
     def close_session(self, session: str) -> None:
-        """See `MasterHandler.close_session`."""
+        """Ends a session on the master; an unknown one is ignored."""
         self._call("Master", "CloseSession", messages.CloseSessionRequest(session=session), self._short_s())
 
     def reset(self, containers: Sequence[str]) -> None:
-        """See `MasterHandler.reset`."""
+        """Discards the state in ``containers`` on all tasks of the master; see `MasterHandler.reset`."""
         self._call("Master", "Reset", messages.ResetRequest(containers=containers), _LONG_S)
 
     def session_devices(self, session: str) -> list[str]:
-        """See `MasterHandler.session_devices`."""
+        """Returns the full names of the devices that a session may use."""
         request = messages.SessionDevicesRequest(session=session)
         return list(self._call("Master", "SessionDevices", request, _LONG_S).devices)
 

@@ -339,7 +339,7 @@ def parse_layout(packed: bytes, payload_bytes: int) -> PayloadLayout:
     """Parses the layout of a payload of ``payload_bytes``.
 
     Raises:
-      InvalidArgumentError: it is not a layout, or of a payload of another length.
+      InvalidArgumentError: ``packed`` is not a layout, or is the layout of a payload of another length.
     """
     layout = _incoming.get(packed)
     if layout is None:

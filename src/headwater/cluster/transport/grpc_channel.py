@@ -1,7 +1,7 @@
 """Channels inside gRPC: a stream of pieces each way, for networks that pass only gRPC.
 
-They are slower than sockets by an order of magnitude. Each end has a thread that receives, because a wait for gRPC has
-no timeout and cannot be interrupted.
+Such channels are slower than sockets by an order of magnitude. Each end has a thread that receives, because a call that
+waits for gRPC has no timeout and cannot be interrupted.
 """
 
 from __future__ import annotations
@@ -215,8 +215,8 @@ def serve_channel(
 
     Raises:
       FailedPreconditionError: the other end expects another task.
-      AbortedError: it expects another generation.
-      InvalidArgumentError: it did not identify itself.
+      AbortedError: the other end expects another generation.
+      InvalidArgumentError: the other end did not identify itself.
     """
     peer = _introduced(pieces, me)
     outgoing = _Pieces()

@@ -99,7 +99,7 @@ def ensure_running() -> None:
     """Starts the helper process if none runs. A running helper does not depend on threads of this process.
 
     Raises:
-      OSError: it cannot be started.
+      OSError: the helper process cannot be started.
     """
     _heartbeats.ensure_running()
 

@@ -163,7 +163,7 @@ def audit(logdir: str) -> Audit:
     """Reads all journals in a log folder.
 
     Raises:
-      NotFoundError: there are none.
+      NotFoundError: the folder has no journals.
     """
     paths = sorted(glob(os.path.join(logdir, FILES)), key=_began)
     if not paths:

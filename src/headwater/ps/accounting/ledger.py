@@ -127,7 +127,7 @@ class Count:
     """Progress of an epoch.
 
     Attributes:
-      epoch: its number.
+      epoch: the number of the epoch.
       unit: unit of counting, see `Plan`.
       size: total number.
       done: number applied.
@@ -283,7 +283,7 @@ class Ledger:
         """Assigns the next range to a worker, or returns why there is none.
 
         Args:
-          worker: its name.
+          worker: the name of the worker.
           first, last: the first and the last epoch that the worker iterates over. Epoch n begins when epoch n-1 is
             completely assigned and epoch n-2 is over. An epoch is skipped, and counts as over, if a later epoch has
             begun before it. Where batches are assigned in turn and the ledger was restored from an earlier state,
@@ -554,7 +554,7 @@ class Ledger:
         """Parses the result of `to_bytes`.
 
         Raises:
-          InvalidArgumentError: it is malformed.
+          InvalidArgumentError: ``data`` is malformed.
         """
         try:
             state: JsonObject = json.loads(data)

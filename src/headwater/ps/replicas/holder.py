@@ -396,7 +396,7 @@ class CopyHolder:
             copy.job_over()
 
     def worker_ended(self) -> None:
-        """Notes that the program of a worker has ended without an error."""
+        """Records that the program of a worker has ended without an error."""
         for copy in self.copies.values():
             copy.worker_ended()
 

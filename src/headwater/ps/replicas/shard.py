@@ -152,7 +152,7 @@ class ShardCopy(KeptCopy):
         self._host.job_over()
 
     def worker_ended(self) -> None:
-        """Notes that the program of a worker has ended without an error."""
+        """Records that the program of a worker has ended without an error."""
         self._host.worker_ended()
 
     # Workers ----------------------------------------------------------------------------------------------------------

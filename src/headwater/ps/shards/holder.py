@@ -266,7 +266,7 @@ class ShardHolder:
             host.job_over()
 
     def worker_ended(self) -> None:
-        """Notes that the program of a worker has ended without an error."""
+        """Records that the program of a worker has ended without an error."""
         with self._changed:
             self._has_ended = True
             hosts = self._hosts

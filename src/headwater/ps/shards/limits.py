@@ -58,7 +58,7 @@ def require_no_rows(shards: int | None, tables: list[str], *, replicas: int) -> 
     Such tables are too large to be frozen until they have been sent; a new replica is filled while training continues.
 
     Raises:
-      ValueError: it has one replica.
+      ValueError: the set has tables of rows, shards that move, and only one replica.
     """
     if tables and shards is not None and replicas == 1:
         raise ValueError(

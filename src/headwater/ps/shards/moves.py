@@ -58,8 +58,8 @@ def spread(
 
     Args:
       directory: places of the shards.
-      servers: number of ``ps`` to use, those with the lowest numbers; None for all that take shards.
-      without: ``ps`` that must not have any.
+      servers: number of ``ps`` to use, beginning with the lowest numbers; None for all ``ps`` that accept shards.
+      without: ``ps`` that must not have any shard.
       me: this task's report on itself, where it is a ``ps``.
       by_rate: whether to balance the bytes sent and received, rather than the sizes of values.
       above: minimum excess of the largest load, as a fraction of the mean, for shards to move.
@@ -111,7 +111,7 @@ def spread(
 
 
 def _loads(told: dict[str, Told], *, by_rate: bool) -> dict[int, float]:
-    """Returns the load of each shard. One unit is added to each, so that shards without load are balanced by number."""
+    """Returns the load of each shard, plus one unit, so that shards without load are distributed evenly by number."""
     loads: dict[int, Load] = {}
     for one in told.values():
         loads |= one.loads
@@ -119,7 +119,11 @@ def _loads(told: dict[str, Told], *, by_rate: bool) -> dict[int, float]:
 
 
 def _moved(directory: Directory, task: str, frame: Frame) -> tuple[float, int]:
-    """Requests a move from a ``ps``; returns its seconds and bytes."""
+    """Sends a ``ps`` the request for a move.
+
+    Returns:
+      How long workers could not use the shard, in seconds; and its size in bytes.
+    """
     answer = directory.exchange(task, frame, MOVE_S + TELL_S)
     match answer.header:
         case (float(seconds), int(nbytes)):

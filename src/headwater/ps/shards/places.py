@@ -67,7 +67,7 @@ class Places:
         """Parses the result of `words`.
 
         Raises:
-          InvalidArgumentError: it is malformed.
+          InvalidArgumentError: ``words`` is malformed.
         """
         try:
             shards, addresses = words
@@ -113,7 +113,7 @@ def plan_moves(
 
     First, the shards on ``ps`` outside ``servers`` move to the least loaded server, the largest shards first. Then
     shards move from the most loaded server to the least loaded one, as long as that reduces the larger of the two
-    loads; each time, the shard is chosen after whose move the two loads are most equal.
+    loads. Each time, the plan moves the shard that makes the two loads most equal.
 
     Args:
       places: the ``ps`` of each shard, by shard.
@@ -144,7 +144,7 @@ def plan_moves(
         busiest = max(total, key=lambda server: (total[server], server))
         least = min(total, key=lambda server: (total[server], server))
         gap = total[busiest] - total[least]
-        # Of the moves that reduce the larger of both loads, take the one after which they are most equal.
+        # Among the moves that reduce the larger of the two loads, choose the move that makes the loads most equal.
         useful = [shard for shard in free if now[shard] == busiest and 0 < load(shard) < gap * (1 - SLACK)]
         if not useful:
             break
