@@ -1,7 +1,7 @@
 """The operations: a JAX function for each, registered with `headwater.graph.registry`.
 
 Importing this package enables 64-bit types of JAX for the process, since graphs use int64 and float64 tensors. JAX
-itself is imported when an operation is compiled first, or its static shape evaluated.
+itself is imported when an operation is first compiled, or when its static shape is first evaluated.
 """
 
 # Importing a module registers its operations.

@@ -117,11 +117,11 @@ def gather(
     rows: Any,
     examples: str = "",
 ) -> None:
-    """Gives a gradient of every variable. ``rows`` lists the variables that have gradients of rows (indices and
-    values).
+    """Adds a gradient of every variable to their accumulator. ``rows`` lists the variables whose gradients consist of
+    rows (indices and values).
 
-    ``local_step``: the gradients' step, int64 of shape (); or step and start of the training, of shape (2,).
-    ``examples``: name of the gradient's examples, if they are accounted for.
+    ``local_step``: the step of the gradients, int64 of shape (); or the step and the name of the start of the training,
+    int64 of shape (2,). ``examples``: name of the examples of the gradient, if they are accounted for.
     """
     accumulator = _gathered(context, shared_name, shapes, rows)
     remaining = iter(parts)
@@ -182,9 +182,9 @@ def mean_gradients(
     examples: str = "",
     several: bool = False,
 ) -> Any:
-    """Waits for this number of gradients; returns the starting step, the mean gradient of every variable, and the
-    ranges of their examples if these are accounted for. If ``several`` tasks take gradients, the step commits: each
-    task then learns that all have taken theirs, and makes its part of the update."""
+    """Waits for ``num_required`` gradients and takes them. Returns the starting step, the mean gradient of every
+    variable, and the ranges of their examples if these are accounted for. If ``several`` tasks take gradients, the step
+    commits: each task makes its part of the update when it has learnt that all tasks have taken their gradients."""
     del dtypes
     accumulator = _gathered(context, shared_name, shapes, rows)
     gradients, step, ranges = accumulator.pop_mean(context.step, int(num_required), context.step.session, int(start))
@@ -195,7 +195,7 @@ def mean_gradients(
         try:
             context.step.commit()
         except CancelledError as error:
-            error.half_done = True  # the gradients are taken
+            error.half_done = True  # the gradients were taken, so the step must not resume at this instruction
             raise
     return made
 
@@ -221,7 +221,7 @@ def members(context: HostContext, *, shared_name: str, shapes: Any, rows: Any) -
 
 @host("GatherForgotten", infer=fixed(int64, ()))
 def forgotten(*members: HostArray) -> np.integer:
-    """Returns 1 if a task has restarted after it was given gradients, else 0."""
+    """Returns 1 if a task has restarted since replicas gave it gradients, which are lost; otherwise 0."""
     return np.int64(has_forgotten(Members.decode(one.item()) for one in members))
 
 

@@ -56,13 +56,13 @@ def _size_spec(inference: Inference) -> Sequence[Spec]:
 
 @pure("Size", inputs="input:T", infer=_size_spec, differentiable=False, strings=True)
 def size(input: jax.Array, *, out_type: DType = int32) -> HostArray:
-    """How many elements."""
+    """The number of elements."""
     return np.array(input.size, out_type.numpy_dtype)
 
 
 @pure("Rank", inputs="input:T", infer=_size_spec, differentiable=False, strings=True)
 def rank(input: jax.Array) -> HostArray:
-    """How many dimensions."""
+    """The number of dimensions."""
     return np.array(input.ndim, np.int32)
 
 
@@ -126,7 +126,7 @@ def _expanded(inference: Inference) -> Sequence[Spec]:
 
 @pure("ExpandDims", inputs="input:T, dim:Tdim=int32", static=(1,), infer=_expanded, strings=True)
 def expand_dims(input: AnyArray, dim: HostArray) -> AnyArray:
-    """A further dimension of size 1."""
+    """The input with a further dimension of size 1, inserted at position ``dim``."""
     return array_module(input).expand_dims(input, as_ints(dim)[0])
 
 
@@ -192,7 +192,7 @@ def _tiled(inference: Inference) -> Sequence[Spec]:
 
 @pure("Tile", inputs="input:T, multiples:Tmultiples|index=int32", static=(1,), infer=_tiled, strings=True)
 def tile(input: AnyArray, multiples: HostArray) -> AnyArray:
-    """Repeated along each dimension."""
+    """The input repeated ``multiples[i]`` times along each dimension ``i``."""
     return array_module(input).tile(input, as_ints(multiples))
 
 
@@ -228,7 +228,8 @@ def pad_v2(input: jax.Array, paddings: HostArray, constant_values: jax.Array) ->
 
 @pure("MirrorPad", inputs="input:T, paddings:Tpaddings|index=int32", static=(1,), infer=_padded)
 def mirror_pad(input: jax.Array, paddings: HostArray, *, mode: str) -> jax.Array:
-    """The input's own elements mirrored: REFLECT without the border element, SYMMETRIC with it."""
+    """Pads with the input's own elements, mirrored at each border. REFLECT does not repeat the border element,
+    SYMMETRIC repeats it."""
     check_mirrored(input.shape, paddings, mode)
     return jnp.pad(input, _pairs(paddings), mode=mode.lower())
 
@@ -244,7 +245,7 @@ def _reversed_spec(inference: Inference) -> Sequence[Spec]:
 
 @pure("ReverseV2", inputs="tensor:T, axis:Tidx=int32", static=(1,), infer=_reversed_spec, strings=True)
 def reverse(tensor: AnyArray, axis: HostArray) -> AnyArray:
-    """Backwards along the given dimensions."""
+    """The input with the order of elements reversed along the given dimensions."""
     return array_module(tensor).flip(tensor, as_ints(axis))
 
 
@@ -271,7 +272,8 @@ def _filled(inference: Inference) -> Sequence[Spec]:
 def fill(dims: HostArray, value: AnyArray) -> AnyArray:
     """A tensor of one value."""
     shape = as_ints(dims)
-    # Shapes are computed from small tensors; a large one would be a constant of the program, and twice in memory.
+    # Small tensors, from which shapes are computed, stay known while compiling. A large one would become a constant of
+    # the program, and would be in memory twice.
     module = array_module(value) if math.prod(shape) <= MAX_KNOWN_ELEMENTS or value.dtype == object else jnp
     return module.full(shape, value, dtype=value.dtype)
 
@@ -300,7 +302,7 @@ def _broadcast_spec(inference: Inference) -> Sequence[Spec]:
 
 @pure("BroadcastTo", inputs="input:T, shape:Tidx|index=int32", static=(1,), infer=_broadcast_spec, strings=True)
 def broadcast_to(input: AnyArray, shape: HostArray) -> AnyArray:
-    """Repeated to a larger shape by the rules of broadcasting."""
+    """The input repeated to a larger shape by the rules of broadcasting."""
     return array_module(input).broadcast_to(input, as_ints(shape))
 
 

@@ -1,7 +1,7 @@
 """Operations of TensorFlow's own gradients, which occur only in graphs built by TensorFlow.
 
-Headwater's gradients are vector-Jacobian products (`headwater.graph.ops.core.vjp`). The operations here make graphs
-built by TensorFlow run unchanged; most of them are the same products.
+Headwater's own gradients are vector-Jacobian products (`headwater.graph.ops.core.vjp`). With the operations here,
+graphs built by TensorFlow run unchanged; most of these operations compute such a product.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def broadcast_gradient_args(s0: HostArray, s1: HostArray) -> tuple[HostArray, ..
     left, right = as_ints(s0), as_ints(s1)
     rank = max(len(left), len(right))
     left, right = (1,) * (rank - len(left)) + left, (1,) * (rank - len(right)) + right
-    # A dimension of size 1 in both counts for both: its sum changes nothing.
+    # A dimension of size 1 in both tensors is listed for both: summing along it changes nothing.
     return tuple(np.array([axis for axis in range(rank) if sizes[axis] == 1], s0.dtype) for sizes in (left, right))
 
 

@@ -1,10 +1,12 @@
-"""Lookups with rows combined in bags, in a table on other tasks: pooled there if that sends fewer bytes.
+"""Lookups that combine rows in bags, in a table on other tasks: rows are pooled on those tasks if that sends fewer
+bytes.
 
-``RouteBags`` divides the ids among the parts of the table, each once. ``GatherBags`` reads the rows of one part; if the
-request includes the bags, it adds up their rows, and sends one row for each bag. ``JoinBags`` combines the results into
-bags. The gradient takes the reverse path: ``SplitBags`` sends each part the gradients of its rows or of the bags;
-``SpreadBags`` converts gradients of bags to gradients of rows on the part. The sizes of ``counts`` select the form:
-they are empty if rows are sent. So ``RouteBags`` decides in each step, and there is an executable for each form.
+``RouteBags`` divides the ids among the parts of the table; each id is sent once. ``GatherBags`` reads the rows of one
+part; if the request includes the bags, it adds up the rows of each bag and sends one row per bag. ``JoinBags`` combines
+the results into bags. The gradient takes the reverse path: ``SplitBags`` sends each part the gradients of its rows or
+of the bags, and ``SpreadBags`` converts gradients of bags to gradients of rows on the part. The size of ``counts``
+selects the form: it is empty if rows are sent. So ``RouteBags`` decides in each step, and each form has its own
+executable.
 
 With bags b of ids i, weights w and a divisor d given by the combiner: out[b] = (Σ w[i] row[i]) / d[b].
 """
@@ -28,7 +30,7 @@ from headwater.lazy_jax import jax, jnp
 if TYPE_CHECKING:
     from headwater.graph.operation import Operation, Tensor
 
-#: As in `Capacities`. Small, since unused places are sent, too.
+#: The factor ``headroom`` of `Capacities`. It is small, because unused places are sent, too.
 _HEADROOM: Final = 1.03
 #: ``RouteBags`` has this many outputs for each part. Of the outputs for all parts, which follow, the output at index
 #: `_WEIGHTS` has the weights.
@@ -132,8 +134,8 @@ def route_bags(
       sizes: number of rows of each part, ``[parts]``.
       strategy: see `headwater.tf1.variables.embedding.embedding_lookup`.
       combiner: ``sum``, ``mean`` or ``sqrtn``.
-      safe: skip ids below 0 and, unless bags are summed, ids with weights of 0 or less. Every row of the matrix is then
-        a bag; otherwise there are no bags after the bag of the last id.
+      safe: whether to skip ids below 0 and, unless bags are summed, ids with weights of 0 or less. If so, every row of
+        the matrix is a bag; otherwise there are no bags after the bag of the last id.
       row_bytes: bytes of a row when it is sent.
       small: whether row numbers of a part fit int32.
       default_id: id of the row for empty bags, if ``safe``; zeros if None.
@@ -146,7 +148,7 @@ def route_bags(
       each bag.
 
     Raises:
-      IndexError: the table has no row of an id; the message names the id and its place.
+      IndexError: the table has no row for an id; the message has the id and its position.
       ValueError: the bags' numbers are not in ascending order, and ``safe`` is false.
     """
     bags = _Bags(ids=ids.astype(np.int64), of=indices[:, 0] if ids.size else indices.ravel(), weights=weights, count=0)
@@ -199,8 +201,8 @@ def _safe(bags: _Bags, count: int, combiner: str, default_id: int | None) -> _Ba
 
 
 def _pooled(bags: _Bags, ends: HostArray, keys: int, row_bytes: int) -> list[_Bags]:
-    """Returns each part's ids in bags, numbered from the part's first place; an empty list if sending the rows takes
-    fewer bytes than sending pooled bags.
+    """Returns each part's ids in bags, numbered from the part's first place. Returns an empty list if sending rows
+    takes fewer bytes than sending pooled bags.
 
     Args:
       bags: places of rows, in bags.
@@ -254,12 +256,12 @@ def _fitting(capacities: Capacities, counts: Sequence[int]) -> list[int]:
 
 
 def _width(numbers: int) -> int:
-    """The number of bytes that any of the numbers 0 to ``numbers`` - 1 fits into."""
+    """Returns the number of bytes that each of the numbers 0 to ``numbers`` - 1 fits into."""
     return max(1, -(-(numbers - 1).bit_length() // 8))
 
 
 def _as_bytes(numbers: HostArray, width: int) -> HostArray:
-    """Numbers of at least 0, each as ``width`` bytes, ``[n, width]``."""
+    """Encodes numbers of at least 0 as ``width`` bytes each, ``[n, width]``."""
     return np.ascontiguousarray(numbers.astype("<i8").view(np.uint8).reshape(-1, 8)[:, :width])
 
 

@@ -59,7 +59,8 @@ class SparseStore:
 
 
 def _store(context: HostContext, container: str, shared_name: str) -> SparseStore:
-    # Always found by name, even if that is the operation's: operations with other names use the same store.
+    # Look the store up by its name in every case, even if the name is the operation's own: operations with other names
+    # use the same store.
     return context.resources.get_or_make(
         f"{container} sparse {context.step.session}", shared_name or context.op_name, SparseStore, SparseStore
     )

@@ -62,7 +62,7 @@ class Body:
     Attributes:
       nodes: the operations, sorted topologically.
       inputs: names of the input tensors.
-      outputs: names of the results; empty for a result that only the other branch of a condition has.
+      outputs: names of the results; an empty name for a result that only the other branch of a condition computes.
       key: name of the input that is the key of random numbers; empty if there is none.
     """
 
@@ -73,7 +73,7 @@ class Body:
 
 
 def full_name(tensor: str) -> str:
-    """Returns ``a:0`` for ``a``. The empty name, which stands for an output that a branch lacks, is unchanged."""
+    """Returns ``a:0`` for ``a``. The empty name, which marks an output that a branch does not compute, is unchanged."""
     return tensor if ":" in tensor or not tensor else f"{tensor}:0"
 
 
@@ -105,7 +105,7 @@ def inner_nodes(attrs: Mapping[str, object]) -> list[BodyNode]:
 
 
 def needed(body: Body, outputs: Iterable[str]) -> tuple[BodyNode, ...]:
-    """The nodes that ``outputs`` are computed from."""
+    """Returns the nodes from which ``outputs`` are computed."""
     wanted = {name.rpartition(":")[0] for name in outputs if name not in body.inputs}
     found: list[BodyNode] = []
     for node in reversed(body.nodes):
@@ -116,7 +116,7 @@ def needed(body: Body, outputs: Iterable[str]) -> tuple[BodyNode, ...]:
 
 
 def static_inputs(body: Body) -> frozenset[int]:
-    """Returns the positions of inputs that the body needs to know when it is compiled."""
+    """Returns the positions of the inputs whose values must be known when the body is compiled."""
     wanted: set[str] = set()
     for node in reversed(body.nodes):
         wanted.update(node.inputs[i] for i in node.definition.static_positions(node.attrs, len(node.inputs)))
@@ -130,7 +130,8 @@ def static_inputs(body: Body) -> frozenset[int]:
 
 
 def call(definition: OpDef, inputs: Sequence[Any], attrs: Mapping[str, object]) -> tuple[object, ...]:
-    """Outputs of a pure operation. Small integers that are known while compiling stay known."""
+    """Returns the outputs of a pure operation. If its inputs are small integers that are known while compiling, its
+    outputs are known, too."""
     lower = definition.traced or definition.lower
     if not _foldable(inputs):
         return as_outputs(lower(*inputs, **attrs))
@@ -186,9 +187,10 @@ def _constant(value: Any) -> jax.Array:
 
 
 def interpret(body: Body, context: HostContext, inputs: Sequence[jax.Array], turn: int = 0) -> tuple[Any, ...]:
-    """Outputs of a body of any operations, run one after the other on the host.
+    """Runs a body of any operations on the host, one operation after the other, and returns its outputs.
 
     Args:
+      body: the body.
       context: the runtime's `HostContext`.
       inputs: NumPy arrays; cells for variables.
       turn: number of the turn of a loop.
@@ -231,7 +233,7 @@ def _interpret_node(node: BodyNode, context: Any, values: Sequence[Any], turn: i
         raise error_of(definition.name, node.name, node.attrs)
     if lower is None:
         raise UnimplementedError(None, None, f"{definition.name} ({node.name!r}) has no form for strings")
-    # JAX compiles each operation for each shape, and the shapes of such loops often grow.
+    # Use a kernel if there is one: JAX would compile the operation for each shape, and in such loops shapes often grow.
     kernel = None if strings else kernel_of(definition.name)
     if kernel is not None:
         try:
@@ -254,7 +256,8 @@ def _own(results: Sequence[HostArray], inputs: Sequence[Any]) -> tuple[HostArray
 
 
 def _variable(cell: object, context: HostContext, *, needed: bool) -> jax.Array | None:
-    """Returns a variable's value for an operation that changes it; None if it has none and need not have one."""
+    """Returns a variable's value for an operation that changes the variable. If the variable has no value, raises an
+    error if the value is ``needed``, and otherwise returns None."""
     value = _value(cell, context, needed)
     return None if value is None else jnp.asarray(value)
 

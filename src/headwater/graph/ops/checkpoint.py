@@ -1,4 +1,4 @@
-"""Checkpoints as operations: each runs on the host of its task, and files are that task's."""
+"""Operations on checkpoints. Each runs on the host of its task, with the files that this task can access."""
 
 from __future__ import annotations
 

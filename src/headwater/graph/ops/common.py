@@ -18,8 +18,8 @@ AnyArray: TypeAlias = "jax.Array | HostArray"
 def array_module(*values: object) -> Any:
     """Returns NumPy if every value is a NumPy array, else `jax.numpy`.
 
-    A lowering that uses it keeps shapes, and values computed from them, known while a step is compiled; it also serves
-    tensors of strings.
+    If a lowering uses this module, shapes and values computed from shapes stay known while a step is compiled, and the
+    lowering supports tensors of strings.
     """
     return np if all(isinstance(value, np.ndarray | np.generic) for value in values) else jnp
 

@@ -1,13 +1,14 @@
 """Conditions and loops: operations with parts of a graph in their attributes (see `headwater.graph.ops.bodies`).
 
-Each has two kinds. The kind with ``Stateless`` in its name is compiled, with JAX's ``cond``, ``while_loop`` and
-``scan``. The other kind runs on the host, one operation after the other: for bodies that change variables, print, use
-queues or handle strings, and for loops with values of changing shapes.
+There are two kinds of each operation. The kind with ``Stateless`` in its name is compiled, with JAX's ``cond``,
+``while_loop`` and ``scan``. The other kind runs on the host, one operation of the body after the other. It is for
+bodies that change variables, print, use queues or handle strings, and for loops with values whose shapes change.
 
-Reverse mode needs the values computed in every turn of a loop. The gradient of a loop is therefore the gradient of
-`while_scan`: the same loop with a number of turns that is known when compiling. If the graph does not determine the
-number, a run computes it first, rounded up to a power of two, so that loops of many lengths share a few executables;
-turns beyond the end do nothing. The gradient of a nested loop recomputes its turns (`stateless_while`).
+Reverse-mode differentiation needs the values computed in every turn of a loop. The gradient of a loop is therefore the
+gradient of `while_scan`: the same loop with a number of turns that is known when compiling. If the graph does not
+determine this number, a run computes it first and rounds it up to a power of two, so that loops of many lengths share a
+few executables; turns beyond the end do nothing. The gradient of a nested loop recomputes its turns
+(`stateless_while`).
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ def stateless_if(
     """Returns the outputs of one of two bodies, which both take ``inputs``.
 
     Args:
-      shapes_differ: the branches' values have different shapes, so that the predicate must be known when compiling.
+      shapes_differ: whether the branches' values have different shapes, so that the predicate must be known when
+        compiling.
     """
     del output_shapes, shapes_differ
     branches = [decode_body(then_branch), decode_body(else_branch)]
@@ -214,7 +216,7 @@ class Turns(ABC):
             turn, values, failed = state
             with noting(None):
                 wanted = self.condition(turn, values) if turns is None else turn < turns
-            return wanted & (failed == 0)  # after a failure the condition may hold for ever
+            return wanted & (failed == 0)  # stop after a failure: the condition might stay true forever
 
         def step(state: Any) -> Any:
             turn, values, failed = state
@@ -276,8 +278,8 @@ def stateless_while(
 def differentiable_while(loop_of: Callable[[Sequence[Any]], Turns], dynamic: Sequence[object]) -> Any:
     """Returns the loop with a custom gradient, for loops nested in differentiated code.
 
-    No values of the turns are stored. The gradient processes the turns backwards and recomputes the initial values of
-    each: time is quadratic in the number of turns, memory is constant.
+    No values of the turns are stored. The gradient processes the turns in reverse order and recomputes the initial
+    values of each turn from the start. So its time is quadratic in the number of turns, and its memory is constant.
     """
 
     @custom_vjp
@@ -382,7 +384,7 @@ def while_trips(
     """Returns the number of turns of a loop, and whether it is exact (1) or rounded up to a power of two (0).
 
     Args:
-      inputs: the loop's inputs that its condition depends on.
+      inputs: the loop's inputs on which its condition depends.
       used: their positions among the loop's inputs.
       loop: the positions among ``used`` of inputs that change from turn to turn.
     """

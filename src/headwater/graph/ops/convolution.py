@@ -1,8 +1,8 @@
 """Convolutions and pooling over images and volumes.
 
-``data_format`` is the position of the channels: last (``NHWC``, ``NDHWC``) or second (``NCHW``, ``NCDHW``). ``SAME``
-padding gives ⌈size / stride⌉ outputs: it is divided between both sides, with one element more at the end if it is odd.
-``VALID`` adds no padding; ``EXPLICIT`` takes pairs.
+``data_format`` is the position of the channels: last (``NHWC``, ``NDHWC``) or second (``NCHW``, ``NCDHW``). With
+``SAME``, the padding is chosen so that there are ⌈size / stride⌉ outputs. It is divided between both sides; if it is
+odd, the end gets one element more. ``VALID`` adds no padding; ``EXPLICIT`` takes pairs of numbers.
 """
 
 from __future__ import annotations
@@ -252,9 +252,10 @@ class _Settings:
 def _gradient(position: int, settings: _Settings, image_shape: Sequence[int], filter_shape: Sequence[int]) -> Any:
     """Returns the gradient of a convolution for its image (``position`` 0) or its filter (1).
 
-    The result is a function of the other operand and of the gradient of the convolution's result. A convolution is
-    linear in both operands, so this function is linear in its arguments, too: its own gradients are a convolution, and
-    the gradient at the other position. They are defined as such, because XLA is slow with the forms that JAX derives.
+    The returned function takes the other operand and the gradient of the convolution's result. A convolution is linear
+    in both operands, so this function is linear in its arguments, too. Its own gradients are therefore a convolution,
+    and the gradient at the other position. They are defined in this way, because XLA is slow with the forms that JAX
+    derives.
     """
     shapes = image_shape, filter_shape
 

@@ -1,7 +1,8 @@
-"""Convolutions as XLA computes them fastest: in one operation on GPUs, as products of matrices or slices on some CPUs.
+"""Convolutions in the form that is fastest with XLA: one operation on GPUs; on CPUs, for some shapes, products of
+matrices or of slices.
 
-XLA's code for CPUs has naive loops for convolutions of single channels, for those with a window that is larger than the
-image, and for volumes.
+XLA's code for CPUs has naive loops for convolutions of single channels, for convolutions with a window that is larger
+than the image, and for volumes.
 """
 
 from __future__ import annotations
@@ -252,7 +253,8 @@ class _Shifted:
 def _summed(array: jax.Array) -> jax.Array:
     """Returns the sum along all dimensions but the last.
 
-    Sums of a few large blocks are vectors of instructions in XLA's code for CPUs; sums of many rows are not.
+    The sum is computed in a few large blocks, because XLA's code for CPUs uses vector instructions for these, but not
+    for sums of many rows.
     """
     rows = array.reshape(-1, array.shape[-1])
     while len(rows) % _BLOCKS == 0 and len(rows) > _BLOCKS:

@@ -120,8 +120,9 @@ def _vjp_static(attrs: Attrs, count: int) -> frozenset[int]:
 def vjp(*inputs: object, f: FunctionAttr, wanted: Sequence[bool], given: Sequence[bool]) -> tuple[jax.Array, ...]:
     """Returns the gradients of a forward operation's inputs, given its outputs' gradients.
 
-    For outputs ``y = F(x)`` with gradients ``g`` it returns ``gᵀ · dF/dx`` for every wanted input. For complex numbers
-    both are conjugates of JAX's: TensorFlow's gradient points in the direction in which the real part of ``y`` grows.
+    For outputs ``y = F(x)`` with gradients ``g`` it returns ``gᵀ · dF/dx`` for every wanted input. Complex gradients
+    are the conjugates of JAX's, for inputs and outputs: TensorFlow's gradient points in the direction in which the real
+    part of ``y`` increases.
 
     Args:
       inputs: the forward operation's inputs, then the given gradients of outputs.

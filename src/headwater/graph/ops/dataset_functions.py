@@ -1,7 +1,8 @@
 """Functions of a dataset's elements: bodies of graphs, run for one element or for many at once.
 
-The compilable operations of a body are compiled, in as few pieces as its host operations allow; for a block of elements
-each piece is mapped over the rows (`jax.vmap`), and host operations run in their form for rows, if they have one.
+The compilable operations of a body are compiled in as few pieces as its host operations permit. For a block of
+elements, each piece is mapped over the rows (`jax.vmap`), and host operations use their form for many rows, if there is
+one.
 """
 
 from __future__ import annotations

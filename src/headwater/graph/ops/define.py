@@ -1,9 +1,10 @@
 """Decorators that define operation types: each turns a function into a registered operation type.
 
-Keyword-only parameters of the function are the operation's attributes, their defaults the attributes' defaults;
-positional ones are its inputs. Inputs of compiled operations are annotated ``jax.Array``; static inputs, and values
-that the graph determines, are passed as NumPy arrays instead of traced ones. The static shape rule, unless given, is
-abstract evaluation of the function itself (`jax.eval_shape`), with symbolic sizes for unknown dimensions.
+The positional parameters of the function are the operation's inputs. Its keyword-only parameters are the operation's
+attributes, and their defaults are the attributes' defaults. Inputs of compiled operations are annotated ``jax.Array``;
+static inputs, and values that the graph determines, are passed as NumPy arrays instead of traced arrays. If no rule for
+the static shape is given, the function itself is evaluated abstractly (`jax.eval_shape`), with symbolic sizes for
+unknown dimensions.
 """
 
 from __future__ import annotations
@@ -50,11 +51,12 @@ def pure(
 ) -> Callable[[F], F]:
     """Registers a function of arrays and attributes as operation type ``name``. See `OpDef` for the arguments.
 
-    ``inputs`` declares the inputs, e.g. ``"input:T|numeric, reduction_indices:Tidx=int32"``. For each input, it has the
-    name; after ``:``, the element type, or the name of the attribute with the element type; after ``|``, the class of
-    allowed types; after ``=``, the preferred type of Python values; at the end, ``*`` for a list of one type, or ``**``
-    for a list of any types. ``types`` is derived from it. ``strings`` says that the function itself, called with NumPy
-    arrays, also serves tensors of strings.
+    ``inputs`` declares the inputs, e.g. ``"input:T|numeric, reduction_indices:Tidx=int32"``. Each input has a name;
+    after ``:``, the element type, or the name of the attribute with the element type; after ``|``, the class of allowed
+    types; after ``=``, the preferred type for Python values; at the end, ``*`` for a list of one type, or ``**`` for a
+    list of any types. ``types`` is derived from this declaration. ``strings``: whether the function, called with NumPy
+      arrays,
+    also supports tensors of strings.
     """
 
     def define(function: F) -> F:
@@ -93,7 +95,8 @@ def random(
 ) -> Callable[[F], F]:
     """Registers a function of a key, arrays and attributes: ``f(key, *inputs, **attrs)``.
 
-    ``string_lower`` is its twin for tensors of strings, with a generator of NumPy in place of the key.
+    ``string_lower`` is the corresponding function for tensors of strings; it takes a NumPy generator instead of the
+    key.
     """
 
     def define(function: F) -> F:

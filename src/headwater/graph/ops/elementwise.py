@@ -181,8 +181,8 @@ def _truncate_div(x: AnyArray, y: AnyArray) -> AnyArray:
 
 
 def _chosen(first: Callable[[Any, Any], Any], other: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Returns a function that is y where ``other(x, y)``, else x, so that NaN in x is kept. x gets the whole gradient
-    where ``first(x, y)``, else y."""
+    """Returns a function of x and y. Its value is y where ``other(x, y)`` is true, otherwise x, so that NaN in x is
+    kept. Where ``first(x, y)`` is true, x gets the whole gradient, otherwise y."""
 
     @custom_jvp
     def traced(x: jax.Array, y: jax.Array) -> jax.Array:

@@ -1,7 +1,7 @@
 """Operations on examples that are accounted for; see `headwater.graph.resources.example_ledger`.
 
-A ``ps`` hands out ranges of examples, and a worker makes a batch of its range. The update of a step and the accounting
-of its range are made together, or not at all.
+A ``ps`` assigns ranges of examples to steps, and a worker makes a batch from the range of its step. The update of a
+step and the accounting of its range are either both made or neither.
 """
 
 from __future__ import annotations

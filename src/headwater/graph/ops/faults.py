@@ -1,9 +1,9 @@
 """Failures of computations: integer divisions by zero, indices out of range, singular matrices.
 
-Within an executable nothing can fail. For each operation that could fail, it returns an additional boolean, which the
-runtime checks after the run (`headwater.graph.runtime.compile`). Updates of rows skip missing rows, as gradients of
-tables require. Compiled loops and branches return the booleans of their operations
-(`headwater.graph.ops.inner_faults`).
+An operation within an executable cannot raise an error. Instead, the executable returns an additional boolean for each
+operation that could fail, and the runtime checks these booleans after the run (`headwater.graph.runtime.compile`).
+Updates of rows skip missing rows, as gradients of tables require. Compiled loops and branches return the booleans of
+their operations (`headwater.graph.ops.inner_faults`).
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ def _zero_on_diagonal(inputs: Sequence[Any], attrs: _Attrs) -> object:
 
 
 def _not_positive_definite(inputs: Sequence[Any], attrs: _Attrs) -> object:
-    """Whether the factor is NaN though the lower triangle, which alone is read, is not."""
+    """Whether the factor is NaN although the lower triangle, the only part that is read, is not."""
     del attrs
     matrix = inputs[0]
     if not _square(matrix):
@@ -313,7 +313,7 @@ _GRADIENT_FAULTS: Final[Mapping[str, Callable[[Sequence[Any], _Attrs], object]]]
     "LogMatrixDeterminant": _singular,
     "MatrixDeterminant": _singular,
 }
-"""Failures of gradients of operations that do not fail themselves."""
+"""Failures of gradients whose forward operations cannot fail."""
 
 _SAID: Final = {
     **{
@@ -340,7 +340,7 @@ _SAID: Final = {
 
 
 def _forward_of(attrs: _Attrs) -> tuple[str, _Attrs]:
-    """Returns the type and attributes of the operation that a ``Vjp`` is the gradient of."""
+    """Returns the type and attributes of the forward operation of a ``Vjp``."""
     forward = attrs["f"]
     return forward.name, dict(forward.attrs)
 

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from headwater.graph.kernels.compiled_loops import compiled_loops_pay
 
 _Part = Callable[[Any], Any]
-"""A function that returns the little-endian number at a place of a text, or for many texts an array of numbers."""
+"""A function of a position. It returns the little-endian number at that position of a text, or for many texts an array
+of such numbers."""
 _MASK = 0xFFFFFFFFFFFFFFFF
 _K0, _K1, _K2 = 0xC3A5C85C97CB3127, 0xB492B66FBE98F273, 0x9AE16A3B2F90404F
 _CAT = 0xC6A4A7935BD1E995

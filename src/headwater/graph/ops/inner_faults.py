@@ -1,8 +1,8 @@
 """Failures of operations within compiled loops and branches.
 
-While a program is traced, a body notes which of its operations may fail, each with a boolean. A loop or branch cannot
-let these values out as they are: it returns them beside its own results and notes them again outside. The runtime
-checks all of them after the run (`headwater.graph.runtime.compile`).
+While a program is traced, each operation of a body that may fail records a boolean. Code outside of a loop or branch
+cannot use values that were traced within it. So the loop or branch returns the booleans together with its own results,
+and they are recorded again outside. The runtime checks all of them after the run (`headwater.graph.runtime.compile`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def are_noted() -> bool:
 
 
 def record_faults(found: Mapping[str, Any]) -> None:
-    """Notes failures; None stands for an operation that cannot fail."""
+    """Records the booleans of operations that may fail; ignores None, which stands for an operation that cannot
+    fail."""
     faults = _noted.get()
     if faults is not None:
         for name, fault in found.items():
@@ -48,7 +49,8 @@ def record_faults(found: Mapping[str, Any]) -> None:
 
 
 def with_faults(function: Callable[..., _Result]) -> Callable[..., tuple[_Result, Faults]]:
-    """Wraps ``function``: returns its result and the failures in it, which it does not note here."""
+    """Wraps ``function`` so that it returns its result together with its failures, instead of recording the failures
+    here."""
 
     def run(*args: Any) -> tuple[_Result, Faults]:
         faults: Faults = {}

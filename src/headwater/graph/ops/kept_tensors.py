@@ -21,7 +21,7 @@ class KeptTensors:
         self._numbers = itertools.count()
 
     def keep(self, value: HostArray, dtype: DType) -> bytes:
-        """Keeps a value; its handle."""
+        """Stores a value and returns its handle."""
         handle = f"GetSessionHandle;{next(self._numbers)};{dtype.base_dtype.name}".encode()
         self.by_handle[handle] = value
         return handle

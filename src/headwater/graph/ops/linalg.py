@@ -60,7 +60,7 @@ def _sparse_matmul_spec(inference: Inference) -> Sequence[Spec]:
 
 @pure("SparseMatMul", inputs="a:Ta|floating=float32, b:Tb|floating=float32", infer=_sparse_matmul_spec)
 def sparse_matmul(a: jax.Array, b: jax.Array, *, transpose_a: bool = False, transpose_b: bool = False) -> jax.Array:
-    """As `matmul`, of matrices that may hold many zeros."""
+    """As `matmul`, for matrices that may contain many zeros."""
     return matmul(a.astype(np.float32), b.astype(np.float32), transpose_a=transpose_a, transpose_b=transpose_b)
 
 
@@ -94,7 +94,7 @@ pure("BatchMatMulV2", inputs="x:T|numeric, y:T", infer=_batch_spec)(_batch_matmu
 
 
 def _einsum(*inputs: jax.Array, equation: str) -> jax.Array:
-    """Products of elements summed over the indices that the result lacks."""
+    """Multiplies the inputs' elements and sums the products over all indices that the result does not have."""
     return jnp.einsum(equation, *inputs)
 
 
@@ -273,7 +273,8 @@ def old_matrix_set_diag(input: jax.Array, diagonal: jax.Array) -> jax.Array:
 
 @pure("MatrixBandPart", inputs="input:T, num_lower:Tindex|index=int64, num_upper:Tindex", infer=_like_first)
 def matrix_band_part(input: jax.Array, num_lower: jax.Array, num_upper: jax.Array) -> jax.Array:
-    """Zero outside of the band of ``num_lower`` diagonals below and ``num_upper`` above the main one; -1 is all."""
+    """Replaces elements by zeros outside of a band: the main diagonal, ``num_lower`` diagonals below it and
+    ``num_upper`` above it; -1 includes all."""
     below = np.arange(input.shape[-2])[:, None] - np.arange(input.shape[-1])[None, :]
     keep = ((num_lower < 0) | (below <= num_lower)) & ((num_upper < 0) | (-below <= num_upper))
     return jnp.where(keep, input, jnp.zeros((), input.dtype))
@@ -298,7 +299,7 @@ def _square_spec(inference: Inference) -> Sequence[Spec]:
 
 
 def _mirrored(matrix: jax.Array) -> jax.Array:
-    """The Hermitian matrix with the lower triangle of ``matrix``; TensorFlow reads no other part."""
+    """Returns the Hermitian matrix that has the lower triangle of ``matrix``, the only part that TensorFlow reads."""
     lower = jnp.tril(matrix)
     return lower + _adjoint(jnp.tril(lower, -1))
 

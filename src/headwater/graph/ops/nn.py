@@ -336,7 +336,7 @@ def _fused_batch_norm_v3(
     data_format: str = "NHWC",
     is_training: bool = True,
 ) -> tuple[jax.Array, ...]:
-    """As FusedBatchNorm, with one more output that only its gradient reads."""
+    """As FusedBatchNorm, with one more output, which only the gradient operation takes."""
     outputs = _fused_batch_norm(
         x, scale, offset, mean, variance, epsilon=epsilon, data_format=data_format, is_training=is_training
     )

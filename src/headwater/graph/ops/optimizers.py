@@ -77,7 +77,7 @@ def _define(
             del use_locking
             return rule(*inputs, **attrs)
 
-        # The registry reads attributes from the signature.
+        # Set the signature, because the registry reads the operation's attributes from it.
         apply_whole.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]
         _COUNTER[f"Apply{name}"] = counter
         stateful(f"Apply{name}", refs=refs, updates=refs, infer=_spec(slots, grad, None))(apply_whole)
@@ -92,7 +92,7 @@ def _define(
             turn = turns(at, given["var"].shape[0])
 
             def apply(now: jax.Array, whole: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
-                # Rows outside the variable read anything; they are dropped when written.
+                # For an index outside of the variable, the row that is read does not matter: its update is dropped.
                 taken = {key: take_rows(old, now, nearest=True) for key, old in zip(order[:slots], whole, strict=True)}
                 updated = rule(**(given | taken), **attrs)
                 updated = updated if after_rows is None else after_rows(*updated)
@@ -223,7 +223,8 @@ def sparse_adam(
     *,
     use_locking: bool = False,
 ) -> tuple[jax.Array, ...]:
-    """Unlike the other sparse updates, this one moves all rows: the averages of rows without a gradient decay."""
+    """Updates all rows, unlike the other sparse updates: the averages of rows without a gradient decay, and these rows
+    change accordingly."""
     del use_locking
     at = rows(var, indices)
     alpha = lr * jnp.sqrt(1 - beta2_power) / (1 - beta1_power)

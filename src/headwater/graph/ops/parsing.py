@@ -46,7 +46,7 @@ def _batch(
 
 
 def _varies(shape: TensorShape) -> bool:
-    """Whether a dense feature has any number of elements: its first dimension is not known."""
+    """Whether the number of elements of a dense feature may vary, because its first dimension is unknown."""
     return bool(shape.ndims) and shape.as_dims is not None and shape.as_dims[0] is None
 
 
@@ -229,8 +229,8 @@ def sparse_feature(
     sizes: Sequence[int],
     already_sorted: bool = False,
 ) -> Sequence[HostArray]:
-    """Returns a sparse tensor whose values are at places given by other features: its indices are ``indices``, with
-    ``ids`` in place of the last column.
+    """Returns a sparse tensor with ``values``. Its indices are ``indices`` with the last column replaced by ``ids``,
+    which other features contain.
 
     Raises:
       InvalidArgumentError: the numbers of ids and of values differ, or an id is not below its size.
@@ -311,7 +311,7 @@ def _field_patterns(delimiter: str, quoted: bool) -> tuple[re.Pattern[str], re.P
 
 
 def _misfit(text: str, at: int, is_quoted: bool) -> str:
-    """Returns why the text at ``at`` is not a valid field."""
+    """Returns the reason why the text at position ``at`` is not a valid field."""
     if not is_quoted:
         return "Unquoted fields cannot have quotes/CRLFs inside"
     if re.compile(r'"(?:[^"]|"")*\Z').match(text, at):

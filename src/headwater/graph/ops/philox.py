@@ -21,7 +21,7 @@ from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.graph.resources.host_context import HostContext
 from headwater.lazy_jax import jnp
 
-#: How far one number of a result moves the counter.
+#: Number of counters by which each number of a result advances the state.
 STRIDE: Final = 256
 
 _MULTIPLIERS: Final = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))

@@ -1,7 +1,7 @@
-"""Maxima and sums of windows, as XLA computes them fastest.
+"""Maxima and sums of windows, in the form that is fastest with XLA.
 
-XLA's code for CPUs visits the elements of each window in a naive loop. Slices of the whole array, one for each position
-in a window, are combined in vectors instead.
+XLA's code for CPUs visits the elements of each window in a naive loop. The functions here take slices of the whole
+array instead, one for each position in a window, and combine these with vector instructions.
 """
 
 from __future__ import annotations

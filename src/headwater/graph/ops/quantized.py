@@ -56,8 +56,8 @@ def quantize(
 ) -> tuple[HostArray, HostArray, HostArray]:
     """Returns the nearest numbers of type ``T``, which represent a range of numbers, and the bounds of that range.
 
-    ``MIN_COMBINED`` and ``MIN_FIRST`` spread the numbers evenly over the range, which is widened to hold 0; ``SCALED``
-    multiplies, so that 0 is 0, and leaves out the lowest number of a signed type.
+    ``MIN_COMBINED`` and ``MIN_FIRST`` spread the numbers evenly over the range, which is extended to include 0.
+    ``SCALED`` multiplies by a factor, so that 0 represents 0, and does not use the lowest number of a signed type.
 
     Raises:
       InvalidArgumentError: ``min_range`` is above ``max_range``, or the mode does not support ``round_mode``.

@@ -46,9 +46,9 @@ def _rewrite_parts(rewrite: bytes) -> tuple[list[bytes | int], bool]:
 def replace(pattern: bytes, rewrite: bytes, text: bytes, everywhere: bool = True) -> bytes:
     """Returns ``text`` with its first match, or all non-overlapping matches, replaced; ``\\1`` is the first group.
 
-    An empty match directly after another match is skipped. A group that the pattern lacks is empty. If ``rewrite`` has
-    an invalid escape, only the part before the escape is used; if only the first match is to be replaced, ``text`` is
-    returned unchanged.
+    An empty match directly after another match is skipped. A group that the pattern does not have counts as empty. If
+    ``rewrite`` has an invalid escape, only the part before the escape is used; if only the first match is to be
+    replaced, ``text`` is returned unchanged.
     """
     expression = compiled(pattern)
     parts, valid = _rewrite_parts(rewrite)

@@ -1,8 +1,9 @@
 """Lookups in a partitioned table: each id is sent once, to the part that has its row.
 
 ``RouteIds`` divides the ids, ``GatherRouted`` reads the rows of one part, and ``JoinRouted`` restores the ids' order.
-An executable is compiled for each size of its inputs, and the number of ids of a part differs from step to step. So the
-number of places of a part is its largest number of ids so far, plus headroom; unused places hold `NO_ROW`.
+The number of ids of a part differs from step to step, but a separate executable is compiled for each size of its
+inputs. So the array for a part has a fixed number of places: its largest number of ids so far, plus headroom. Unused
+places contain `NO_ROW` (docs/decisions/indices.md).
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.lazy_jax import jax, jnp
 
 NO_ROW: Final = -1
-"""Marks an unused place. It reads an arbitrary row, which is not used, and updates no row."""
+"""Marks an unused place. The row that is read for it is ignored, and its update changes no row."""
 
 _HEADROOM = 1.25
-"""Shares with random variation rarely exceed this multiple of the largest share so far."""
+"""Factor by which a later share rarely exceeds the largest share so far, if shares vary at random."""
 
 
 class Capacities:
@@ -103,7 +104,7 @@ def _owners(ids: Any, total: Any, parts: int, strategy: str, module: Any) -> tup
 
 
 def route_traced(ids: jax.Array, sizes: jax.Array, *, parts: int, strategy: str) -> tuple[jax.Array, ...]:
-    """`route` within an executable, where sizes cannot depend on values: each part has a place for every id."""
+    """As `route`, within an executable: sizes cannot depend on values there, so each part has a place for every id."""
     flat = jnp.ravel(ids)
     part, row = _owners(flat, jnp.sum(sizes).astype(flat.dtype), parts, strategy, jnp)
     count = flat.shape[0]
@@ -267,9 +268,8 @@ def gather_routed(params: AnyArray, routed: AnyArray, *, halves: bool = False) -
 
 @pure("UpdateRows", inputs="indices:Tids|index", infer=unary, differentiable=False)
 def update_rows(indices: jax.Array) -> jax.Array:
-    """Marks the indices of an update that includes padding: padding is out of range, and changes nothing.
-
-    An update with other indices fails if one is out of range.
+    """Marks the indices of an update as possibly including padding. Such an update skips indices that are out of range,
+    whereas an update with unmarked indices fails.
     """
     return indices
 

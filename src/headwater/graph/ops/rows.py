@@ -27,7 +27,7 @@ _ELEMENTWISE = frozenset(
         "StringUpper",
     }
 )
-"""Operations that support leading dimensions; only their first input differs by element."""
+"""Operations that support additional leading dimensions, if only their first input differs between elements."""
 _FUNCTIONS = frozenset(
     {
         "DecodeAndCropJpeg",
@@ -51,7 +51,7 @@ _FUNCTIONS = frozenset(
         "Substr",
     }
 )
-"""Functions of their inputs."""
+"""Operations whose outputs depend only on their inputs."""
 
 
 def row_form(op_type: str, attrs: Mapping[str, object], varying: tuple[bool, ...]) -> RowForm | None:

@@ -1,8 +1,8 @@
 """Recurrence along sequences: one body, once per element, as one compiled loop with a gradient.
 
-Unlike a general loop (`headwater.graph.ops.control_flow`) a scan has a known number of turns, and known slices that
-each turn reads and writes: `jax.lax.scan` stores only the values computed in every turn for the gradient, and its
-backward pass is a scan, too. Bodies are the same as for loops (`headwater.graph.ops.bodies`).
+Unlike a general loop (`headwater.graph.ops.control_flow`), a scan has a known number of turns, and it is known which
+slices each turn reads and writes. So `jax.lax.scan` stores for the gradient only the values that each turn computes,
+and its backward pass is a scan, too. Bodies are the same as for loops (`headwater.graph.ops.bodies`).
 """
 
 from __future__ import annotations

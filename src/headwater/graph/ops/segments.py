@@ -107,7 +107,7 @@ def _require_ascending(segment_ids: HostArray, rows: int | None = None) -> int:
     """Returns the number of segments.
 
     Raises:
-      ValueError: the ids are no vector, are not ``rows`` many, are negative, or descend.
+      ValueError: the ids are not a vector of ``rows`` numbers, are negative, or are not in ascending order.
     """
     if segment_ids.ndim != 1:
         raise ValueError("segment_ids should be a vector.")
@@ -201,8 +201,8 @@ _chosen_segments("SparseSegmentSqrtN", 0.5)
 
 
 def _chosen_gradient(op_type: str, divisor: Callable[[Any], Any]) -> None:
-    """The gradient of rows that segments were made of: each segment's gradient, divided by a function of the number of
-    its rows, added up for each row."""
+    """Registers the gradient of a mean of chosen rows: for each row, the sum of the gradients of its segments, each
+    divided by a function of the segment's number of rows."""
 
     def lower(grad: jax.Array, indices: jax.Array, segment_ids: jax.Array, output_dim0: object) -> object:
         sizes = jnp.zeros(grad.shape[0], grad.dtype).at[segment_ids].add(1)

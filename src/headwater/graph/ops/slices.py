@@ -220,6 +220,6 @@ def strided_slice_assign(
         raise UnimplementedError(
             None, None, f"a slice of shape {list(taken)} cannot take a value of shape {list(value.shape)}"
         )
-    # A new dimension has size 1: without it the value fits the places.
+    # Leave out new dimensions, which have size 1: the value has to match the variable's dimensions.
     kept = tuple(part for part in key if part is not None)
     return (ref.at[kept].set(value.reshape(jax.eval_shape(lambda array: array[kept], ref).shape)),)

@@ -137,7 +137,8 @@ def batch_to_space(input: jax.Array, block_shape: HostArray, crops: HostArray) -
 def _image_patches(
     images: jax.Array, *, ksizes: Sequence[int], strides: Sequence[int], rates: Sequence[int], padding: str
 ) -> jax.Array:
-    """The window around every place, flattened into the channels: rows first, then columns, then channels."""
+    """Returns the window at every position, flattened into the channels: ordered by rows, then columns, then
+    channels."""
     found = lax.conv_general_dilated_patches(
         images, ksizes[1:3], strides[1:3], padding, rhs_dilation=rates[1:3], dimension_numbers=("NHWC", "HWIO", "NHWC")
     )

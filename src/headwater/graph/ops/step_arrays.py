@@ -1,9 +1,9 @@
 """Stacks and arrays of tensors behind handles, as the loops of TensorFlow's graphs use them, within one step.
 
-A handle is a scalar array that holds the object itself; the object is freed with the last value that refers to it. The
-operations of an array also take and return a *flow*, a number without meaning whose dependencies fix their order. The
-functions that programs call use `headwater.graph.ops.tensor_arrays` instead, where an array is a tensor and can be
-compiled.
+A handle is a scalar array that contains the object itself; the object is freed with the last value that refers to it.
+The operations of an array also take and return a *flow*: a number without meaning, whose dependencies determine the
+order of the operations. Functions for programs use `headwater.graph.ops.tensor_arrays` instead: there an array is a
+tensor, so its operations can be compiled.
 """
 
 from __future__ import annotations

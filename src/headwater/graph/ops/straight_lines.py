@@ -83,7 +83,7 @@ def straight_line(
       pieces: the operations, in order.
       params: names of the function's parameters.
       known: values of tensors that are the same for all calls.
-      outputs: names of the tensors that it gives.
+      outputs: names of the tensors that it returns.
 
     Returns:
       ``function(given, context)``; None if some of the pieces are not host operations.

@@ -1,8 +1,9 @@
 """Reading, writing and adding up rows of an array by index, for lookups in tables and their updates.
 
-XLA's code for CPUs takes several times longer than copying rows, and its sorting for sums of equal rows up to 80 times.
-Where there are enough rows, an executable for a CPU calls `headwater.tables.xla_calls` instead, which does the same: in
-place if the executable owns the array, with rows in the given order. An index outside of the array updates nothing.
+To read rows, XLA's code for CPUs takes several times longer than copying them; to sum equal rows, which XLA sorts, up
+to 80 times longer. If there are enough rows, an executable for a CPU therefore calls `headwater.tables.xla_calls`,
+which computes the same result: in place if the executable owns the array, and with rows in the given order. An index
+outside of the array updates nothing.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from headwater.lazy_jax import custom_vjp, jax, jnp
 _jax: Any = jax
 
 _WORTH_ROWS: Final = 2048
-"""With fewer rows, a call saves less than a millisecond, and loading the called library takes one to four seconds, in
-which a thread that traces holds the interpreter's lock."""
+"""Minimum number of rows for such a call. With fewer rows, a call saves less than a millisecond, while loading the
+called library takes 1 to 4 s, during which the tracing thread holds the interpreter's lock."""
 _COPIED: Final = frozenset({"float32", "float64", "int32", "int64", "uint32", "uint64", "complex64"})
 _ADDED: Final = frozenset({"float32"})
 _INDICES: Final = frozenset({"int32", "int64"})
@@ -184,7 +185,8 @@ _added.defvjp(_added_forward, _added_backward)
 
 def _taken(array: jax.Array, indices: jax.Array, nearest: bool) -> Any:
     if not array.shape[0]:
-        # A loop over no rows traces this, but never computes it. Elsewhere it is a fault, which the runtime reports.
+        # An array without rows. A loop over no rows traces this code but never runs it; in other cases, the runtime
+        # reports the index as out of range.
         return jnp.zeros(jnp.shape(indices) + array.shape[1:], array.dtype)
     at = array.at[indices]
     if nearest:

@@ -1,4 +1,4 @@
-"""Lookup tables: dictionaries of the task that they are placed on. They run on its host."""
+"""Operations on lookup tables: dictionaries on the task on which the table is placed. They run on that task's host."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def to_hash_bucket_strong(input: HostArray, *, num_buckets: int, key: Sequence[i
 
 @host("StringToHashBucket", inputs="string_tensor:string", infer=_buckets)
 def to_hash_bucket(string_tensor: HostArray, *, num_buckets: int) -> HostArray:
-    """Returns a number below ``num_buckets`` for each string, by the hash of the first versions."""
+    """Returns a number below ``num_buckets`` for each string, by the hash function of TensorFlow's first versions."""
     flat = [old_hash(text) % num_buckets for text in string_tensor.ravel()]
     return np.array(flat, np.int64).reshape(string_tensor.shape)
 

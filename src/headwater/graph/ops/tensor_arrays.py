@@ -26,7 +26,7 @@ def _new_spec(inference: Inference) -> Sequence[Spec]:
 
 @pure("TensorArray", inputs="size:int32", infer=_new_spec, static=(0,), differentiable=False)
 def new(size: HostArray, *, dtype: DType, element_shape: TensorShape | None = None) -> jax.Array:
-    """An array of ``size`` elements, zeros where their shape is known."""
+    """An array of ``size`` elements for a loop to write. If the elements' shape is known, they are zeros."""
     shape = None if element_shape is None else element_shape.as_dims
     known: tuple[object, ...] = (0,) if shape is None or None in shape else shape
     return jnp.zeros((int(size), *known), dtype.numpy_dtype)

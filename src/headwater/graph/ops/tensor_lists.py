@@ -1,6 +1,7 @@
-"""Lists of tensors as values. TensorFlow's second kind of loops keeps the tensors of its turns in them.
+"""Lists of tensors as values. TensorFlow's second kind of loops stores the tensors of its turns in such lists.
 
-A list is an immutable value: an operation returns a new one. It is passed as a scalar array that holds a `TensorList`.
+A list is an immutable value: an operation on it returns a new list. It is passed as a scalar array that contains a
+`TensorList`.
 """
 
 from __future__ import annotations
