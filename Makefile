@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # Tests run in parallel. More than the number of cores, because tests of processes wait longer than they compute.
-JOBS := 3
+JOBS := 4
 # Without bytecode files every process compiles all modules that it imports, which takes longer than the rest of its start.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -17,7 +17,7 @@ help:
 	@echo 'make demo-keras    train MNIST with Keras: on two mirrored workers, one of which is killed, and on a ps'
 	@echo 'make demo-survive   train on 3 or 4 replicated ps and 4 workers; every 10 s a task is killed, stopped, added or removed'
 	@echo 'make demo-platform  start the server with its web page and two jobs, kill a worker, add one; ARGS=--keep keeps it running'
-	@echo 'make test     run all tests, three modules in parallel (JOBS=3); ARGS=... is passed to pytest'
+	@echo 'make test     run all tests, four modules in parallel (JOBS=4); ARGS=... is passed to pytest'
 	@echo 'make test-fast  run the tests of functions and state machines, two modules in parallel: about a minute'
 	@echo 'make coverage   run all tests and list the lines of the package that no test runs; requires Python 3.12'
 	@echo 'make test-long  run additional tests that take minutes, one at a time'

@@ -135,7 +135,7 @@ class Mixture(Distribution):
       components: a distribution for each of its classes, with equal types and shapes.
       validate_args: accepted.
       allow_nan_stats: whether undefined statistics are NaN.
-      use_static_graph: accepted.
+      use_static_graph: ignored: samples are always computed from all components.
       name: prefix of the names of its operations.
 
     Raises:
