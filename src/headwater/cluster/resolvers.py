@@ -397,7 +397,7 @@ class KubernetesClusterResolver(ClusterResolver):
             addresses: list[str] = []
             for selector in selectors:
                 found = self._api().list_pod_for_all_namespaces(label_selector=selector)
-                # Sorted, as each task resolves the cluster by itself, and all must number the pods alike.
+                # Sort the pods: each task resolves the cluster by itself, and all tasks must number the pods equally.
                 for pod in sorted(found.items, key=lambda item: item.metadata.name):
                     if pod.status.phase != "Running":
                         raise RuntimeError(

@@ -17,7 +17,7 @@ LAUNCH_TOKEN = "HEADWATER_LAUNCH_TOKEN"
 #: Set for a worker that has joined a running cluster: the address of the task that assigned its place.
 JOINED = "HEADWATER_JOINED"
 #: Workers other than the chief whose programs ended without an error before this task was started, such as
-#: ``/job:worker/task:1,/job:worker/task:3``: they will not connect.
+#: ``/job:worker/task:1,/job:worker/task:3``. The task does not wait for them, because they will not connect.
 ENDED = "HEADWATER_ENDED"
 #: A folder in which each ``ps`` of graphs saves its own state, to restore it after a restart.
 SAVES = "HEADWATER_SAVES"
@@ -31,7 +31,7 @@ LOG_DIR = "HEADWATER_LOG_DIR"
 SHARDS = "HEADWATER_SHARDS"
 #: Interval at which such shards are rebalanced automatically between ``ps`` of unequal load, in seconds.
 REBALANCE_S = "HEADWATER_REBALANCE_S"
-#: The number of ``ps`` that have these shards when the job starts; by default all that a task knows.
+#: The number of ``ps`` that have these shards when the job starts; by default all ``ps`` that a task knows.
 FIRST_PS = "HEADWATER_FIRST_PS"
 
 

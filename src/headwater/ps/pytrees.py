@@ -80,7 +80,8 @@ class ParameterServer:
     [-0.5, 1.0]
 
     Args:
-      params: a pytree of arrays. The chief's (the task of job ``chief``, or else worker 0) are the initial values.
+      params: a pytree of arrays. The initial values are the arrays of the chief (the task of job ``chief``, or else
+        worker 0).
       optimizer: an ``optax.GradientTransformation``, which runs on the ``ps``.
       consistency: ``"async"``, ``"sync"``, ``"k=3"`` (an update takes three gradients) or ``"staleness=4"`` (no worker
         is more than four steps ahead of the slowest), see `headwater.ps.consistency.from_text`; or a
@@ -158,8 +159,8 @@ class ParameterServer:
         self.is_chief: bool = members is None or members.is_chief
         self._snapshot_steps = snapshot_steps
         self._steps = 0
-        # Number of calls of `finish`. A restarted program repeats the same trainings. Trainings that are over have no
-        # examples for it.
+        # Number of calls of `finish`, which is the number of the current training. A restarted program repeats all
+        # trainings from the first, but gets no examples in trainings that are over.
         self._finished = 0
         self.epoch: int = -1
         reporter = ProgressReporter.from_environment(str(members.me)) if members else None
@@ -182,7 +183,8 @@ class ParameterServer:
                 "'staleness=...'"
             )
         total = sums_of_gradients(optimizer, shapes) if norms else None
-        # In rounds, the ps add up their parts of the mean gradient; otherwise the worker has the whole gradient.
+        # In rounds, the ps compute the norm together, from their parts of the mean gradient. Otherwise the worker,
+        # which has the whole gradient, computes it.
         in_rounds = isinstance(choice, Synchronous)
         if norms and in_rounds:
             require_no_sums("an optimizer that takes a norm over all leaves", shards=shards, replicas=replicas)
@@ -217,7 +219,7 @@ class ParameterServer:
                     shards=shards,
                     squares=squares if norms and in_rounds else None,
                 )
-                task.serve()  # does not return: a ``ps`` runs no more of the program
+                task.serve()  # does not return: a ``ps`` does not run the rest of the program
             self._client = task.client(name, layout, choice, leaves, replicas=replicas, shards=shards)
         self._examples = Examples(self._client)
         self._client.connect()
@@ -382,7 +384,7 @@ class ParameterServer:
             update.
           epochs: number of passes over all examples. An epoch begins when the previous one is completely assigned.
           seed: the seed for the order; by default drawn by the first ``ps``.
-          shuffle: whether every epoch has an order of its own; otherwise all have the order of ``source``.
+          shuffle: whether each epoch has a different order of the examples; otherwise all use the order of ``source``.
           tries: how often a range of examples may be lost with a worker, or fail, before it is set aside.
 
         Returns:

@@ -37,7 +37,8 @@ class RowChanges:
           numbers: the numbers of rows.
           parts: the table's arrays, before the change.
         """
-        # Only during a save. Rows that were copied or set aside already are not in `_waiting` any more.
+        # Set rows aside only during a save, and only if they are still in `_waiting`: the others were already copied or
+        # set aside.
         if self._next < len(self._waiting):
             found = numbers[self._waiting[numbers]]
             if len(found):

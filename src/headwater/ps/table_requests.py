@@ -350,7 +350,7 @@ def _counted(array: Array, where: str) -> Words:
 
 
 def pool_part(part: BagsPart, rows: Reals) -> Reals:
-    """Sums a task's rows over each bag that contains some of them."""
+    """Returns, for each bag that contains keys of a task, the sum of the task's rows in the bag."""
     return pool(rows, part.numbers, _ends(part), part.weights, 0)
 
 

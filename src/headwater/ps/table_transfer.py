@@ -42,12 +42,12 @@ class TableTransfer:
     def set_wire(self, form: str) -> None:
         """Sets the encoding of rows that are sent to this worker (`headwater.tables.row_formats`).
 
-        Gradients are sent as bfloat16 then, unless the encoding is float32.
+        If the encoding is not float32, gradients are sent as bfloat16.
         """
         self._wire = form
 
     def set_initial(self, rows: TableRows) -> None:
-        """Sets the source of the initial rows of tables, by variable, and of their state."""
+        """Sets the function that provides the initial rows of tables and their state, by variable."""
         self._initial_rows = rows
 
     def rows(self, wanted: Mapping[int, Array]) -> dict[int, Array]:
@@ -119,7 +119,7 @@ class TableTransfer:
 
         Args:
           index: the number of the ``ps``.
-          restores: whether to send the rows in ``copy``, rather than those that the program provides.
+          restores: whether to send the rows in ``copy`` instead of the rows that the program provides.
           copy: rows that were read before, or None.
         """
         session = self._sessions[index]

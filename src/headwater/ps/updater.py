@@ -25,8 +25,11 @@ class HostedTable(Protocol):
         ...
 
     def write(self, start: int, arrays: Sequence[Array]) -> None:
-        """Sets the values of rows from ``start`` on, and their optimizer state, which is initialized where it is not
-        given.
+        """Sets rows from number ``start`` on.
+
+        Args:
+          start: the number of the first row.
+          arrays: the values of the rows, then their optimizer state. Without state, the state is initialized.
 
         Raises:
           InvalidArgumentError: there are no such rows, or a shape differs.
@@ -114,11 +117,11 @@ class Updater(Protocol):
         hyperparameters: Sequence[float],
         scale: float = 1.0,
     ) -> None:
-        """Makes one update.
+        """Applies one update: the optimizer's step from gradients, and changes of the other blocks.
 
         Args:
-          gradients: one for each optimized block.
-          changes: summands for some of the other blocks, by position among the other blocks.
+          gradients: one gradient for each optimized block.
+          changes: arrays to add to some of the other blocks, by position among the other blocks.
           tables: for each table, the numbers of rows, each at most once, and the gradients of these rows.
           hyperparameters: hyperparameters that the workers' program sets, such as the learning rate.
           scale: factor for the change of the values; the optimizer's state accumulates the unscaled gradients.

@@ -218,7 +218,7 @@ class FeedingCopy(BackupCopy):
                     each.send_view(view, self._aim)
 
     def _part_feeds(self) -> None:
-        """Where there are two feeds, keeps the feed of the backup and ends the other.
+        """Keeps the feed of the backup and ends the other feed, if there are two.
 
         There are two feeds while a third replica is about to replace the backup. Until the witness has answered which
         of the two replicas is the backup, both feeds continue, because either replica may be promoted.

@@ -5,9 +5,9 @@ the replica that serves workers (the *primary*) and the one that follows it (the
 are numbered by *terms*. Only the *witness*, on the chief, makes views; `judge` is its whole logic.
 
 - A primary acknowledges an update when the backup of its view has it too, or when its view has no backup.
-- Where the two replicas of a view lose their connection, each asks to be *alone*. The first request gets the next term,
-  and the other replica is outside that view. That replica may not know this yet, but it cannot acknowledge anything:
-  an acknowledgement would need the confirmation of the replica that is alone now.
+- If the two replicas of a view lose their connection, each asks to be *alone*. The replica whose request arrives first
+  gets a view with the next term, and the other replica is outside that view. The other replica may not know this yet,
+  but cannot acknowledge anything: it would need the confirmation of the replica that is alone now.
 - A replica outside the view discards its data and rejoins with a new *incarnation* number. So a replica that a view
   names has all updates that were acknowledged in that view.
 - A primary without a backup sends its whole state to another replica, and then asks the witness to make that replica
@@ -19,23 +19,24 @@ are numbered by *terms*. Only the *witness*, on the chief, makes views; `judge` 
   follows. The old primary changes nothing after the last confirmation, and acknowledges nothing until the witness has
   answered.
 
-Replicas may be on more than two ``ps``; those that no view names are empty. A *restarted witness* knows no view, and
-the newest view that is reported to it need not be the newest that exists. It accepts that view as current
+There may be replicas on more than two ``ps``; the replicas that no view names are empty. A *restarted witness* knows no
+view, and the newest view that is reported to it need not be the newest that exists. It accepts that view as current
 
 - when all replicas of the view have reported that they know no newer one. If one of them has an unanswered *pair*
   request, the replica named in that request must have reported the same, because it may be the backup already. Each
   view is made at the request of a replica of the preceding view, so no newer view can exist then;
-- or when all ``ps`` have reported that a report lists in `WitnessRequest.among` or that a reported view names. The
-  replicas of the newest view are among them.
+- or when reports have arrived from all ``ps`` that any report lists in `WitnessRequest.among` or any reported view
+  names. The replicas of the newest view are on these ``ps``.
 
 Before the first view, every ``ps`` has to report that it knows no view.
 
 Incarnation numbers of a ``ps`` increase. So the witness marks a replica as *lost* once it has seen a newer incarnation
 of its ``ps``. A replica whose process shuts down asks to *go*. If the other replica of its view is not lost, the
-replica that asks is marked as lost; otherwise it is the last replica, and gets a view in which it is alone. The last
-replica hands its state to the chief, reports that to the witness (*leave*), and is marked as lost. A lost replica never
-becomes primary or backup. Where all replicas of a view are lost, no ``ps`` has the shard: the first empty replica that
-asks serves in the next term, with the state that the chief has; see `headwater.state.left_copies`.
+witness marks the replica that asks as lost. Otherwise that replica is the last one, and gets a view in which it is
+alone. The last replica deposits its state with the chief and reports that to the witness (*leave*), which then marks it
+as lost. A lost replica never becomes primary or backup. If all replicas of a view are lost, no ``ps`` has the shard.
+Then the first empty replica that asks serves in the next term, with the state that the chief has; see
+`headwater.state.left_copies`.
 
 The model test (``tests/pure/state/test_views.py``) runs random histories of the protocol.
 """

@@ -5,11 +5,11 @@ one JSON object of at most `MAX_DATAGRAM` bytes::
 
     {"task": "/job:worker/task:0", "step": 1200, "steps_per_s": 812.5, "loss": 0.031, "metrics": {"accuracy": 0.9}}
 
-``step`` is the global step; ``steps_per_s`` counts the task's own steps. ``together`` is true from a task that cannot
-continue without the others, so that all of them have to be restarted when one is lost. ``talk`` is the task's
-traffic and the staleness of its gradients (`headwater.cluster.telemetry.task_activity`). Every field but ``task`` may
-be missing; a missing field has not changed. Reporting never blocks and never fails: without a launcher, or if it reads
-too slowly, the report is dropped.
+``step`` is the global step; ``steps_per_s`` counts the task's own steps. ``together`` is true if the task cannot
+continue without the others, so that all of them have to be restarted when one is lost. ``talk`` has the task's traffic
+and the staleness of its gradients (`headwater.cluster.telemetry.task_activity`). Every field but ``task`` may be
+missing, which means that it has not changed. Reporting never blocks and never fails: if there is no launcher, or the
+launcher reads too slowly, the report is dropped.
 """
 
 from __future__ import annotations
@@ -94,12 +94,12 @@ class Progress:
         )
 
     def followed_by(self, later: Progress) -> Progress:
-        """Merges a later report into this one: its missing fields have not changed, except the speed."""
+        """Merges a later report into this one. Missing fields have not changed; a missing speed is unknown."""
         return replace(
             self,
             task=later.task or self.task,
             step=self.step if later.step is None else later.step,
-            # A report of traffic or metrics alone does not mean that the speed is unknown.
+            # If a report has only traffic or metrics, the speed has not become unknown.
             steps_per_s=later.steps_per_s if later.tells_progress else self.steps_per_s,
             loss=self.loss if later.loss is None else later.loss,
             together=self.together if later.together is None else later.together,

@@ -126,8 +126,8 @@ class TableLoad:
       dropped: gradients of keys that had not been admitted.
       evicted: the number of evicted rows.
       updates: the number of updates.
-      hot: the most used keys with the number of uses, most used first; of strings, their first words. They may be
-        slightly outdated, as finding them takes a pass over all rows.
+      hot: the most used keys with the number of uses, most used first; for strings, the first words of the keys. They
+        may be slightly outdated, because a pass over all rows is needed to find them.
       saved: the task's own saves of its tables, in words; empty where it makes none.
       lost_updates: updates lost by all of the task's tables when it was restarted from a save.
     """
@@ -149,7 +149,7 @@ class TableLoad:
 
     @property
     def hit_rate(self) -> float:
-        """The part of lookups that found their row in memory; 1 before the first."""
+        """The fraction of lookups that found their row in memory; 1 before the first lookup."""
         return self.hits / (self.hits + self.misses) if self.hits + self.misses else 1.0
 
 
@@ -159,8 +159,8 @@ class Snapshot:
 
     Attributes:
       at: the time by the task's clock, in seconds of any origin.
-      steps: the number of parts of steps that it has run since it started.
-      sessions: the number of sessions with plans here.
+      steps: the number of parts of steps that the task has run since it started.
+      sessions: the number of sessions that have plans on the task.
       global_step: the value of a variable of that name; None where the task has none.
       peers: traffic with others.
       variables: the largest variables, at most `MAX_VARIABLES`.
@@ -170,8 +170,8 @@ class Snapshot:
       tables: dynamic embedding tables.
       workers: the progress of each worker's steps here.
       troubles: failures of the process to write.
-      cluster: the address of every task that this one knows, by name.
-      metrics: the address of its metrics; empty where it serves none.
+      cluster: the address of every task that this task knows, by name.
+      metrics: the address at which the task serves metrics; empty where it serves none.
     """
 
     at: float
@@ -262,7 +262,7 @@ def rates(before: Snapshot, after: Snapshot) -> Rates:
     for peer in after.peers:
         was = old.get(peer.peer)
         sent, received = (was.sent, was.received) if was is not None else (0, 0)
-        # Limit the difference to 0: the sum over open channels decreases when a channel is closed.
+        # Use at least 0: the sum over open channels decreases when a channel is closed.
         traffic[peer.peer] = max(0, peer.sent - sent) / seconds, max(0, peer.received - received) / seconds
     looked_up = {table.name: table.hits + table.misses for table in before.tables}
     both = before.global_step is not None and after.global_step is not None

@@ -21,7 +21,7 @@ _MOST_CHARACTERS = 300
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskActivity:
-    """A task's report beside its progress.
+    """The part of a task's report besides its progress.
 
     Attributes:
       bytes_per_s: bytes per second sent to and received from each other task, by its label (``ps-0``).
@@ -68,7 +68,7 @@ class TaskActivity:
 
 
 def activity_of(before: Snapshot | None, now: Snapshot) -> TaskActivity:
-    """Makes the report from two snapshots of a task; without the first one it has no rates."""
+    """Returns the report of a task from two snapshots of it. Without the first snapshot, the report has no rates."""
     traffic = rates(before, now).bytes if before is not None else {}
     waits = [wait.what for wait in now.waits if wait.seconds >= 1]
     updates = sum(group.updates for group in now.groups)

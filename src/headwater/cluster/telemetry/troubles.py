@@ -29,7 +29,7 @@ def is_full_disk(error: BaseException) -> bool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trouble:
-    """Something that could not be written at the last attempt, or at an earlier one.
+    """A file or folder that this process has failed to write, at the last attempt or an earlier one.
 
     Attributes:
       what: a description, such as ``checkpoints in /data/run``.
@@ -62,12 +62,12 @@ class Troubles:
         with self._lock:
             now = self._clock()
             trouble, since = self._known.get(what, (Trouble(what=what, failures=0), now))
-            since = since if trouble.message else now  # after a success, the time is counted from this failure
+            since = since if trouble.message else now  # after a success, count the time from this failure
             self._known[what] = replace(trouble, failures=trouble.failures + 1, message=message), since
         _logger.error("Cannot write %s: %s. %s", what, message, then)
 
     def written(self, what: str) -> None:
-        """Records that ``what`` was written, and logs that where it had failed before."""
+        """Records that ``what`` was written. If writing it had failed before, logs the success."""
         with self._lock:
             found = self._known.get(what)
             if found is None or not found[0].message:

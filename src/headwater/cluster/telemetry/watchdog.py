@@ -1,7 +1,8 @@
-"""The progress watchdog: finds workers that make no steps though their connections are alive.
+"""The progress watchdog: finds workers that make no steps although their connections work.
 
-A task sees its own part of each worker's steps. It derives the usual interval between two steps of a worker, and when
-the worker is late. A late worker is *behind* when others make steps or wait, or when there is no other.
+A task sees only its own part of each worker's steps. From these it derives the usual interval between two steps of a
+worker. A worker whose next step takes much longer is *late*. A late worker is *behind* if other workers make steps or
+wait, or if there is no other worker.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ class WorkerProgress:
 
     Attributes:
       worker: the worker's name.
-      steps: the number of steps that it has completed here.
-      idle_s: time since it completed its last step, or began its first one, in seconds.
-      in_step: whether it is in a step now, rather than between two.
-      waiting: the reason why its step waits here; empty where it does not wait.
-      behind: whether it makes no steps while others make steps or wait, or while there is no other.
+      steps: the number of steps that the worker has completed on the task.
+      idle_s: time since the worker completed its last step, or began its first step, in seconds.
+      in_step: whether a step of the worker is running on the task now.
+      waiting: the reason why that step waits on the task; empty where it does not wait.
+      behind: whether the worker makes no steps while others make steps or wait, or while there is no other worker.
     """
 
     worker: str
@@ -52,9 +53,10 @@ class WorkerProgress:
 
 @dataclass(kw_only=True, slots=True)
 class _Worker:
-    """State of a worker. Runs are counted by (session, plan), as a worker trains only where a plan has run twice.
+    """State of a worker.
 
-    A plan that initialises variables, for example, runs once.
+    Runs are counted by (session, plan). A worker counts as training only if a plan has run twice, because a plan that
+    initialises variables, for example, runs only once.
     """
 
     since: float
@@ -68,7 +70,7 @@ class _Worker:
     said_steps: int = 0
 
     def last(self) -> float:
-        """Returns the time when it completed its latest step; before the first, when it began the current one."""
+        """Returns the time at which the latest step ended; before that, the time at which the first step began."""
         return self.since if self.steps else min(self.now.values(), default=self.since)
 
     def trains(self) -> bool:
@@ -158,7 +160,7 @@ class ProgressWatchdog:
     def sentences(self) -> list[str]:
         """Returns messages about workers that make no steps, or make steps again.
 
-        A message is repeated when the pause has doubled. To be called about once a second, by one thread.
+        A message is repeated each time that the pause has doubled. One thread has to call this about once a second.
         """
         now = self._clock()
         with self._lock:
@@ -172,7 +174,8 @@ class ProgressWatchdog:
                 for name in behind
                 if self._is_to_say(name, now)
             ]
-            # A worker that waits at another task cannot be told from the worker that it waits for: report all of them.
+            # A late worker may itself be waiting on another task for the worker that is behind. This task cannot tell
+            # them apart, so report all of them.
             idle = sorted(late.difference(behind))
             if [name for name in idle if self._is_to_say(name, now)]:
                 said.append("no worker makes steps: " + "; ".join(f"{name}: {_place(found[name])}" for name in idle))
@@ -187,7 +190,7 @@ class ProgressWatchdog:
             del self._workers[worker]
 
     def _progress(self, now: float) -> tuple[WorkerProgress, ...]:
-        # A session may end without the end of its channels, so look for ended sessions here.
+        # A session may end although its channels stay open, so look for ended sessions here.
         over = [
             (name, its) for name, known in self._workers.items() for its in known.channels if not self._is_open(its)
         ]
@@ -199,7 +202,7 @@ class ProgressWatchdog:
             late = self._late(name, now)
             others = [other for its, other in training.items() if its != name]
             limit = self._limit(known)
-            # Other workers also count where their steps wait here: they may be waiting for this worker.
+            # Count other workers also if their steps wait here: they may be waiting for this worker.
             go_on = any(other.last() - known.last() >= limit or other.waits_for() for other in others)
             found.append(
                 WorkerProgress(

@@ -32,7 +32,7 @@ def calls(channel: grpc.Channel) -> Mapping[str, Any]:
 
 
 def add_service(server: grpc.Server, service: str, servicer: object) -> None:
-    """Adds a service, such as ``Task``, whose methods are those of ``servicer`` with the same names."""
+    """Adds a service, such as ``Task``. The methods of ``servicer`` with the same names answer its calls."""
     handlers = {
         name: getattr(grpc, f"{kind}_rpc_method_handler")(
             getattr(servicer, name),

@@ -419,7 +419,7 @@ def decode_tensors(layout: PayloadLayout, payload: Buffer, offset: int = 0) -> t
 
 
 def whole(data: memoryview, start: int, end: int, max_payload_bytes: int) -> tuple[Frame, int] | None:
-    """Decodes the frame at ``start`` of ``data``, where all of it is there before ``end``; its tensors are copies.
+    """Decodes the frame at ``start`` of ``data``, if it ends at or before ``end``. The tensors are copies.
 
     Returns:
       The frame and its end; None where it is incomplete, malformed, has flags, or its layout is not cached: use

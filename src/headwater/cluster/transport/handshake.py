@@ -118,7 +118,7 @@ def new_generation() -> int:
 
 
 class Nonsense(Exception):
-    """The other end violated the protocol; the message is a predicate, such as ``answered ...``."""
+    """Raised when the other end has violated the protocol. The message is a predicate, such as ``answered ...``."""
 
 
 class TimedMessages:
@@ -139,7 +139,7 @@ class TimedMessages:
     def arm(self) -> None:
         """Sets the timeout of the next call on the socket to the deadline.
 
-        After the deadline, the call can still read data that has arrived: this process may be the one that was late.
+        After the deadline, the call can still read data that has arrived, in case this process itself was delayed.
         """
         if self._broken_off:
             raise EOFError

@@ -12,11 +12,11 @@ _Reply = health_pb2.HealthCheckResponse
 
 
 class Health(health_pb2_grpc.HealthServicer):
-    """Reports that services are serving. They are until the server stops, which ends the streams of watchers.
+    """Reports that services are serving, until the server stops and thereby ends the streams of watchers.
 
-    It replaces the servicer of the package grpcio-health-checking, which can deadlock. That servicer holds a lock while
-    it answers a new watcher. When another watcher disconnects, gRPC's only thread that completes sends waits for the
-    same lock, so the answer never completes, and no call is answered any more.
+    This class replaces the servicer of the package grpcio-health-checking, which can deadlock: that servicer holds a
+    lock while it answers a new watcher. When another watcher disconnects, gRPC's only thread that completes sends waits
+    for the same lock. Then the answer never completes, and the server answers no further call.
 
     Args:
       services: the names of the services.

@@ -34,7 +34,7 @@ SHARED_FROM_BYTES = 1 << 15
 
 #: Prefix flag: the slot is new, and its descriptor was sent over the lane.
 _NEW_SLOT = 2
-#: Prefix flag: bit n of ``slot``, counted from bit 8, says that slot n is not used any more.
+#: Prefix flag: if bit 8 + n of ``slot`` is set, the sending end no longer uses slot n.
 _DROPS_SLOTS = 4
 _MAX_SLOTS = 4
 #: Maximum number of cached layouts of a slot.
@@ -244,7 +244,7 @@ def _mapped(descriptor: int, nbytes: int) -> mmap.mmap:
 
 
 def make_lane(sock: socket.socket) -> socket.socket:
-    """Makes the lane at the dialling end, and sends the other side of it over ``sock``."""
+    """Creates the lane at the dialling end, and sends the descriptor of its other end over ``sock``."""
     mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         socket.send_fds(sock, [b"\0"], [theirs.fileno()])

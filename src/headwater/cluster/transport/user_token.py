@@ -32,7 +32,7 @@ _FOR_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def user_token(environ: Mapping[str, str] | None = None) -> str:
-    """Returns the secret of this process's user, which is made where there is none yet.
+    """Returns the token of this process's user, and creates it if there is none yet.
 
     Args:
       environ: the process's own environment unless given.

@@ -116,6 +116,7 @@ class Accounts:
         return "; ".join(f"{work}: {reason}" for work, reason in ledger.set_aside(first, last)) if ledger else ""
 
     def holds(self, worker: str, work: Work) -> bool:
+        """Returns whether a worker holds a range."""
         return self._ledger is not None and self._ledger.holds(worker, work)
 
     def holders(self) -> list[str]:
@@ -202,7 +203,7 @@ class Accounts:
     # Saving -----------------------------------------------------------------------------------------------------------
 
     def to_bytes(self, again: Collection[str] | None = None) -> bytes | None:
-        """Returns the ledger as bytes, see `Ledger.to_bytes`; None where there is none."""
+        """Returns the ledger as bytes, see `Ledger.to_bytes`; None where there is no ledger."""
         return None if self._ledger is None else self._ledger.to_bytes(again)
 
     def restore(self, data: bytes, update: int) -> int:

@@ -64,7 +64,7 @@ class Plan:
       batch: maximum number of examples in a range; ranges do not cross the end of a batch.
       tries: number of failed attempts after which a range is set aside. An attempt fails when the worker reports an
         error or is lost.
-      shuffle: whether each epoch has an order of its own.
+      shuffle: whether each epoch has a different, random order.
       seed: the seed for these orders; None: the ledger's seed.
       unit: the meaning of a position. ``"examples"``: one example. ``"places"``: one place in the epoch's order, where
         the epoch uses only the beginning of that order, so that a place has another example in each epoch.
@@ -213,7 +213,11 @@ class _Epoch:
         return piece._replace(stop=stop)
 
     def cut(self, start: int, stop: int) -> bool:
-        """Assigns these positions, which belong to one batch; False where not all of them are waiting."""
+        """Assigns the positions from ``start`` up to ``stop``, which belong to one batch.
+
+        Returns:
+          Whether that was possible: False where some of the positions are not waiting.
+        """
         if start >= self.fresh:
             # The positions before the range were not assigned by this ledger: keep them as waiting.
             left = [(self.fresh, start)]

@@ -14,20 +14,19 @@ _log = logging.getLogger("headwater")
 
 
 def rehearse(layout: Layout, updater: Updater, shard: int, hyperparameters: Sequence[float]) -> None:
-    """Makes an update of zeros with the updater of a shard, so that the update is compiled. Its values are filled
-    afterwards.
+    """Compiles the update of a shard, by an update of zeros. The caller sets the values of the shard afterwards.
 
     Args:
       layout: the placement of all shards.
       updater: the shard's updater.
-      shard: its number.
-      hyperparameters: the hyperparameters of the latest update. Empty before the first update, which then compiles the
-        function itself.
+      shard: the number of the shard.
+      hyperparameters: the hyperparameters of the latest update. Empty before the first update; then nothing is compiled
+        here, but by the first update.
     """
     specs = [(layout.variables[block.variable], block) for block in layout.blocks[shard]]
     zeros = [np.zeros(block_shape(spec, block), spec.dtype) for spec, block in specs if not spec.table]
     gradients = [np.zeros(block_shape(spec, block), spec.dtype) for spec, block in specs if spec.optimized]
-    # The shard is frozen only after this, so the time of the compilation is not part of the pause of its workers.
+    # The shard is frozen only after this, so its workers do not wait for the compilation.
     try:
         updater.fill(zeros, None)
         updater.apply(gradients, {}, (), hyperparameters)
