@@ -42,7 +42,7 @@ def unpack(archive: Path, folder: Path, *, max_bytes: int = MAX_BYTES, max_membe
     """Unpacks a tar file, compressed or not, or a zip file into ``folder``, which exists.
 
     Nothing is written outside of ``folder``: members with absolute paths, with ``..``, or with links that lead out of
-    it are refused, and so are devices. Permissions beyond those of the owner, owners and special bits are dropped.
+    it are refused, and so are devices. Owners and all permissions but execution are dropped.
 
     Args:
       max_bytes: the maximum size of the unpacked content, in bytes.
@@ -79,7 +79,7 @@ def _unpack_tar(archive: Path, folder: Path, max_bytes: int, max_members: int) -
             else:  # Python before 3.11.4, as in Debian 12
                 tar.extraction_filter = _as_it_is
                 tar.extract(_as_data(member, folder), folder)
-        # tarfile stops after the last member. The checksum comes after that, so read on to the end to have it verified.
+        # tarfile stops after the last member. Read on to the end of the file, so that the checksum there is verified.
         rest = 0
         while piece := tar.fileobj.read(_PIECE):
             rest += len(piece)

@@ -1,9 +1,9 @@
 """Completion of a job's work: a pure function of its state and the time.
 
-The work is complete when all workers and the chief have exited without an error. Until then, a failure of another
-worker than the one that leads is ignored if no work was left for it (`nothing_left`). That is so once the ``ps`` have
-ended, because they exit by themselves when they are no longer needed. In mirrored training, it is so once the first
-worker has exited without an error, because all workers make each step together.
+The work is complete when all workers and the chief have exited without an error. Until then, the failure
+of a worker other than the leader is ignored if no work was left for that worker (`nothing_left`). No work is left once
+the ``ps`` have ended, because they exit by themselves when they are no longer needed. In mirrored training, no work is
+left once the first worker has exited without an error, because all workers make each step together.
 """
 
 from __future__ import annotations

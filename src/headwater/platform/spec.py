@@ -173,7 +173,7 @@ class RoleSpec(_Model):
 
     Attributes:
       count: the number of tasks; within a range, it depends on `headwater scale` and the free resources.
-      cpus: CPUs that are reserved for each task; 0 to reserve none, so that it shares those of its machine.
+      cpus: CPUs that are reserved for each task; 0 to reserve none, so that it shares its machine's CPUs.
       memory: bytes of each task, e.g. ``4GiB``; 0 for no limit.
       gpus: GPUs of each task.
       env: environment variables for this role, in addition to the job's.

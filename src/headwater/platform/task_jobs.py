@@ -99,7 +99,7 @@ class TaskJobs:
         self._grown_at = {key: at for key, at in self._grown_at.items() if self._jobs.get(key) is not None}
 
     def _release(self, record: JobRecord) -> JobRecord:
-        """Releases places that the state no longer names, including those that it drops in the meantime.
+        """Releases places that the state no longer names, including places that it drops in the meantime.
 
         For a finished job, also releases places that a previous server may have reserved without storing them.
         """

@@ -325,7 +325,7 @@ class TaskBackend(AnyBackend):
 
     @abstractmethod
     def release(self, job_id: str, tasks: Sequence[TaskName] | None = None) -> None:
-        """Frees the reservations of ``tasks`` of the job, of all unless given, and kills those that still run.
+        """Frees the reservations of ``tasks`` of the job, of all unless given, and kills running ones.
 
         Raises:
           BackendError: a host does not answer. The release may be incomplete and must be repeated.

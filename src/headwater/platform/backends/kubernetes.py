@@ -67,8 +67,7 @@ class KubernetesSettings:
     Attributes:
       image: the container image of jobs that name none; it must contain Headwater.
       namespace: the namespace of jobs that name none.
-      config_file: the kubeconfig file; unless given, the one that ``kubectl`` uses or, in a pod, the pod's service
-        account.
+      config_file: the kubeconfig file; unless given, ``kubectl``'s file or, in a pod, the pod's service account.
       context: a context of that file; its current one unless given.
     """
 

@@ -163,7 +163,7 @@ def _time(text: str | None) -> float:
 
 
 def host_capacity(node: Mapping[str, Json], taken: list[Mapping[str, Json]]) -> HostCapacity:
-    """Returns a node's resources: all of them, and those that are left after the pods' requests ``taken``."""
+    """Returns a node's resources: all of them, and the rest after the pods' requests ``taken``."""
     total = node["status"].get("allocatable", {})
     gpu = next((name for name in total if name.endswith("/gpu")), "")
 

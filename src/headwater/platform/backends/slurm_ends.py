@@ -14,7 +14,7 @@ from typing import Literal
 Phase = Literal["waiting", "running", "succeeded", "failed", "lost", "preempted", "cancelled"]
 
 _WAITING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "SUSPENDED")
-# Slurm checks twice a minute for signals that are due, and sends those of the next minute early.
+# Slurm checks twice a minute for signals that are due, and sends the signals of the next minute early.
 _EARLY_S = 90.0
 # Slurm's reason after a script exited with a code other than 0.
 _BY_ITSELF = "NonZeroExitCode"
