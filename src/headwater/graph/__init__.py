@@ -1,8 +1,8 @@
 """The graph engine: operations, shapes, gradients, passes, plans, the runtime, resources, masters, servers, sessions.
 
-Functions, layers and training code that programs call belong to `headwater.tf1`, which this package never imports; nor
-does it import `tf2`, `keras` or `platform`. Start with `headwater.graph.session.session`, where a step begins, then
-follow it through `passes`, `master` and `runtime`.
+Functions, layers and training code for programs are in `headwater.tf1`. This package never imports `tf1`, `tf2`,
+`keras` or `platform`. Start with `headwater.graph.session.session`, where a step begins, then follow the step through
+`passes`, `master` and `runtime`.
 """
 
 from __future__ import annotations

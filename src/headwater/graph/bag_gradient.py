@@ -11,8 +11,8 @@ from headwater.graph.operation import Operation, Tensor
 
 
 class SpreadSlices(IndexedSlices):
-    """The gradient of one part's rows. The task of the part is sent the gradient of the bags, or the gradient of the
-    rows, whichever is smaller.
+    """The gradient of one part's rows. Either the gradient of the bags or the gradient of the rows is sent to the task
+    of the part, whichever is smaller.
 
     Args:
       arrived: the gradient of the output of ``GatherBags``, on the task where it was computed.
@@ -45,7 +45,7 @@ def joined_bags_gradient(op: Operation, grad: Tensor | IndexedSlices) -> list[Te
     split = op.graph.create_op("SplitBags", [grad, *op.inputs[:5], *routed]).outputs
     if not op.attrs["weighted"]:
         return [*[None] * 5, *split]
-    # Runs only if a program uses the gradient of the weights, for which the rows have to be sent.
+    # These operations run only if a program uses the gradient of the weights, which needs the rows themselves.
     rows = [
         part.graph.create_op("GatherRouted", part.inputs[:2], {"halves": False}, device=part.device).outputs[0]
         for part in parts
@@ -58,7 +58,7 @@ def joined_bags_gradient(op: Operation, grad: Tensor | IndexedSlices) -> list[Te
 def gathered_bags_gradient(op: Operation, grad: Tensor | IndexedSlices) -> list[IndexedSlices | None]:
     """Returns ``IndexedSlices`` of the rows requested from one part.
 
-    The values that programs read are on the task where the gradient was computed, as the bags are.
+    Programs that read the values get them on the task where the gradient was computed, which also has the bags.
     """
     params, routed = op.inputs[:2]
     grad = to_dense(grad)

@@ -1,9 +1,9 @@
 """Bodies of conditions and loops: operations of the graph, recorded in an attribute of one operation.
 
-A branch of a condition, or a turn of a loop, is built in the program's graph like other operations, so that names,
-scopes, collections and variables are as the program expects. Then the new operations that its results need are encoded
-in a `FunctionAttr`. The older tensors that they use become inputs of the operation with this attribute. The
-recorded operations stay in the graph, but never run there.
+A branch of a condition, or a turn of a loop, is first built in the program's graph like other operations, so that
+names, scopes, collections and variables are as the program expects. Then those of the new operations that its results
+need are encoded in a `FunctionAttr`. Older tensors that they use become inputs of the operation with this attribute.
+The recorded operations stay in the graph, but never run there.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class Recorded:
     """A recorded branch or turn.
 
     Attributes:
-      outputs: its result tensors; None for a result that only the other branch of a condition has.
+      outputs: its result tensors; None for a result that only the other branch of a condition computes.
       ops: its operations, in the order of creation.
       captured: tensors from outside that it uses.
-      before: operations from outside that it waits for.
+      before: operations from outside that have to run before it.
     """
 
     outputs: list[Any]
@@ -73,8 +73,11 @@ def record(
     """Records the operations created since the graph's version ``first`` that ``outputs`` need.
 
     Args:
-      params: tensors that stand for values that change from turn to turn.
-      live: references to variables that are read at the start of each turn, not at the start of the step.
+      graph: the graph.
+      first: the graph's version before the first operation of the body.
+      outputs: the results.
+      params: placeholders of values that change from turn to turn.
+      live: references to variables that are read at the start of each turn rather than at the start of the step.
     """
     given = set(params)
     stand_ins = {tensor.op for tensor in given}
@@ -100,7 +103,7 @@ def record(
         for tensor in op.inputs:
             use(tensor)
         for control in op.control_inputs:
-            # The values of a turn are available when it starts.
+            # Omit this dependency: the values of a turn are available when the turn starts.
             if control in stand_ins:
                 continue
             if _inside(control, first):
@@ -169,8 +172,8 @@ def record_members(
 
 
 def _inside(op: Operation, first: int) -> bool:
-    """Whether ``op`` belongs to the body. Variables created there do not, nor do their values at the start of the
-    step."""
+    """Whether ``op`` belongs to the body. Variables that were created in the body, and reads of their values at the
+    start of the step, do not belong to it."""
     return op.number >= first and op.type != "VariableV2" and _read(op) is None
 
 
@@ -238,14 +241,18 @@ def add_condition(
 ) -> Operation:
     """Adds the operation that runs the first of two branches if ``pred`` is true, else the second.
 
-    An output that only one branch has (None in the other branch's outputs) is zeros if the other branch ran.
+    An output that only one branch computes (None in the other branch's outputs) is zeros if the other branch ran.
 
     Args:
-      shapes_differ: the branches' values may have different shapes, so that ``pred`` must be known when compiling.
-      on_host: run it on the host even if it can be compiled.
-      reads_late: only the branch that uses a variable reads it, on the host; the variable may have no value otherwise.
-      before: operations that run before it, in addition to the branches' own.
-      replaced: for tensors from outside that the branches use, the tensors to use in their place.
+      pred: a boolean.
+      branches: the branch for true, then the branch for false.
+      shapes_differ: whether the branches' values may have different shapes, so that ``pred`` must be known when
+        compiling.
+      on_host: whether to run the condition on the host even if it can be compiled.
+      reads_late: whether a variable is read only in the branch that uses it, on the host, because the variable may have
+        no value if the other branch runs.
+      before: operations that run before the condition, in addition to those of the branches.
+      replaced: maps tensors from outside that the branches use to the tensors to use in their place.
     """
     graph = pred.graph
     inputs = captures(branches)
@@ -295,12 +302,12 @@ def add_loop(
 
     Args:
       start: the values before the first turn.
-      params: tensors that stand for the loop's values within ``goes_on``, which decides whether there is another turn,
-        and within ``turn``.
+      params: placeholders of the loop's values within ``goes_on`` and ``turn``.
+      goes_on: the condition, whose result decides whether there is another turn.
       shapes: static shapes of the values.
-      on_host: run it on the host even if it can be compiled.
+      on_host: whether to run the loop on the host even if it can be compiled.
       bound: the maximum number of turns; -1 if unknown.
-      before: operations that run before it, in addition to its parts' own.
+      before: operations that run before the loop, in addition to those of its parts.
     """
     parts = [goes_on, turn]
     inputs = captures(parts)
@@ -337,7 +344,7 @@ def _present(tensor: Tensor | None) -> Tensor:
 
 
 def _common(first: Tensor | None, second: Tensor | None) -> Dims:
-    """Returns the static shape of a tensor that is one of two."""
+    """Returns the static shape of a result that is one of two tensors."""
     if first is None or second is None:
         return _present(second if first is None else first).dims
     if first.dims is None or second.dims is None or len(first.dims) != len(second.dims):

@@ -94,8 +94,8 @@ def partial_value(tensor: Tensor) -> Dims:
     """Returns the elements of the integer vector ``tensor``, used as a shape, as far as the graph determines them.
 
     Returns:
-      None if its length is unknown, else its elements, with None for each unknown one. A known -1 is returned as -1,
-      even where it means an unknown dimension.
+      None if the length is unknown; otherwise the elements, with None for each unknown element. A known -1 is returned
+      as -1, even if it means an unknown dimension.
     """
     value = constant_value(tensor)
     if value is not None:

@@ -61,8 +61,8 @@ def reset_default_graph() -> None:
 
 
 def clear_default_graphs() -> None:
-    """Leaves all graphs entered by this thread and replaces the process's default graph by an empty one. For tests,
-    since an earlier test may have failed within a block."""
+    """Leaves all graphs that this thread has entered, and replaces the process's default graph by an empty one. Used by
+    tests, because an earlier test may have failed within a ``with graph.as_default()`` block."""
     _stacks.graphs.clear()
     reset_default_graph()
 

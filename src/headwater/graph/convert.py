@@ -53,7 +53,7 @@ def to_array(value: Any, dtype: DType | None = None) -> HostArray:
     Python numbers, and NumPy's in lists, become int32 and float32 (int64 where int32 is too small), text becomes bytes.
 
     Raises:
-      TypeError: ``value`` does not fit ``dtype``, or has no element type.
+      TypeError: ``value`` cannot be converted to ``dtype``, or has no element type.
       ValueError: nested sequences of unequal length, a shape that is not fully known, or None.
     """
     if value is None:
@@ -91,7 +91,7 @@ def to_array(value: Any, dtype: DType | None = None) -> HostArray:
         wanted = dtype.base_dtype
         if not typed and array.size and not _fits(array.dtype, wanted):
             raise TypeError(f"Expected {wanted.name}, got {value!r} of type '{type(value).__name__}' instead.")
-    with np.errstate(all="ignore"):  # values that are too large become infinite, as everywhere in a step
+    with np.errstate(all="ignore"):  # as in all operations of a step, values that are too large become infinite
         return np.array(array, dtype=wanted.numpy_dtype, order="C")
 
 

@@ -1,9 +1,10 @@
 """Conditions with branches that change variables of several tasks: one operation per task and stage.
 
-An operation with references runs on the task of its variables, so one operation cannot hold a branch that changes
-variables of two tasks. Such a branch is divided into stages: operations of one task that depend on earlier stages only.
-Both branches share the sequence of stages; each stage is a condition of the same predicate, and its results that later
-stages use are outputs. The other branch's outputs are empty, so that a branch that does nothing sends next to nothing.
+An operation with references runs on the task of its variables, so one operation cannot contain a branch that changes
+variables of two tasks. Such a branch is divided into stages. A stage consists of operations of one task that depend
+only on earlier stages. Both branches share the sequence of stages: each stage is a condition with the same predicate,
+and its outputs are the results that later stages use. For the branch that does not run, these outputs are empty, so
+that almost nothing is sent for a branch that does nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from headwater.graph.registry import Kind
 
 _Task = tuple[str, int, int]
 _FOLLOWERS = ("Const", "Identity", "NoOp")
-"""Types of operations that run on the task of the operations that they wait for."""
+"""Types of operations that are placed on the task of the operations on which they depend."""
 
 
 def add_conditions(pred: Tensor, branches: Sequence[Recorded], *, shapes_differ: bool = False) -> list[Tensor]:
@@ -41,7 +42,7 @@ def add_conditions(pred: Tensor, branches: Sequence[Recorded], *, shapes_differ:
     if stages is not None and stages.place_outputs():
         return stages.add(pred)
     changes = any(branch.on_host for branch in branches)
-    # The condition runs where its variables are, even if the program requests another device around it.
+    # Place the condition on the device of its variables, even if the program requests another device for this block.
     device = next(iter(devices.values())) if changes and len(devices) == 1 else None
     return list(add_condition(pred, branches, shapes_differ=shapes_differ, device=device).outputs)
 
@@ -52,7 +53,7 @@ class _Placed:
 
     Attributes:
       branch: the branch.
-      stages: the stage of each operation, by number. An operation that runs in every stage that uses it has none.
+      stages: the number of each operation's stage. Operations that run in every stage that uses them have no entry.
     """
 
     branch: Recorded

@@ -24,7 +24,7 @@ def gather_gradient(op: Operation, grad: Tensor | IndexedSlices) -> NotImplement
     row_shape = constant_value(shape)
     if row_shape is not None and 0 not in row_shape[1:]:
         values_shape = make_const(np.concatenate([rows, row_shape[1:]]), "values_shape")
-    else:  # the number of rows cannot be inferred where a row may have no elements
+    else:  # a row may have no elements, so the number of rows cannot be inferred from the number of elements
         sizes = op.graph.create_op("Shape", [indices], {"out_type": int32}).outputs[0]
         count = op.graph.create_op("Prod", [sizes, make_const(np.array([0], np.int32))], {"keep_dims": True}).outputs[0]
         bounds = [make_const(np.array([value], np.int32)) for value in (1, 0, 1)]

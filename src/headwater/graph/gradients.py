@@ -1,8 +1,8 @@
 """Gradients: adds a backward operation for every operation on a path from xs to ys.
 
-By default this is a ``Vjp`` operation: the vector-Jacobian product of the forward operation's lowering, computed by JAX
-(``jax.vjp``). It repeats the forward computation, and XLA removes the repetition if both are in one executable.
-Gradient functions are only registered where mathematics or memory requires another rule.
+By default the backward operation is a ``Vjp``: the vector-Jacobian product of the forward operation's lowering,
+computed by JAX (``jax.vjp``). It repeats the forward computation; if both are in one executable, XLA removes the
+repetition. Gradient functions are registered only for operations for which mathematics or memory requires another rule.
 
 For ys with gradients g the result for x is  sum over y of  g_y * dy/dx.
 """
@@ -47,7 +47,7 @@ class AggregationMethod:
 
 
 class UnconnectedGradients:
-    """The gradient of an x that ys do not depend on."""
+    """Choices for the gradient of an x on which no y depends."""
 
     NONE = "none"
     ZERO = "zero"
@@ -72,7 +72,7 @@ def gradients(
       grad_ys: a gradient for each of ``ys``, of its shape; None means ones.
       name: name scope of the new operations.
       colocate_gradients_with_ops: ignored; a backward operation is always colocated with its forward operation.
-      gate_gradients: ignored; a step computes all gradients before it uses any outside of its executable.
+      gate_gradients: ignored; a step computes all gradients before it uses any of them outside of the executable.
       aggregation_method: ignored; see `AggregationMethod`.
       stop_gradients: tensors treated as constants.
       unconnected_gradients: ``"none"`` or ``"zero"``.

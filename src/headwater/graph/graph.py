@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 class Graph:
     """Operations and their dependencies.
 
-    Operations are never removed. Building is thread-safe; but the scopes (`name_scope`, `device`,
-    `control_dependencies`, `colocate_with`) belong to the graph, as in TensorFlow, so threads that build with scopes
-    must not do so at the same time, unless they call `switch_to_thread_local`.
+    Operations are never removed. Adding operations is thread-safe. But as in TensorFlow, the scopes (`name_scope`,
+    `device`, `control_dependencies`, `colocate_with`) belong to the graph rather than to a thread. So threads must not
+    use scopes at the same time, unless they call `switch_to_thread_local`.
 
     Attributes:
       version: grows with every change; a session extends itself when the version has changed.
@@ -129,8 +129,8 @@ class Graph:
         return name[:-1] if name.endswith("/") else self.unique_name(name)
 
     def close_loop(self, params: Iterable[Tensor]) -> None:
-        """Marks a loop as complete. Its ``params`` stand for the values of a turn, which are not available outside of
-        it.
+        """Marks a loop as complete. Its ``params`` are placeholders of the values of a turn, which are not available
+        outside of the loop.
 
         Tensors computed from them can no longer be inputs of new operations, nor be fetched.
         """
@@ -179,7 +179,8 @@ class Graph:
         return self.as_graph_element(name, allow_operation=False)
 
     def as_graph_element(self, obj: object, allow_tensor: bool = True, allow_operation: bool = True) -> Any:
-        """Returns the tensor or operation of this graph that ``obj`` is, names, or stands for (as a variable does).
+        """Returns the tensor or operation of this graph to which ``obj`` refers: itself, by its name, or indirectly, as
+        a variable does.
 
         Raises:
           ValueError: it is of another graph, or its name is malformed.
@@ -326,8 +327,8 @@ class Graph:
 
     @contextmanager
     def container(self, container_name: str) -> Generator[str]:
-        """Keeps the state (variables, queues) of operations created within the block in this container of their
-        task."""
+        """Makes operations created within the block keep their state (variables, queues) in the container
+        ``container_name`` of their task."""
         saved = self.current_container
         self.current_container = container_name
         try:
@@ -457,8 +458,8 @@ class Graph:
 def seeds(graph: Graph, op_seed: int | None) -> tuple[int | None, int | None]:
     """Returns the pair of seeds for a new random operation (both None: a different sequence in every session).
 
-    TensorFlow's rule: a graph seed alone is combined with the number of operations so far; an operation's seed alone
-    with 87654321.
+    TensorFlow's rule: if there is only a graph seed, it is combined with the number of operations so far; if there is
+    only an operation's seed, it is combined with 87654321.
     """
     if graph.seed is not None:
         return graph.seed, graph.version if op_seed is None else op_seed

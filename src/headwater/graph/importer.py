@@ -123,7 +123,7 @@ class _Importer:
         self._made: dict[str, Operation] = {}
         self._members: list[Operation] = []
         self._tensors: dict[str, Tensor] = {}
-        """Tensors that are outputs of another operation than the operation named after their node."""
+        """Tensors whose operation does not have the name of their node."""
         self._controls: dict[str, Operation] = {}
         """For each node within a condition or a loop, the operation for which nodes outside of it wait instead."""
         self._exits: dict[str, Tensor] = {}
@@ -173,12 +173,12 @@ class _Importer:
                 self._graph.prevent_fetching(op)
         inner = [*condition.nodes[False], *condition.nodes[True]]
         if not branches[0].outputs and not condition.awaited:
-            return  # nothing uses it
+            return  # no other node uses a result of this condition
         first = self._nodes[[*condition.merges, *inner][0]]
         op = bodies.add_condition(
             self._tensor(condition.predicate),
             branches,
-            # If a shape is not fully known, only a run can show whether both branches have the same shape.
+            # If a shape is not fully known, only a run shows whether both branches have the same shape.
             shapes_differ=not all(tensor is None or tensor.shape.is_fully_defined() for tensor in outputs),
             on_host=self._needs_host(branches) or not branches[0].outputs,
             reads_late=self._asks_for_values(condition.predicate),
@@ -225,7 +225,7 @@ class _Importer:
             goes_on,
             turn,
             [TensorShape(param.dims if fit else None) for param, fit in zip(params, fits, strict=True)],
-            # If a shape is not fully known, only a run can show whether it stays the same.
+            # If a shape is not fully known, only a run shows whether it changes from turn to turn.
             on_host=not all(fits) or not all(known) or self._needs_host([goes_on, turn]),
             name=self._free(f"{merges[0]}/Loop"),
             device=self._nodes[merges[0]].device or None,

@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 
 
 class IndexedSlices(CompositeTensor):
-    """Rows ``values[i]`` that belong at ``indices[i]`` of a tensor of shape ``dense_shape``; all other rows are zero.
+    """Some rows of a tensor of shape ``dense_shape``: row ``indices[i]`` is ``values[i]``, and all other rows are zero.
 
-    Rows with the same index add up.
+    If several rows have the same index, their sum counts.
 
     Args:
-      summed: equal slices with fewer rows, in which some rows are added up; for uses that need only the sum.
+      summed: slices that represent the same tensor with fewer rows, because rows with equal indices were added up; used
+        where only the sum is needed.
       distinct: whether all indices within the tensor are different.
     """
 
@@ -162,8 +163,8 @@ _WITHOUT_ROW: Final = frozenset({"RowsOfPart", "SumEqualRows", "UpdateRows"})
 
 
 def checked(indices: TensorLike) -> dict[str, bool]:
-    """Returns attributes of an operation on the rows at ``indices``: an index out of range is an error, unless
-    ``indices`` are computed by an operation in `_WITHOUT_ROW`.
+    """Returns the attributes of an operation on the rows at ``indices`` that make an index out of range an error; no
+    attributes if an operation in `_WITHOUT_ROW` computes ``indices``.
     """
     seen: set[Tensor] = set()
     stack: list[Tensor] = [indices] if isinstance(indices, Tensor) else []

@@ -90,14 +90,14 @@ class Operation:
 
     @property
     def number(self) -> int:
-        """The graph's version when the operation was created: grows from one operation to the next."""
+        """The graph's version when the operation was created; it increases from one operation to the next."""
         return self._id
 
     _id_value = number
 
     def count_as(self, number: int) -> None:
-        """Changes its `number`. With a number below the start of a body under construction, the operation is not part
-        of the body."""
+        """Changes the operation's `number`. A number below the start of a body under construction excludes the
+        operation from that body."""
         self._id = number
 
     @property
@@ -246,9 +246,10 @@ class Tensor(TensorOperators):
 
     Attributes:
       op: the operation.
-      value_index: which of its outputs.
+      value_index: the position among the operation's outputs.
       dtype: element type; a reference type for a variable's own output.
-      assign: assigns to slices only: ``v[1:3].assign(value, name=None)`` changes these elements of the variable ``v``.
+      assign: for slices of variables only: ``v[1:3].assign(value, name=None)`` changes these elements of the variable
+        ``v``.
     """
 
     __slots__ = ("__weakref__", "_dims", "_dtype", "_name", "_op", "_shape", "_value_index", "assign")

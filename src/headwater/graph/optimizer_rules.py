@@ -1,4 +1,5 @@
-"""The rules of the less common optimizers, for NumPy and JAX: a rule takes the array module first, returns new values.
+"""The rules of the less common optimizers, for NumPy and JAX. A rule takes the array module as its first argument, and
+returns new values.
 
 The order of operations is the same as in TensorFlow 1.15's CPU kernels, so that values agree almost to the last bit.
 """
@@ -130,7 +131,8 @@ def proximal_adagrad(xp: Module, var: Array, accum: Array, lr: Array, l1: Array,
 
 
 def keep_nan(xp: Module, var: Array, accum: Array, linear: Array) -> Arrays:
-    """Sets rows to NaN where their linear terms are, as TensorFlow's sparse version does; its dense version sets 0."""
+    """Sets elements to NaN where their linear terms are NaN, as TensorFlow's sparse version does; its dense version
+    sets them to 0."""
     return xp.where(xp.isnan(linear), linear, var), accum, linear
 
 

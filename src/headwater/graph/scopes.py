@@ -119,8 +119,8 @@ class DeviceScopes:
 class ControlDependencies:
     """The stack of ``control_dependencies`` blocks.
 
-    An operation of a block runs after the block's inputs. It needs no control inputs if one of its own inputs is in the
-    block, and so runs after them anyway.
+    An operation that is created in a block runs after the block's inputs. It needs no control inputs if one of its own
+    inputs was created in the block, because that input already runs after them.
 
     Args:
       start: a stack to copy the present blocks from.
@@ -152,7 +152,8 @@ class ControlDependencies:
     def may_change(self, variable: Operation, initializer: Operation) -> bool:
         """Returns whether new operations wait for a change of ``variable`` other than by its ``initializer``."""
         ops = [op for block, _ in self._blocks for op in block]
-        # Programs often open a block for the same operations again, such as one for each variable.
+        # A cache of the last result: programs often open a block for the same operations again, for example once for
+        # each variable.
         if ops and ops != self._changed[0]:
             self._changed = ops, _changes_of(ops)
         return bool(ops) and any(op is not initializer for op in self._changed[1].get(variable, ()))

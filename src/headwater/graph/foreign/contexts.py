@@ -1,10 +1,10 @@
 """Finds the conditions and loops that enclose each node of a ``GraphDef`` in TensorFlow's first form of control flow.
 
 TensorFlow 1 represents a condition by ``Switch`` operations, which produce a value at one of their two outputs, and
-``Merge`` operations, which return the value of the input that has one. A loop is a *frame*: ``Enter`` leads into it,
-``Merge`` joins the initial value and the value of ``NextIteration``, ``Switch`` leads to the next turn or to ``Exit``.
-See "Dynamic Control Flow in TensorFlow" (Yu et al., EuroSys 2018). This module derives the branches and frames of each
-node from the edges.
+``Merge`` operations, which return the value of the input that has a value. A loop is a *frame*: ``Enter`` passes a
+value into it, ``Merge`` joins the initial value and the value of ``NextIteration``, and ``Switch`` passes a value to
+the next turn or to ``Exit``. See "Dynamic Control Flow in TensorFlow" (Yu et al., EuroSys 2018). This module derives
+the branches and frames that contain each node from the edges.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Merge:
     Attributes:
       predicate: the tensor that selects the branch.
       values: the tensors of the branch for false, and of the branch for true.
-      first: the side that the first input belongs to.
+      first: the side (false or true) to which the first input belongs.
     """
 
     predicate: str
@@ -83,8 +83,8 @@ class Contexts:
     Attributes:
       of: the context of each node's operation. A ``Merge`` is outside of the branches that it joins, ``Enter`` and
         ``Exit`` are outside of their frame.
-      inputs: for each node, the inputs that are nodes of this graph, without back edges of loops, and without pivots:
-        nodes that are control inputs only to put the node into a branch or a turn.
+      inputs: for each node, its inputs that are nodes of this graph, without back edges of loops and without pivots.
+        Pivots are control inputs whose only purpose is to put a node into a branch or a turn.
       merges: the ``Merge`` nodes of conditions.
       loop_merges: for each ``Merge`` of a loop, the initial tensor and the ``NextIteration``.
       order: the nodes, sorted topologically without back edges of loops.
@@ -175,7 +175,7 @@ class _Finder:
         return order
 
     def predicate(self, item: str) -> str:
-        """Returns the tensor that ``item`` is a copy of."""
+        """Returns the tensor of which ``item`` is a copy."""
         while self._kind(item) in ("Identity", "Enter"):
             item = data_inputs(self._nodes[source_of(item)])[0]
         return full_name(item)
@@ -225,7 +225,7 @@ class _Finder:
                     self._merges[name] = Merge(part.predicate, values, not part.side)
                     joined = rest[0]
                     for item in self._inputs[name]:
-                        if item.startswith("^"):  # it may wait for a node of only one branch
+                        if item.startswith("^"):  # a control input may be a node of one branch only
                             context = tuple(each for each in self._after(item) if each not in (part, other))
                             joined = _join(joined, context, name)
                     return joined

@@ -1,10 +1,11 @@
 """Orders the parts of a graph with conditions and loops for building.
 
 A *region* is the contents of one context: the graph itself, a turn of a loop, or a branch of a condition. Its *items*
-are its own nodes, its loops, and its conditions. ``Merge`` nodes of one predicate whose branches share nodes become one
-operation, if none depends on another. A dependent ``Merge`` (as in gradients made by TensorFlow, which use values of
-the forward pass's branches) becomes a separate operation, which takes these values from the first operation. Conditions
-without common nodes are kept separate: fetching one value must not run an update that belongs to another.
+are its own nodes, its loops, and its conditions. ``Merge`` nodes with one predicate whose branches share nodes become
+one operation, unless one ``Merge`` depends on another. A dependent ``Merge`` becomes a separate operation, which takes
+the values that it needs from the first operation. This occurs in gradients made by TensorFlow, which use values of the
+forward pass's branches. Conditions without common nodes stay separate operations, because fetching the value of one
+must not run an update that belongs to another.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Condition:
     """A condition of a region.
 
     Attributes:
-      predicate: the tensor that decides.
+      predicate: the tensor that selects the branch.
       nodes: the nodes of the branch for false, and of the branch for true.
       merges: its ``Merge`` nodes.
       given: outputs of nodes in its branches that are used elsewhere in the graph, each with its side.

@@ -53,7 +53,7 @@ def check_numerics(tensor: HostArray, *, message: str) -> HostArray:
 
 
 class _Count:
-    """How often an operation printed."""
+    """The number of times that an operation has printed."""
 
     def __init__(self) -> None:
         self.printed = 0

@@ -16,7 +16,7 @@ from headwater.graph.registry import HostArray, Inference, Spec
 
 _MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 _GREY_OF_PNG = np.array([6968, 23434, 2366], np.uint32)
-"""How libpng weighs red, green and blue, in 32768ths."""
+"""The weights of red, green and blue in libpng's conversion to grey, in 1/32768."""
 _JPEG = b"\xff\xd8\xff"
 
 

@@ -371,7 +371,7 @@ class ExampleLedger(Kept):
         return [*self._holds.values(), *self._all_taken()]
 
     def _revoke(self, holds: Iterable[_Hold], reason: str) -> None:
-        """Revokes some of the ranges in `_out`, which are then handed out again."""
+        """Revokes some of the ranges in `_out`, so that they are assigned again."""
         for hold in holds:
             if not hold.away:
                 hold.away = True

@@ -127,7 +127,7 @@ def runs_until_compiled(work: Work) -> int | None:
 
 
 class Way(enum.Enum):
-    """How one run is executed."""
+    """The form of execution of one run."""
 
     KERNELS = "kernels"
     KERNELS_WHILE_COMPILING = "kernels while compiling"

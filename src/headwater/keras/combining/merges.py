@@ -24,7 +24,7 @@ import numpy as np
 
 
 class Merge(Enum):
-    """How the values of several workers are merged."""
+    """The operation that merges the values of several workers."""
 
     SUM = "sum"
     MEAN = "mean"  # weighted by rows

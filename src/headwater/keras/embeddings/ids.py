@@ -67,7 +67,7 @@ class Coded:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """How the inputs of a model are encoded.
+    """The encoding of a model's inputs.
 
     Attributes:
       coded: numbers of the inputs that are replaced by codes.
