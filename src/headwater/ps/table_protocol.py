@@ -175,7 +175,7 @@ _LIMITS = (np.uint8, 0, 1 << 8), (np.uint16, 0, 1 << 16), (np.int32, -(1 << 31),
 
 
 def smallest(numbers: NDArray[np.int64]) -> Array:
-    """Encodes whole numbers with 1, 2, 4 or 8 bytes each: as few as the largest of them needs."""
+    """Encodes whole numbers with 1, 2, 4 or 8 bytes each: as few as all of them fit into."""
     least, most = extent(numbers)
     for kind, low, high in _LIMITS:
         if low <= least and most < high:

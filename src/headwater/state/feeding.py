@@ -69,7 +69,7 @@ class FeedingCopy(BackupCopy):
         return None
 
     def _replace_second(self, feed: Feed, view: View, ps: int) -> Feed:
-        """Fills the replica of another ``ps``, and makes it the backup in place of the one that ``feed`` feeds.
+        """Fills the replica of another ``ps``, and makes it the backup instead of the target of ``feed``.
 
         Returns:
           The feed of the new backup; ``feed`` where the backup was not replaced.

@@ -20,8 +20,8 @@ def rehearse(layout: Layout, updater: Updater, shard: int, hyperparameters: Sequ
       layout: the placement of all shards.
       updater: the shard's updater.
       shard: the number of the shard.
-      hyperparameters: the hyperparameters of the latest update. Empty before the first update; then nothing is compiled
-        here, but by the first update.
+      hyperparameters: the hyperparameters of the latest update. Empty before the first update, which then compiles the
+        function itself.
     """
     specs = [(layout.variables[block.variable], block) for block in layout.blocks[shard]]
     zeros = [np.zeros(block_shape(spec, block), spec.dtype) for spec, block in specs if not spec.table]
