@@ -189,7 +189,7 @@ class KerasEstimator(Estimator):
         """The tensors for the model's inputs, in their order.
 
         Raises:
-          ValueError: the names of the features are not those of the model's inputs.
+          ValueError: the names of the features differ from the names of the model's inputs.
         """
         if not isinstance(features, Mapping):
             return flatten(features)

@@ -77,8 +77,8 @@ class StepBarrier(Kept):
         with self._condition:
             self._start = name
             self.changes += 1
-            # The training was restored at an earlier step than those that these replicas have finished, so their steps
-            # are not part of it.
+            # The training was restored at an earlier step than the steps that these replicas have finished, so their
+            # steps are not part of it.
             stranded = [session for session, done in self._waiting.items() if done > step]
             self._runs = training_runs.started(self._runs, session, step, elsewhere, stranded=stranded)
             if self._runs.run_number > 1:

@@ -1,4 +1,8 @@
-"""Runs blocks of elements through a plan that adds one element to a queue."""
+"""Runs blocks of elements through a plan that adds one element to a queue.
+
+Running the plan once per element would cost a Python call per operation and element
+(docs/decisions/blocks-of-records.md).
+"""
 
 from __future__ import annotations
 

@@ -271,7 +271,7 @@ def rounded_trips(turns: Any) -> Any:
 
 
 def _without_turns(outputs: Taped) -> Taped:
-    """Converts the results of ``StatelessWhile`` to those of ``WhileScan``."""
+    """Converts the results of ``StatelessWhile`` to the results of ``WhileScan``."""
     return _with_tape(outputs[:-1], outputs.tape, outputs.back)
 
 

@@ -286,7 +286,8 @@ class StepService:
         raise UnavailableError(None, None, f"{self._runtime.task} has ended")
 
     def restore(self, left: Sequence[LeftStep]) -> None:
-        """Registers the steps handed over by the previous incarnation, and resumes those that had not ended."""
+        """Registers the steps that the previous incarnation has handed over, and resumes the steps that had not
+        ended."""
         until = time.monotonic() + self._patience_s
         for known in left:
             step = ServedStep.of_previous_incarnation(

@@ -291,7 +291,8 @@ class ServedModel(ModelValues):
             return model.history
         container.on_train_begin()
         if late:
-            # The training is in progress, so the ps have newer values than those that a callback has restored here.
+            # The training is in progress, so the ps have newer values than the values that a callback has restored
+            # here.
             if self._dynamic is not None:
                 self._dynamic.forget()
             self.sync(state=chief)
