@@ -144,10 +144,12 @@ class ByBatch(keras.callbacks.Callback):
         self.batches = 0
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        assert self.model is not None
         self.model.optimizer.learning_rate = 0.05 / (1 + batch)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         self.batches += 1
+        assert self.model is not None
         self.model.stop_training = self.batches == 5
 
 
