@@ -456,8 +456,7 @@ class Accumulator(Kept):
           required: number of gradients.
           session: the session of the step.
           start: name of the start of the training whose gradients the caller wants; 0 for any. The call fails if this
-            is
-            not the present start: the gradients were dropped, or the start has not reached this task yet.
+            is not the present start: the gradients were dropped, or the start has not reached this task yet.
 
         Raises:
           AbortedError: the training was restarted by another session, or ``start`` is not the present start.

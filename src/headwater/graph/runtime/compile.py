@@ -358,8 +358,7 @@ class Executable:
 
         Tracing takes place in this thread and delays this run. In a background thread, it would take several times
         longer and slow down runs on kernels as much: after each operation on arrays, each of the two threads would wait
-          for the
-        interpreter's lock (docs/decisions/kernels.md). XLA's compilation releases that lock.
+        for the interpreter's lock (docs/decisions/kernels.md). XLA's compilation releases that lock.
 
         The compilation refers to no array of a variable or input. Meanwhile, kernels can therefore change variables in
         place, and the user's program can change arrays that it has fed.

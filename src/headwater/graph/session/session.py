@@ -126,9 +126,8 @@ class BaseSession:
           feed_dict: values for tensors, used instead of computing them.
           options: a ``RunOptions``; ``timeout_in_ms``, ``trace_level`` and ``output_partition_graphs`` are used.
           run_metadata: a ``RunMetadata`` to fill in; unchanged if no option requests any part of it. The three trace
-            levels
-            are equivalent: each records the times of every executable and operation on every task. Operations that XLA
-            has fused have one entry, named after the last of them. ``build_cost_model`` of the session's
+            levels are equivalent: each records the times of every executable and operation on every task. Operations
+            that XLA has fused have one entry, named after the last of them. ``build_cost_model`` of the session's
             ``GraphOptions`` adds costs (`headwater.graph.session.run_metadata`).
 
         Returns:

@@ -6,9 +6,8 @@ their mean weighted by rows, the first worker's value, the largest value, or the
 - State of layers follows the variable's ``aggregation``: ``"sum"``, ``"only_first_replica"``, and the mean otherwise.
 - State of metrics is a sum over examples in all of Keras's own metrics. A metric of a program may declare another
   merge: by the ``aggregation`` of its variables, or by an attribute ``merge``, which is one of the names in `Merge` or
-    a
-  dictionary that maps names of variables to such names. Without a declaration, `headwater.keras.combining.trial` finds
-  the rule.
+  a dictionary that maps names of variables to such names. Without a declaration, `headwater.keras.combining.trial`
+  finds the rule.
 """
 
 from __future__ import annotations
