@@ -266,6 +266,25 @@ def test_transformed_ids_are_exact_or_refused() -> None:
         model_of(lambda given: given, "int64", strings=True).predict(ids, verbose=0)
 
 
+def test_a_custom_loss_trains_rows_like_the_same_loss_of_keras() -> None:
+    def custom(y: Any, predicted: Any) -> Any:
+        return keras.ops.mean(keras.ops.square(y - predicted), axis=-1)
+
+    ids, y = RNG.integers(0, 50, (32, 3)), RNG.random((32, 1))
+    losses: list[list[float]] = []
+    for loss in ("mse", custom):
+        keras.utils.set_random_seed(1)
+        strategy = ParameterServerStrategy()
+        with strategy.scope():
+            given = keras.Input((3,), dtype="int64")
+            rows = DynamicEmbedding(4, name="rows")(given)
+            model = keras.Model(given, keras.layers.Dense(1)(keras.layers.Flatten()(rows)), name="custom")
+            model.compile("sgd", loss)
+        losses.append(model.fit(ids, y, batch_size=8, epochs=3, shuffle=False, verbose=0).history["loss"])
+        closed(strategy)
+    assert losses[0] == pytest.approx(losses[1])
+
+
 def with_table(rows: int, tied: bool = False, **settings: Any) -> Any:
     ids = keras.Input((3,), dtype="int64")
     table = keras.layers.Embedding(rows, 8, name="words")

@@ -39,9 +39,9 @@ client_class: Any = TableClient
 push = client_class.push
 
 
-def counted(client: TableClient, divided: Any, sums: Any) -> None:
+def counted(client: TableClient, divided: Any, sums: Any, number: int | None = None) -> None:
     """Pushes gradients of rows, and counts them when the push is acknowledged."""
-    push(client, divided, sums)
+    push(client, divided, sums, number)
     for name, keys in divided.items():
         np.add.at(pushed, keys.words, sums[name][:, 0])
 

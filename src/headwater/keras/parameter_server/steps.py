@@ -339,19 +339,20 @@ def find_shares(model: Any, embeddings: ModelEmbeddings, batch: Tree, *, divided
 
     def trace(others: Sequence[jax.Array], metrics: Sequence[jax.Array]) -> Outcome:
         trainable = [jax.numpy.zeros(tuple(v.shape), v.dtype) for v in model.trainable_variables]
-        with noting(embeddings.layers):
-            return losses_of(model, (trainable, others, _optimizer_state(model), metrics), data)
+        return losses_of(model, (trainable, others, _optimizer_state(model), metrics), data)
 
-    return find_combination(
-        model,
-        data,
-        trace,
-        others=[variable.value for variable in model.non_trainable_variables],
-        metrics=metrics,
-        divided=divided,
-        several=several,
-        training=True,
-    )
+    # Also while the model is called for the shapes of its predictions, which custom losses and metrics are tried with.
+    with noting(embeddings.layers):
+        return find_combination(
+            model,
+            data,
+            trace,
+            others=[variable.value for variable in model.non_trainable_variables],
+            metrics=metrics,
+            divided=divided,
+            several=several,
+            training=True,
+        )
 
 
 def _optimizer_state(model: Any, known: Mapping[int, object] | None = None) -> list[Any]:
