@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,16 +20,25 @@ Probability = Callable[["HostArray"], "HostArray"]
 
 
 def _sample(
-    key: Key, true_classes: HostArray, draw: Draw, probability: Probability, *, count: int, unique: bool, classes: int
+    key: Key,
+    true_classes: HostArray,
+    draw: Draw,
+    probability: Probability,
+    range_max: int,
+    *,
+    num_sampled: int,
+    unique: bool,
+    **attrs: object,
 ) -> Arrays:
-    """Draws ``count`` classes; also returns the expected counts of the true classes and of the drawn ones."""
-    if unique and count > classes:
+    """Draws ``num_sampled`` classes; also returns the expected counts of the true classes and of the drawn ones."""
+    del attrs
+    if unique and num_sampled > range_max:
         raise NoKernel  # the executable explains the error
-    chosen, tries = _different(key, draw, count) if unique else (draw(key, count), None)
+    chosen, tries = _different(key, draw, num_sampled) if unique else (draw(key, num_sampled), None)
 
     def expected(of: HostArray) -> HostArray:
         p = probability(of)
-        return (count * p if tries is None else -np.expm1(tries * np.log1p(-p))).astype(np.float32)
+        return (num_sampled * p if tries is None else -np.expm1(tries * np.log1p(-p))).astype(np.float32)
 
     return chosen, expected(true_classes), expected(chosen)
 
@@ -47,19 +56,8 @@ def _different(key: Key, draw: Draw, count: int) -> tuple[HostArray, int]:
 
 
 @kernel("UniformCandidateSampler")
-def uniform_candidates(
-    key: Key,
-    true_classes: HostArray,
-    *,
-    num_true: int,
-    num_sampled: int,
-    unique: bool,
-    range_max: int,
-    seed: int = 0,
-    seed2: int = 0,
-) -> Arrays:
+def uniform_candidates(key: Key, true_classes: HostArray, *, range_max: int, **attrs: Any) -> Arrays:
     """Samples classes below ``range_max`` with equal probabilities."""
-    del num_true, seed, seed2
 
     def draw(key: Key, count: int) -> HostArray:
         return uniform_int(key, np.array([count]), np.array(0, np.int64), np.array(range_max, np.int64))
@@ -67,23 +65,12 @@ def uniform_candidates(
     def probability(classes: HostArray) -> HostArray:
         return np.full(classes.shape, 1.0 / range_max)
 
-    return _sample(key, true_classes, draw, probability, count=num_sampled, unique=unique, classes=range_max)
+    return _sample(key, true_classes, draw, probability, range_max, **attrs)
 
 
 @kernel("LogUniformCandidateSampler")
-def log_uniform_candidates(
-    key: Key,
-    true_classes: HostArray,
-    *,
-    num_true: int,
-    num_sampled: int,
-    unique: bool,
-    range_max: int,
-    seed: int = 0,
-    seed2: int = 0,
-) -> Arrays:
+def log_uniform_candidates(key: Key, true_classes: HostArray, *, range_max: int, **attrs: Any) -> Arrays:
     """Class k with probability log((k + 2) / (k + 1)) / log(range_max + 1): about Zipf's law."""
-    del num_true, seed, seed2
     whole = np.log1p(range_max)
 
     def draw(key: Key, count: int) -> HostArray:
@@ -93,4 +80,4 @@ def log_uniform_candidates(
     def probability(classes: HostArray) -> HostArray:
         return np.log((classes + 2.0) / (classes + 1.0)) / whole
 
-    return _sample(key, true_classes, draw, probability, count=num_sampled, unique=unique, classes=range_max)
+    return _sample(key, true_classes, draw, probability, range_max, **attrs)
