@@ -1,8 +1,8 @@
 """Bodies of conditions and loops: operations of the graph, recorded in an attribute of one operation.
 
 A branch of a condition, or a turn of a loop, is first built in the program's graph like other operations, so that
-names, scopes, collections and variables are as the program expects. Then those of the new operations that its results
-need are encoded in a `FunctionAttr`. Older tensors that they use become inputs of the operation with this attribute.
+names, scopes, collections and variables are as the program expects. Then the new operations that its results need
+are encoded in a `FunctionAttr`. Older tensors that they use become inputs of the operation with this attribute.
 The recorded operations stay in the graph, but never run there.
 """
 

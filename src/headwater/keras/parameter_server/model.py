@@ -75,7 +75,15 @@ _CHIEFS = (
 
 
 #: Methods of a model that use the values of its variables.
-_READING = "evaluate predict test_on_batch predict_on_batch get_weights save save_weights"
+_READING = (
+    "evaluate",
+    "predict",
+    "test_on_batch",
+    "predict_on_batch",
+    "get_weights",
+    "save",
+    "save_weights",
+)
 
 #: Callbacks of the chief that run on an evaluator as well.
 _EVALUATORS = (TensorBoard, keras.callbacks.TensorBoard, keras.callbacks.CSVLogger)
@@ -623,7 +631,7 @@ def serve_model(model: object, place: ProcessPlace) -> None:
         object.__setattr__(model, _MODEL, served)
         object.__setattr__(model, "fit", served.fit)
         object.__setattr__(model, "train_on_batch", served.train_on_batch)
-        for name in _READING.split():
+        for name in _READING:
             method = served.with_current_values(getattr(model, name), state=name == "save")
             object.__setattr__(model, name, method)
 
