@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headwater.errors import UnavailableError
 from headwater.state.views import View, WitnessRequest
-from headwater.state.witness import Ask
+from headwater.state.witness import RequestView
 
 
 class LivingAsk:
@@ -18,7 +18,7 @@ class LivingAsk:
       ask: asks the witness.
     """
 
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: RequestView) -> None:
         self._ask = ask
         self._killed = False
 

@@ -180,7 +180,7 @@ class CopiedCluster:
             ps=index,
             pair=(served, 1 - served),
             processes=processes,
-            ask=self._asks[index],
+            request_view=self._asks[index],
             left=left_copies(self.left, index),
             grace_s=0.1,
         )

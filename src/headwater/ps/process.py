@@ -61,7 +61,7 @@ from headwater.ps.updater import Updater
 from headwater.state.left_copies import LeftCopies
 from headwater.state.sites import FixedProcesses, Site
 from headwater.state.state_saver import Saves
-from headwater.state.witness import Ask, RemoteWitness, WitnessService
+from headwater.state.witness import RemoteWitness, RequestView, WitnessService
 
 if TYPE_CHECKING:
     from headwater.ps.replicas.tables import CopiesOfTables, TablesCopy
@@ -335,7 +335,7 @@ class ParameterTask:
         first = [task.index for task in self.members.servers[: first_servers(len(self.members.servers))]]
         return first[shard % len(first)], first[(shard + 1) % len(first)]
 
-    def _of_copies(self) -> tuple[Ask, LeftCopies]:
+    def _of_copies(self) -> tuple[RequestView, LeftCopies]:
         """Returns a function that asks the witness, see `headwater.state.witness`, and the store of handed-off
         replicas."""
         chief = self.members.workers[0]
@@ -353,7 +353,7 @@ class ParameterTask:
             other = pair[1] if shard == index else shard
             way = str(servers[other]), self.shell.link(servers[other])
             processes = FixedProcesses(index, str(self.members.me), {other: way})
-            sites[shard] = Site(ps=index, pair=pair, processes=processes, ask=ask, left=left)
+            sites[shard] = Site(ps=index, pair=pair, processes=processes, request_view=ask, left=left)
         return sites
 
     def _moving_sites(self, name: str, shards: int) -> dict[int, Site]:
@@ -361,7 +361,7 @@ class ParameterTask:
         index, servers = self.members.me.index, self._servers_of(name)
         ask, left = self._of_copies()
         return {
-            shard: Site(ps=index, pair=self._first_two(shard), processes=servers, ask=ask, left=left)
+            shard: Site(ps=index, pair=self._first_two(shard), processes=servers, request_view=ask, left=left)
             for shard in range(shards)
         }
 

@@ -156,7 +156,7 @@ class ParameterService(Service):
         shut_down_after_transfer(
             self._task,
             copies,
-            lambda: [copy for copy in copies if copy.is_missed],
+            lambda: [copy for copy in copies if copy.would_lose_state],
             lambda: LOST_S if self._is_needed() else 0.0,
         )
         for one in self._leaving:

@@ -32,18 +32,18 @@ class BackupCopy(Member):
             raise bad_header(first, channel.peer)
         link = self._processes.link(view.primary.ps)
         with self._changed:
-            before = self._fed if accepts(self._standing, view) else None
-        if before is not None:  # the thread that serves the preceding primary holds `_taking`: end that feed
+            before = self._primary_channel if accepts(self._standing, view) else None
+        if before is not None:  # the thread that serves the preceding primary holds `_state_lock`: end that feed
             before.close()
-        with self._taking:
+        with self._state_lock:
             with self._changed:
-                # Checked again: the view may have changed while this thread waited for `_taking`.
+                # Checked again: the view may have changed while this thread waited for `_state_lock`.
                 taken = accepts(self._standing, view) and not self._closed
                 if taken:
-                    self._fed = channel
+                    self._primary_channel = channel
                     self._record_view(view)
-                    self._handed = False
-                    self._gave = self._gave and resumes
+                    self._received_handover = False
+                    self._handed_over = self._handed_over and resumes
                     self._has_been_fed = True
                     self._changed.notify_all()
                 standing = self._standing
@@ -51,21 +51,21 @@ class BackupCopy(Member):
             if deposed:
                 self._step_down()
             try:
-                channel.send(Frame(kinds.DONE, (taken, *standing.me, as_words(standing.view), self._gave)))
-                if not taken or (resumes and not self._gave):
+                channel.send(Frame(kinds.DONE, (taken, *standing.me, as_words(standing.view), self._handed_over)))
+                if not taken or (resumes and not self._handed_over):
                     return
                 self._watch(link, channel)
                 while True:
                     frame = channel.recv()
                     # Confirm the frame before applying it, so that workers need not wait for that. A promotion does
-                    # wait until the frame is applied, because it acquires `_taking` first.
-                    with self._answering:
+                    # wait until the frame is applied, because it acquires `_state_lock` first.
+                    with self._send_lock:
                         channel.send(Frame(kinds.DONE, (frame.header[0],)))
                     self._follow_frame(frame, channel)
             finally:
                 with self._changed:
-                    if self._fed is channel:
-                        self._fed = None
+                    if self._primary_channel is channel:
+                        self._primary_channel = None
                         self._changed.notify_all()
                 link.release_channel(channel, False)
 
@@ -87,16 +87,16 @@ class BackupCopy(Member):
                         if view is not None and self._standing.me in view:
                             known = self._standing.view
                             self._record_view(view)
-                            self._handed = self._standing.serves and view != known
+                            self._received_handover = self._standing.serves and view != known
                             self._changed.notify_all()
                 case _:
                     self._apply(frame, channel)
         except Exception as error:
             # The frame was confirmed before it was applied. So the primary may have acknowledged a change that this
             # replica lacks: discard the whole state, and rejoin with a new incarnation.
-            _log.exception("%s drops its copy of %s: it could not follow", self._task, self._called)
+            _log.exception("%s drops its copy of %s: it could not apply a change", self._task, self._called)
             with self._changed:
                 me = Copy(self._standing.me.ps, new_incarnation(self._standing.me.incarnation))
                 self._standing = replace(self._standing, me=me)
-                self._renew()
-            raise UnavailableError(None, None, f"{self._task} could not follow") from error
+                self._discard_state()
+            raise UnavailableError(None, None, f"{self._task} could not apply a change") from error

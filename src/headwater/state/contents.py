@@ -21,7 +21,7 @@ class Contents:
         raise NotImplementedError
 
     def _end(self) -> None:
-        """Discards the state, and stops answering clients from it. `_changed` and `_taking` are held."""
+        """Discards the state, and stops answering clients from it. `_changed` and `_state_lock` are held."""
         raise NotImplementedError
 
     def _apply(self, frame: Frame, channel: Channel) -> None:
@@ -29,10 +29,10 @@ class Contents:
         raise NotImplementedError
 
     def _start_feed(self, channel: FeedChannel, other: Copy) -> Feed:
-        """Creates the feed of another replica, which begins with a snapshot, and passes the feed to `_feeds`.
+        """Creates the feed of another replica, which begins with a snapshot, and passes the feed to `_attach_feed`.
 
-        No change may occur between the snapshot and the call of `_feeds`, so that each change is either in the snapshot
-        or sent after it. Recorded changes that have not been sent yet are first sent to the current feed.
+        No change may occur between the snapshot and the call of `_attach_feed`, so that each change is either in the
+        snapshot or sent after it. Recorded changes that have not been sent yet are first sent to the current feed.
         """
         raise NotImplementedError
 
@@ -41,14 +41,14 @@ class Contents:
         raise NotImplementedError
 
     def _step_down(self) -> None:
-        """Demotes this replica: calls `_stops_serving` between two changes, and stops answering clients.
+        """Demotes this replica: calls `_stop_serving` between two changes, and stops answering clients.
 
-        The replica keeps its state, but in the form that a backup uses. `_taking` is held.
+        The replica keeps its state, but in the form that a backup uses. `_state_lock` is held.
         """
         raise NotImplementedError
 
     def _install_fed_state(self) -> None:
-        """Promotes this replica: installs the state that it was fed as the served state. `_taking` is held."""
+        """Promotes this replica: installs the state that it was fed as the served state. `_state_lock` is held."""
         raise NotImplementedError
 
     def _is_filled(self) -> bool:
@@ -58,7 +58,7 @@ class Contents:
     def _do_periodic_work(self) -> None:
         """Does periodic work; called regularly while this replica serves."""
 
-    def _wake_other(self) -> None:
+    def _request_other_replica(self) -> None:
         """Sends the other ``ps`` a request for its replica, so that the replica is created and reports to the witness.
 
         Called regularly while the witness knows no view because the other replica has not reported yet.

@@ -48,7 +48,7 @@ class KeptCopy(PrimaryCopy):
 
     def __init__(self, name: str, shard: int, *, site: Site, called: str) -> None:
         super().__init__(name, shard, site=site, called=called)
-        self._keeper = threading.Thread(target=self._keep, name=f"replica-{self.name}", daemon=True)
+        self._keeper = threading.Thread(target=self._run_keeper, name=f"replica-{self.name}", daemon=True)
 
     def start(self) -> None:
         """Starts the keeper thread, which asks for the view and then serves or follows."""
@@ -56,16 +56,16 @@ class KeptCopy(PrimaryCopy):
 
     def close(self) -> None:
         """Stops the keeper. A backup also tells its primary that it will never serve."""
-        self._acknowledges_no_more()
+        self._stop_acknowledging()
         self._resign()
-        self._stop_keeping()
+        self._stop_keeper()
 
-    def _acknowledges_no_more(self) -> None:
+    def _stop_acknowledging(self) -> None:
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
-    def _stop_keeping(self) -> None:
+    def _stop_keeper(self) -> None:
         feed = self._feed
         if feed is not None:
             feed.end()
@@ -74,23 +74,23 @@ class KeptCopy(PrimaryCopy):
 
     def _resign(self) -> None:
         """Stops following, and tells the primary, if there is one, that this replica will never serve."""
-        fed = self._fed
+        fed = self._primary_channel
         if fed is None:
             return
-        if self._asking.acquire(timeout=PAUSE_S):
+        if self._witness_lock.acquire(timeout=PAUSE_S):
             try:
                 if not self._standing.serves:
-                    with self._answering:
+                    with self._send_lock:
                         fed.send(Frame(kinds.RESIGNS))
             except OpError as error:
                 _log.debug("%s could not be told that %s shuts down: %s", self._other, self._task, error.message)
             finally:
-                self._asking.release()
+                self._witness_lock.release()
         fed.close()
 
     # Keeping ----------------------------------------------------------------------------------------------------------
 
-    def _keep(self) -> None:
+    def _run_keeper(self) -> None:
         while not self._closed:
             try:
                 if self._standing.serves:
@@ -103,14 +103,14 @@ class KeptCopy(PrimaryCopy):
                 _log.info("%s: %s: %s", self._task, self._called, error.message)
                 self._pause(PAUSE_S)
             except Exception:  # noqa: BLE001 - without its keeper a replica is never promoted, and feeds no backup
-                _log.exception("%s: the replica of %s continues after an error", self._task, self._called)
+                _log.exception("%s: the keeper of %s continues after an error", self._task, self._called)
                 self._pause(PAUSE_S)
 
     def _follow(self) -> None:
         """Waits while a primary feeds this replica. A backup whose feed stays lost asks to serve alone."""
         with self._changed:
             changed = self._changed.wait_for(
-                lambda: self._closed or self._fed is None or self._standing.serves, _SPARE_S
+                lambda: self._closed or self._primary_channel is None or self._standing.serves, _SPARE_S
             )
         if not changed:
             if not self._over:
@@ -123,7 +123,7 @@ class KeptCopy(PrimaryCopy):
             # has no primary to wait for.
             follows = self._standing.follows
             if self._changed.wait_for(
-                lambda: self._closed or self._fed is not None, self._site.grace_s if follows else 0
+                lambda: self._closed or self._primary_channel is not None, self._site.grace_s if follows else 0
             ):
                 return
         if follows:
@@ -134,7 +134,9 @@ class KeptCopy(PrimaryCopy):
         rests = self.is_spare and not self._has_been_fed and self._standing.view is not None
         with self._changed:
             self._changed.wait_for(
-                lambda: self._closed or self._fed is not None or self._standing.serves or self._standing.follows,
+                lambda: (
+                    self._closed or self._primary_channel is not None or self._standing.serves or self._standing.follows
+                ),
                 _SPARE_S if rests and self._site.ps not in self._site.pair else LOOK_S,
             )
 
@@ -147,11 +149,11 @@ class KeptCopy(PrimaryCopy):
         self._do_periodic_work()
         if view is None or not self._is_filled():
             return
-        if self._over and not self._left:
+        if self._over and not self._backup_exited:
             self._drop_exited_backup(standing)
         if standing.pairing is not None:  # the witness's answer was lost
             self._request_pair(standing.pairing)
-            self._part_feeds()
+            self._end_other_feed()
             # A restarted witness knows no view until other replicas have reported: give them time.
             if self._standing.pairing is not None:
                 self._pause(PAUSE_S)
@@ -187,10 +189,10 @@ class KeptCopy(PrimaryCopy):
           Whether the chief could be reached.
         """
         # Determine this before the keeper is stopped, because that ends the feed.
-        has_other = self.is_whole if self._standing.serves else self._fed is not None
-        self._acknowledges_no_more()
-        self._stop_keeping()
-        self._is_left = True
+        has_other = self.is_whole if self._standing.serves else self._primary_channel is not None
+        self._stop_acknowledging()
+        self._stop_keeper()
+        self._has_shut_down = True
         left = self._site.left
         reached = False
         try:
@@ -214,9 +216,9 @@ class KeptCopy(PrimaryCopy):
             channel = left.open_feed(self.name, view.term)
             feed = self._start_feed(channel, _AT_CHIEF)
             feed.fill()
-            with self._taking:
+            with self._state_lock:
                 self._step_down()
-            feed.wait(feed.given, lambda: True)
+            feed.wait(feed.last_number, lambda: True)
             channel.end()
             what = "%s has handed its replica of %s to %s until it is served again: term %d"
             _log.warning(what, self._task, self._called, left.chief, view.term)
@@ -247,4 +249,4 @@ class KeptCopy(PrimaryCopy):
 
     def _request_last_view(self, kind: RequestKind) -> View | None:
         """Sends the witness a request after the keeper has stopped; returns the view, None without one."""
-        return self._site.ask(self._set, self._shard, self._request(self._standing, kind))
+        return self._site.request_view(self._set, self._shard, self._request(self._standing, kind))

@@ -74,12 +74,12 @@ class Feed:
         #: Number of the last frame of the snapshot; the frames before it have number 0.
         self.begins: int = 1
         #: The number of the last frame sent or queued, and the highest number that the other replica has confirmed.
-        self.given: int = self.begins
+        self.last_number: int = self.begins
         self.confirmed: int = 0
         #: Whether the other replica has said that it shuts down, so that it can never serve.
         self.resigned: bool = False
         #: The feed of a third replica that will replace `target` as the backup. `send` sends it the same changes.
-        self.beside: Feed | None = None
+        self.replacement: Feed | None = None
         #: The number of a frame. A replica that has confirmed this frame has all changes from before it became the
         #: backup, including changes whose answers still wait for the preceding feed.
         self.secures: int = self.begins
@@ -103,16 +103,16 @@ class Feed:
         """Sends a change, or queues it while the other replica is filled."""
         # Send each change to the third replica, too: it may be the backup already, if the witness's answer was delayed
         # or lost.
-        if self.beside is not None:
-            self.beside.send(kind, header, tensors)
+        if self.replacement is not None:
+            self.replacement.send(kind, header, tensors)
         self._send(kind, header, tensors)
 
     def _send(self, kind: int, header: Sequence[object], tensors: Tensors) -> None:
         with self._lock:
             if self.broken.is_set():
                 return
-            self.given += 1
-            frame = Frame(kind, (self.given, *header), tensors)
+            self.last_number += 1
+            frame = Frame(kind, (self.last_number, *header), tensors)
             if self._queue is not None:
                 self._queue.append(frame)
                 self._waiting_bytes += _nbytes(frame)

@@ -31,11 +31,11 @@ class FeedingCopy(BackupCopy):
         """
         assert view.backup is not None
         resigned = self._standing.resigned
-        # A backup that has only a part of a slow snapshot cannot be promoted. Clients would gain nothing by waiting for
-        # it, so ask for a view without it. When the job is over, clients have to wait all the same: only the witness
-        # may let a primary serve alone, and the witness may have ended with the job.
+        # A large snapshot is sent in pieces, and a backup that lacks some of them cannot be promoted. Waiting for it
+        # would delay workers and protect no update, so ask the witness for a view without the backup. After the end of
+        # the job, fill the backup all the same: only the witness may let a primary serve alone, and it may have ended.
         waits = not self._fills_slowly or resigned or self._over
-        if waits and (feed := self._filled(view, view.backup.ps)) is not None:
+        if waits and (feed := self._open_filled_feed(view, view.backup.ps)) is not None:
             return feed
         if self._standing.view != view:
             return None
@@ -44,7 +44,7 @@ class FeedingCopy(BackupCopy):
             return None
         if not self._fills_slowly:
             log = _log.info if self._over else _log.warning
-            log("%s has no backup now: %s is away", self._called, self._other)
+            log("%s has no backup now: %s cannot be reached", self._called, self._other)
         self._request_view(RequestKind.ALONE)
         if self._standing.view == view:
             self._pause(PAUSE_S)
@@ -56,33 +56,34 @@ class FeedingCopy(BackupCopy):
         Returns:
           The feed of the new backup; None where no backup is wanted, or no other ``ps`` accepts the feed.
         """
-        first = next_step(view, self._wanted(view)).ps
+        first = next_step(view, self._desired_placement(view)).ps
         others = [number for number in self._processes.staying() if number not in (first, self._site.ps)]
         for number in [] if first is None else [first, *others]:
-            feed = self._filled(view, number)
+            feed = self._open_filled_feed(view, number)
             if feed is not None:
-                self._pair(feed)
+                self._make_backup(feed)
                 return feed
             if self._standing.view != view:
                 return None
         self._pause(PAUSE_S)
         return None
 
-    def _replace_second(self, feed: Feed, view: View, ps: int) -> Feed:
+    def _replace_backup(self, feed: Feed, view: View, ps: int) -> Feed:
         """Fills the replica of another ``ps``, and makes it the backup instead of the target of ``feed``.
 
         Returns:
           The feed of the new backup; ``feed`` where the backup was not replaced.
         """
         before = self._other
-        # `_feeds` attaches the new feed beside the feed of the backup, which stays in use until the view has changed.
+        # The backup stays in use until the view has changed. Until then, `_attach_feed` makes the new feed the
+        # `replacement` of the backup's feed, so that changes are sent to both replicas.
         with self._changed:
-            self._beside = feed
+            self._replaced_feed = feed
         try:
             third = self._dial(view, ps)
         finally:
             with self._changed:
-                self._beside = None
+                self._replaced_feed = None
         if third is None:
             return feed
 
@@ -93,15 +94,15 @@ class FeedingCopy(BackupCopy):
         try:
             third.fill(is_usable)
             if not third.broken.is_set() and is_usable():
-                self._pair(third)
+                self._make_backup(third)
         finally:
-            self._part_feeds()
+            self._end_other_feed()
         if self._feed is third:
             _log.warning("%s has a copy of %s now, in the place of %s", self._other, self._called, before)
         return self._feed or feed
 
-    def _filled(self, view: View, ps: int) -> Feed | None:
-        """Sends the whole state to the replica of another ``ps``. Returns the feed; None where that has failed."""
+    def _open_filled_feed(self, view: View, ps: int) -> Feed | None:
+        """Opens a feed to the replica of another ``ps``, and sends the whole state. Returns None where that fails."""
         try:
             feed = self._dial(view, ps)
             if feed is not None:
@@ -109,7 +110,7 @@ class FeedingCopy(BackupCopy):
         except CancelledError:
             raise
         except Exception:  # noqa: BLE001 - such as a lack of memory: this replica then serves without a backup
-            _log.exception("%s cannot fill up %s with %s", self._task, self._processes.name(ps), self._called)
+            _log.exception("%s cannot send %s to %s", self._task, self._called, self._processes.name(ps))
             return None
         return None if feed is None or feed.broken.is_set() else feed
 
@@ -119,8 +120,8 @@ class FeedingCopy(BackupCopy):
         Args:
           view: the current view.
           ps: the number of the other ``ps``.
-          resumes: whether to send no snapshot, because the other replica has handed over to this one and therefore has
-            the whole state.
+          resumes: whether to send only changes, and no snapshot. Used after a handover: the other replica was the
+            primary until then, so it has the whole state.
         """
         backup = view.backup if view.backup is not None and view.backup.ps == ps else None
         other_name = self._processes.name(ps)
@@ -144,23 +145,24 @@ class FeedingCopy(BackupCopy):
                 case _:
                     raise bad_header(answer, other_name)
         except (OpError, ValueError) as error:
-            _log.debug("%s does not accept the feed of its replica: %s", other_name, error)
+            _log.debug("%s does not accept the state: %s", other_name, error)
             link.release_channel(channel, False)
             return None
-        # Without a snapshot, the other replica must still have the state that it handed over. With a snapshot, any
-        # spare replica will do, but not a new incarnation of the backup: the view must name the replica that is fed.
+        # Without a snapshot, the other replica must be the view's backup, and still have the state that it handed over.
+        # With a snapshot, where the view names a replica of that ps as the backup, it must be the same incarnation: the
+        # witness would not promote another one.
         fits = other == backup and has_all if resumes else backup is None or other == backup
         if not taken or not fits:
             link.release_channel(channel, False)
             if not resumes:
                 self._adopt_view(its_view)
                 if backup is not None and other != backup:  # another incarnation, which has lost its state
-                    self._drop_backup()
+                    self._record_backup_exit()
             return None
         try:
             if resumes:
                 feed = self._start_feed_of_changes(channel, other, view)
-                self._feeds(feed)
+                self._attach_feed(feed)
             else:
                 feed = self._start_feed(channel, other)
         except BaseException:
@@ -173,25 +175,25 @@ class FeedingCopy(BackupCopy):
         """Creates the feed of a replica that has the whole state: it begins with the view instead of a snapshot."""
         return Feed(channel, other, [(kinds.NEW_VIEW, (as_words(view), self._aim), ())])
 
-    def _feeds(self, feed: Feed) -> None:
-        """Sends all further changes to ``feed``, whose snapshot has the changes made so far."""
+    def _attach_feed(self, feed: Feed) -> None:
+        """Attaches a feed: all further changes are sent to it. Its snapshot has the changes made so far."""
         with self._changed:
-            if self._beside is not None:
-                self._beside.beside = feed
+            if self._replaced_feed is not None:
+                self._replaced_feed.replacement = feed
                 return
             self._feed = feed
-            self._left = False
+            self._backup_exited = False
             self._changed.notify_all()
 
-    def _given(self, feed: Feed) -> int:
+    def _last_frame_number(self, feed: Feed) -> int:
         """Returns the number of the last frame sent or queued in ``feed``, at a moment between two changes."""
         with self._between_changes():
-            return feed.given
+            return feed.last_number
 
     # Choosing the backup ----------------------------------------------------------------------------------------------
 
-    def _pair(self, feed: Feed) -> None:
-        """Asks the witness to make the replica that ``feed`` feeds the backup.
+    def _make_backup(self, feed: Feed) -> None:
+        """Asks the witness to appoint the target of ``feed`` as the backup.
 
         From this call on the primary acknowledges only updates that this replica has confirmed.
         """
@@ -199,7 +201,7 @@ class FeedingCopy(BackupCopy):
         with self._changed:
             self._standing = replace(self._standing, pairing=feed.target)
         # The target may become the backup only after it has received all changes made so far.
-        if not feed.wait(self._given(feed), lambda: not self._closed):
+        if not feed.wait(self._last_frame_number(feed), lambda: not self._closed):
             with self._changed:  # the witness was not asked, so the target cannot be the backup
                 self._standing = replace(self._standing, pairing=None)
                 self._changed.notify_all()
@@ -207,17 +209,17 @@ class FeedingCopy(BackupCopy):
         self._request_pair(feed.target)
 
     def _request_pair(self, other: Copy) -> None:
-        """Asks the witness to make ``other`` the backup. Where it agrees, sends ``other`` the new view."""
+        """Asks the witness to appoint ``other`` as the backup. Where it agrees, sends ``other`` the new view."""
         self._request_view(RequestKind.PAIR, other)
         view, feed = self._standing.view, self._feed
         if view is None or view.backup != other or feed is None:
             return
-        for each in (feed, feed.beside):
+        for each in (feed, feed.replacement):
             if each is not None and each.target == other:
                 with self._between_changes():
                     each.send_view(view, self._aim)
 
-    def _part_feeds(self) -> None:
+    def _end_other_feed(self) -> None:
         """Keeps the feed of the backup and ends the other feed, if there are two.
 
         There are two feeds while a third replica is about to replace the backup. Until the witness has answered which
@@ -225,20 +227,20 @@ class FeedingCopy(BackupCopy):
         """
         with self._between_changes(), self._changed:
             feed, view = self._feed, self._standing.view
-            third = feed.beside if feed is not None else None
+            third = feed.replacement if feed is not None else None
             if feed is None or third is None:
                 return
             whole = not feed.broken.is_set()
             if whole and self._standing.pairing is not None:
                 return
-            feed.beside = None
+            feed.replacement = None
             replaced = view is not None and view.backup == third.target
             if replaced:
-                third.secures = third.given
+                third.secures = third.last_number
                 self._feed = third
             self._changed.notify_all()
         if not whole or not replaced:
-            third.end()  # its changes were sent by way of the other feed, so it lacks all changes since that feed broke
+            third.end()  # the backup's feed forwards changes to it, so it lacks all changes since that feed broke
         if replaced:
             feed.end()
 
@@ -249,17 +251,17 @@ class FeedingCopy(BackupCopy):
         feed, backup = self._feed, standing.view.backup if standing.view is not None else None
         if feed is None or feed.broken.is_set():
             others = {copy.ps for copy in (backup, standing.pairing) if copy is not None}
-            if not any(self._is_there(ps) for ps in others):
-                self._drop_backup()
+            if not any(self._is_reachable(ps) for ps in others):
+                self._record_backup_exit()
 
-    def _drop_backup(self) -> None:
-        """Records that the backup will never serve, as its process has ended."""
+    def _record_backup_exit(self) -> None:
+        """Records, if the job is over, that the backup will never serve, because its process has ended."""
         with self._changed:
-            # While the job runs, only the witness may remove the backup: it may have been promoted already.
-            self._left = self._over
+            # While the job runs, only the witness may remove the backup, as it may have promoted the backup already.
+            self._backup_exited = self._over
             self._changed.notify_all()
 
-    def _is_there(self, ps: int) -> bool:
+    def _is_reachable(self, ps: int) -> bool:
         """Returns whether the process of another ``ps`` can be reached."""
         try:
             self._processes.link(ps).reach(DIAL_S)

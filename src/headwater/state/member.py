@@ -58,28 +58,29 @@ class Member(Contents):
         self._standing = Standing(me=Copy(site.ps, new_incarnation()))
         # A thread holds this lock while it applies the primary's frames, or promotes, demotes or resets the replica. To
         # avoid a deadlock, no thread acquires it while it holds `_changed`.
-        self._taking = threading.Lock()
+        self._state_lock = threading.Lock()
         # Allows one request to the witness at a time, so that an older answer cannot arrive after a newer one.
-        self._asking = threading.Lock()
-        # Held while a frame is sent to the primary: two threads send, of `serve_peer` and of the shutdown.
-        self._answering = threading.Lock()
-        self._fed: Channel | None = None
+        self._witness_lock = threading.Lock()
+        # Held while a frame is sent to the primary: `serve_peer` and the shutdown send frames in different threads.
+        self._send_lock = threading.Lock()
+        # The channel on which a primary feeds this replica.
+        self._primary_channel: Channel | None = None
         self._feed: Feed | None = None
         # Set when the job is over and the backup's process has exited; reset by the next feed.
-        self._left = False
-        # The feed of the backup, while the feed of its replacement is opened.
-        self._beside: Feed | None = None
+        self._backup_exited = False
+        # The backup's feed while `_replace_backup` opens the feed of the replica that will replace the backup.
+        self._replaced_feed: Feed | None = None
         self._aim: Aim | None = None
-        # `_handed`: a primary has handed over to this replica. `_gave`: this replica, as the primary, has handed over.
-        # In both cases the state has not changed since, so the new primary can feed the old one without a snapshot.
-        self._handed = False
-        self._gave = False
+        # `_received_handover`: a primary has handed over to this replica. `_handed_over`: this replica was the primary
+        # and has handed over. Until the state changes, the new primary can feed the old one without a snapshot.
+        self._received_handover = False
+        self._handed_over = False
         # Whether a primary has sent anything to this replica in its present incarnation.
         self._has_been_fed = False
         # Whether a view promotes this empty replica, because all replicas of the preceding view are lost.
         self._starts_empty = False
         # Whether `shut_down` was called.
-        self._is_left = False
+        self._has_shut_down = False
         #: How long the last handover of this replica interrupted service, in seconds.
         self.held_up_s: float = 0.0
         self._serving = False
@@ -103,9 +104,9 @@ class Member(Contents):
         return self._standing.serves and not self.is_whole and (aim is None or aim.backup is not None)
 
     @property
-    def is_missed(self) -> bool:
-        """Whether state may be lost if this process ended now, as far as is known."""
-        return self.lacks_backup and not self._is_left
+    def would_lose_state(self) -> bool:
+        """Whether the end of this process would lose state, as far as is known."""
+        return self.lacks_backup and not self._has_shut_down
 
     @property
     def view(self) -> View | None:
@@ -131,12 +132,12 @@ class Member(Contents):
         """
         standing = self._standing
         at_first = standing.view is None and self._site.ps in self._site.pair
-        return not (standing.serves or standing.follows or self._fed is not None or at_first)
+        return not (standing.serves or standing.follows or self._primary_channel is not None or at_first)
 
     @property
     def is_free(self) -> bool:
         """Whether this process may end without the loss of a replica, as far as is known."""
-        return self._is_left or not (self._standing.serves or self._standing.follows)
+        return self._has_shut_down or not (self._standing.serves or self._standing.follows)
 
     @property
     def settled(self) -> bool:
@@ -144,7 +145,9 @@ class Member(Contents):
         view = self._standing.view
         if not self._standing.serves or view is None:
             return False
-        return next_step(view, self._wanted(view)).move is Move.STAY and (view.backup is None or self.is_whole)
+        return next_step(view, self._desired_placement(view)).move is Move.STAY and (
+            view.backup is None or self.is_whole
+        )
 
     @property
     def aimed(self) -> Aim | None:
@@ -152,7 +155,7 @@ class Member(Contents):
         return self._aim
 
     def aim(self, primary: int, backup: int | None) -> None:
-        """Sets the desired placement of both replicas. It takes effect as soon as, and while, this replica serves.
+        """Sets the desired placement of both replicas. Only a primary acts on it.
 
         Args:
           primary: the number of the ``ps`` that should have the primary.
@@ -165,7 +168,7 @@ class Member(Contents):
     def behind(self) -> int:
         """The number of frames that the other replica has yet to confirm."""
         feed = self._feed
-        return feed.given - feed.confirmed if self._standing.serves and feed is not None else 0
+        return feed.last_number - feed.confirmed if self._standing.serves and feed is not None else 0
 
     def described(self) -> str:
         """Returns the status of the replicas, in words."""
@@ -176,21 +179,23 @@ class Member(Contents):
             if standing.view is not None and standing.view.backup is None and aim is not None and aim.backup is None:
                 return f"primary of shard {self._shard}, {term}, no backup is needed"
             if feed is None or feed.broken.is_set():
-                return f"primary of shard {self._shard}, {term}, NO BACKUP: {self._other} is away"
-            behind = feed.given - feed.confirmed
+                return f"primary of shard {self._shard}, {term}, NO BACKUP: {self._other} cannot be reached"
+            behind = feed.last_number - feed.confirmed
             if feed.filling or standing.view is None or standing.view.backup is None:
-                return f"primary of shard {self._shard}, {term}, {self._other} fills up, {behind} frames behind"
+                return (
+                    f"primary of shard {self._shard}, {term}, {self._other} receives a snapshot, {behind} frames behind"
+                )
             return f"primary of shard {self._shard}, {term}, backup on {self._other}, {behind} frames behind"
         if standing.follows:
             return f"backup of shard {self._shard}, {term}, primary on {self._other}"
-        filling = self._fed is not None
-        return f"shard {self._shard}, {term}: {'fills up from' if filling else 'waits for'} {self._other}"
+        filling = self._primary_channel is not None
+        return f"shard {self._shard}, {term}: {'receives a snapshot from' if filling else 'waits for'} {self._other}"
 
     def job_over(self) -> None:
         """Records that the job is over, as the chief's program has ended."""
         self._over = True
 
-    def _wanted(self, view: View) -> Aim:
+    def _desired_placement(self, view: View) -> Aim:
         """Returns the desired placement, given ``view``."""
         home, beside = self._site.pair
         other = home if view.primary.ps == beside else beside
@@ -198,7 +203,7 @@ class Member(Contents):
 
     @property
     def _other(self) -> str:
-        """The name of the process that has the other replica, or should have it, as far as is known."""
+        """The name of the process that has the other replica, or that is expected to have it, as far as is known."""
         view = self._standing.view
         home, beside = self._site.pair
         if view is not None and view.primary != self._standing.me:
@@ -206,7 +211,7 @@ class Member(Contents):
         if view is not None and view.backup is not None:
             return self._processes.name(view.backup.ps)
         if view is not None:
-            wanted = self._wanted(view)
+            wanted = self._desired_placement(view)
             number = wanted.backup if wanted.primary == self._site.ps else wanted.primary
             return self._processes.name(number) if number is not None else "no other"
         return self._processes.name(home if self._site.ps != home else beside)
@@ -222,15 +227,15 @@ class Member(Contents):
         Raises:
           OpError: the witness has not answered.
         """
-        with self._asking:
+        with self._witness_lock:
             if self._closed:
                 return None
             standing = self._standing
-            view = self._site.ask(self._set, self._shard, self._request(standing, kind, other))
+            view = self._site.request_view(self._set, self._shard, self._request(standing, kind, other))
             if self._standing.me == standing.me:
                 self._adopt_view(view)
         if view is None:
-            self._wake_other()
+            self._request_other_replica()
         return view
 
     def _request(self, standing: Standing, kind: RequestKind, other: Copy | None = None) -> WitnessRequest:
@@ -240,15 +245,16 @@ class Member(Contents):
     def _adopt_view(self, view: View | None) -> None:
         """Adopts a view of the witness, and demotes or resets this replica where the view requires it.
 
-        No lock is held.
+        The caller must hold neither `_changed` nor `_state_lock`.
         """
         if view is None:
             return
         with self._changed:
             known = self._standing.view
             if known is not None and view.term <= known.term:
-                # If the witness answers with the known view, it did not grant the pending request for a pair. An older
-                # view is the answer of a restarted witness, which may have granted the pair before: keep it pending.
+                # The known view as the answer means that the witness has refused the pending request for a backup. An
+                # older view comes from a restarted witness, which may have granted the request before its restart, so
+                # the request stays pending.
                 pairing = self._standing.pairing if view != known else None
                 self._standing = replace(self._standing, pairing=pairing)
                 return
@@ -258,35 +264,35 @@ class Member(Contents):
                 self._standing = standing_after(self._standing, view, 0)
                 self._changed.notify_all()
             deposed = self._serving and not self._standing.serves
-            fed = self._fed
+            fed = self._primary_channel
         if stays:
             if deposed:  # keep the state, which may be needed until the new primary feeds this replica
-                with self._taking:
+                with self._state_lock:
                     if self._serving and not self._standing.serves:  # else `serve_peer` has demoted it already
                         self._step_down()
             return
-        # Close the feed, which ends `serve_peer`: its thread holds `_taking` while it waits for frames.
+        # Close the feed, which ends `serve_peer`: its thread holds `_state_lock` while it waits for frames.
         if fed is not None:
             fed.close()
-        with self._taking, self._changed:
+        with self._state_lock, self._changed:
             self._record_view(view)
 
     def _record_view(self, view: View) -> None:
-        """Records a view in which this replica is not the primary. `_changed` and `_taking` are held."""
+        """Records a view in which this replica is not the primary. `_changed` and `_state_lock` are held."""
         before, self._standing = (
             self._standing,
             standing_after(self._standing, view, new_incarnation(self._standing.me.incarnation)),
         )
         if self._standing.me != before.me:
             _log.warning("%s drops its copy of %s: %s", self._task, self._called, view)
-            self._renew()
+            self._discard_state()
 
-    def _renew(self) -> None:
-        """Resets the replica to empty. `_changed` and `_taking` are held."""
+    def _discard_state(self) -> None:
+        """Resets the replica to empty. `_changed` and `_state_lock` are held."""
         feed, self._feed = self._feed, None
         if feed is not None:
             feed.end()
-        self._serving = self._handed = self._gave = self._has_been_fed = False
+        self._serving = self._received_handover = self._handed_over = self._has_been_fed = False
         self._end()
         self._reset()
         self._changed.notify_all()

@@ -28,33 +28,33 @@ class PrimaryCopy(FeedingCopy):
     def _promote(self) -> None:
         """Promotes this replica: applies all confirmed frames, then serves workers."""
         with self._changed:
-            fed = self._fed
+            fed = self._primary_channel
         if fed is not None:
             fed.close()
         # Wait until `serve_peer` has applied all confirmed frames: the old primary may have acknowledged them.
-        with self._taking:
+        with self._state_lock:
             view = self._standing.view
             # All replicas of the preceding term are lost: continue with the state that its primary deposited, if any.
             if view is not None and view.term > 1 and self._starts_empty:
-                self._bring_back(view.term - 1)
+                self._restore_deposited_state(view.term - 1)
             self._install_fed_state()
             # The old primary is the backup now and has the same state: it needs only changes, and no snapshot.
-            if self._handed and view is not None and view.backup is not None:
+            if self._received_handover and view is not None and view.backup is not None:
                 self._dial(view, view.backup.ps, resumes=True)
             with self._changed:
-                self._gave = self._handed = self._left = self._starts_empty = False
+                self._handed_over = self._received_handover = self._backup_exited = self._starts_empty = False
                 self._serving = self._standing.serves
                 self._changed.notify_all()
 
-    def _bring_back(self, term: int) -> None:
-        """Restores the state that the primary of ``term`` deposited with the chief, if any. `_taking` is held.
+    def _restore_deposited_state(self, term: int) -> None:
+        """Restores the state that the primary of ``term`` deposited with the chief, if any. `_state_lock` is held.
 
         Discards state that an earlier primary has fed to this replica, because that state is older.
         """
         left = self._site.left
         if self._has_been_fed:
             with self._changed:
-                self._renew()
+                self._discard_state()
         if left is None:
             return
         channel, _ = memory_pair((left.chief, self._task))
@@ -66,13 +66,13 @@ class PrimaryCopy(FeedingCopy):
         except Exception:  # noqa: BLE001 - serve without the deposited state: the chief then restores its own values
             _log.exception("%s cannot continue with the deposited replica of %s", self._task, self._called)
             with self._changed:
-                self._renew()
+                self._discard_state()
             return
         if count:
-            what = "%s continues with the copy of %s of term %d, which %s has kept"
+            what = "%s continues with the copy of %s of term %d, which was deposited with %s"
             _log.warning(what, self._task, self._called, term, left.chief)
 
-    def _stops_serving(self) -> None:
+    def _stop_serving(self) -> None:
         """Stops serving: changes that arrive later are neither sent to the other replica nor answered."""
         with self._changed:
             self._serving = False
@@ -80,14 +80,14 @@ class PrimaryCopy(FeedingCopy):
 
     # Workers ----------------------------------------------------------------------------------------------------------
 
-    def _is_elsewhere(self) -> bool:
+    def _redirects_workers(self) -> bool:
         """Returns whether a worker should try the other replica, as this one neither serves nor will serve soon."""
         # Workers stay with the primary even if it has neither values nor a backup yet: the chief has to connect here,
         # to send the values.
         view = self._standing.view
         outside = view is not None and self._standing.me not in view
         # When the job is over, the witness makes no more views, so this replica will not be promoted.
-        return self._fed is not None or self._closed or self._over or outside
+        return self._primary_channel is not None or self._closed or self._over or outside
 
     def _await_serving(self, channel: Channel, contents: Callable[[], _Found]) -> _Found | None:
         """Waits until this replica serves, and returns the state for a worker.
@@ -103,8 +103,8 @@ class PrimaryCopy(FeedingCopy):
         reminder = Reminder()
         while not channel.peer_gone():
             with self._changed:
-                self._changed.wait_for(lambda: self._serving or self._is_elsewhere(), LOOK_S)
-                serving, elsewhere, found = self._serving, self._is_elsewhere(), contents()
+                self._changed.wait_for(lambda: self._serving or self._redirects_workers(), LOOK_S)
+                serving, elsewhere, found = self._serving, self._redirects_workers(), contents()
             if serving:
                 return found
             if elsewhere:
@@ -124,7 +124,7 @@ class PrimaryCopy(FeedingCopy):
 
         def waits(what: str) -> None:
             if channel.peer_gone():
-                raise UnavailableError(None, None, f"{channel.peer} is gone")
+                raise UnavailableError(None, None, f"{channel.peer} has disconnected")
             reminder.send_if_due(channel, what)
 
         self._await_backup(feed, number, serves, waits)
@@ -150,14 +150,14 @@ class PrimaryCopy(FeedingCopy):
                 if not serves() or not self._serving or self._closed:
                     raise UnavailableError(None, None, f"{self._task} no longer serves {self._called}")
                 now = self._feed
-                third = now.beside if now is not None else None
+                third = now.replacement if now is not None else None
                 # When the job is over, the witness may have ended, so that there can be no view without the backup.
                 # Then acknowledge without the backup, but only after its process has ended: a backup that runs may have
                 # been promoted while this process was stopped.
-                left = self._left and (now is None or now.broken.is_set())
+                left = self._backup_exited and (now is None or now.broken.is_set())
                 if self._over and third is not None and third.broken.is_set():
                     third = None
-                by_third = third.given if third is not None else 0
+                by_third = third.last_number if third is not None else 0
                 alone = self._standing.acknowledges_alone
                 if left or (alone and (now is None or now.has_room)):
                     return
@@ -174,7 +174,9 @@ class PrimaryCopy(FeedingCopy):
                     third is None or not self._standing.needs(third.target) or third.wait(by_third, serves)
                 ):
                     return
-            waits(f"{self._other} to have its copy of {self._called}, or {self._task} to get a view without the backup")
+            waits(
+                f"{self._other} to confirm changes of {self._called}, or {self._task} to get a view without the backup"
+            )
 
     # Moving -----------------------------------------------------------------------------------------------------------
 
@@ -186,11 +188,11 @@ class PrimaryCopy(FeedingCopy):
             return feed
         if standing.pairing is not None:  # the witness has not answered, as it was restarted: ask again
             self._request_pair(standing.pairing)
-            self._part_feeds()
+            self._end_other_feed()
             return self._feed or feed
         if view.backup != feed.target or feed.broken.is_set():
             return feed
-        step = next_step(view, self._wanted(view))
+        step = next_step(view, self._desired_placement(view))
         match step.move:
             case Move.DROP:
                 self._request_view(RequestKind.ALONE)
@@ -198,7 +200,7 @@ class PrimaryCopy(FeedingCopy):
                     feed.end()
             # There is a backup already, so this is not urgent: do not wait for a process that cannot be reached.
             case Move.BRING if step.ps is not None and has_heartbeat(self._processes, step.ps):
-                return self._replace_second(feed, view, step.ps)
+                return self._replace_backup(feed, view, step.ps)
             case Move.HAND_OVER:
                 self._hand_off(feed, view)
             case _:
@@ -212,26 +214,26 @@ class PrimaryCopy(FeedingCopy):
         # witness may have ended.
         if (
             self._request_view(RequestKind.VIEW) != view
-            or not feed.wait(self._given(feed), lambda: not self._closed)
+            or not feed.wait(self._last_frame_number(feed), lambda: not self._closed)
             or self._over
         ):
             return
         began = time.monotonic()
-        with self._taking:
+        with self._state_lock:
             self._step_down()
         # The backup may serve only after it has confirmed the last changes. This replica makes no further changes.
-        if feed.wait(self._given(feed), lambda: not self._closed):
+        if feed.wait(self._last_frame_number(feed), lambda: not self._closed):
             self._request_view(RequestKind.HAND_OVER)
         now = self._standing.view
         if now is None or self._standing.serves:  # not granted, or no answer: serve again
             self._promote()
             return
         with self._changed:
-            self._gave = self._standing.follows
+            self._handed_over = self._standing.follows
             self._feed = None
-        if self._gave:  # tell the backup that it serves, which is faster than its next request to the witness
+        if self._handed_over:  # tell the backup that it serves, which is faster than its next request to the witness
             feed.send_view(now, self._aim)
-            feed.wait(feed.given, lambda: not self._closed)
+            feed.wait(feed.last_number, lambda: not self._closed)
             self.held_up_s = time.monotonic() - began
             _log.warning(
                 "%s has handed %s over to %s in %.3f s: %s",

@@ -9,7 +9,7 @@ from typing import Protocol
 from headwater.cluster.transport.channel import Channel
 from headwater.errors import UnavailableError
 from headwater.state.left_copies import LeftCopies
-from headwater.state.witness import Ask
+from headwater.state.witness import RequestView
 
 #: How long a backup waits for its primary by default, in seconds.
 GRACE_S = 0.8
@@ -117,7 +117,7 @@ class Site:
       ps: the number of this ``ps``.
       pair: the numbers of the ``ps`` that have replicas when the job starts, the primary's first.
       processes: the processes that may have replicas.
-      ask: asks the witness, see `headwater.state.witness`.
+      request_view: sends a request to the witness, see `headwater.state.witness`.
       left: deposits the state of a last replica with the chief; None where that state is lost with its process.
       grace_s: how long a backup waits for its primary to reconnect before it asks to serve, in seconds.
     """
@@ -125,7 +125,7 @@ class Site:
     ps: int
     pair: tuple[int, int]
     processes: Processes
-    ask: Ask
+    request_view: RequestView
     left: LeftCopies | None = None
     grace_s: float = GRACE_S
 

@@ -34,7 +34,7 @@ _log = logging.getLogger("headwater")
 
 #: Sends a replica's request to the witness: (set, shard, request). Returns the view of the shard; None while the
 #: witness waits for reports of other replicas.
-Ask = Callable[[str, int, WitnessRequest], "View | None"]
+RequestView = Callable[[str, int, WitnessRequest], "View | None"]
 
 
 class Witnesses:

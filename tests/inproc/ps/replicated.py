@@ -125,7 +125,7 @@ class TwoServers:
                 ps=index,
                 pair=(shard, 1 - shard),
                 processes=processes,
-                ask=self._asks[index],
+                request_view=self._asks[index],
                 left=left_copies(self.left, index),
                 grace_s=0.1,
             )

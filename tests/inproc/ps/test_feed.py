@@ -59,7 +59,7 @@ def test_queued_changes_are_sent_while_workers_wait_for_the_last_one() -> None:
     for _ in range(frames):
         feed.send(kinds.SEAL, (), ())
     with ThreadPoolExecutor(4) as workers:
-        waits = [workers.submit(feed.wait, feed.given, lambda: True) for _ in range(4)]
+        waits = [workers.submit(feed.wait, feed.last_number, lambda: True) for _ in range(4)]
         feed.fill()
         assert all(wait.result() for wait in waits)
     assert not feed.filling

@@ -35,12 +35,12 @@ class Copied(KeptCopy):
 
     def _step_down(self) -> None:
         self.stepped.append(threading.current_thread().name)
-        self._stops_serving()
+        self._stop_serving()
 
 
 def _copied() -> Copied:
     processes = FixedProcesses(0, "/job:ps/task:0", {1: ("/job:ps/task:1", PeerLink())})
-    site = Site(ps=0, pair=(0, 1), processes=processes, ask=lambda *_: None)
+    site = Site(ps=0, pair=(0, 1), processes=processes, request_view=lambda *_: None)
     return Copied("set", 0, site=site, called="shard 0")
 
 
@@ -68,7 +68,7 @@ def test_a_copy_that_hears_twice_of_another_primary_steps_down_once(monkeypatch:
     before, after = View(4, me, other), View(5, other, me)
     monkeypatch.setattr(copy, "_standing", Standing(me=me, view=before))
     monkeypatch.setattr(copy, "_serving", True)
-    monkeypatch.setattr(copy, "_taking", taking)
+    monkeypatch.setattr(copy, "_state_lock", taking)
     keeper = threading.Thread(target=copy._adopt_view, args=(after,), name=KEEPER)
     keeper.start()
     taking.comes.wait()
@@ -93,7 +93,7 @@ def test_when_the_job_is_over_a_third_copy_that_has_ended_is_not_awaited(monkeyp
     copy = _copied()
     me, backup, third = copy._standing.me, Copy(1, 5), Copy(2, 5)
     feed, beside = (Feed(memory_pair()[0], other, ()) for other in (backup, third))
-    feed.confirmed, feed.beside = feed.given, beside
+    feed.confirmed, feed.replacement = feed.last_number, beside
     beside.end()
     monkeypatch.setattr(copy, "_standing", Standing(me=me, view=View(4, me, backup), pairing=third))
     monkeypatch.setattr(copy, "_serving", True)
@@ -103,9 +103,9 @@ def test_when_the_job_is_over_a_third_copy_that_has_ended_is_not_awaited(monkeyp
         def waits(what: str) -> None:
             raise UnavailableError(None, None, what)
 
-        copy._await_backup(feed, feed.given, lambda: True, waits)
+        copy._await_backup(feed, feed.last_number, lambda: True, waits)
 
-    with pytest.raises(UnavailableError, match="to have its copy"):
+    with pytest.raises(UnavailableError, match="to confirm changes"):
         secure()
     copy.job_over()
     secure()
@@ -130,7 +130,7 @@ def test_a_process_that_is_away_is_not_dialled_for_as_long_as_another_has_the_ba
     """The process should have the replica, and gets it once it is back."""
     away = Counted()
     processes = FixedProcesses(0, "/job:ps/task:0", {1: ("/job:ps/task:1", PeerLink()), 2: ("/job:ps/task:2", away)})
-    site = Site(ps=0, pair=(0, 1), processes=processes, ask=lambda *_: None)
+    site = Site(ps=0, pair=(0, 1), processes=processes, request_view=lambda *_: None)
     copy, backup = Copied("set", 0, site=site, called="shard 0"), Copy(1, 5)
     monkeypatch.setattr(copy, "_standing", Standing(me=copy._standing.me, view=View(4, copy._standing.me, backup)))
     copy.aim(0, 2)

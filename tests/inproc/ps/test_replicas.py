@@ -597,7 +597,7 @@ def test_nothing_is_handed_over_to_a_ps_that_has_just_ended(monkeypatch: pytest.
         copy.aim(1 - first, first)
     answered.wait()
     for copy in servers.copies[first]:
-        with copy._asking:  # it has received the answer
+        with copy._witness_lock:  # it has received the answer
             pass
     servers.services[first].before_end(over=False)
     for index in range(2):

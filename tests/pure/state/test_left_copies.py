@@ -26,7 +26,7 @@ def leave(copies: LeftCopies, term: int) -> None:
     feed = Feed(channel, Copy(-1, 0), begins)
     feed.fill()
     feed.send(kinds.UPDATE, (), [np.arange(2)])
-    assert feed.wait(feed.given, lambda: True)
+    assert feed.wait(feed.last_number, lambda: True)
     channel.end()
 
 

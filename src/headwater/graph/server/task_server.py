@@ -194,7 +194,11 @@ class TaskServer(Service):
             GraphCopy(
                 TaskName(PS, task),
                 site=Site(
-                    ps=me.index, pair=processes.pair(task), processes=processes, ask=witness.request_view, left=left
+                    ps=me.index,
+                    pair=processes.pair(task),
+                    processes=processes,
+                    request_view=witness.request_view,
+                    left=left,
                 ),
                 around=around,
                 aims=partial(processes.aim, task),

@@ -191,7 +191,7 @@ class ShardCopy(KeptCopy):
             except BaseException:
                 feed.end()  # the backup lacks these changes: it must be filled again
                 raise
-            return feed, feed.given
+            return feed, feed.last_number
 
     def _send(self, feed: ParameterFeed, host: HostedParameters, noted: Sequence[Change]) -> None:
         memory = host.memory.words()
@@ -256,7 +256,7 @@ class ShardCopy(KeptCopy):
         host, tables = self._host, self._updater.tables
         with host.lock:
             feed = ParameterFeed(channel, other, self._all(host), lambda: self._all_sent(host, tables))
-            self._feeds(feed)
+            self._attach_feed(feed)
         return feed
 
     def _start_feed_of_changes(self, channel: Channel, other: Copy, view: View) -> Feed:
@@ -293,7 +293,7 @@ class ShardCopy(KeptCopy):
             self._send_changes(host)
             memory = host.memory.words()
             with self._changed:
-                self._stops_serving()
+                self._stop_serving()
                 # The values stay in place, under a new host. Threads that wait for the old host's lock can no longer
                 # change them.
                 self._have(*self._make(self._updater.successor()))

@@ -280,7 +280,7 @@ class TablesCopy(KeptCopy):
     def _step_down(self) -> None:
         contents = self._contents
         with contents.order, self._changed:
-            self._stops_serving()
+            self._stop_serving()
             # The tables stay in place, under a new service to which old connections have no access.
             self._contents = contents.successor()
         contents.end(f"{self._task} no longer serves {self._called}")
@@ -360,7 +360,7 @@ class TablesCopy(KeptCopy):
         """
         feed = self._feed
         # Read before the wait: changes that are sent later need no confirmation for this answer.
-        number = feed.given if feed is not None else 0
+        number = feed.last_number if feed is not None else 0
         self._secure_answer(channel, feed, number, lambda: self._contents is contents)
 
     def has(self, contents: CopiedTables) -> bool:
@@ -371,7 +371,7 @@ class TablesCopy(KeptCopy):
         """Returns the feed for changes of ``contents``; None where these are not served, or there is no backup."""
         return self._feed if self._contents is contents else None
 
-    def _wake_other(self) -> None:
+    def _request_other_replica(self) -> None:
         """Sends the other task a request for its replica, so that the task creates the replica.
 
         A task creates its tables at the first request of a worker, and perhaps no worker has reached that task yet.
@@ -425,7 +425,7 @@ class TablesCopy(KeptCopy):
 
             rows = ((kinds.ROWS, (table.name,), piece) for table, snapshot in snapshots for piece in snapshot.pieces())
             feed = Feed(channel, other, itertools.chain(begins, rows), filled)
-            self._feeds(feed)
+            self._attach_feed(feed)
         return feed
 
     def _between_changes(self) -> AbstractContextManager[object]:

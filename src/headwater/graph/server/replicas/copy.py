@@ -282,7 +282,7 @@ class GraphCopy(KeptCopy):
         with self._changed:
             # After a failover, masters often ask just before the promotion. A short wait here saves the master another
             # round of attempts over all replicas.
-            self._changed.wait_for(lambda: self._serving or self._is_elsewhere(), LOOK_S)
+            self._changed.wait_for(lambda: self._serving or self._redirects_workers(), LOOK_S)
             contents = self._contents
             serving = self._serving and not self._closed
             if serving:
@@ -331,7 +331,7 @@ class GraphCopy(KeptCopy):
     def secure(self, contents: _Contents, waits: Callable[[str], None]) -> None:
         """Waits until the backup has all changes made so far; see `headwater.graph.server.served_step.Secured`."""
         feed = self._feed
-        number = feed.given if feed is not None else 0
+        number = feed.last_number if feed is not None else 0
         self._await_backup(feed, number, lambda: self._contents is contents, waits)
 
     def feed_of(self, contents: _Contents) -> Feed | None:
@@ -383,10 +383,10 @@ class GraphCopy(KeptCopy):
             for (session, step), plan in contents.changes.committed():
                 contents.steps.resume_step(session, step, plan)
 
-    def _wanted(self, view: View) -> Aim:
+    def _desired_placement(self, view: View) -> Aim:
         if self._aims is not None:
             self._aim = self._aims()
-        return super()._wanted(view)
+        return super()._desired_placement(view)
 
     def _start_feed(self, channel: FeedChannel, other: Copy) -> Feed:
         contents = self._contents
@@ -394,7 +394,7 @@ class GraphCopy(KeptCopy):
             # One hold of the lock covers snapshot and start of the feed, so that each change is either in the snapshot
             # or sent after it, never both or neither.
             feed = Feed(channel, other, contents.all())
-            self._feeds(feed)
+            self._attach_feed(feed)
         return feed
 
     def _between_changes(self) -> AbstractContextManager[object]:
@@ -404,7 +404,7 @@ class GraphCopy(KeptCopy):
         contents = self._contents
         with contents.runtime.resources.lock:
             frames = contents.all()
-            self._stops_serving()
+            self._stop_serving()
         contents.end()
         # This replica continues as a backup. Install its own snapshot as new contents: steps that still run on the old
         # contents then cannot change the new ones.
