@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from headwater.graph.kernels.common import Arrays
-from headwater.graph.kernels.generator import fold_in
-from headwater.graph.kernels.random import Key, uniform_float64, uniform_int
+from headwater.graph.kernels.generator import Key, Keys, fold_in
+from headwater.graph.kernels.random import uniform_float64, uniform_int
 from headwater.graph.kernels.registry import NoKernel, kernel
 
 if TYPE_CHECKING:
     from headwater.graph.registry import HostArray
 
-Draw = Callable[[Key, int], "HostArray"]
+Draw = Callable[[Keys, int], "HostArray"]
+"""Draws a number of classes with a key; if its words are columns of several keys, a row of classes for each key."""
 Probability = Callable[["HostArray"], "HostArray"]
+
+_TURNS: Final = 2
 
 
 def _sample(
@@ -48,10 +51,15 @@ def _different(key: Key, draw: Draw, count: int) -> tuple[HostArray, int]:
     kept = np.empty(0, np.int64)
     tries = turn = 0
     while len(kept) < count:
-        both = np.concatenate([kept, draw(fold_in(key, turn), count)])
-        first = np.sort(np.unique(both, return_index=True)[1])[:count]
-        tries += (int(first[-1]) + 1 if len(first) == count else len(both)) - len(kept)
-        kept, turn = both[first], turn + 1
+        # One turn is rarely enough. Of such small arrays, the draws of two turns take no longer than those of one.
+        keys = np.array([fold_in(key, turn + ahead) for ahead in range(_TURNS)], np.uint32)
+        for drawn in draw((keys[:, :1], keys[:, 1:]), count):
+            if len(kept) < count:
+                both = np.concatenate([kept, drawn])
+                first = np.sort(np.unique(both, return_index=True)[1])[:count]
+                tries += (int(first[-1]) + 1 if len(first) == count else len(both)) - len(kept)
+                kept = both[first]
+        turn += _TURNS
     return kept, tries
 
 
@@ -59,7 +67,7 @@ def _different(key: Key, draw: Draw, count: int) -> tuple[HostArray, int]:
 def uniform_candidates(key: Key, true_classes: HostArray, *, range_max: int, **attrs: Any) -> Arrays:
     """Samples classes below ``range_max`` with equal probabilities."""
 
-    def draw(key: Key, count: int) -> HostArray:
+    def draw(key: Keys, count: int) -> HostArray:
         return uniform_int(key, np.array([count]), np.array(0, np.int64), np.array(range_max, np.int64))
 
     def probability(classes: HostArray) -> HostArray:
@@ -73,9 +81,9 @@ def log_uniform_candidates(key: Key, true_classes: HostArray, *, range_max: int,
     """Class k with probability log((k + 2) / (k + 1)) / log(range_max + 1): about Zipf's law."""
     whole = np.log1p(range_max)
 
-    def draw(key: Key, count: int) -> HostArray:
+    def draw(key: Keys, count: int) -> HostArray:
         found = np.exp(uniform_float64(key, count) * whole).astype(np.int64) - 1
-        return np.clip(found, 0, range_max - 1)
+        return np.minimum(np.maximum(found, 0), range_max - 1)
 
     def probability(classes: HostArray) -> HostArray:
         return np.log((classes + 2.0) / (classes + 1.0)) / whole

@@ -22,6 +22,9 @@ from typing import Any, Final
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+Key = tuple[int, int]
+Keys = Key | tuple[Array, Array]
+"""The two words of a key; or two arrays with the words of several keys, ``[keys, 1]``."""
 
 #: Elements computed at once: three arrays of them stay in the cache of a core.
 _BLOCK: Final = 32_768
@@ -33,6 +36,11 @@ _MANY: Final = 1 << 22
 _WORD: Final = 0xFFFFFFFF
 _PARITY: Final = 0x1BD11BDA
 _ROTATIONS: Final = ((13, 15, 26, 6), (17, 29, 16, 24))
+# Arrays instead of numbers, because NumPy takes longer to convert a number than to compute a small array.
+_SHIFTS: Final = [
+    [(np.array(left, np.uint32), np.array(32 - left, np.uint32)) for left in group] for group in _ROTATIONS
+]
+_NUMBERS: Final = [np.array(number, np.uint32) for number in range(1, 6)]
 _MANTISSA_BITS: Final = 23
 
 # Keys --------------------------------------------------------------------------------------------------------------
@@ -62,49 +70,53 @@ def fold_in(key: tuple[int, int], number: int) -> tuple[int, int]:
     return first, second
 
 
-def _threefry(key: tuple[int, int], first: Array, second: Array, spare: Array) -> None:
+def _threefry(key: Keys, first: Array, second: Array, spare: Array) -> None:
     """Replaces counters, as two arrays of uint32, by random words; ``spare`` is an array of the same size."""
-    words = key[0], key[1], key[0] ^ key[1] ^ _PARITY
-    np.add(first, np.uint32(words[0]), first)
-    np.add(second, np.uint32(words[1]), second)
+    words = [np.asarray(word, np.uint32) for word in (*key, key[0] ^ key[1] ^ _PARITY)]
+    np.add(first, words[0], first)
+    np.add(second, words[1], second)
     for group in range(5):
-        for rotation in _ROTATIONS[group % 2]:
+        for left, right in _SHIFTS[group % 2]:
             np.add(first, second, first)
-            np.right_shift(second, np.uint32(32 - rotation), spare)
-            np.left_shift(second, np.uint32(rotation), second)
+            np.right_shift(second, right, spare)
+            np.left_shift(second, left, second)
             np.bitwise_or(second, spare, second)
             np.bitwise_xor(second, first, second)
-        np.add(first, np.uint32(words[(group + 1) % 3]), first)
-        np.add(second, np.uint32(words[(group + 2) % 3] + group + 1 & _WORD), second)
+        np.add(first, words[(group + 1) % 3], first)
+        np.add(second, words[(group + 2) % 3], second)
+        np.add(second, _NUMBERS[group], second)
 
 
-def words(key: tuple[int, int], count: int) -> tuple[Array, Array]:
-    """Returns both words, of uint32, for the counters 0, 1 … ``count`` - 1 with a key."""
+def words(key: Keys, count: int) -> tuple[Array, Array]:
+    """Returns both words, of uint32, for the counters 0, 1 … ``count`` - 1 with a key; if the key's words are columns
+    of several keys, one row for each key."""
     places = np.arange(count, dtype=np.uint64)
-    first, second = (places >> np.uint64(32)).astype(np.uint32), places.astype(np.uint32)
-    _threefry(key, first, second, np.empty(count, np.uint32))
+    shape = np.broadcast_shapes(np.shape(key[0]), (count,))
+    first, second = np.empty(shape, np.uint32), np.empty(shape, np.uint32)
+    first[...], second[...] = places >> np.uint64(32), places & np.uint64(_WORD)
+    _threefry(key, first, second, np.empty(shape, np.uint32))
     return first, second
 
 
 # Draws -------------------------------------------------------------------------------------------------------------
 
 
-def uniform(key: tuple[int, int], shape: Sequence[int]) -> Array:
+def uniform(key: Key, shape: Sequence[int]) -> Array:
     """Numbers in [0, 1), of float32."""
     return _drawn(key, shape, _fractions)
 
 
-def normal(key: tuple[int, int], shape: Sequence[int]) -> Array:
+def normal(key: Key, shape: Sequence[int]) -> Array:
     """Normal numbers of mean 0 and standard deviation 1, of float32."""
     return _drawn(key, shape, _normals.finish(math.prod(shape)))
 
 
-def truncated_normal(key: tuple[int, int], shape: Sequence[int]) -> Array:
+def truncated_normal(key: Key, shape: Sequence[int]) -> Array:
     """As `normal`, within two standard deviations."""
     return _drawn(key, shape, _truncated_normals.finish(math.prod(shape)))
 
 
-def _drawn(key: tuple[int, int], shape: Sequence[int], finish: Callable[[Array, Array], None]) -> Array:
+def _drawn(key: Key, shape: Sequence[int], finish: Callable[[Array, Array], None]) -> Array:
     """Returns an array of random numbers, which ``finish`` computes from 23 random bits each."""
     drawn = np.empty(tuple(shape), np.float32)
     flat = drawn.reshape(-1)

@@ -10,13 +10,21 @@ import numpy as np
 
 from headwater.dtypes import DType, int64
 from headwater.graph.kernels.common import ints
-from headwater.graph.kernels.generator import fold_in, normal, scaled, seed_key, truncated_normal, uniform, words
+from headwater.graph.kernels.generator import (
+    Key,
+    Keys,
+    fold_in,
+    normal,
+    scaled,
+    seed_key,
+    truncated_normal,
+    uniform,
+    words,
+)
 from headwater.graph.kernels.registry import NoKernel, kernel
 
 if TYPE_CHECKING:
     from headwater.graph.registry import HostArray
-
-Key = tuple[int, int]
 
 
 def _draw(op_type: str, draw: Callable[[Key, tuple[int, ...]], Any]) -> None:
@@ -76,14 +84,14 @@ def random_key(key: Key, *, seed: int = 0, seed2: int = 0) -> HostArray:
     return np.array(key, np.uint32)
 
 
-def _bits(key: Key, count: int, unsigned: np.dtype[Any]) -> HostArray:
+def _bits(key: Keys, count: int, unsigned: np.dtype[Any]) -> HostArray:
     first, second = words(key, count)
     if unsigned.itemsize == 4:
         return first ^ second
     return first.astype(np.uint64) << np.uint64(32) | second
 
 
-def uniform_float64(key: Key, count: int) -> HostArray:
+def uniform_float64(key: Keys, count: int) -> HostArray:
     """Draws numbers in [0, 1), of float64."""
     bits = _bits(key, count, np.dtype(np.uint64)) >> np.uint64(12) | np.float64(1).view(np.uint64)
     return bits.view(np.float64) - 1
@@ -91,7 +99,7 @@ def uniform_float64(key: Key, count: int) -> HostArray:
 
 @kernel("RandomUniformInt")
 def uniform_int(
-    key: Key, shape: HostArray, minval: HostArray, maxval: HostArray, *, seed: int = 0, seed2: int = 0
+    key: Keys, shape: HostArray, minval: HostArray, maxval: HostArray, *, seed: int = 0, seed2: int = 0
 ) -> HostArray:
     """Draws integers in [minval, maxval) as the remainder of random numbers with twice as many bits."""
     del seed, seed2
@@ -101,10 +109,13 @@ def uniform_int(
         raise NoKernel
     low, high = minval.item(), maxval.item()
     span = unsigned.type(max(high - low, 1))
-    upper, lower = (_bits(fold_in(key, part), math.prod(sizes), unsigned) for part in (0, 1))
+    first, second = words(key, 2)  # two further keys, as of `fold_in`
+    bits = _bits((first[..., np.newaxis], second[..., np.newaxis]), math.prod(sizes), unsigned)
+    upper, lower = bits[..., 0, :], bits[..., 1, :]
     half = unsigned.type(1 << 4 * unsigned.itemsize) % span
     offset = (upper % span) * (half * half % span) + lower % span
-    return (minval + (offset % span).astype(minval.dtype)).astype(minval.dtype).reshape(sizes)
+    drawn = (minval + (offset % span).astype(minval.dtype)).astype(minval.dtype)
+    return drawn.reshape(*drawn.shape[:-1], *sizes)
 
 
 @kernel("RandomShuffle")
