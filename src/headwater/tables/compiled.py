@@ -87,6 +87,61 @@ def grid_at(address: int, rows: int, columns: int) -> Any:
     return _numba.carray(_to_reals(address), (rows, columns))
 
 
+def _load(element: Any, bits: int) -> Any:
+    @_intrinsic
+    def load(typing: object, address: object) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            pointer = builder.inttoptr(arguments[0], _ir.IntType(bits).as_pointer())
+            return builder.zext(builder.load(pointer, align=1), _ir.IntType(64))
+
+        return element(address), generate
+
+    return load
+
+
+_byte = _load(_types.int64, 8)
+_word = _load(_types.uint64, 64)
+
+
+@inlined
+def byte_at(address: int) -> int:
+    """Returns the byte at an address, as int64."""
+    return _byte(address)
+
+
+@inlined
+def word_at(address: int) -> Any:
+    """Returns eight bytes at an address, which need not be aligned, as uint64."""
+    return _word(address)
+
+
+def _count(name: str, *flags: int) -> Any:
+    @_intrinsic
+    def count(typing: object, word: object) -> Any:
+        def generate(context: object, builder: Any, signature: object, arguments: Any) -> Any:
+            return getattr(builder, name)(arguments[0], *(_ir.IntType(1)(flag) for flag in flags))
+
+        return _types.uint64(_types.uint64), generate
+
+    return count
+
+
+_ones = _count("ctpop")
+_zeros = _count("cttz", 1)
+
+
+@inlined
+def ones_of(word: object) -> Any:
+    """Returns the number of bits of a uint64 that are 1, as uint64."""
+    return _ones(word)
+
+
+@inlined
+def trailing_zeros_of(word: object) -> Any:
+    """Returns the number of zeros below the lowest 1 of a uint64 other than 0, as uint64."""
+    return _zeros(word)
+
+
 @_intrinsic
 def _exchange(typing: object, pointer: object, old: object, new: object) -> Any:
     """Replaces ``old`` by ``new`` atomically; returns whether ``old`` was there (compare and exchange)."""

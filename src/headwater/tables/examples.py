@@ -3,6 +3,9 @@
 The parser reads messages in the usual encoding: all features in one piece, one list for each feature, packed numbers.
 The protobuf library parses messages in other encodings and damaged messages, and reports errors.
 
+One pass over the messages finds the lists of the features, a second one decodes them. Compiled functions get addresses
+of bytes instead of arrays, because numba counts references to each array that is passed from function to function.
+
 Source: https://protobuf.dev/programming-guides/encoding/.
 """
 
@@ -18,10 +21,8 @@ from numpy.typing import NDArray
 from headwater import dtypes
 from headwater.data.io.example import Column
 from headwater.dtypes import DType
-from headwater.tables.compiled import compiled, inlined
-from headwater.tables.hashing import U64, Words
-
-Bytes = NDArray[np.uint8]
+from headwater.tables.compiled import byte_at, compiled, inlined, ones_of, trailing_zeros_of, word_at
+from headwater.tables.hashing import U64, Reals, Words
 
 _FIRST: Final = 0x0A
 """Tag of field 1 with a length: of ``Example.features``, ``Features.feature``, a key, a list's values, and of bytes."""
@@ -30,10 +31,15 @@ _SECOND: Final = 0x12
 _THIRD: Final = 0x1A
 """Tag of field 3 with a length: of a list of integers."""
 _KINDS: Final = {dtypes.string: _FIRST, dtypes.float32: _SECOND, dtypes.int64: _THIRD}
-_LONGEST: Final = 10
+_ARRAYS: Final = {dtypes.string: np.int64, dtypes.float32: np.float32, dtypes.int64: np.int64}
+"""Element types of the arrays that `decode` writes, in the order of its arguments: of strings, starts and ends."""
 _WORD: Final = 8
 _PADDING: Final = bytes(_WORD)
 """Padding after messages and names, which are read by words."""
+_ORDER: Final = 1024
+"""Number of features of a message whose order is remembered for the next message."""
+_TOP: Final[Any] = np.uint64(0x8080808080808080)
+"""The bit of each byte of a word that is 0 in the last byte of a number."""
 
 
 def columns_of(
@@ -46,7 +52,7 @@ def columns_of(
       wanted: the type of each feature: float32, int64 or string.
       sparse: the features with indices in the result.
     """
-    if any(dtype not in _KINDS for dtype in wanted.values()):
+    if sys.byteorder == "big" or any(dtype not in _KINDS for dtype in wanted.values()):
         return None
     joined = b"".join((*serialized, _PADDING))
     data = np.frombuffer(joined, np.uint8)
@@ -55,86 +61,90 @@ def columns_of(
     keys = np.frombuffer(b"".join((*names, _PADDING)), np.uint8)
     key_ends = np.cumsum(np.array([len(name) for name in names], np.int64))
     kinds = np.array([_KINDS[dtype] for dtype in wanted.values()], np.int64)
-    sound, found, starts, sizes, counts = find(data, ends, keys, key_ends, kinds)
-    if not sound:
+    starts = np.empty((len(ends), len(names)), np.int64)
+    counts = np.full(starts.shape, -1, np.int64)
+    if not find(data.ctypes.data, ends, keys.ctypes.data, key_ends, kinds, starts, counts):
         return None
-    found, starts, sizes, counts = (np.ascontiguousarray(part.T) for part in (found, starts, sizes, counts))
-    totals = counts.sum(axis=1)
-    numbers = {
-        dtypes.int64: _of_kind(kinds == _THIRD, totals, np.int64),
-        dtypes.float32: _of_kind(kinds == _SECOND, totals, np.float32),
-    }
-    integers(data, starts, sizes, *numbers[dtypes.int64])
-    chosen, offsets, floats = numbers[dtypes.float32]
-    gathered(data, starts, sizes, chosen, 4 * offsets, floats.view(np.uint8))
-    if sys.byteorder == "big":
-        floats.byteswap(inplace=True)
-    ahead = {dtype: np.split(values, offsets[1:-1])[::-1] for dtype, (_, offsets, values) in numbers.items()}
+    extents = extents_of(counts)
+    totals = extents[:, 0]
     which = np.array([name in sparse for name in wanted], np.bool_)
-    places = np.split(positions(counts, which), np.cumsum(totals[which])[:-1])[::-1]
+    offsets = np.zeros(len(names), np.int64)
+    arrays: dict[DType, NDArray[Any]] = {}
+    for dtype, kind in _KINDS.items():
+        offsets[kinds == kind], size = _offsets(totals[kinds == kind])
+        arrays[dtype] = np.empty((size, 2) if dtype == dtypes.string else size, _ARRAYS[dtype])
+    places = np.full(len(names), -1, np.int64)
+    places[which], size = _offsets(totals[which])
+    indices = np.empty((size, 2), np.int64)
+    if not decode(starts, counts, kinds, offsets.copy(), places.copy(), *arrays.values(), indices):
+        return None
+    arrays[dtypes.string] = _texts(joined, arrays[dtypes.string] - data.ctypes.data)
     columns: dict[str, Column] = {}
-    for place, (name, dtype) in enumerate(wanted.items()):
-        if dtype == dtypes.string:
-            begins, stops = texts(data, starts[place], sizes[place], int(totals[place]))
-            values = np.empty(len(begins), object)
-            values[:] = [joined[begin:stop] for begin, stop in zip(begins.tolist(), stops.tolist(), strict=True)]
-        else:
-            values = ahead[dtype].pop()
-        indices = places.pop() if which[place] else None
-        columns[name] = Column(values=values, counts=counts[place], present=found[place], indices=indices)
+    rows = zip(wanted.items(), offsets.tolist(), places.tolist(), extents.tolist(), strict=True)
+    for number, ((name, dtype), offset, place, (total, least, most)) in enumerate(rows):
+        columns[name] = Column(
+            values=arrays[dtype][offset : offset + total],
+            counts=counts[:, number],
+            least=least,
+            most=most,
+            indices=indices[place : place + total] if place >= 0 else None,
+        )
     return columns
 
 
-def _of_kind(chosen: NDArray[np.bool_], totals: Words, dtype: Any) -> tuple[Words, Words, NDArray[Any]]:
-    """Returns the indices of the features of one kind, the bounds of each one's values, and an array for all values."""
-    which = np.flatnonzero(chosen)
-    offsets = np.concatenate([[0], np.cumsum(totals[which])]).astype(np.int64)
-    return which, offsets, np.empty(int(offsets[-1]), dtype)
+def _offsets(totals: Words) -> tuple[Words, int]:
+    """Returns the offset of each of several consecutive pieces, and the size of all together."""
+    ends = totals.cumsum()
+    return ends - totals, int(ends[-1]) if len(ends) else 0
+
+
+def _texts(joined: bytes, bounds: Words) -> NDArray[Any]:
+    """Returns the pieces of ``joined`` with these starts and ends."""
+    values = np.empty(len(bounds), object)
+    values[:] = [joined[begin:end] for begin, end in bounds.tolist()]
+    return values
+
+
+# Compiled functions. Positions are addresses of bytes; eight bytes from each position on must be readable. ------------
 
 
 @inlined
-def _length(data: Bytes, at: int, end: int) -> tuple[Any, int]:
+def _length(at: int, end: int) -> tuple[Any, int]:
     """Returns the length encoded at a position, and the position after it; -1 for a length beyond ``end``."""
-    if at < end and data[at] < 0x80:  # the common case: one byte
-        value = np.int64(data[at])
-        return (value, at + 1) if value < end - at else (-1, at)
-    value = 0
-    for index in range(5):
-        if at >= end:
-            return -1, at
-        byte = np.int64(data[at])
+    value, shift = 0, 0
+    while at < end and shift < 35:  # a length has at most 5 bytes
+        byte = byte_at(at)
         at += 1
-        value |= (byte & 0x7F) << (7 * index)
+        value |= (byte & 0x7F) << shift
+        shift += 7
         if byte < 0x80:
             return (value, at) if value <= end - at else (-1, at)
     return -1, at
 
 
 @inlined
-def _same(data: Bytes, at: int, size: int, keys: Bytes, first: int, last: int) -> bool:
-    if last - first != size:
-        return False
-    for index in range(size):  # noqa: SIM110 - numba compiles no `all`
-        if data[at + index] != keys[first + index]:
-            return False
-    return True
+def _low(size: int) -> Any:
+    """Returns the mask of the first ``size`` bytes of a word; 0 <= size < 8."""
+    return (U64(1) << U64(8 * size)) - U64(1)
 
 
 @inlined
-def _word(data: Bytes, at: int, size: int) -> Any:
-    """Returns the first eight bytes of a name, or fewer, as one number. Eight bytes must be readable."""
-    first = U64(at)  # unsigned, as numba would check each signed index
-    found = (
-        U64(data[first])
-        | U64(data[first + U64(1)]) << U64(8)
-        | U64(data[first + U64(2)]) << U64(16)
-        | U64(data[first + U64(3)]) << U64(24)
-        | U64(data[first + U64(4)]) << U64(32)
-        | U64(data[first + U64(5)]) << U64(40)
-        | U64(data[first + U64(6)]) << U64(48)
-        | U64(data[first + U64(7)]) << U64(56)
-    )
-    return found if size >= _WORD else found & ((U64(1) << (U64(8) * U64(size))) - U64(1))
+def _head(at: int, size: int) -> Any:
+    """Returns the first eight bytes of a name, or fewer, as one number."""
+    return word_at(at) if size >= _WORD else word_at(at) & _low(size)
+
+
+@inlined
+def _same(one: int, other: int, size: int) -> bool:
+    """Whether two names of the same size are equal."""
+    if size < _WORD:
+        return (word_at(one) ^ word_at(other)) & _low(size) == U64(0)
+    at = 0
+    while at + _WORD < size:
+        if word_at(one + at) != word_at(other + at):
+            return False
+        at += _WORD
+    return word_at(one + size - _WORD) == word_at(other + size - _WORD)
 
 
 @inlined
@@ -145,7 +155,7 @@ def _place(word: object, size: int, last: int) -> Any:
 
 
 @inlined
-def _table(keys: Bytes, key_ends: Words) -> tuple[Words, Any]:
+def _table(keys: int, key_ends: Words) -> tuple[Words, Any]:
     """Returns a hash table of the keys with linear probing: the number of the key in each slot, or -1; and their words.
 
     Keys with equal first words have consecutive slots, so that `find` can compare the rest of each.
@@ -156,7 +166,7 @@ def _table(keys: Bytes, key_ends: Words) -> tuple[Words, Any]:
     places, words = np.full(count, -1, np.int64), np.empty(len(key_ends), np.uint64)
     first = 0
     for key in range(len(key_ends)):
-        words[key] = _word(keys, first, key_ends[key] - first)
+        words[key] = _head(keys + first, key_ends[key] - first)
         place = _place(words[key], key_ends[key] - first, count - 1)
         while places[place] >= 0:
             place = (place + 1) & (count - 1)
@@ -166,21 +176,21 @@ def _table(keys: Bytes, key_ends: Words) -> tuple[Words, Any]:
 
 
 @inlined
-def _is_ascii(data: Bytes, at: int, size: int) -> bool:
+def _is_ascii(at: int, size: int) -> bool:
     for index in range(size):  # noqa: SIM110 - numba compiles no `all`
-        if data[at + index] >= 0x80:
+        if byte_at(at + index) >= 0x80:
             return False
     return True
 
 
 @inlined
-def _texts_in(data: Bytes, at: int, end: int) -> int:
+def _texts_in(at: int, end: int) -> int:
     """Returns the number of strings in a list of bytes; -1 where it is malformed."""
     count = 0
     while at < end:
-        if data[at] != _FIRST:
+        if byte_at(at) != _FIRST:
             return -1
-        size, at = _length(data, at + 1, end)
+        size, at = _length(at + 1, end)
         if size < 0:
             return -1
         at += size
@@ -189,190 +199,208 @@ def _texts_in(data: Bytes, at: int, end: int) -> int:
 
 
 @inlined
-def _integers_in(data: Bytes, at: int, end: int) -> int:
-    """Returns the number of integers in these bytes; -1 where one is truncated or too long."""
-    count, length = 0, 0
-    for index in range(at, end):
-        length += 1
-        if length > _LONGEST:
-            return -1
-        if data[index] < 0x80:
-            count += 1
-            length = 0
-    return -1 if length else count
+def _integers_in(at: int, end: int) -> Any:
+    """Returns the number of integers in these bytes; -1 where the last is truncated."""
+    if byte_at(end - 1) >= 0x80:
+        return -1
+    count = U64(0)
+    while end - at >= _WORD:
+        count += ones_of(~word_at(at) & _TOP)
+        at += _WORD
+    return np.int64(count + ones_of(~word_at(at) & _TOP & _low(end - at)))
 
 
 @compiled
-def find(
-    data: Bytes, ends: Words, keys: Bytes, key_ends: Words, kinds: Words
-) -> tuple[bool, NDArray[np.bool_], Words, Words, Words]:
+def find(data: int, ends: Words, keys: int, key_ends: Words, kinds: Words, starts: Words, counts: Words) -> bool:
     """Finds features in messages.
 
+    Most messages have their features in the order of the message before, so each name is first compared with the next
+    one in that order, and with the one after it, in case a feature is missing.
+
     Args:
-      data: the concatenated messages, and eight bytes of padding.
-      ends: the end of each message, ``[n]``.
-      keys: the concatenated names of the features, and eight bytes of padding.
-      key_ends: the end of each name, ``[k]``.
+      data: position of the concatenated messages.
+      ends: the end of each message from ``data``, ``[n]``.
+      keys: position of the concatenated names of the features.
+      key_ends: the end of each name from ``keys``, ``[k]``.
       kinds: the tag of each feature's list, ``[k]``.
+      starts: set to the position of the values of each feature in each message, ``[n, k]``. Bytes of numbers hold only
+        the numbers; each string has its tag and its length before it.
+      counts: set to the number of values, where a message has the feature. Must be -1 before, ``[n, k]``.
 
     Returns:
-      Whether all messages could be parsed (otherwise the other results are meaningless); whether each message has each
-      feature, the start of its values, their size in bytes, and their number, each ``[n, k]``. Bytes of numbers hold
-      only the numbers; each string has its length before it.
+      Whether all messages could be parsed; otherwise the other results are meaningless.
     """
-    n, k = len(ends), len(key_ends)
-    # Use one row for each message, so that the results for a message are adjacent. With one row for each feature, they
-    # would be at equal distances in memory, and compete for the same cache lines.
-    found = np.zeros((n, k), np.bool_)
-    starts, sizes, counts = np.zeros((n, k), np.int64), np.zeros((n, k), np.int64), np.zeros((n, k), np.int64)
-    seen = np.full(k, -1, np.int64)
     places, words = _table(keys, key_ends)
     last = len(places) - 1
-    lengths = key_ends.copy()
-    lengths[1:] -= key_ends[:-1]
-    bad = (False, found, starts, sizes, counts)
-    end = 0
-    for row in range(n):
-        at, end = end, ends[row]
+    # For each position in the order: position of the name, its size (-1: none), and the number of the key, or -1.
+    order = np.full((_ORDER + 2, 3), -1, np.int64)
+    end = data
+    for row in range(len(ends)):
+        at, end = end, data + ends[row]
         if at == end:
             continue
-        if data[at] != _FIRST:
-            return bad
-        size, at = _length(data, at + 1, end)
+        if byte_at(at) != _FIRST:
+            return False
+        size, at = _length(at + 1, end)
         if size != end - at:
-            return bad
+            return False
+        turn = 0
         while at < end:
-            if data[at] != _FIRST:
-                return bad
-            size, at = _length(data, at + 1, end)
+            if byte_at(at) != _FIRST:
+                return False
+            size, at = _length(at + 1, end)
             if size < 0:
-                return bad
+                return False
             stop = at + size
-            if at >= stop or data[at] != _FIRST:
-                return bad
-            size, at = _length(data, at + 1, stop)
+            if at >= stop or byte_at(at) != _FIRST:
+                return False
+            size, at = _length(at + 1, stop)
             if size < 0:
-                return bad
-            # Inline, not in a function: numba counts references to each array argument.
-            word, key = _word(data, at, size), -1
-            place = _place(word, size, last)
-            while places[place] >= 0:
-                tried = places[place]
-                if (
-                    words[tried] == word
-                    and lengths[tried] == size
-                    and (size <= _WORD or _same(data, at, size, keys, key_ends[tried] - size, key_ends[tried]))
-                ):
-                    key = tried
-                    break
-                place = (place + 1) & last
-            # Another name may be invalid UTF-8, which only the protobuf library checks.
-            if seen[key] == row if key >= 0 else not _is_ascii(data, at, size):
-                return bad
+                return False
+            if order[turn, 1] == size and _same(order[turn, 0], at, size):
+                key = order[turn, 2]
+            elif order[turn + 1, 1] == size and _same(order[turn + 1, 0], at, size):
+                turn += 1
+                key = order[turn, 2]
+            else:
+                word, key = _head(at, size), -1
+                place = _place(word, size, last)
+                while places[place] >= 0:
+                    tried = places[place]
+                    first = key_ends[tried - 1] if tried else 0
+                    if words[tried] == word and key_ends[tried] - first == size and _same(keys + first, at, size):
+                        key = tried
+                        break
+                    place = (place + 1) & last
+                # Another name may be invalid UTF-8, which only the protobuf library checks.
+                if key < 0 and not _is_ascii(at, size):
+                    return False
+                order[turn, 0], order[turn, 1], order[turn, 2] = at, size, key
+            turn = min(turn + 1, _ORDER)
             at += size
-            if at >= stop or data[at] != _SECOND:
-                return bad
-            size, at = _length(data, at + 1, stop)
-            if size != stop - at:
-                return bad
-            if key >= 0:
-                seen[key] = row
+            if at >= stop or byte_at(at) != _SECOND:
+                return False
+            size, at = _length(at + 1, stop)
+            if size != stop - at or (key >= 0 and counts[row, key] >= 0):  # the last of several values would count
+                return False
             if at == stop:  # a feature without a list counts as none
                 continue
-            kind = np.int64(data[at])
+            kind = byte_at(at)
             if kind != _FIRST and kind != _SECOND and kind != _THIRD:
-                return bad
-            size, at = _length(data, at + 1, stop)
+                return False
+            size, at = _length(at + 1, stop)
             if size != stop - at or (key >= 0 and kind != kinds[key]):
-                return bad
+                return False
             count = 0
             if kind == _FIRST:
-                count = _texts_in(data, at, stop)
+                count = _texts_in(at, stop)
             elif key >= 0 and at < stop:
-                if data[at] != _FIRST:
-                    return bad
-                size, at = _length(data, at + 1, stop)
+                if byte_at(at) != _FIRST:
+                    return False
+                size, at = _length(at + 1, stop)
                 if size != stop - at:
-                    return bad
-                count = size // 4 if kind == _SECOND else _integers_in(data, at, stop)
-                if kind == _SECOND and size % 4:
-                    return bad
+                    return False
+                if kind == _SECOND:
+                    count = -1 if size % 4 else size // 4
+                elif size:
+                    count = _integers_in(at, stop)
             if count < 0:
-                return bad
+                return False
             if key >= 0:
-                found[row, key] = True
-                starts[row, key], sizes[row, key], counts[row, key] = at, stop - at, count
+                starts[row, key], counts[row, key] = at, count
             at = stop
-    return True, found, starts, sizes, counts
+    return True
 
 
 @compiled
-def texts(data: Bytes, starts: Words, sizes: Words, total: int) -> tuple[Words, Words]:
-    """Returns the starts and ends of the strings in lists that `find` has found."""
-    begins, stops = np.empty(total, np.int64), np.empty(total, np.int64)
-    count = 0
-    for row in range(len(starts)):
-        at, end = starts[row], starts[row] + sizes[row]
-        while at < end:
-            size, at = _length(data, at + 1, end)
-            begins[count] = at
-            at += size
-            stops[count] = at
-            count += 1
-    return begins, stops
-
-
-@compiled
-def positions(counts: Words, which: NDArray[np.bool_]) -> Words:
-    """Returns the message, and the position in its list, of each value of some features, ``[values, 2]``.
-
-    Args:
-      counts: number of values of each feature in each message, ``[k, n]``.
-      which: whether each feature is one of these, ``[k]``.
-    """
-    total = 0
-    for key in range(len(which)):
-        if which[key]:
-            total += counts[key].sum()
-    found = np.empty((total, 2), np.int64)
-    at = 0
-    for key in range(len(which)):
-        if which[key]:
-            for row in range(counts.shape[1]):
-                for place in range(counts[key, row]):
-                    found[at, 0], found[at, 1] = row, place
-                    at += 1
+def extents_of(counts: Words) -> Words:
+    """Returns the number of values of each feature, and its least and greatest count (-1: absent), ``[k, 3]``."""
+    n, k = counts.shape
+    found = np.zeros((k, 3), np.int64)
+    for key in range(k):
+        found[key, 1] = counts[0, key] if n else 0
+    for row in range(n):
+        for key in range(k):
+            count = counts[row, key]
+            found[key, 0] += max(count, 0)
+            found[key, 1] = min(found[key, 1], count)
+            found[key, 2] = max(found[key, 2], count)
     return found
 
 
-@compiled
-def integers(data: Bytes, starts: Words, sizes: Words, chosen: Words, offsets: Words, values: Words) -> None:
-    """Writes the integers of lists that `find` has found, for each chosen feature at its offset."""
-    for index in range(len(chosen)):
-        key, count = chosen[index], offsets[index]
-        for row in range(starts.shape[1]):
-            at = starts[key, row]
-            end = at + sizes[key, row]
-            while at < end:
-                byte = U64(data[at])
-                at += 1
-                value, shift = byte & U64(0x7F), U64(7)
-                while byte >= U64(0x80):
-                    byte = U64(data[at])
-                    at += 1
-                    value |= (byte & U64(0x7F)) << shift
-                    shift += U64(7)
-                values[count] = np.int64(value)
-                count += 1
+@inlined
+def _integer(at: int) -> tuple[Any, Any]:
+    """Returns the integer encoded at a position, and the position after it; position 0 where it is too long."""
+    word = word_at(at)
+    tops = ~word & _TOP
+    if tops != U64(0):
+        top = trailing_zeros_of(tops)
+        word &= (U64(2) << top) - U64(1)
+        size = np.int64(top >> U64(3)) + 1
+    else:
+        size = _WORD
+    # Seven bits of each byte: join pairs of bytes, then pairs of pairs, and so on.
+    word = ((word & U64(0x7F007F007F007F00)) >> U64(1)) | (word & U64(0x007F007F007F007F))
+    word = ((word & U64(0x3FFF00003FFF0000)) >> U64(2)) | (word & U64(0x00003FFF00003FFF))
+    word = ((word & U64(0x0FFFFFFF00000000)) >> U64(4)) | (word & U64(0x000000000FFFFFFF))
+    if tops == U64(0):
+        ninth, tenth = byte_at(at + _WORD), byte_at(at + _WORD + 1)
+        word |= U64(ninth & 0x7F) << U64(56)
+        size += 1
+        if ninth >= 0x80:
+            word |= U64(tenth) << U64(63)
+            size += 1
+            if tenth >= 0x80:
+                return np.int64(word), 0
+    return np.int64(word), at + size
 
 
 @compiled
-def gathered(data: Bytes, starts: Words, sizes: Words, chosen: Words, offsets: Words, values: Bytes) -> None:
-    """Copies the bytes of lists of floats that `find` has found, as `integers` does."""
-    for index in range(len(chosen)):
-        key, count = chosen[index], offsets[index]
-        for row in range(starts.shape[1]):
-            first = starts[key, row]
-            for at in range(first, first + sizes[key, row]):
-                values[count] = data[at]
-                count += 1
+def decode(
+    starts: Words,
+    counts: Words,
+    kinds: Words,
+    offsets: Words,
+    places: Words,
+    texts: Words,
+    reals: Reals,
+    integers: Words,
+    indices: Words,
+) -> bool:
+    """Decodes the lists that `find` has found; returns False where an integer is too long.
+
+    Args:
+      starts, counts, kinds: as of `find`.
+      offsets: index of the first value of each feature among the values of its kind; overwritten, ``[k]``.
+      places: index of the first value of each feature in ``indices``, or -1; overwritten, ``[k]``.
+      texts: set to the start and the end of each string, ``[values, 2]``.
+      reals, integers: set to the numbers.
+      indices: set to the message of each value, and to its position in its list, ``[values, 2]``.
+    """
+    bits = reals.view(np.uint32)
+    for row in range(counts.shape[0]):
+        for key in range(counts.shape[1]):
+            count = counts[row, key]
+            if count <= 0:
+                continue
+            at, into, kind, place = starts[row, key], offsets[key], kinds[key], places[key]
+            if kind == _THIRD:
+                for index in range(into, into + count):
+                    integers[index], at = _integer(at)
+                    if at == 0:
+                        return False
+            elif kind == _SECOND:
+                for index in range(into, into + count):
+                    bits[index] = np.uint32(word_at(at))
+                    at += 4
+            else:
+                for index in range(into, into + count):
+                    size, at = _length(at + 1, at + (1 << 40))  # `find` has checked it
+                    texts[index, 0], texts[index, 1] = at, at + size
+                    at += size
+            offsets[key] = into + count
+            if place >= 0:
+                for index in range(count):
+                    indices[place + index, 0], indices[place + index, 1] = row, index
+                places[key] = place + count
+    return True

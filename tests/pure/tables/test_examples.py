@@ -84,8 +84,14 @@ def test_other_forms_are_left_to_protobuf() -> None:
     whole = example(i=[1])
     one_by_one = b"\x0a\x0c\x0a\x0a\x0a\x01i\x12\x05\x1a\x03\x08\xac\x02"
     assert list(Example.FromString(one_by_one).features.feature["i"].int64_list.value) == [300]
+    too_long = b"\x0a\x15\x0a\x13\x0a\x01i\x12\x0e\x1a\x0c\x0a\x0a" + b"\xff" * 9 + b"\x01"
+    assert list(Example.FromString(too_long).features.feature["i"].int64_list.value) == [-1]
+    same([too_long], WANTED)
+    too_long = too_long.replace(b"\x01i\x12\x0e\x1a\x0c\x0a\x0a", b"\x01i\x12\x0f\x1a\x0d\x0a\x0b\xff")
+    too_long = too_long.replace(b"\x0a\x15\x0a\x13", b"\x0a\x16\x0a\x14")
     wrong_text = b"\x0a\x08\x0a\x06\x0a\x02\xff\xff\x12\x00"
-    for packed in (whole + whole, one_by_one, wrong_text, whole[:-1], b"junk", example(i=[1]).replace(b"i", b"f")):
+    wrong_kind = whole.replace(b"i", b"f")
+    for packed in (whole + whole, one_by_one, too_long, wrong_text, whole[:-1], b"junk", wrong_kind):
         assert columns_of([packed, whole], WANTED) is None
     assert columns_of([whole], {"i": float64}) is None
 
@@ -102,3 +108,16 @@ def test_names_that_begin_alike_or_are_many() -> None:
     }
     values: dict[DType, Any] = {int64: [7, -1], float32: [0.5], string: [b"a", b""]}
     same([example(**{name: values[dtype] for name, dtype in names.items()})] * 3, dict(list(names.items())[::2]))
+
+
+def test_messages_that_lack_features_of_the_message_before() -> None:
+    names = {f"{kind}{number:0{number}}": dtype for kind, dtype in WANTED.items() for number in range(20)}
+    values: dict[DType, Any] = {int64: [7, -1], float32: [0.5], string: [b"a", b""]}
+    whole = {name: values[dtype] for name, dtype in names.items()}
+    some = [{name: whole[name] for place, name in enumerate(whole) if place % step != 1} for step in (2, 3, 7, 50)]
+    same([example(**features) for features in (whole, *some, whole, {"i_unasked": [1], **whole}, whole)], names)
+
+
+def test_many_features() -> None:
+    names = {f"i{number}": int64 for number in range(1100)}
+    same([example(**{name: [place] for place, name in enumerate(names)})] * 2, dict(list(names.items())[::-3]))

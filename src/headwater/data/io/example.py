@@ -77,14 +77,15 @@ class Column:
 
     Attributes:
       values: all values, the first example's first.
-      counts: the number of values of each example.
-      present: which examples have the feature.
+      counts: the number of values of each example; -1 where it lacks the feature.
+      least, most: the smallest and the largest count; 0 without examples.
       indices: as in `SparseValues`; None to compute them when they are needed.
     """
 
     values: HostArray
     counts: npt.NDArray[np.int64]
-    present: npt.NDArray[np.bool_]
+    least: int
+    most: int
     indices: npt.NDArray[np.int64] | None = None
 
 
@@ -136,11 +137,14 @@ class ExampleBatch:
         """
         column = self._column(name, dtype)
         each = math.prod(shape)
+        if column.least == column.most == each or not len(self):
+            return column.values.reshape(len(self), *shape)
         kind = _TYPE_NAMES[_KINDS[dtype]]
-        if default is None and not column.present.all():
-            index = int(np.argmin(column.present))
+        present = column.counts >= 0
+        if default is None and column.least < 0:
+            index = int(np.argmin(present))
             raise self._error(index, f"Feature: {name} (data type: {kind}) is required but could not be found")
-        wrong = column.present & (column.counts != each)
+        wrong = present & (column.counts != each)
         if wrong.any():
             index = int(np.argmax(wrong))
             raise self._error(
@@ -149,11 +153,9 @@ class ExampleBatch:
                 f"Values size: {column.counts[index]} but output shape: {_text(shape)}",
                 f"Key: {name}, Index: {index}.  ",
             )
-        result = column.values
-        if not column.present.all():
-            result = np.empty((len(self), each), dtype.numpy_dtype)
-            result[column.present] = column.values.reshape(-1, each)
-            result[~column.present] = np.asarray(default, dtype.numpy_dtype).reshape(-1)
+        result = np.empty((len(self), each), dtype.numpy_dtype)
+        result[present] = column.values.reshape(-1, each)
+        result[~present] = np.asarray(default, dtype.numpy_dtype).reshape(-1)
         return result.reshape(len(self), *shape)
 
     def padded(self, name: str, dtype: DType, shape: Sequence[int], padding: object = None) -> HostArray:
@@ -175,7 +177,7 @@ class ExampleBatch:
         each = math.prod(shape)
         if not each:
             raise InvalidArgumentError(None, None, f"Feature: {name}: elements of shape {_text(shape)} have no values")
-        broken = column.counts % each != 0
+        broken = np.maximum(column.counts, 0) % each != 0
         if broken.any():
             index = int(np.argmax(broken))
             raise self._error(
@@ -184,7 +186,7 @@ class ExampleBatch:
                 f"Saw {column.counts[index]} values but output shape is: {_text((None, *shape))}",
                 f"Key: {name}, Index: {index}.  ",
             )
-        longest = int(column.counts.max(initial=0))
+        longest = max(column.most, 0)
         if padding is None:
             padding = b"" if dtype == dtypes.string else 0
         result = np.full((len(self), longest), padding, dtype.numpy_dtype)
@@ -201,14 +203,14 @@ class ExampleBatch:
         column = self._column(name, dtype)
         indices = column.indices
         if indices is None:
-            example = np.repeat(np.arange(len(self)), column.counts)
-            starts = np.cumsum(column.counts) - column.counts
-            place = np.arange(column.values.size) - np.repeat(starts, column.counts)
+            counts = np.maximum(column.counts, 0)
+            example = np.repeat(np.arange(len(self)), counts)
+            place = np.arange(column.values.size) - np.repeat(np.cumsum(counts) - counts, counts)
             indices = np.stack([example, place], axis=1).astype(np.int64, copy=False)
         return SparseValues(
             indices=indices,
             values=column.values,
-            dense_shape=np.array([len(self), column.counts.max(initial=0)], np.int64),
+            dense_shape=np.array((len(self), max(column.most, 0)), np.int64),
         )
 
     def _column(self, name: str, dtype: DType) -> Column:
@@ -236,9 +238,10 @@ class ExampleBatch:
             values, found_counts = _DECODERS[kind](lists)
         except ValueError as error:
             raise InvalidArgumentError(None, None, f"Key: {name}.  Can't parse serialized Example: {error}") from error
-        counts = np.zeros(len(self), np.int64)
+        counts = np.full(len(self), -1, np.int64)
         counts[present] = found_counts
-        return Column(values=values, counts=counts, present=present)
+        least, most = (int(counts.min()), int(counts.max())) if len(self) else (0, 0)
+        return Column(values=values, counts=counts, least=least, most=most)
 
     def _error(self, index: int, what: str, where: str = "") -> InvalidArgumentError:
         name = "<unknown>" if self._names is None or index >= len(self._names) else self._names[index]
