@@ -11,7 +11,7 @@ words in memory. They do not check bounds: only this package calls them, with ad
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import llvmlite.ir
 import numba
@@ -23,19 +23,21 @@ _types: Any = _numba.types
 _ir: Any = llvmlite.ir
 _extending: Any = extending
 _intrinsic: Any = _extending.intrinsic
+#: With NumPy's rules for errors, a division by zero is an infinity or NaN, as in NumPy and XLA.
+_OPTIONS: Final[Any] = {"nogil": True, "error_model": "numpy"}
 
 
 def compiled(function: Callable[..., Any]) -> Any:
     """Returns ``function`` so that numba compiles it at its first call with arguments of new types."""
     try:
-        return _numba.njit(nogil=True, cache=True)(function)
+        return _numba.njit(cache=True, **_OPTIONS)(function)
     except RuntimeError:  # numba finds no writable folder
-        return _numba.njit(nogil=True)(function)
+        return _numba.njit(**_OPTIONS)(function)
 
 
 def inlined(function: Callable[..., Any]) -> Any:
     """Returns ``function`` for use in compiled functions, inlined."""
-    return _numba.njit(nogil=True)(function)
+    return _numba.njit(**_OPTIONS)(function)
 
 
 def _pointer_to(element: object) -> Any:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 import ml_dtypes
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 #: The index of an unused place, as in `headwater.graph.ops.routing`.
 _NO_ROW: Final = -1
+_REAL: Final = np.float32
 
 
 def _halved(rows: HostArray, halves: bool) -> HostArray:
@@ -83,32 +85,22 @@ def unpack_rows(packed: HostArray, sizes: HostArray, *, numbers: Arrays) -> tupl
 # Bags -------------------------------------------------------------------------------------------------------------
 
 
-def _numbers(arrived: HostArray) -> HostArray:
-    """Decodes numbers from rows of bytes, the lowest byte first."""
-    wide = np.zeros((len(arrived), 8), np.uint8)
-    wide[:, : arrived.shape[1]] = arrived
-    return wide.view("<i8")[:, 0]
-
-
-def _bags_of(counts: HostArray, places: int) -> HostArray:
-    """Returns the bag of each of a part's ids, bag by bag, ``[places]``; the number of bags for unused places."""
-    return np.searchsorted(np.cumsum(_numbers(counts)), np.arange(places), side="right")
-
-
 def _wide(numbers: HostArray, rows: HostArray) -> HostArray:
     """A number for each row, of the rows' rank."""
     return numbers.reshape(-1, *[1] * (rows.ndim - 1))
 
 
-def _times(rows: HostArray, factors: HostArray) -> HostArray:
-    """Multiplies rows by their weights, if any."""
-    return rows * _wide(factors, rows) if len(factors) == len(rows) else rows
+def _loops() -> tuple[Any, Any]:
+    """Returns the module of compiled loops, and the function that converts their arguments."""
+    from headwater.tables import bag_loops, row_loops  # noqa: PLC0415  with numba: only for programs that need it
+
+    return bag_loops, row_loops.flat
 
 
-def _sums(count: int, places: HostArray, rows: HostArray) -> HostArray:
-    total = np.zeros((count, *rows.shape[1:]), rows.dtype)
-    add_rows(total, places, rows)
-    return total
+def _rows(numbers: HostArray, like: HostArray) -> HostArray:
+    """Divides numbers into rows of the shape of the rows of ``like``."""
+    width = math.prod(like.shape[1:])
+    return numbers.reshape(len(numbers) // width if width else 0, *like.shape[1:])
 
 
 @kernel("GatherBags")
@@ -122,11 +114,17 @@ def gather_bags(
     halves: bool = False,
 ) -> HostArray:
     """Returns the rows of one part that ``RouteBags`` requests, or their sum for each bag; bfloat16 with ``halves``."""
-    rows = take_nearest(params, routed)
-    if len(counts):
-        chosen = _times(take(rows, _numbers(numbers)), weights)
-        rows = _sums(len(counts), _bags_of(counts, len(chosen)), chosen)
-    return _halved(rows, halves)
+    if not len(counts):
+        return _halved(take_nearest(params, routed), halves)
+    loops, flat = _loops()
+    told = _told(flat, numbers, counts, weights)
+    found = loops.gather_bags(flat(params, _REAL), flat(routed, np.int64), *told, math.prod(params.shape[1:]))
+    return _halved(_rows(found, params), halves)
+
+
+def _told(flat: Any, numbers: HostArray, counts: HostArray, weights: HostArray) -> tuple[Any, ...]:
+    widths = numbers.shape[1], counts.shape[1]
+    return flat(numbers, np.uint8), flat(counts, np.uint8), widths, flat(weights, _REAL)
 
 
 @kernel("JoinBags")
@@ -145,10 +143,16 @@ def join_bags(
     rows = [part.astype(np.float32, copy=False) for part in found]
     if len(counts):
         total = sum(rows[1:], rows[0])
-    else:
-        chosen = _times(take(rows[0] if len(rows) == 1 else np.concatenate(rows), places), factors)
-        total = _sums(len(divisors), of, chosen)
-    return total / _wide(divisors, total)
+        return total / _wide(divisors, total)
+    every = rows[0] if len(rows) == 1 else np.concatenate(rows)
+    loops, flat = _loops()
+    of_ids = _of_ids(flat, places, of, factors, divisors)
+    total = loops.join_bags(flat(every, _REAL), *of_ids, math.prod(every.shape[1:]))
+    return _rows(total, every)
+
+
+def _of_ids(flat: Any, places: HostArray, of: HostArray, *reals: HostArray) -> tuple[HostArray, ...]:
+    return flat(places, np.int32), flat(of, np.int32), *(flat(each, _REAL) for each in reals)
 
 
 @kernel("SplitBags")
@@ -163,11 +167,13 @@ def split_bags(
     of_rows: bool = False,
 ) -> tuple[HostArray, ...]:
     """Returns the gradients of the results of ``GatherBags`` of each part; with ``of_rows``, always of rows."""
-    share = grad / _wide(divisors, grad)
     if len(counts) and not of_rows:
-        return (share,) * len(routed)
+        return (grad / _wide(divisors, grad),) * len(routed)
     sizes = [len(part) for part in routed]
-    return _cut(_sums(sum(sizes), places, _times(take(share, of), factors)), sizes)
+    loops, flat = _loops()
+    of_ids = _of_ids(flat, places, of, factors, divisors)
+    found = _rows(loops.split_bags(flat(grad, _REAL), *of_ids, sum(sizes), math.prod(grad.shape[1:])), grad)
+    return (found,) if len(sizes) == 1 else _cut(found, sizes)
 
 
 @kernel("SpreadBags")
@@ -179,7 +185,9 @@ def spread_bags(
     grad = grad.astype(np.float32, copy=False)
     if not counts.size:
         return grad
-    return _sums(len(routed), _numbers(numbers), _times(take(grad, _bags_of(counts, len(numbers))), weights))
+    loops, flat = _loops()
+    told = _told(flat, numbers, counts, weights)
+    return _rows(loops.spread_bags(flat(grad, _REAL), len(routed), *told, math.prod(grad.shape[1:])), grad)
 
 
 @kernel("GradientOfBagWeights")

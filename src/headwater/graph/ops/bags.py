@@ -13,15 +13,16 @@ With bags b of ids i, weights w and a divisor d given by the combiner: out[b] = 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from headwater.dtypes import bfloat16, float32, int32, uint8
 from headwater.graph.ops.define import host, pure
-from headwater.graph.ops.routing import Capacities, refuse, route_once
+from headwater.graph.ops.routing import NO_ROW, refuse
 from headwater.graph.ops.table_rows import add_rows, take_rows
 from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.graph.resources.host_context import HostContext
@@ -30,57 +31,22 @@ from headwater.lazy_jax import jax, jnp
 if TYPE_CHECKING:
     from headwater.graph.operation import Operation, Tensor
 
-#: The factor ``headroom`` of `Capacities`. It is small, because unused places are sent, too.
+#: As for `headwater.graph.ops.routing.Capacities`. It is small, because unused places are sent, too.
 _HEADROOM: Final = 1.03
+_NO_ROWS: Final = {np.dtype(dtype): dtype(NO_ROW) for dtype in (np.int32, np.int64)}
+_NO_BYTES: Final = np.empty((0, 1), np.uint8)
+_NO_WEIGHTS: Final = np.empty(0, np.float32)
 #: ``RouteBags`` has this many outputs for each part. Of the outputs for all parts, which follow, the output at index
 #: `_WEIGHTS` has the weights.
 _OF_A_PART: Final = 4
 _WEIGHTS: Final = 2
 
 
-@dataclass(kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Rooms:
-    """The numbers of places in the arrays of one lookup: for rows and for ids of each part, and for all ids."""
+    """The numbers of places in the arrays of one lookup, see `headwater.tables.bag_loops.route_bags`."""
 
-    rows: Capacities
-    numbers: Capacities
-    ids: Capacities = field(default_factory=lambda: Capacities(1, _HEADROOM))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Bags:
-    """Ids in bags.
-
-    Attributes:
-      ids: row numbers of the whole table, or places of rows, ``[n]``.
-      of: bag of each id, ``[n]``; ``count`` for a skipped id.
-      weights: weights of the ids, ``[n]``, or none.
-      count: number of bags.
-    """
-
-    ids: HostArray
-    of: HostArray
-    weights: HostArray
-    count: int
-
-    def used(self, which: HostArray) -> _Bags:
-        """Returns the selected ids, with their bags and weights."""
-        weights = self.weights[which] if len(self.weights) else self.weights
-        return _Bags(ids=self.ids[which], of=self.of[which], weights=weights, count=self.count)
-
-    def sizes(self, weights: HostArray | None = None) -> HostArray:
-        """Returns the number of ids of each bag, or the sum of their weights."""
-        return np.bincount(self.of, weights, self.count + 1)[: self.count]
-
-    def divisors(self, combiner: str, *, weighted: bool, safe: bool) -> HostArray:
-        """Returns the divisor of each bag's sum, float32; 1 for an empty bag, which becomes zeros."""
-        if combiner == "sum":
-            return np.ones(self.count, np.float32)
-        weights = self.weights.astype(np.float64)
-        found = self.sizes((weights if combiner == "mean" else weights**2) if weighted else None)
-        if safe or not weighted:
-            found = np.where(self.sizes() > 0, found, 1)
-        return (found if combiner == "mean" else np.sqrt(found)).astype(np.float32)
+    places: HostArray
 
 
 def _bags_spec(inference: Inference) -> Sequence[Spec]:
@@ -151,118 +117,75 @@ def route_bags(
       IndexError: the table has no row for an id; the message has the id and its position.
       ValueError: the bags' numbers are not in ascending order, and ``safe`` is false.
     """
-    bags = _Bags(ids=ids.astype(np.int64), of=indices[:, 0] if ids.size else indices.ravel(), weights=weights, count=0)
-    bags = _safe(bags, int(dense_shape[0]), combiner, default_id) if safe else _ordered(bags)
-    rooms = context.resource(
-        "", "", _Rooms, lambda: _Rooms(rows=Capacities(parts, _HEADROOM), numbers=Capacities(parts, _HEADROOM))
+    from headwater.tables import bag_loops  # noqa: PLC0415  with numba: only for programs that need it
+    from headwater.tables.row_loops import flat  # noqa: PLC0415
+
+    rooms = context.resource("", "", _Rooms, lambda: _Rooms(np.zeros((bag_loops.ORDERS, 2 * parts + 1), np.int64)))
+    found = bag_loops.route_bags(
+        flat(ids, np.int64),
+        flat(indices, np.int64),
+        max(indices.shape[-1], 1),
+        int(dense_shape[0]) if safe else 0,
+        flat(weights, np.float32),
+        flat(sizes, np.int64),
+        strategy == "div",
+        {"sum": bag_loops.SUM, "mean": bag_loops.MEAN}.get(combiner, -1),
+        weighted,
+        safe,
+        safe and default_id is not None,
+        default_id or 0,
+        row_bytes,
+        rooms.places,
+        _HEADROOM,
+        _NO_ROWS[np.dtype(np.int32 if small else ids.dtype)],
     )
-    which = np.flatnonzero(bags.of < bags.count)
-    used = bags.used(which)
-    bad, counts, room, routed, found = route_once(rooms.rows, [used.ids], [sizes], [strategy])
+    unordered, bad, routed, *of_ids, numbers, counts, shares, shape = found
+    if unordered >= 0 and safe:
+        raise ValueError(f"id {ids[unordered]} at position {unordered} is in bag {indices[unordered, 0]}")
+    if unordered >= 0:
+        raise ValueError(f"segment ids are not increasing: {indices[:, 0].tolist()}")
     if bad >= 0:
-        # Position among all ids; undefined for skipped ids.
-        refuse(np.where(bags.of < bags.count, bags.ids, 0)[: ids.size], sizes, parts, strategy)
-    used = _Bags(ids=found, of=used.of, weights=used.weights, count=bags.count)
-    told = _pooled(used, np.cumsum(room[0]), int(counts.sum()), row_bytes)
-    places = np.zeros(_fitting(rooms.ids, [len(bags.ids)])[0], np.int32)
-    of = np.full(len(places), bags.count, np.int32)
-    factors = np.zeros(len(places) if weighted else 0, np.float32)
-    places[which], of[which] = used.ids, used.of
-    if weighted:
-        factors[which] = used.weights
-    return (
-        *np.split(routed.astype(np.int32 if small else ids.dtype, copy=False), np.cumsum(room[0])[:-1]),
-        *_as_told(rooms.numbers, told, room[0].tolist()),
-        *(places, of, factors, bags.divisors(combiner, weighted=weighted, safe=safe)),
-    )
+        refuse(ids if bad < len(ids) else np.array([default_id]), sizes, parts, strategy)
+    rows, places, *widths = shape.tolist()
+    told = _as_told(numbers, counts, shares, len(of_ids[-1]), places, *widths) if places[0] else _nothing_told(parts)
+    return *_cut(routed, rows), *told, *of_ids
 
 
-def _ordered(bags: _Bags) -> _Bags:
-    if np.any(bags.of[1:] < bags.of[:-1]) or np.any(bags.of[:1] < 0):
-        raise ValueError(f"segment ids are not increasing: {bags.of.tolist()}")
-    return _Bags(ids=bags.ids, of=bags.of, weights=bags.weights, count=int(bags.of[-1]) + 1 if len(bags.of) else 0)
-
-
-def _safe(bags: _Bags, count: int, combiner: str, default_id: int | None) -> _Bags:
-    """Drops invalid ids, and adds the default to empty bags."""
-    good = bags.ids >= 0
-    if len(bags.weights) and combiner != "sum":
-        good &= bags.weights > 0
-    found = _Bags(ids=bags.ids, of=np.where(good, bags.of, count), weights=bags.weights, count=count)
-    if default_id is None:
-        return found
-    empty = np.flatnonzero(found.sizes() == 0)
-    return _Bags(
-        ids=np.append(found.ids, np.full(len(empty), default_id, np.int64)),
-        of=np.append(found.of, empty),
-        weights=np.append(bags.weights, np.ones(len(empty), np.float32)) if len(bags.weights) else bags.weights,
-        count=count,
-    )
-
-
-def _pooled(bags: _Bags, ends: HostArray, keys: int, row_bytes: int) -> list[_Bags]:
-    """Returns each part's ids in bags, numbered from the part's first place. Returns an empty list if sending rows
-    takes fewer bytes than sending pooled bags.
+def _as_told(
+    numbers: HostArray,
+    counts: HostArray,
+    weights: HostArray,
+    bags: int,
+    places: Sequence[int],
+    of_numbers: Sequence[int],
+    of_counts: Sequence[int],
+) -> list[HostArray]:
+    """Divides the arrays to send for bags among the parts.
 
     Args:
-      bags: places of rows, in bags.
-      ends: the ends of the parts' places.
-      keys: number of distinct rows.
-      row_bytes: bytes of a row when it is sent.
+      numbers, counts, weights: as returned by `headwater.tables.bag_loops.route_bags`.
+      places: by part, the number of places for ids.
+      of_numbers, of_counts: by part, the bytes of a number and of a count.
     """
-    if not bags.count or bags.count * len(ends) >= keys:
-        return []
-    if np.any(bags.of[1:] < bags.of[:-1]):
-        bags = bags.used(np.argsort(bags.of, kind="stable"))
-    told: list[_Bags] = []
-    first, size = 0, row_bytes * bags.count * len(ends)
-    for end in ends.tolist():
-        part = bags.used(np.flatnonzero((bags.ids >= first) & (bags.ids < end)))
-        told.append(_Bags(ids=part.ids - first, of=part.of, weights=part.weights, count=part.count))
-        numbers, counts = _width(end - first), _width(int(part.sizes().max()) + 1)
-        size += len(part.ids) * numbers + bags.count * counts + part.weights.nbytes
-        first = end
-    return told if size < row_bytes * keys else []
+    of_ids = _cut(numbers, [count * width for count, width in zip(places, of_numbers, strict=True)])
+    of_bags = _cut(counts, [bags * width for width in of_counts])
+    return [
+        *(each.reshape(-1, width) for each, width in zip(of_ids, of_numbers, strict=True)),
+        *(each.reshape(-1, width) for each, width in zip(of_bags, of_counts, strict=True)),
+        *(_cut(weights, places) if len(weights) else [weights] * len(places)),
+    ]
 
 
-def _as_told(capacities: Capacities, told: Sequence[_Bags], keys: Sequence[int]) -> list[HostArray]:
-    """Returns the arrays to send for bags: numbers, counts and weights of all parts.
-
-    Args:
-      keys: number of places for rows of each part.
-    """
-    if not told:
-        nothing = np.empty((0, 1), np.uint8)
-        return [*[nothing] * (2 * len(keys)), *[np.empty(0, np.float32)] * len(keys)]
-    room = _fitting(capacities, [len(part.ids) for part in told])
-    numbers: list[HostArray] = []
-    weights: list[HostArray] = []
-    for part, places, rows in zip(told, room, keys, strict=True):
-        padding = places - len(part.ids)
-        numbers.append(_as_bytes(np.pad(part.ids, (0, padding)), _width(rows)))
-        weights.append(np.pad(part.weights, (0, padding)) if len(part.weights) else part.weights)
-    counts = [part.sizes() for part in told]
-    return [*numbers, *(_as_bytes(each, _width(int(each.max()) + 1)) for each in counts), *weights]
+def _nothing_told(parts: int) -> list[HostArray]:
+    return [*[_NO_BYTES] * (2 * parts), *[_NO_WEIGHTS] * parts]
 
 
-def _fitting(capacities: Capacities, counts: Sequence[int]) -> list[int]:
-    """Returns the number of places for each part. The total number of ids, which limits it, is rounded up to a power of
-    two, because each change of a number of places compiles another executable."""
-    most = [1 << sum(counts).bit_length()]
-    room = capacities.of(most)
-    if (np.array(counts) > room[0]).any():
-        room = capacities.fitting(most, np.array([counts]))
-    return room[0].tolist()
-
-
-def _width(numbers: int) -> int:
-    """Returns the number of bytes that each of the numbers 0 to ``numbers`` - 1 fits into."""
-    return max(1, -(-(numbers - 1).bit_length() // 8))
-
-
-def _as_bytes(numbers: HostArray, width: int) -> HostArray:
-    """Encodes numbers of at least 0 as ``width`` bytes each, ``[n, width]``."""
-    return np.ascontiguousarray(numbers.astype("<i8").view(np.uint8).reshape(-1, 8)[:, :width])
+def _cut(array: HostArray, sizes: Sequence[int]) -> list[HostArray]:
+    """Divides a vector into consecutive pieces."""
+    if len(sizes) == 1:
+        return [array]
+    ends = itertools.accumulate(sizes)
+    return [array[end - size : end] for end, size in zip(ends, sizes, strict=True)]
 
 
 def _numbers(arrived: jax.Array) -> jax.Array:

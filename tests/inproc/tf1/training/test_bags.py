@@ -205,6 +205,9 @@ def test_bad_and_missing_ids() -> None:
             bags = tf.nn.embedding_lookup_sparse(table, ids, None, "div", combiner="sum")
             filled = tf.nn.safe_embedding_lookup_sparse(table, ids, combiner="sum", default_id=7)
             zeros = tf.nn.safe_embedding_lookup_sparse(table, ids, combiner="mean")
+            weights = tf.sparse_placeholder(tf.float32)
+            weighted = tf.nn.safe_embedding_lookup_sparse(table, ids, weights, default_id=7)
+            wrong = tf.nn.safe_embedding_lookup_sparse(table, ids, default_id=ROWS)
             cube = tf.nn.safe_embedding_lookup_sparse(table, tf.sparse_placeholder(tf.int64, name="cube"))
             yes = tf.placeholder(tf.bool, [])
             branch = tf.cond(yes, lambda: tf.nn.embedding_lookup_sparse(table, ids, None, "div"), lambda: zeros)
@@ -216,6 +219,10 @@ def test_bad_and_missing_ids() -> None:
             none = np.empty((0, 2), np.int64), np.empty(0, np.int64), [3, 4]
             assert session.run(bags, {ids: none}).shape == (0, DIM)
             np.testing.assert_array_equal(session.run(zeros, {ids: none}), np.zeros((3, DIM)))
+            nothing = {ids: none, weights: (none[0], np.empty(0, np.float32), none[2])}
+            np.testing.assert_array_equal(session.run(weighted, nothing), TABLE[[7, 7, 7]])
+            with pytest.raises(InvalidArgumentError, match=rf"= {ROWS} is not in \[0, {ROWS}\)"):
+                session.run(wrong, nothing)
             some = [[0, 0], [2, 0], [2, 1]], [5, -1, 9], [4, 2]
             found = session.run([filled, zeros], {ids: some})
             np.testing.assert_array_equal(found[0], TABLE[[5, 7, 9, 7]])

@@ -1,0 +1,393 @@
+"""Compiled loops over bags of ids of tables on other tasks; see `headwater.graph.ops.bags`.
+
+Operations on float32 are the same, in the same order, as in `headwater.graph.kernels.routing`, so that results have the
+same bits. An id whose bag or place is out of range is skipped.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headwater.tables.compiled import compiled, inlined
+from headwater.tables.hashing import U64, Reals, Words, mix, slots_for
+
+Bytes = NDArray[np.uint8]
+Places = NDArray[np.int32]
+
+SUM: Final = 0
+MEAN: Final = 1
+ORDERS: Final = 66
+"""Number of orders of magnitude of numbers of ids: one for each number of bits, and for the power of two above."""
+
+
+@inlined
+def _bits(number: int) -> int:
+    bits = 0
+    while number > 0:
+        bits += 1
+        number >>= 1
+    return bits
+
+
+@inlined
+def _width(numbers: int) -> int:
+    """Returns the number of bytes that each of the numbers 0 to ``numbers`` - 1 fits into."""
+    return max(1, (_bits(numbers - 1) + 7) // 8)
+
+
+@inlined
+def _roomy(needed: int, total: int, headroom: float) -> Any:
+    return min(total, (np.int64(needed * headroom) + 7) // 8 * 8)
+
+
+@inlined
+def _fit(room: Words, needed: Any, total: int, headroom: float) -> Words:
+    """Raises the numbers of places of all parts to at least ``needed``, as `headwater.graph.ops.routing.Capacities`;
+    returns a copy, which another thread does not change."""
+    found = room.copy()
+    if not np.any(found):
+        found[:] = _roomy(np.max(needed), total, headroom)
+    for part in range(len(needed)):
+        if needed[part] > found[part]:
+            found[part] = _roomy(needed[part], total, headroom)
+    room[:] = found
+    return found
+
+
+@inlined
+def _put_number(into: Bytes, at: int, number: int, width: int) -> None:
+    """Writes a number as ``width`` bytes, the lowest first."""
+    for place in range(width):
+        into[at + place] = (number >> 8 * place) & 255
+
+
+@inlined
+def _number_at(data: Bytes, at: int, width: int) -> Any:
+    found: Any = 0
+    for place in range(width):
+        found |= np.int64(data[at + place]) << 8 * place
+    return found
+
+
+@inlined
+def _kept(ids: Words, indices: Words, rank: int, weights: Reals, bags: int, skips_weights: bool, safe: bool) -> Any:
+    """Returns the position of the first id whose bag is out of order, or -1; which ids to keep; and how many of them
+    each bag has."""
+    sizes, kept = np.zeros(max(bags, 0), np.int64), np.ones(len(ids), np.bool_)
+    before = 0
+    for i in range(len(ids)):
+        bag = indices[i * rank]
+        if safe:
+            kept[i] = ids[i] >= 0 and bag < bags and not (skips_weights and not weights[i] > np.float32(0))
+            if not kept[i]:
+                continue
+        if bag < before or bag >= bags:
+            return i, kept, sizes
+        before = 0 if safe else bag
+        sizes[bag] += 1
+    return -1, kept, sizes
+
+
+@inlined
+def _requests(ids: Words, kept: Any, sizes: Words, by_ranges: bool) -> Any:
+    """Finds the distinct ids and their rows.
+
+    Returns:
+      The position of the first kept id without a row, or -1; for each id the number of its request, or -1; for each
+      request the part and the row; the number of requests of each part.
+    """
+    n, parts = len(ids), len(sizes)
+    numbers, counts, count = np.full(n, -1, np.int32), np.zeros(parts, np.int64), 0
+    slots = np.full(slots_for(n), -1, np.int32)
+    keys, rows, owners = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int32)
+    all_rows = np.sum(sizes)
+    short, longer = all_rows // parts, all_rows % parts
+    less = max(short, 1)
+    for i in range(n):
+        if not kept[i]:
+            continue
+        key = ids[i]
+        at = np.int64(mix(key) & U64(len(slots) - 1))
+        while slots[at] >= 0 and keys[slots[at]] != key:
+            at = (at + 1) & (len(slots) - 1)
+        if slots[at] < 0:
+            if by_ranges:  # as in `headwater.tables.routing.route`
+                part = max(key // (short + 1), (key - longer) // less)
+                row = key % (short + 1) if part < longer else (key - longer) % less
+            else:
+                part, row = key % parts, key // parts
+            if key < 0 or part >= parts or row >= sizes[part]:
+                return i, numbers, owners, rows, counts
+            slots[at], keys[count], owners[count], rows[count] = count, key, part, row
+            counts[part] += 1
+            count += 1
+        numbers[i] = slots[at]
+    return -1, numbers, owners[:count], rows[:count], counts
+
+
+@inlined
+def _divisors(of: Places, factors: Reals, sizes: Words, combiner: int, unsafe_weights: bool) -> Reals:
+    """Returns the divisor of each bag's sum; 1 for an empty bag, except with ``unsafe_weights``."""
+    found = np.ones(len(sizes), np.float32)
+    if combiner == SUM:
+        return found
+    norms = np.zeros(len(sizes), np.float64)
+    for i in range(len(of)):
+        if of[i] < len(norms):
+            factor = np.float64(factors[i]) if len(factors) else 1.0
+            norms[of[i]] += factor if combiner == MEAN else factor * factor
+    for bag in range(len(sizes)):
+        if sizes[bag] > 0 or unsafe_weights:
+            found[bag] = norms[bag] if combiner == MEAN else np.sqrt(norms[bag])
+    return found
+
+
+@compiled
+def route_bags(
+    ids: Words,
+    indices: Words,
+    rank: int,
+    bags: int,
+    weights: Reals,
+    sizes: Words,
+    by_ranges: bool,
+    combiner: int,
+    weighted: bool,
+    safe: bool,
+    fills: bool,
+    default: int,
+    row_bytes: int,
+    rooms: Words,
+    headroom: float,
+    none: object,
+) -> Any:
+    """Divides ids in bags among the parts of a table; see the operation ``RouteBags``.
+
+    Args:
+      ids: ``[n]``.
+      indices: the places of the ids in a matrix, ``[n * rank]``.
+      bags: the number of bags, if ``safe``; otherwise the last id has the last bag.
+      weights: ``[n]``, or none if ``weighted`` is false.
+      sizes: the number of rows of each part, ``[parts]``.
+      by_ranges: as for `headwater.tables.routing.route`.
+      combiner: `SUM`, `MEAN`, or another number for ``sqrtn``.
+      fills: whether an empty bag gets the id ``default``.
+      rooms: changed. By order of magnitude, the number of places for rows of each part, for ids of each part, and for
+        all ids, ``[ORDERS, 2 * parts + 1]``.
+      headroom: as for `headwater.graph.ops.routing.Capacities`.
+      none: the value of unused places for rows.
+
+    Returns:
+      The position of the first id whose bag is out of order, or -1; the position of the first id without a row, or -1.
+      Then the requested rows of all parts; the place, bag and weight of each id; the divisors of the bags. Then, if
+      bags are pooled, for all parts: the indices of rows and the numbers of ids, as bytes, and the weights; otherwise
+      nothing. Finally, by part, the numbers of places for rows and for ids, and the bytes of an index and of a number
+      of ids, ``[4, parts]``; zeros in the last three rows if bags are not pooled.
+    """
+    n, parts = len(ids), len(sizes)
+    shape = np.zeros((4, parts), np.int64)
+    if not safe:
+        bags = indices[(n - 1) * rank] + 1 if n else 0
+    unordered, kept, in_bag = _kept(ids, indices, rank, weights, bags, weighted and combiner != SUM, safe)
+    empty = np.flatnonzero(in_bag == 0) if fills and unordered < 0 else np.empty(0, np.int64)
+    total = n + len(empty)
+    ids = np.append(ids, np.full(len(empty), default))
+    kept = np.append(kept, np.ones(len(empty), np.bool_))
+    in_bag[empty] = 1
+    bad, numbers, owners, rows, counts = _requests(ids, kept, sizes, by_ranges)
+    if unordered >= 0 or bad >= 0:
+        bags = total = 0
+        counts[:], numbers, owners = 0, numbers[:0], owners[:0]
+    used: Any = in_bag.sum()
+    shape[0] = _fit(rooms[_bits(used), :parts], counts, used, headroom)
+    ends: Words = np.cumsum(shape[0])
+    routed, place_of, next_place = np.full(ends[-1], none), np.empty(len(owners), np.int32), ends - shape[0]
+    for key in range(len(owners)):
+        place = next_place[owners[key]]
+        next_place[owners[key]] += 1
+        routed[place], place_of[key] = rows[key], place
+    most = 1 << _bits(total)
+    room: Any = _fit(rooms[_bits(most), 2 * parts :], np.full(1, total), most, headroom)[0]
+    places, of = np.zeros(room, np.int32), np.full(room, bags, np.int32)
+    factors = np.zeros(room if weighted else 0, np.float32)
+    for i in range(total):
+        if kept[i]:
+            places[i], of[i] = place_of[numbers[i]], indices[i * rank] if i < n else empty[i - n]
+            if weighted:
+                factors[i] = weights[i] if i < n else np.float32(1)
+    divisors = _divisors(of, factors, in_bag[:bags], combiner, weighted and not safe)
+    told = _pooled(numbers, owners, places, of, factors, ends, bags, row_bytes, rooms, headroom, shape)
+    return unordered, bad, routed, places, of, factors, divisors, *told, shape
+
+
+@inlined
+def _pooled(
+    numbers: Places,
+    owners: Places,
+    places: Places,
+    of: Places,
+    factors: Reals,
+    ends: Words,
+    bags: int,
+    row_bytes: int,
+    rooms: Words,
+    headroom: float,
+    shape: Words,
+) -> Any:
+    """Returns what `route_bags` returns for pooled bags, and completes ``shape``."""
+    parts, requests = len(ends), len(owners)
+    told, sizes, shares = np.empty(0, np.uint8), np.empty(0, np.uint8), np.empty(0, np.float32)
+    if not bags or bags * parts >= requests:
+        return told, sizes, shares
+    # Place p * bags + b has the number of ids of bag b in part p; then the index of the bag's next id in the part.
+    counts, of_part = np.zeros(parts * bags, np.int64), np.zeros(parts, np.int64)
+    for i in range(len(numbers)):
+        if numbers[i] >= 0:
+            counts[owners[numbers[i]] * bags + of[i]] += 1
+            of_part[owners[numbers[i]]] += 1
+    size = row_bytes * bags * parts
+    for part in range(parts):
+        shape[2, part] = _width(shape[0, part])
+        shape[3, part] = _width(np.max(counts[part * bags : (part + 1) * bags]) + 1)
+        size += of_part[part] * (shape[2, part] + (4 if len(factors) else 0)) + bags * shape[3, part]
+    if size >= row_bytes * requests:
+        shape[1:] = 0
+        return told, sizes, shares
+    most = 1 << _bits(np.sum(of_part))
+    shape[1] = _fit(rooms[_bits(most), parts : 2 * parts], of_part, most, headroom)
+    of_numbers: Words = np.cumsum(shape[1] * shape[2])
+    of_weights: Words = np.cumsum(shape[1])
+    told = np.zeros(of_numbers[-1], np.uint8)
+    sizes = np.empty(bags * shape[3].sum(), np.uint8)
+    shares = np.zeros(of_weights[-1] if len(factors) else 0, np.float32)
+    at = 0
+    for part in range(parts):
+        first = 0
+        for bag in range(part * bags, (part + 1) * bags):
+            _put_number(sizes, at, counts[bag], shape[3, part])
+            at += shape[3, part]
+            counts[bag], first = first, first + counts[bag]
+    starts, firsts = of_numbers - shape[1] * shape[2], of_weights - shape[1]
+    for i in range(len(numbers)):
+        if numbers[i] >= 0:
+            part = owners[numbers[i]]
+            index = counts[part * bags + of[i]]
+            counts[part * bags + of[i]] += 1
+            row, width = places[i] - (ends[part] - shape[0, part]), shape[2, part]
+            _put_number(told, starts[part] + index * width, row, width)
+            if len(factors):
+                shares[firsts[part] + index] = factors[i]
+    return told, sizes, shares
+
+
+@inlined
+def _divide(rows: Reals, divisors: Reals, width: int) -> None:
+    for bag in range(len(divisors)):
+        if divisors[bag] != np.float32(1):
+            for j in range(bag * width, (bag + 1) * width):
+                rows[j] /= divisors[bag]
+
+
+@inlined
+def _add(into: Reals, at: int, rows: Reals, start: int, width: int, factors: Reals, i: int) -> None:
+    """Adds a row, times the weight of id ``i`` if there are weights, at a place. Skips rows that are out of range."""
+    if 0 <= at <= len(into) - width and 0 <= start <= len(rows) - width:
+        if len(factors):
+            for j in range(width):
+                into[at + j] += rows[start + j] * factors[i]
+        else:
+            for j in range(width):
+                into[at + j] += rows[start + j]
+
+
+@compiled
+def join_bags(rows: Reals, places: Places, of: Places, factors: Reals, divisors: Reals, width: int) -> Reals:
+    """Adds up the row of each id, times its weight if any, in the id's bag, and divides; see ``JoinBags``.
+
+    Args:
+      rows: the rows of all parts, of ``width`` numbers.
+
+    Returns:
+      ``[bags * width]``.
+    """
+    found = np.zeros(len(divisors) * width, np.float32)
+    for i in range(len(places)):
+        _add(found, of[i] * width, rows, places[i] * width, width, factors, i)
+    _divide(found, divisors, width)
+    return found
+
+
+@compiled
+def split_bags(
+    grad: Reals, places: Places, of: Places, factors: Reals, divisors: Reals, count: int, width: int
+) -> Reals:
+    """Returns the gradient of the ``rows`` of `join_bags`, ``[count * width]``, given the gradient of its result."""
+    found, shares = np.zeros(count * width, np.float32), grad.copy()
+    _divide(shares, divisors, width)
+    for i in range(len(places)):
+        _add(found, places[i] * width, shares, of[i] * width, width, factors, i)
+    return found
+
+
+@inlined
+def _decoded(numbers: Bytes, counts: Bytes, widths: Any) -> Any:
+    """Decodes the bags of one part.
+
+    Args:
+      numbers: the index of the row of each id, bag by bag, as bytes.
+      counts: the number of ids of each bag, as bytes.
+      widths: the bytes of an index and of a number.
+
+    Returns:
+      For each id, the index of its row, and its bag.
+    """
+    of_number, of_count = widths
+    count = len(numbers) // of_number
+    rows, bags = np.empty(count, np.int64), np.empty(count, np.int64)
+    at = 0
+    for bag in range(len(counts) // of_count):
+        for _ in range(min(_number_at(counts, bag * of_count, of_count), count - at)):
+            rows[at], bags[at] = _number_at(numbers, at * of_number, of_number), bag
+            at += 1
+    return rows[:at], bags[:at]
+
+
+@compiled
+def gather_bags(
+    params: Reals, routed: Words, numbers: Bytes, counts: Bytes, widths: Any, weights: Reals, width: int
+) -> Reals:
+    """Adds up rows of a part by bag; see ``GatherBags``.
+
+    Args:
+      params: the rows of the part, of ``width`` numbers.
+      routed: the requested rows; one that is out of range stands for the nearest row.
+      numbers, counts, widths: as for `_decoded`.
+      weights: of the ids, or none.
+
+    Returns:
+      ``[bags * width]``.
+    """
+    found = np.zeros(len(counts) // widths[1] * width, np.float32)
+    rows, bags = _decoded(numbers, counts, widths)
+    last = len(params) // width - 1
+    for i in range(len(rows)):
+        if rows[i] < len(routed):
+            row = min(max(routed[rows[i]], 0), last)
+            _add(found, bags[i] * width, params, row * width, width, weights, i)
+    return found
+
+
+@compiled
+def spread_bags(
+    grad: Reals, count: int, numbers: Bytes, counts: Bytes, widths: Any, weights: Reals, width: int
+) -> Reals:
+    """Returns the gradient of the ``count`` rows requested from a part, ``[count * width]``, given the gradient of the
+    result of `gather_bags`, to which the other arguments belong."""
+    found = np.zeros(count * width, np.float32)
+    rows, bags = _decoded(numbers, counts, widths)
+    for i in range(len(rows)):
+        _add(found, rows[i] * width, grad, bags[i] * width, width, weights, i)
+    return found
