@@ -118,7 +118,16 @@ METRICS: dict[str, Callable[[], list[Any]]] = {
     "last": lambda: [LastMean()],
     "of a batch": lambda: [batch_range],
 }
-DATA = ("arrays", "shorter epochs", "dataset", "pydataset", "endless pydataset", "generator")
+DATA = (
+    "arrays",
+    "shorter epochs",
+    "dataset",
+    "pydataset",
+    "endless pydataset",
+    "generator",
+    "finite generator",
+    "ending generator",
+)
 OPTIMIZERS: dict[str, Callable[[], Any]] = {
     "sgd": lambda: _optimizers.SGD(0.01, momentum=0.5),
     "adam": lambda: _optimizers.Adam(0.02),
@@ -130,11 +139,24 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
 }
 VALIDATION = (False, True)
 _callbacks: Any = keras.callbacks
+
+
+class Stops(keras.callbacks.Callback):
+    """Stops the training within the second epoch, after its first batch."""
+
+    def on_epoch_begin(self, epoch: int, logs: object = None) -> None:
+        self.stops = epoch == 1
+
+    def on_train_batch_end(self, batch: int, logs: object = None) -> None:
+        self.model.stop_training = self.stops
+
+
 CALLBACKS: dict[str, Callable[[], list[Any]]] = {
     "none": list,
     "early": lambda: [_callbacks.EarlyStopping(monitor="loss", mode="max", restore_best_weights=True)],
     "plateau": lambda: [_callbacks.ReduceLROnPlateau(monitor="loss", mode="max", factor=0.5, patience=1)],
     "schedule": lambda: [_callbacks.LearningRateScheduler(lambda epoch, rate: rate / (1 + epoch))],
+    "stops": lambda: [Stops()],
 }
 FIRST_EPOCHS = (0, 1)
 
@@ -163,7 +185,7 @@ class Program:
             return False
         if self.metrics == "of a batch" and self.model == "masked":  # Keras's metrics need a value for each row then
             return False
-        if self.weights == "class" and (not of_classes or self.data == "generator"):
+        if self.weights == "class" and (not of_classes or self.data.endswith("generator")):
             return False
         # Keras multiplies the mask, which has a value for each step, by the weights, which have one for each row.
         if self.model == "masked" and self.weights == "sample":
@@ -268,9 +290,12 @@ def data_of(program: Program) -> dict[str, Any]:
             found |= {"x": whole}
         case "endless pydataset":
             found |= {"x": Batches(held, endless=True), "steps_per_epoch": 2}
-        case _:
-            batches = (whole[index] for index in itertools.count())
-            found |= {"x": batches, "steps_per_epoch": 2}
+        case "generator":
+            found |= {"x": (whole[index] for index in itertools.count()), "steps_per_epoch": 2}
+        case "finite generator":
+            found |= {"x": (whole[index] for index in range(3))}
+        case _:  # it ends within the second epoch
+            found |= {"x": (whole[index] for index in range(3)), "steps_per_epoch": 2}
     if program.weights == "class":
         found |= {"class_weight": {0: 0.5, 1: 1.0, 2: 3.0}}
     if program.validation:

@@ -590,8 +590,7 @@ class ParameterClient:
 
     def stop_training(self) -> None:
         """Stops the training: no worker gets another step until all have finished."""
-        # Only the first ps assigns steps.
-        self.conversation.exchange([Frame(kinds.STOP), *(None for _ in self._sessions[1:])])
+        self.conversation.exchange([Frame(kinds.STOP) for _ in self._sessions])
 
     # Frames -----------------------------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 # The choices ----------------------------------------------------------------------------------------------------
 
@@ -248,6 +248,7 @@ class TrainingState:
       batch: the batch of which gradients are gathered; None where gradients are not of parts of a batch.
       lacks: number of positions of that batch that no gathered gradient covers.
       last: the batch of the latest update.
+      stopped: whether synchronous training was stopped, so that no further update is made.
     """
 
     choice: Consistency
@@ -264,6 +265,7 @@ class TrainingState:
     batch: tuple[int, int] | None = None
     lacks: int = 0
     last: tuple[int, int] | None = None
+    stopped: bool = False
 
     @property
     def gathers(self) -> bool:
@@ -386,7 +388,12 @@ class DataEnd:
     are fewer than k."""
 
 
-Event = Joined | Arrives | Left | Back | Gave | Released | Updated | NoneToCome | Restarted | Tick | DataEnd
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """A worker has stopped the training after its latest step. In synchronous training, no update follows that step."""
+
+
+Event = Joined | Arrives | Left | Back | Gave | Released | Updated | NoneToCome | Restarted | Tick | DataEnd | Stopped
 
 
 # Actions --------------------------------------------------------------------------------------------------------
@@ -423,8 +430,12 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Discard:
-    """Discard all gathered gradients: another task has used their batch already, so the rest of it will not arrive."""
+    """Discard all gathered gradients, for ``reason``."""
 
+    reason: str
+
+
+_USED: Final = Discard("another ps has used the rest of their batch")
 
 Action = Go | Apply | Drop | Discard
 
@@ -486,6 +497,12 @@ def decide(state: TrainingState, event: Event, now: float) -> ConsistencyDecisio
             if not state.gathers or not state.gathered or state.updating or state.lacks or _waits_for_start(state):
                 return ConsistencyDecision(state)
             return ConsistencyDecision(replace(state, updating=True), (Apply(state.gathered),), "the data end")
+        case Stopped():
+            if not isinstance(state.choice, Synchronous):
+                return ConsistencyDecision(state)
+            actions = (Discard("the training was stopped"),) if state.gathered else ()
+            state = replace(_fresh(state), gathered=0, batch=None, lacks=0, stopped=True)
+            return _settled(state, now, actions)
 
 
 def waited_for(state: TrainingState) -> tuple[str, ...]:
@@ -546,7 +563,7 @@ def _gave(state: TrainingState, gave: Gave, now: float) -> ConsistencyDecision:
         state = replace(_with(state, worker, member), version=state.version + 1)
         return _settled(state, now, (Apply(1, staleness),), reason)
     # A gradient of a version above the current one was computed before a restart that restored older values: drop it.
-    past, empty = _is_past(state, gave.part), gave.part is not None and not gave.part.size
+    past, empty = state.stopped or _is_past(state, gave.part), gave.part is not None and not gave.part.size
     # A worker without a part of the batch contributes nothing to it: its late gradient does not count as dropped.
     if empty and past:
         return _settled(_with(state, worker, member), now, (), reason, worker)
@@ -561,7 +578,7 @@ def _gave(state: TrainingState, gave: Gave, now: float) -> ConsistencyDecision:
         elif state.gathered:
             # This gradient is of a later batch, so another ps has already made the update of the gathered batch: the
             # rest of that batch will not arrive here.
-            state, actions = replace(_fresh(state), gathered=0, dropped=state.dropped + state.gathered), (Discard(),)
+            state, actions = replace(_fresh(state), gathered=0, dropped=state.dropped + state.gathered), (_USED,)
         state = replace(state, batch=batch, lacks=lacks - gave.part.size)
     state = replace(_with(state, worker, replace(member, gave=member.gave + 1)), gathered=state.gathered + 1)
     return _settled(state, now, actions, reason, None if actions else worker)

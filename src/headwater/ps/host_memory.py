@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from headwater.ps.consistency import Restarted
+from headwater.ps.consistency import Restarted, Stopped
 from headwater.ps.host_state import Answered, HostState
 from headwater.ps.membership import Membership
 from headwater.ps.recovery import WayBack
@@ -186,6 +186,8 @@ class HostMemory:
                 if worker not in members and worker not in resting:
                     updates.accounts.left(worker, "it was lost before its update was made")
             updates.state = replace(updates.state, formed=formed)
+            if step_numbers.stopped:
+                updates.event(Stopped())
             workers.away, workers.finished = set(away), set(finished)
             updates.filled = filled
             self._changed.notify_all()

@@ -34,7 +34,8 @@ WAIT frames give the reason. The tensors of each frame are its arrays::
                                             send epoch -1, and wait until the chief has set it. Answered by DONE (that
                                             epoch)
     FINISH  (number of the training,)       answered by DONE once no worker takes part, or the training is over
-    STOP    ()                              no worker gets another step; answered by DONE
+    STOP    ()                              no worker gets another step, and no synchronous update is made any more;
+                                            answered by DONE
     FOLLOW  (number of the training, epoch)   answered by DONE (whether training is over) once that epoch is over
     SUMS    (epoch, wait)                   answered by DONE with the workers' contributions to the sums of that
                                             epoch; with ``wait``, once no other worker is computing one of its steps

@@ -19,6 +19,7 @@ from headwater.ps.consistency import (
     Gave,
     Joined,
     KOfN,
+    Stopped,
     Synchronous,
     decide,
     is_early,
@@ -294,6 +295,7 @@ class Steps:
         """Stops the training: no worker gets another step of it."""
         with self._changed:
             self._step_numbers.stopped = True
+            self._updates.event(Stopped())
             self._changed.notify_all()
         return Frame(kinds.DONE)
 

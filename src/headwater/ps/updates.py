@@ -115,9 +115,9 @@ class Updates:
                 if (connection := self.connections.get(action.worker)) is not None:
                     connection.turn.notify_all()
             elif isinstance(action, Discard):
-                _log.warning("%s drops gradients of a batch whose rest another ps has used", self._context.task)
+                _log.warning("%s drops gradients: %s", self._context.task, action.reason)
                 self.round.clear()
-                self.accounts.spoiled("the rest of its batch did not arrive")
+                self.accounts.spoiled(action.reason)
             elif isinstance(action, Apply):
                 stale = self._staleness_aware and action.staleness > 1
                 total = self.round_sums.total if self.round_sums is not None else None

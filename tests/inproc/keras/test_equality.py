@@ -26,6 +26,8 @@ FEW = (
     Program(model="masked", penalty="kernel", metrics="largest", data="shorter epochs"),
     Program(model="classes", weights="class", penalty="activity", metrics="last", data="pydataset"),
     Program(reduction="sum", penalty="kernel", optimizer="accumulated", data="endless pydataset"),
+    Program(data="finite generator", metrics="largest"),
+    Program(data="ending generator", callbacks="stops", validation=True),
 )
 
 
@@ -60,6 +62,18 @@ def test_any_choice_is_equal_to_one_process(examples: int) -> None:
         check(program)
 
     draw()
+
+
+@pytest.mark.parametrize("data", ["arrays", "generator"])
+def test_a_stop_by_one_worker_stops_all_after_the_same_update(data: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only one worker has the row in whose loss `TerminateOnNaN` finds a NaN."""
+    targets = equality.TARGETS.copy()
+    targets[10] = np.nan  # in the second batch of eight
+    monkeypatch.setattr(equality, "TARGETS", targets)
+    monkeypatch.setitem(equality.CALLBACKS, "none", lambda: [keras.callbacks.TerminateOnNaN()])
+    program = Program(metrics="none", data=data)
+    assert alone(program).updates == 2
+    assert [found.updates for found in served(program, workers=3)] == [2, 2, 2]
 
 
 @pytest.mark.parametrize("run", [mirrored, served])

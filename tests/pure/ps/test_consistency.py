@@ -28,6 +28,7 @@ from headwater.ps.consistency import (
     Part,
     Released,
     Restarted,
+    Stopped,
     Synchronous,
     Tick,
     TrainingState,
@@ -395,8 +396,21 @@ def test_gradients_of_a_batch_are_discarded_when_the_next_one_begins_elsewhere()
     story(Gave("b", 0, part=Part(7, 0, 4, 8)))
     # Another ``ps`` had the gradient of `a` before it was lost, and made the update.
     assert story(Left("a", "lost")) == (Go("b", 0),)
-    assert story(Gave("b", 0, part=Part(7, 1, 8, 8))) == (Discard(), Apply(1))
+    discarded = Discard("another ps has used the rest of their batch")
+    assert story(Gave("b", 0, part=Part(7, 1, 8, 8))) == (discarded, Apply(1))
     assert story.state.dropped == 1
+
+
+@pytest.mark.parametrize("part", [None, Part(7, 1, 4, 8), Part(7, 1, 0, 8)], ids=["unknown", "half", "empty"])
+def test_no_synchronous_update_is_made_after_a_worker_has_stopped_the_training(part: Part | None) -> None:
+    story = Story(Synchronous(workers=3))
+    for worker in "abc":
+        story(Joined(worker))
+    story(Gave("b", 0, part=part))
+    assert story(Stopped()) == (Discard("the training was stopped"), Go("b", 0))
+    assert story(Gave("c", 0, part=part))[-1] == Go("c", 0)
+    assert story(Left("a")) == story(Left("b")) == story(Left("c")) == story(DataEnd()) == ()
+    assert (story.state.version, story.state.gathered) == (0, 0)
 
 
 def test_gradients_of_a_batch_that_is_an_update_already_are_dropped() -> None:

@@ -11,6 +11,7 @@ worker can make any step.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 _adapters = data_adapters
 _utils = data_adapter_utils
+
+#: Batches of a generator that Keras reads ahead, and repeats after the generator has ended.
+_KEPT: Any = data_adapter_utils.NUM_BATCHES_FOR_TENSOR_SPEC
 
 
 class Share(NamedTuple):
@@ -418,8 +422,11 @@ class NumberedBatches(_WholeBatches):
         return _weighted(self._batches.element(number, turn), self._class_weight)
 
 
-class IteratedBatches:
+class IteratedBatches(_Spans):
     """Batches of any iterable; with ``steps``, an epoch continues where the previous one ended.
+
+    An epoch ends early where the data end. As in Keras, the epoch after that begins another iteration, which for a
+    generator has the first two batches only: Keras has kept them.
 
     Args:
       data: a dataset, a generator, or any other iterable. Shuffles of a dataset without a seed get a seed that all
@@ -427,6 +434,9 @@ class IteratedBatches:
       steps: batches in an epoch; None for all there are.
       class_weight: see `keras.Model.fit`.
       reason: the reason why they are not accounted for.
+
+    Raises:
+      ValueError: a generator has no batch.
     """
 
     def __init__(self, data: Tree, steps: int | None, class_weight: object = None, reason: str = "") -> None:
@@ -435,30 +445,22 @@ class IteratedBatches:
         self._class_weight = class_weight
         self._steps = steps
         self._once = iter(data) is data
-        self._iterator: Iterator[object] | None = None
+        self._kept: list[Tree] = list(itertools.islice(data, _KEPT)) if self._once else []
+        if self._once and not self._kept:
+            raise ValueError("x yields no batch: an iterator must yield at least one")
+        self._iterator: Iterator[Tree] = itertools.chain(self._kept, data) if self._once else iter(())
+        self._iteration = 0 if self._once else -1
         self._next = 0
-        self._epoch = -1
-        self._first_epoch = 0
-        self._ahead: list[object] = []
+        self._length: int | None = None
 
     @property
-    def steps(self) -> int | None:
-        if self._steps is not None:
-            return self._steps
+    def count(self) -> int:
         count: Any = getattr(self._data, "cardinality", None)
         known: Any = count() if callable(count) else -1
-        return int(known) if int(known) >= 0 else None
-
-    def steps_of(self, epoch: int) -> int | None:
-        return self.steps
+        return int(known)
 
     def first(self) -> Tree:
-        if self._ahead:
-            return self._ahead[0]
-        batch = next(iter(self._data))
-        if self._once:
-            self._ahead = [batch]
-        return batch
+        return self._kept[0] if self._once else next(iter(self._data))
 
     @property
     def alike(self) -> bool:
@@ -474,15 +476,23 @@ class IteratedBatches:
         self._first_epoch = first_epoch
         if is_dataset(self._data):
             self._data = self._data.distributed(1, 0, seed=seed)
-            self._iterator = None
+            self._iteration = -1
 
     def get(self, epoch: int, step: int) -> Tree:
-        if self._steps is not None:
-            return self._at((epoch - self._first_epoch) * self._steps + step)
-        if epoch != self._epoch and not self._once:
-            self._iterator, self._next = None, 0
-        self._epoch = epoch
-        return self._at(step)
+        iteration, start, _ = self.span(epoch)
+        if self._steps is None or self.count >= 0:
+            return self._read(iteration, start + step)
+        # The end of the first iteration is unknown until it is reached.
+        if self._length is None and (batch := self._read(0, start + step)) is not None:
+            return batch
+        if self._length is None:
+            return None
+        later = epoch - self._first_epoch - self._length // self._steps - 1
+        if later < 0:
+            return self._read(0, start + step)
+        again = len(self._kept) if self._once else self._length
+        iteration, part = divmod(later, again // self._steps + 1)
+        return self._read(1 + iteration, part * self._steps + step)
 
     def plan(self, epoch: int, *, divided: bool) -> None:
         return None
@@ -490,18 +500,20 @@ class IteratedBatches:
     def load_range(self, work: Work, seed: int) -> Share:
         raise NotImplementedError
 
-    def _at(self, number: int) -> object:
-        iterator = self._iterator
-        if iterator is None or (number < self._next and not self._once):
-            iterator, self._next = iter(self._data), 0
-            self._iterator = iterator
+    def _read(self, iteration: int, number: int) -> Tree:
+        """Returns a batch of an iteration over the data; None after the last batch."""
+        if iteration != self._iteration or (number < self._next and not self._once):
+            self._iterator = iter(self._kept if self._once else self._data)
+            self._iteration, self._next = iteration, 0
         batch: Tree = None
         while self._next <= number:
-            batch = self._ahead.pop() if self._ahead else next(iterator, None)
-            self._next += 1
+            batch = next(self._iterator, None)
             if batch is None:
+                if iteration == 0:
+                    self._length = self._next
                 return None
-        return _weighted(batch, self._class_weight)
+            self._next += 1
+        return None if batch is None else _weighted(batch, self._class_weight)
 
 
 def _weighted(batch: Tree, class_weight: object) -> Tree:

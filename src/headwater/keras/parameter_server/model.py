@@ -315,7 +315,8 @@ class ServedModel(ModelValues):
         elif (begins := client.agree_on_first_epoch(self._training, None)) is not None:
             initial_epoch = max(initial_epoch, begins)
             self.sync()
-        logs: dict[str, dict[str, Tree]] = {}
+        logs: dict[str, Any] = {}
+        trained: dict[str, Any] = {}
         self.stop_wanted: bool = False
         try:
             with Preempted.noticed_by(self, wanted=bool(self._backups)):
@@ -325,7 +326,9 @@ class ServedModel(ModelValues):
                     over = self._epoch(epoch, batches, container)
                     if over is None:
                         break
-                    logs = dict(model._get_metrics_result_or_logs(self._logs)) if self._logs else {}
+                    # As in Keras, an epoch without data has the logs of the epoch before.
+                    trained = dict(model._get_metrics_result_or_logs(self._logs)) if self._logs else trained
+                    logs = dict(trained)
                     self.sync(state=chief)
                     if chief and self._dynamic is not None:
                         self._dynamic.save()
@@ -455,7 +458,8 @@ class ServedModel(ModelValues):
             if self.stop_wanted:
                 self._save_and_stop(epoch)
             ticket = following
-            if model.stop_training:
+            if model.stop_training:  # by a callback on this worker, which other workers may not have
+                client.stop_training()
                 break
         step.end()
         sums = client.sums(epoch, wait=not model.stop_training)
