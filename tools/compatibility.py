@@ -50,21 +50,22 @@ DIFFERENCES = """\
 
 - `tf.keras` is Keras 3. Functions of `tf.keras.backend` work on its values and symbolic tensors, not on tensors of
   graphs; its variables are initialised when they are created, and updates are executed when they are called.
-- Random numbers: the same seeds give the same numbers in every session, but not TensorFlow's numbers.
+- Random numbers: the same seeds give the same numbers in every session, but other numbers than in TensorFlow.
 - An index out of range raises an error on CPUs, as in TensorFlow. If the index is from a feed, a pipeline, another task
   or a constant, the error is raised before anything is computed. If the same part of the step computes the index, the
-  error is raised after that part, including its changes of variables, has run; slices out of bounds and integer
-  divisions by zero behave in the same way. Within compiled loops and branches, and between two operations of a
-  step that run on the host, the result is zeros or the nearest element.
-- A label, segment or row out of range is an error of the same kind, on CPUs. If the same part of
-  the step computes the label, the error is raised after that part has run: a variable that it changes is NaN.
+  error is raised after that part has run and has changed its variables. The same applies to slices out of bounds and to
+  integer divisions by zero. Within compiled loops and branches, and between two operations of a step that run on the
+  host, there is no error: the result is zeros or the nearest element.
+- A label, segment or row out of range raises an error at the same point, on CPUs. If the same part of the step computes
+  the label, that part has already set the variables that it changes to NaN.
 - The gradient of a loop that runs on the host is computed iteration by iteration if changing shapes are the only reason
   why it is not compiled; otherwise it raises LookupError (see `tf.while_loop` for the loops that run on the host).
-- The gradient of a partitioned `tf.nn.embedding_lookup` has some additional rows for each part: zeros with the
-  index -1, which updates, accumulators and conversions to a tensor ignore. This limits the number of compiled shapes.
+- The gradient of a partitioned `tf.nn.embedding_lookup` is padded with rows of zeros that have the index -1, so that
+  fewer shapes have to be compiled. Updates, accumulators and conversions to a tensor ignore these rows.
 - `tf.train.SyncReplicasOptimizer` provides no initial tokens if `num_tokens` is not given, so every gradient counts
-  exactly once; TensorFlow provides `replicas_to_aggregate` tokens, and each replica's second gradient is stale.
-- A step is compiled as a whole; sums may differ in the last digits.
+  exactly once. TensorFlow provides `replicas_to_aggregate` tokens, so that each replica computes its second gradient
+  from old values, and that gradient is dropped as stale.
+- A step is compiled as a whole, which changes the order of additions: sums may differ in the last digits.
 - Inputs that determine a shape (such as `shape` of `tf.reshape` and `axis` of `tf.reduce_sum`) may be computed; each
   new value compiles the step again.
 - `tf.nn.swish`, `tf.repeat`, `tf.sort`, `tf.einsum`, cross entropies of matrices and partitioned lookups consist of
@@ -77,32 +78,33 @@ Headwater reports some mistakes earlier than TensorFlow 1.15, and accepts some p
 - `tf.transpose(x, [0, 1, 1])` with constants: TensorFlow raises `InvalidArgumentError` when it runs, Headwater
   `ValueError` when the graph is built.
 - `array.write(0, a).write(0, b)` of a `TensorArray`: the same error, but when the graph is built.
-- `array.read(0)` twice: TensorFlow has cleared the element after the first; Headwater returns it both times.
+- `array.read(0)` twice: TensorFlow clears the element after the first read; Headwater returns it both times.
 - `tf.contrib.lookup.index_table_from_file(path).init`: a name of 0.x, which TensorFlow 1.15 no longer has.
-- `tf.nn.top_k([3., nan, 5.], 2)`: 5 and 3; in TensorFlow NaN can hide a larger number.
-- A shared accumulator with another shape or type: TensorFlow accepts it; Headwater rejects it like a shared queue.
+- `tf.nn.top_k([3., nan, 5.], 2)`: Headwater returns 5 and 3; in TensorFlow, a NaN can hide a larger number.
+- A shared accumulator that is defined again with another shape or type: TensorFlow accepts it; Headwater rejects it,
+  as both do for queues.
 - Constant axes, sizes and indices that are wrong, as in `tf.sparse_reduce_sum(s, 5)`: `ValueError` when the graph is
   built; some operations of TensorFlow raise `InvalidArgumentError` when they run.
 
 Of 20,000 programs that `tools/differential.py` draws, 203 differ. In about half of these TensorFlow 1.15 is at fault:
 
-- Gradients do not have the shape of a broadcast input (`tf.atan2`), do not exist (`tf.reduce_euclidean_norm`), or are
+- Its gradient lacks the shape of a broadcast input (`tf.atan2`), does not exist (`tf.reduce_euclidean_norm`), or is
   NaN at 0 (`tf.cumprod`).
-- `tf.sort` and `tf.argsort` fail if the rank is unknown, and their gradients for empty tensors.
-- `tf.reduce_euclidean_norm` of one element is negative if the element is.
-- `tf.div` of integers by a scalar that is fed: `tf.div(2147483647, -3)` is 715827882.
+- Its `tf.sort` and `tf.argsort` fail for tensors of unknown rank, and their gradients fail for empty tensors.
+- Its `tf.reduce_euclidean_norm` of a single negative element is negative.
+- Its `tf.div` of integers is wrong for a scalar that is fed: `tf.div(2147483647, -3)` is 715827882.
 
-The others are infinities and NaN in `RMSPropOptimizer`, ties in gradients of `tf.image.rgb_to_hsv`, errors of another
-class, and errors that only TensorFlow raises for scalars of unknown rank and tensors without elements.
+The other differences are infinities and NaN in `RMSPropOptimizer`, ties in gradients of `tf.image.rgb_to_hsv`, errors
+of another class, and errors that only TensorFlow raises: for scalars of unknown rank, and for tensors without elements.
 
 ## TensorFlow's own tests
 
 TensorFlow 1.15.5's tests of kernels, framework, operations, training and layers are run with both engines, one file in
 a process. Imports of internal modules are replaced by lookups of the same names in the public namespace. A test counts
 if TensorFlow itself passes it in this form, so tests of names that are not public do not count. Of 17 files, drawn at
-random from 408, TensorFlow passes 320 tests and Headwater 296 (92.5 %). Headwater passed 250 (78 %) before the errors
-that these files showed were corrected; the rate of the other 391 files is not known. Most of the 24 expect another
-wording of an error, or names that NumPy has removed since.
+random from 408, TensorFlow passes 320 tests and Headwater 296 (92.5 %). Headwater passed 250 (78 %) before the defects
+that these files revealed were corrected, so the rate of the other 391 files may be lower; it is not known. Most of the
+24 failing tests expect another wording of an error, or names that NumPy has removed since.
 """
 
 _DEEP = ("contrib", "python", "core")
