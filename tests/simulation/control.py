@@ -1,8 +1,8 @@
-"""gRPC as Headwater's control plane uses it, over the network of a history.
+"""A simulated gRPC for the control plane, over the simulated network of a history (one run of the simulation).
 
-The real `ControlClient` and `ControlServer` run over this: calls, and the watch, a stream that stays open. Calls have
-deadlines, can be cancelled, and fail when their connection breaks. A server may execute a call whose caller has given
-up.
+The real `ControlClient` and `ControlServer` use it for calls, and for the watch, a stream that stays open. Calls have
+deadlines, can be cancelled, and fail when their connection breaks. As with the real gRPC, a server may execute a call
+although its caller has given up meanwhile.
 """
 
 from __future__ import annotations
@@ -273,7 +273,7 @@ class SimulatedGrpcChannel:
         return watch
 
     def stream_stream(self, method: str, **more: Any) -> None:
-        """Does nothing: no history uses channels inside gRPC."""
+        """Does nothing: simulated tasks never use channels inside gRPC."""
         del method, more
 
     def close(self) -> None:

@@ -62,7 +62,7 @@ from headwater.platform.states import (
 
 # The exit code of a task with a missing or broken program: restarting it would not help.
 _CANNOT_RUN = 127
-# Return codes of a task that ended after a request that was not the platform's.
+# Return codes of a task that SIGTERM has ended. A task counts as preempted if the platform did not send the signal.
 _TERMINATED = (-signal.SIGTERM, 128 + signal.SIGTERM)
 
 
@@ -195,8 +195,8 @@ def _ended(state: JobState, event: Ended, now: float) -> JobDecision:
         return JobDecision(state)
     if isinstance(event.how, Lost):
         return _lost(state, task, event.how.reason, now)
-    # The order of the following checks matters. An exit code has little meaning if the task was asked to end, if this
-    # server killed it for another reason (its ``verdict``), or if its job has nothing left to do.
+    # The order of the following checks matters: the exit code decides last. It says little about a task that was asked
+    # to end, that this server has killed (its ``verdict`` has the reason), or whose job has nothing left to do.
     how = event.how
     # A task that ends before its start was confirmed may have run, so this attempt counts as started.
     began = now if task.started_at is None else task.started_at
@@ -207,7 +207,7 @@ def _ended(state: JobState, event: Ended, now: float) -> JobDecision:
         return _ended_after_work(state, task)
     if task.verdict:
         return _failed(state, replace(task, verdict=""), fault_of(task, how, task.verdict, now), now)
-    if task.phase is TaskPhase.ENDING:  # it was removed by scaling down, and may be added again before it has ended
+    if task.phase is TaskPhase.ENDING:  # scaling down has removed it; scaling up may have added it again meanwhile
         away = replace(task, phase=TaskPhase.STOPPED, placed=False)
         return JobDecision(state.with_task(_next_attempt(away, now, "") if task.name in _wanted(state) else away))
     if how.preempted or (how.code in _TERMINATED and not how.stopped):

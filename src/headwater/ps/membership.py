@@ -31,20 +31,20 @@ class Membership:
       context: the host's context.
       updates: holds the state of `headwater.ps.consistency`, which events change.
       waiting: makes workers wait.
-      seed: the seed for the order of the examples of epochs.
+      seed: see the attribute.
 
     Attributes:
       step_numbers: assigns steps to workers.
       sums: the contributions of the workers to sums such as losses, by epoch.
       trainings: number of trainings that are over.
-      seed: the seed for the order of the examples of epochs.
+      seed: the seed from which the order of the examples of each epoch is drawn.
       incarnations: the incarnation of each worker's program, by worker.
       away: workers that took part, were lost, and are expected to return.
       resting: workers that take part without data: they wait for examples that others hold, and no worker waits for
         them.
       finished: workers that have finished the present training.
-      stays_s: how long a member of a round may take to reconnect after its channel has ended, in seconds; the other
-        members wait for it. While its task can be reached, there is no limit. 0: it leaves when its channel ends.
+      stays_s: how long the other members of a round wait for a member whose channel has ended, in seconds. They wait
+        without a limit while its task can be reached. If it is 0, a member is removed as soon as its channel ends.
       expected: members that are not connected, because their channel has ended or because they were members on the
         server from which this one has taken over; and the time until which they may connect, by the context's clock.
       began: the latest training that the chief has begun, with its first epoch; None before.
@@ -119,13 +119,14 @@ class Membership:
             worker, channel, threading.Condition(self._context.lock)
         )
         if self._connections_closed:
-            # Another server has taken over after the worker was told to connect here; no round would complete here.
+            # Another server has taken over since the worker learned this address; no round would complete here.
             self.close_connections()
             if before is not None:
                 before.channel.close()
             raise UnavailableError(None, None, f"{worker} connected to a replica that no longer serves")
-        # A member that reconnects stays in its round, unless its program was restarted. Where members may not stay, a
-        # worker that still has an earlier connection was lost: remove it; it joins again with its next request.
+        # Where members may stay (`_may_stay`), a member that reconnects stays in its round, unless its program was
+        # restarted. Elsewhere an earlier connection means that the worker was lost before its end was noticed: remove
+        # it from the members; it joins again with its next request.
         if restarted if self._may_stay(worker) else before is not None:
             self.remove_worker(worker, "it was restarted")
         if before is not None:
@@ -220,7 +221,7 @@ class Membership:
         self._end_data()
 
     def _end_data(self) -> None:
-        """Applies the gathered gradients where no member with data is left to complete the round."""
+        """Ends the round with the gathered gradients, if all remaining workers are resting and none can complete it."""
         if self.resting and not self._updates.state.members:
             self._updates.event(DataEnd())
             self._changed.notify_all()
@@ -282,14 +283,15 @@ class Membership:
         updates.event(Left(worker, reason))
         self._end_data()
         if not updates.state.members and not self.resting and not reason:
-            # All have finished, perhaps before this task was told that the data end: apply the gathered gradients.
+            # All have finished, and perhaps nobody has told this task that the data have ended: `DataEnd` applies the
+            # gradients of the incomplete round.
             updates.event(DataEnd())
             # `finished` is empty if only late workers leave now: their training is over and was counted before, so it
             # must not be counted twice.
             self.trainings += bool(self.finished)
-            # The next training begins like this one, once all workers have connected (`formed` is False until then).
-            # But a worker that has yet to finish this training, or is disconnected, may return after the programs of
-            # the others have ended. It must not wait for them.
+            # As this one, the next training begins once all workers have connected: `formed` is False until then. The
+            # exception is a worker that has yet to finish this training, or that is disconnected: the programs of the
+            # others may have ended when it returns, so it must not wait for them.
             late = self.away | (updates.connections.keys() - self.finished)
             updates.state = TrainingState(
                 choice=updates.state.choice,
@@ -347,7 +349,7 @@ class Membership:
     def remove_absent_workers(self, but: Collection[str] = ()) -> None:
         """Removes expected workers that did not connect in time.
 
-        Workers in ``but`` stay, and so do those whose tasks can be reached: they are computing a step.
+        Workers in ``but`` stay. Workers whose tasks can be reached stay, too, because they may be computing a step.
         """
         with self._changed:
             expected, until = self.expected

@@ -74,9 +74,8 @@ class Steps:
         worker, workers = connection.worker, self._workers
         with self._changed:
             self._waiting.wait_for_values(connection)
-            # If a worker joins while the ps make an update, this ps may return values from before the update, and
-            # another ps values from after it. The worker must not compute a gradient from such a mixture; see
-            # `Ledger.assign_range`.
+            # A worker that joins during an update may get values from before the update here, and values from after it
+            # from another ps. It must not compute a gradient from such a mixture; see `Ledger.assign_range`.
             joins = worker not in self._updates.state.members and self._updates.state.last is not None
             # A worker that only reads, such as an evaluator, must not become a member: others would wait for it.
             if (step_request is not None or worker in workers.resting) and worker not in self._updates.state.members:
@@ -113,9 +112,8 @@ class Steps:
             request, again = workers.request(connection, number)
             if not again:
                 self._record_returned(worker, returned)
-            # Do not add the gradient of a retry again. If the worker counted as lost for a while, its ranges of
-            # examples may have been assigned to another worker; then `record_gradient` returns False, because the
-            # examples would otherwise count twice.
+            # Do not add the gradient of a retry again. `record_gradient` returns False if the examples were assigned to
+            # another worker meanwhile, because this one counted as lost: they must not count twice.
             if not again and self._accounts.record_gradient(worker, given):
                 updates.free.discard(worker)
                 request.version = updates.state.version
@@ -136,12 +134,12 @@ class Steps:
                     self._warn_of_uneven_data()
                 try:
                     updates.perform(decision)
-                except Exception:  # forget the request, or a retry would be answered as if it had been applied
+                except Exception:  # forget the request: a retry must not be answered as if it had been applied
                     updates.latest.pop(worker, None)
                     raise
                 self._changed.notify_all()
             elif request.applied and updates.state.gathers and request.version == updates.state.version:
-                # A retry whose gradient is part of the unfinished round: do not add it again, only wait for the update.
+                # The gradient of this retry is already part of the unfinished round: only wait for the update.
                 updates.event(Back(worker))
             else:
                 self._judged(worker, request)
@@ -247,14 +245,14 @@ class Steps:
     def _rests_for_chief(self, epoch: int) -> bool:
         """Returns whether a worker must rest until the chief, which may stop the training, has begun an epoch.
 
-        It rests instead of waiting as a member: in the previous epoch, the chief may be waiting for steps of other
-        workers, and must not wait for this one as well.
+        A resting worker is no member, so that no other worker waits for it. The chief may still be in the previous
+        epoch and wait for steps of the members; it would wait forever for a member that waits for the chief.
         """
         bounded = isinstance(self._context.choice, BoundedStaleness | KOfN) and self._workers.may_stop
         return bounded and not self._step_numbers.has_begun(self._workers.chief, epoch)
 
     def answer_first_epoch(self, connection: WorkerConnection, training: int, epoch: int, *, may_stop: bool) -> Frame:
-        """Answers with the epoch with which a training begins; waits until the chief has set it.
+        """Answers with the first epoch of a training; waits until the chief has set it.
 
         If other workers are training already, this task may have been restarted after the chief set the epoch. Then the
         answer is -1, and the worker does not wait.
@@ -407,7 +405,8 @@ class Steps:
                 began = clock()
 
                 def ready() -> bool:
-                    # Take ranges back from slow holders: `Tick` does so only while a worker waits for their gradients.
+                    # Take ranges back from slow holders. `Tick` does that only while a worker waits for their
+                    # gradients, and a resting worker does not.
                     if patience is not None and clock() - began >= patience:
                         for slow in set(accounts.holders()) - workers.resting:
                             accounts.left(slow, f"others have waited for it for {patience:g} s")
@@ -415,7 +414,7 @@ class Steps:
                     begun = not self._rests_for_chief(last)
                     return over or (begun and (first is None or accounts.has_work(training, first, last)))
 
-                # If all workers that hold ranges rest, too, none will return a range, and the wait would never end.
+                # If all holders of ranges are resting, this worker included, none will return a range: end the wait.
                 def none_to_come() -> bool:
                     holders = accounts.holders()
                     return worker in holders and workers.resting.issuperset(holders)

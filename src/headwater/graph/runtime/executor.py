@@ -94,7 +94,7 @@ class CompiledPlan:
         on_cpu = [item for item in plan.instructions if not _on_gpu(item)]
         self._wanted_on_host = {*plan.fetches, *(name for item in on_cpu for name in inputs_of(item))}
         self._blocks = self._block_runner()
-        # On a replicated task, a step runs the plan once, because a backup can resume only a single run.
+        # On a replicated task, a step runs the plan once: a promoted backup can resume one run, not a series of runs.
         self._repeats = plan.block if can_repeat(plan) and resources.recorder is None else 1
         actions = [self._action(item, position) for position, item in enumerate(plan.instructions)]
         if plan.instructions and isinstance(last := plan.instructions[-1], Send):
@@ -104,8 +104,8 @@ class CompiledPlan:
         self.first_reads: FirstReads | None = None
         self._exchanged: list[int] = []
         if exchange is not None:
-            # If the master has read ahead, and its values are still current, a run skips the exchange, which reads the
-            # variables and sends them. Variables that later instructions use must then be read separately.
+            # The exchange reads variables and sends them to the master. A run skips it if the master has already read
+            # the values, and they are current. Variables that later instructions use must then be read separately.
             later = {name for item in plan.instructions[EXCHANGE:] for name in inputs_of(item)} | {*plan.fetches}
             kept = {name: variable for name, variable in exchange.shown.items() if name in later}
             self.first_reads = FirstReads(exchange, resources, self._cell, list(kept.values()))
@@ -115,13 +115,13 @@ class CompiledPlan:
         self._fetched_from_gpus = [self._index[name] for name in plan.fetches if name in of_gpus]
         computed = {name for item in on_cpu if isinstance(item, Compute) for name in item.inputs}
         fed = [index for index, name in enumerate(plan.feeds) if name in computed and name not in plan.fetches]
-        # Not on a replicated task: changes are sent to the backup from these arrays, and the memory of a copy could be
-        # reused before it was sent.
+        # Not on a replicated task, which sends changes to the backup from these arrays: the memory of an aligned copy
+        # could be reused for the next step before the copy was sent.
         self._aligned = AlignedCopies(fed) if fed and resources.recorder is None else None
         self._actions = list(zip(actions, self._dead_after(), strict=True))
         at = _last_update(plan.instructions)
-        # The last update is separate from the other actions because of the work just before it: barriers are released,
-        # and the master gets its answer, so that they need not wait for the update (see `_last_update`).
+        # The last update is separate from the other actions, because `_last_update` first releases barriers and answers
+        # the master, so that neither has to wait for the update.
         self._before_update = self._actions[:at]
         self._after_exchange = self._actions[EXCHANGE:at]
         self._update = actions[at] if at < len(actions) else None
@@ -199,8 +199,8 @@ class CompiledPlan:
         return self._template.copy()
 
     def can_go_on(self, stopped: Stopped) -> bool:
-        """Whether a run can resume at the instruction at which it was cancelled: that instruction was waiting and has
-        had no effect yet."""
+        """Whether a run can resume at the instruction at which it was cancelled: the instruction must have been in a
+        wait, without any effect so far."""
         item = self.plan.instructions[stopped.position]
         if self._blocks is not None or stopped.position >= len(self._before_update):
             return False
@@ -209,8 +209,11 @@ class CompiledPlan:
         return isinstance(item, Receive) or (isinstance(item, Host) and item.node.definition.keeps)
 
     def _repeat(self, step: Step, wait: bool) -> None:
-        """Makes all runs of a repeated plan except the last one, which `execute` makes. The thread that completes the
-        input of a run, for example by adding the last gradient, makes that run, which saves waking this thread."""
+        """Makes all runs of a repeated plan except the last one, which `execute` makes.
+
+        A run waits for input, such as the gradients of other workers. The thread that adds the last part of the input
+        makes the run, so that this thread need not be woken for it.
+        """
 
         def run() -> None:
             self._once((), step, wait, None)
@@ -236,8 +239,8 @@ class CompiledPlan:
 
     @staticmethod
     def _record_stop(step: Step, error: CancelledError, position: int, slots: Slots) -> None:
-        """Records the point at which a step is cancelled, unless the instruction has had a part of its effects: then
-        the step cannot resume."""
+        """Records the point at which a step is cancelled, unless the instruction was interrupted halfway: such a step
+        cannot resume."""
         if not error.half_done:
             step.stopped = Stopped(position, slots)
 
