@@ -143,8 +143,8 @@ class OpDef:
         updates cannot fail any more, since readers of the variables wait for the updates.
       keeps: whether a HOST operation uses replicable resources other than variables; see
         `headwater.graph.resources.kept`.
-      stable: for an operation with ``keeps``: its outputs stay valid for the rest of the step and are recorded, even if
-        it changes nothing.
+      stable: for an operation with ``keeps``: its outputs are recorded even if it changes nothing, because a resumed
+        step must get the same outputs, such as the members of its round.
       repeat: for a blocking HOST operation: ``repeat(context, run, times, *inputs, **attrs)`` calls ``run`` ``times``
         times: each time that ``lower`` would not have to wait, in the thread that has ended the wait. None if
           unsupported.

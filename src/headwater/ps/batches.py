@@ -59,7 +59,7 @@ class Source:
         self.plan = Plan(size=size, batch=batch_size, tries=tries, shuffle=shuffle, seed=seed)
         self._orders: dict[tuple[int, int], NDArray[np.int64]] = {}
 
-    def take(self, work: Work, seed: int) -> Any:
+    def read_range(self, work: Work, seed: int) -> Any:
         """Returns the examples of a range.
 
         Args:

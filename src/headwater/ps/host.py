@@ -415,7 +415,7 @@ class HostedParameters:
                 self._updater.fill(tensors[:blocks], tensors[blocks:] or None)
                 for number, table in enumerate(self._updater.tables):
                     if number not in written:
-                        table.begin()
+                        table.initialize()
                 # Random, so that workers do not repeat requests whose gradients were lost with earlier values.
                 self.updates.filled = new_generation()
                 self.updates.event(Restarted(version))

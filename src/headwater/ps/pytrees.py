@@ -406,7 +406,7 @@ class ParameterServer:
             for work, seed in ranges:
                 self._params = None  # they may have been read again
                 try:
-                    batch = source.take(work, seed)
+                    batch = source.read_range(work, seed)
                 except Exception as error:  # noqa: BLE001 - whatever it is, the examples are handed out again
                     _log.exception("source has failed to provide %s of the examples, which is assigned again", work)
                     self._examples.cannot(f"source raised {type(error).__name__}: {error}", work)

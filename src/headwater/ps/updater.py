@@ -13,7 +13,7 @@ Array = NDArray[Any]
 class HostedTable(Protocol):
     """The rows of a table on a task, with the optimizer state of each row."""
 
-    def begin(self) -> None:
+    def initialize(self) -> None:
         """Initializes all rows."""
         ...
 

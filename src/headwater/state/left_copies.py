@@ -18,7 +18,7 @@ from typing import Final
 
 from headwater.cluster.task import kinds
 from headwater.cluster.task.answers import bad_header
-from headwater.cluster.task.exchange import GivesChannels
+from headwater.cluster.task.exchange import ChannelSource
 from headwater.cluster.task.left_states import FetchedState, LeftStates, StateAtChief
 from headwater.cluster.transport.frames import Frame
 
@@ -79,7 +79,7 @@ class LeftCopies:
       chief: as given.
     """
 
-    def __init__(self, chief: str, link: GivesChannels) -> None:
+    def __init__(self, chief: str, link: ChannelSource) -> None:
         self.chief: str = chief
         self._link = link
 

@@ -188,7 +188,7 @@ def has_room(d: Words) -> bool:
 
 
 @inlined
-def _take_row(d: Words, words: int) -> int:
+def _allocate_row(d: Words, words: int) -> int:
     row = d[f.FREE]
     if row >= 0:
         d[f.FREE] = words_at(d[f.META], d[f.CAPACITY] * words)[row * words]
@@ -203,7 +203,7 @@ def _take_row(d: Words, words: int) -> int:
 def make_row(d: Words, at: int, hashed: int, key: int, check: int, step: int, shape: Any, reals: Reals) -> int:
     """Makes the row of a key at a free slot, with initial values and no uses; returns the row."""
     words, width, dim = shape[WORDS], shape[WIDTH], shape[DIM]
-    row = _take_row(d, words)
+    row = _allocate_row(d, words)
     shift = d[f.SHIFT]
     numbers_at(d[f.INDEX], d[f.SLOTS])[at] = np.uint32((tag_of(hashed, shift) << U64(shift)) | U64(row + 1))
     meta = words_at(d[f.META], d[f.CAPACITY] * words)

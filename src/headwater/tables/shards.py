@@ -30,14 +30,14 @@ class Gate:
         self._closed = False
 
     def enter(self) -> None:
-        """Acquires shared access, until `leave`; waits for an exclusive call."""
+        """Acquires shared access, until `exit`; waits for an exclusive call."""
         # New shared calls also wait for an exclusive call that is still waiting; otherwise it might never begin.
         with self._lock:
             while self._closed:
                 self._changed.wait()
             self._inside += 1
 
-    def leave(self) -> None:
+    def exit(self) -> None:
         """Releases shared access."""
         with self._lock:
             self._inside -= 1
@@ -46,12 +46,12 @@ class Gate:
 
     @contextmanager
     def shared(self) -> Generator[None]:
-        """Context manager for shared access: `enter` and `leave`."""
+        """Context manager for shared access: `enter` and `exit`."""
         self.enter()
         try:
             yield
         finally:
-            self.leave()
+            self.exit()
 
     @contextmanager
     def alone(self) -> Generator[None]:
@@ -265,7 +265,7 @@ class Shards:
             d[f.GONE_ROOM] = room
         shard_kernels.remove(self.directory, s, self._shape, rows)
 
-    def note_gone(self) -> None:
+    def record_removed_keys(self) -> None:
         """Records the keys of removed rows from now on, for the next delta. All shards must be locked."""
         for s, blocks in enumerate(self._blocks):
             if f.GONE not in blocks:
@@ -290,7 +290,7 @@ class Shards:
             d[f.PARITY] = 1 - d[f.PARITY]
             d[f.SAVING] = what
             d[f.LOG_USED] = 0
-        self.note_gone()
+        self.record_removed_keys()
         return [int(rows) for rows in self.directory[:-1, f.ROWS]], np.concatenate(gone)
 
     def saved_rows(self, s: int, last: int, chunk: int) -> Generator[tuple[Words, NDArray[np.float32]]]:

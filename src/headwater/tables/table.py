@@ -316,9 +316,9 @@ class Table:
             return
         with self.gate.shared():
             self.require_open()
-            self._apply_in_python(keys, gradients, self.begin_update())
+            self._apply_in_python(keys, gradients, self.count_update())
 
-    def begin_update(self) -> int:
+    def count_update(self) -> int:
         """Counts an update and records its learning-rate factor; the caller is inside the gate.
 
         Returns the number of the update, from 1.

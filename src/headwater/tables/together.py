@@ -35,7 +35,7 @@ def inside(tables: Sequence[Table]) -> Generator[None]:
         yield
     finally:
         for gate in gates[:entered]:
-            gate.leave()
+            gate.exit()
 
 
 def look_up(tables: Sequence[Table], words: Words, checks: Words, counts: Sequence[int], *, training: bool) -> Reals:
@@ -76,7 +76,7 @@ def apply(tables: Sequence[Table], words: Words, checks: Words, counts: Sequence
       gradients: the numbers of all gradients, table by table, flat. They must have been checked.
     """
     with inside(tables):
-        handles, ends = _handles(tables, [table.begin_update() for table in tables]), np.cumsum(counts, dtype=np.int64)
+        handles, ends = _handles(tables, [table.count_update() for table in tables]), np.cumsum(counts, dtype=np.int64)
 
         def call(order: Words, cursor: Words, stop: Words) -> int:
             return kernels.update(handles, words, checks, ends, order, cursor, stop, gradients)

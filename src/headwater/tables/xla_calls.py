@@ -101,7 +101,7 @@ def _numbers_of_row(buffer: Any) -> int:
 
 
 @inlined
-def _take(frame: int, nearest: bool) -> None:
+def _gather_rows(frame: int, nearest: bool) -> None:
     source, places, target = _argument(frame, 0), _argument(frame, 1), _result(frame, 0)
     width, length, count = _numbers_of_row(source), _length(source), _length(places)
     rows, to, row_bytes = source[_DATA], target[_DATA], _NUMBER_BYTES * width
@@ -118,17 +118,17 @@ def _take(frame: int, nearest: bool) -> None:
             numbers_at(to + i * row_bytes, width)[:] = 0
 
 
-def _take_nearest(frame: int) -> int:
+def _gather_nearest(frame: int) -> int:
     """``rows, indices -> rows[indices]``; the nearest row for an index outside."""
     if not _asks_for_version(frame):
-        _take(frame, True)
+        _gather_rows(frame, True)
     return 0
 
 
-def _take_or_zeros(frame: int) -> int:
+def _gather_or_zeros(frame: int) -> int:
     """``rows, indices -> rows[indices]``; zeros for an index outside."""
     if not _asks_for_version(frame):
-        _take(frame, False)
+        _gather_rows(frame, False)
     return 0
 
 
@@ -207,8 +207,8 @@ def _adagrad(frame: int) -> int:
 
 
 _HANDLERS: Final = {
-    "headwater_take_nearest": _take_nearest,
-    "headwater_take_or_zeros": _take_or_zeros,
+    "headwater_take_nearest": _gather_nearest,
+    "headwater_take_or_zeros": _gather_or_zeros,
     "headwater_put_rows": _put_rows,
     "headwater_add_rows": _add_rows,
     "headwater_sum_rows": _sum_rows,

@@ -117,5 +117,5 @@ def test_the_work_of_a_lookup_leaves_the_table_out() -> None:
 def test_the_environment_prevails_over_the_session() -> None:
     assert [jit_of(level, "") for level in (-1, 0, 1, 2)] == [Jit.OFF, Jit.AUTO, Jit.ON, Jit.ON]
     assert jit_of(1, "off") is Jit.OFF
-    with pytest.raises(ValueError, match="HEADWATER_JIT is off, on or auto, and not 'yes'"):
+    with pytest.raises(ValueError, match="HEADWATER_JIT must be off, on or auto, not 'yes'"):
         jit_of(0, "yes")

@@ -23,7 +23,7 @@ _PAUSE_S: Final = 0.1
 _ENDS: Final = FINAL | {Problem.REFUSED, Problem.UNKNOWN_HOST}
 
 
-class GivesChannels(Protocol):
+class ChannelSource(Protocol):
     """A link to another task."""
 
     def open_channel_now(self) -> Channel:
@@ -65,7 +65,7 @@ def answer_on(channel: Channel, task: str, within_s: float) -> Frame:
             raise bad_header(answer, task)
 
 
-def open_channel_within(link: GivesChannels, task: str, within_s: float) -> Channel:
+def open_channel_within(link: ChannelSource, task: str, within_s: float) -> Channel:
     """Opens a channel to a task. Retries if the task runs but does not answer, because it may hold the GIL.
 
     Args:
@@ -90,7 +90,7 @@ def open_channel_within(link: GivesChannels, task: str, within_s: float) -> Chan
     raise AssertionError
 
 
-def exchange(link: GivesChannels, task: str, frame: Frame, within_s: float, tries: int = 1) -> Frame:
+def exchange(link: ChannelSource, task: str, frame: Frame, within_s: float, tries: int = 1) -> Frame:
     """Sends ``frame`` to a task on a new channel, and returns the answer.
 
     Args:

@@ -31,7 +31,7 @@ import numpy as np
 
 from headwater.cluster.task import kinds
 from headwater.cluster.task.answers import bad_header, error_frame
-from headwater.cluster.task.exchange import GivesChannels, exchange, open_channel_within
+from headwater.cluster.task.exchange import ChannelSource, exchange, open_channel_within
 from headwater.cluster.task.service import Service
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
@@ -218,7 +218,7 @@ class StateAtChief:
       chief: as given.
     """
 
-    def __init__(self, what: str, index: int, chief: str, link: GivesChannels) -> None:
+    def __init__(self, what: str, index: int, chief: str, link: ChannelSource) -> None:
         self.chief: str = chief
         self._place = what, index
         self._link = link

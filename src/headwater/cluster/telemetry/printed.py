@@ -64,7 +64,7 @@ def read_with(pattern: re.Pattern[str], line: str) -> PrintedProgress | None:
     return PrintedProgress(int(step) if step is not None and math.isfinite(step) else None, loss)
 
 
-class Told:
+class TaskProgress:
     """The progress of one task, from its reports and printed lines; reports take precedence.
 
     Args:

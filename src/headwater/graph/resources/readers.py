@@ -64,8 +64,8 @@ class Reader(ABC):
                 if self._records is None:
                     (work,) = queue.dequeue(step)
                     self._records = self._open(bytes(work.item()))
-                # Read no more records in advance than the step requests: for single records, reading ahead gains
-                # nothing.
+                # Read no more records than the step requests, so that a damaged record fails the step that requests it
+                # and not an earlier one.
                 self._ahead = count
                 found = next(self._records, None)
                 if found is None:

@@ -47,8 +47,8 @@ class KeptOperation:
       place: the place of its instruction.
       perform: runs it for a step, with its inputs; returns its outputs.
       cells: variables among its inputs.
-      stable: whether its outputs have to be recorded even if it changes nothing, because a repetition could give
-        others.
+      stable: whether its outputs are recorded even if it changes nothing, because a resumed step that ran it again
+        could get other outputs.
     """
 
     place: InstructionPlace

@@ -24,8 +24,9 @@ from headwater.graph.runtime.kernel_lookup import GRADIENT_MAKERS, WithoutKernel
 
 Run = Callable[..., tuple[Any, ...]]
 
-#: Operations with piecewise constant results. Their gradient is zero or undefined, so the backward pass skips them.
-_STEPS: Final = frozenset(
+#: Operations whose results are booleans, integers or constants, so that no gradient passes through them. The backward
+#: pass skips them, although the registry does not mark all of them as not differentiable.
+_WITHOUT_GRADIENT: Final = frozenset(
     {
         *("ApproximateEqual", "Equal", "Greater", "GreaterEqual", "Less", "LessEqual", "NotEqual"),
         *("ArgMax", "ArgMin", "IsFinite", "IsInf", "IsNan", "OnesLike", "Rank", "Shape", "ShapeN", "Size", "ZerosLike"),
@@ -193,7 +194,7 @@ class _Backward:
         for node in self.nodes:
             definition = node.definition
             leads = any(n in found and index not in definition.constants for index, n in enumerate(node.inputs))
-            if leads and definition.differentiable and not _is_step(node):
+            if leads and definition.differentiable and not _blocks_gradient(node):
                 found.update(f"{node.name}:{index}" for index in used.get(node.name, ()))
         return found
 
@@ -245,11 +246,11 @@ class _Backward:
                 self._add(name, part)
 
 
-def _is_step(node: Node) -> bool:
-    """Whether an operation's results are piecewise constant."""
+def _blocks_gradient(node: Node) -> bool:
+    """Whether no gradient passes through an operation: its results are booleans, integers or constants."""
     if node.type == "Cast":
         return not (node.attrs["DstT"].is_floating or node.attrs["DstT"].is_complex)
-    return node.type in _STEPS
+    return node.type in _WITHOUT_GRADIENT
 
 
 def padded(grads: tuple[Any, ...], outputs: Sequence[Any]) -> tuple[Any, ...]:

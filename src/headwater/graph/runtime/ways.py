@@ -1,14 +1,15 @@
 """The choice between kernels and an executable, compiled for the shapes of the inputs, for each part of a plan.
 
 The choice depends only on two things: how often a part has run with inputs of these shapes, and the cost of its
-operations as estimated from array sizes. It does not depend on measured time, because kernels and executables round
-differently: so two runs of a program compute the same bits.
+operations as estimated from array sizes. Measured times play no part: kernels and executables may round differently, so
+a choice by measured times could change the results from one run of a program to the next.
 
-The first runs with inputs of a new shape use kernels. The executable for the shape is compiled in the background when,
-by estimate, it would have saved half of the time of its compilation. As in the ski rental problem, the total time is
-then at most twice the optimum. The executable is used from a run on whose number is fixed in advance: not before
-kernels have taken the estimated time of compilation, and not before the executable pays off. That run waits if the
-compilation has not ended. If kernels are as fast, as for a few operations on small arrays, a part always uses kernels.
+The first runs with inputs of a new shape use kernels. Compilation of the executable begins in the background once an
+executable, by estimate, would have saved half of its compilation time in the runs so far. As in the ski rental problem,
+the total time is then at most twice the optimum. The number of the first run that uses the executable is fixed in
+advance, so that it does not depend on measured times either: by then kernels have taken the estimated compilation time,
+and the executable pays off. That run waits if the compilation has not ended. If kernels are as fast, as for a few
+operations on small arrays, a part always uses kernels.
 
 If an executable is several times faster and pays off within few runs, as for convolutions, the first shape of a part is
 compiled from its second run on, because most programs train with one shape. Measurements and rejected alternatives:
@@ -49,7 +50,7 @@ _SOON: Final = 30
 _FASTER: Final = 3
 
 # Number of shapes that are remembered, which limits memory, and number of shapes whose costs are estimated from their
-# operations, which limits time. Further shapes are assumed to cost as much as the most expensive one.
+# operations, which limits time. Further shapes are assumed to cost as much as the most expensive of these.
 _MOST_SHAPES: Final = 64
 _MOST_WEIGHED: Final = 8
 
@@ -73,7 +74,7 @@ def jit_of(level: int, environment: str | None = None) -> Jit:
         try:
             return Jit(said)
         except ValueError:
-            raise ValueError(f"{VARIABLE} is off, on or auto, and not {said!r}") from None
+            raise ValueError(f"{VARIABLE} must be off, on or auto, not {said!r}") from None
     return Jit.OFF if level < 0 else Jit.ON if level > 0 else Jit.AUTO
 
 
@@ -86,7 +87,8 @@ class Work:
       nbytes: bytes read and written.
       products: multiplications within matrix products.
       window_products: multiplications within convolutions.
-      repeated: number of runs of operations in further turns of loops: they take time to run, but not to compile.
+      repeated: number of runs of operations in all turns of loops after the first. Each costs a call; compilation
+        covers all turns at once.
     """
 
     operations: int = 0
@@ -185,7 +187,7 @@ class Ways:
 
     def next_way(self, key: object) -> Way:
         """Counts a run with inputs of shape ``key``; returns how it is executed."""
-        # The usual case is faster without a lookup: a part runs with the same shapes in each step.
+        # Most parts run with the same shapes in each step: compare with the last key before any lookup.
         if key == self._hot:
             return Way.EXECUTABLE
         shape = self._shapes.get(key)

@@ -161,10 +161,10 @@ class Group:
                     with self._arrived:
                         self._channels[rank] = channel
             missing = self._missing()
-            if not missing and self._have_all_met():
+            if not missing and self._try_to_form():
                 break
             waited = time.monotonic() - began
-            what = f"{', '.join(missing)} to connect" if missing else "the others to meet each other"
+            what = f"{', '.join(missing)} to connect" if missing else "the others to connect to each other"
             if waited >= patience.deadline_s:
                 raise DeadlineExceededError(
                     None, None, f"{self.shell.me} gave up waiting for {what}: are they running?"
@@ -189,13 +189,15 @@ class Group:
                 if rank != self.rank and rank not in self._channels
             ]
 
-    def _have_all_met(self) -> bool:
-        """Announces to all peers that this process is connected to all processes. Returns whether all peers have
-        announced the same.
+    def _try_to_form(self) -> bool:
+        """Announces to all peers that this process is connected to all others, and creates the collective if all peers
+        have announced the same.
 
-        A process may start operations only when this is True: a peer that is still connecting could drop the channel
-          and
-        reconnect, and would lose the messages sent so far.
+        Operations may start only then: a peer that still waits for connections replaces the channel of a process that
+        reconnects, and messages on the old channel would be lost.
+
+        Returns:
+          Whether the collective was created.
         """
         channels = list(self._channels.values())
         try:

@@ -165,8 +165,8 @@ def try_program(model: Any, batch: Tree, outputs: Tree, metrics: Sequence[Any], 
             mean = float(np.average([float(np.sum(share[0])) for share in shares[::2]], weights=_PARTS))
             totals_fit.append(bool(np.isclose(mean, float(np.sum(one[0])), **_CLOSE)))
         judge.metrics(old, one[3], shares)
-        # Start every other draw from the initial state: a metric that has its largest or smallest value already may not
-        # change any more, and would then fit every rule.
+        # Alternate between the initial state and the state after this draw: a metric that keeps an extreme value may
+        # not change in later draws, and an unchanged metric would fit every rule.
         old = initial if number % 2 else one[3]
     sums = judge.sums()
     if type(model).compute_loss is not Trainer.compute_loss and not kinds and not all(totals_fit):

@@ -110,7 +110,7 @@ class TableUpdates:
             elif by_row:
                 self._state[at][rows] = first[:1]
 
-    def begin(self) -> None:
+    def initialize(self) -> None:
         fresh = not len(self.values)
         self._make_room()
         self._will_change(np.arange(self._shape[0]))

@@ -29,7 +29,7 @@ from typing import IO, TYPE_CHECKING
 
 from headwater.cluster.addresses import parse_address
 from headwater.cluster.pauses import pause
-from headwater.cluster.telemetry.printed import Told
+from headwater.cluster.telemetry.printed import TaskProgress
 from headwater.cluster.telemetry.progress import MAX_DATAGRAM, STATUS_VARIABLE
 from headwater.cluster.telemetry.sizes import size_text
 from headwater.errors import DataLossError, ResourceExhaustedError
@@ -100,7 +100,7 @@ class Keeper:
         self._log_left: int = order["max_log_bytes"]
         self._stamper = Stamper()
         self._lines = LineBuffer()
-        self._told = Told(order["env"])
+        self._told = TaskProgress(order["env"])
         self._untold = False
         self._tell_at = 0.0
         self._last: deque[str] = deque(maxlen=_LAST_LINES)

@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from headwater.cluster.telemetry.printed import Told
+from headwater.cluster.telemetry.printed import TaskProgress
 from headwater.cluster.telemetry.progress import MAX_DATAGRAM, STATUS_VARIABLE
 from headwater.platform.host.end_request import EndRequest, processes_below
 from headwater.platform.host.lines import LineBuffer
@@ -59,7 +59,7 @@ class Marker:
         self._clock = clock
         self._due_at = clock()
         self._lines = LineBuffer()
-        self._told = Told(environment or {})
+        self._told = TaskProgress(environment or {})
         self._untold = False
         self._within = False
 

@@ -113,7 +113,7 @@ class _RecordedTable:
         self.table = table
         self._number = number
         self._record = note
-        self.begin = table.begin
+        self.initialize = table.initialize
         self.read = table.read
         self.watch = table.watch
         self.start_saving = table.start_saving

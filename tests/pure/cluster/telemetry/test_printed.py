@@ -4,13 +4,19 @@ import math
 
 import pytest
 
-from headwater.cluster.telemetry.printed import PATTERN_VARIABLE, PrintedProgress, Told, compile_pattern, read_with
+from headwater.cluster.telemetry.printed import (
+    PATTERN_VARIABLE,
+    PrintedProgress,
+    TaskProgress,
+    compile_pattern,
+    read_with,
+)
 from headwater.cluster.telemetry.progress import Progress
 from headwater.cluster.telemetry.task_activity import TaskActivity
 
 
 def test_reported_progress_prevails_over_printed_progress() -> None:
-    told = Told({})
+    told = TaskProgress({})
     assert told.line("Step: 10, loss: 0.5")
     assert (told.progress.step, told.progress.loss) == (10, 0.5)
     # A session reports its steps, and the program prints the loss.
@@ -23,14 +29,14 @@ def test_reported_progress_prevails_over_printed_progress() -> None:
 
 
 def test_lines_that_tell_nothing() -> None:
-    told = Told({})
+    told = TaskProgress({})
     assert not told.line("nothing")
     assert not told.report(b"nonsense")
     assert told.progress == Progress(task="")
 
 
 def test_a_pattern_of_the_jobs_own() -> None:
-    told = Told({PATTERN_VARIABLE: r"it (?P<step>[\d,]+) .* err (?P<loss>\S+)"})
+    told = TaskProgress({PATTERN_VARIABLE: r"it (?P<step>[\d,]+) .* err (?P<loss>\S+)"})
     assert told.line("it 1,200 of 5,000 err 3.5e-2")
     assert (told.progress.step, told.progress.loss) == (1200, 0.035)
     assert not told.line("Step: 5, loss: 1")
@@ -47,14 +53,14 @@ def test_a_pattern_of_the_jobs_own() -> None:
 def test_a_pattern_that_cannot_be_right(pattern: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         compile_pattern(pattern)
-    assert Told({PATTERN_VARIABLE: pattern}).line("Step: 5")
+    assert TaskProgress({PATTERN_VARIABLE: pattern}).line("Step: 5")
 
 
 def test_metrics_and_talk_travel_with_progress() -> None:
     activity = TaskActivity(bytes_per_s={"ps-0": (10.0, 20.0)}, staleness=1.5, staleness_max=3, waiting="for ps 0")
     sent = Progress(task="a", step=1, metrics={"accuracy": 0.5}, activity=activity)
     assert Progress.decode(sent.encode()) == sent
-    told = Told({})
+    told = TaskProgress({})
     told.report(sent.encode())
     told.report(Progress(task="a", metrics={"f1": 0.25}).encode())
     assert told.progress.metrics == {"accuracy": 0.5, "f1": 0.25}
@@ -66,7 +72,7 @@ def test_metrics_and_talk_travel_with_progress() -> None:
 
 
 def test_talk_leaves_the_speed_as_it_is() -> None:
-    told = Told({})
+    told = TaskProgress({})
     told.report(Progress(task="a", step=1, steps_per_s=5.0).encode())
     told.report(Progress(task="a", activity=TaskActivity()).encode())
     assert told.progress.steps_per_s == 5.0
