@@ -232,7 +232,7 @@ class ParameterClient:
             self._reach_chief()
         except OpError as error:
             raise GaveUpError(
-                None, None, f"{lost}: {self._worker} has waited {waited_s:.0f} s for the chief to bring values: {error}"
+                None, None, f"{lost}: {self._worker} has waited {waited_s:.0f} s for the chief to send values: {error}"
             ) from error
 
     def _fill_frame(self, index: int) -> Frame:
@@ -248,7 +248,7 @@ class ParameterClient:
         if session.pieces:
             if session.tables:
                 _log.warning(
-                    "%s has no copy of the tables that %s has lost: they start empty", self._worker, session.task
+                    "%s has no copy of the tables that %s has lost: the tables start empty", self._worker, session.task
                 )
             header = (session.read, written, self._ledger if index == 0 else None, not self._chief)
             return Frame(kinds.FILL, header, self._without_tables(index, session.pieces))

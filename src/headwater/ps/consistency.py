@@ -163,7 +163,7 @@ def from_text(setting: str | Consistency, workers: int | None = None) -> Consist
             case "async", []:
                 return Asynchronous(patience_s=patience_s)
             case _:
-                raise ValueError("no choice has that name and that many numbers")
+                raise ValueError("no consistency has that name and that many numbers")
     except ValueError as error:
         raise ValueError(
             f"{setting!r} is not a choice of consistency ({error}); consistency must be 'async', 'sync', 'k=3', "

@@ -62,7 +62,7 @@ class EpochSums:
         known = self._sums.get(epoch, self._open[epoch].numbers if epoch in self._open else None)
         if known is not None and known.shape != numbers.shape:
             raise InvalidArgumentError(
-                None, None, f"{worker} brings {numbers.shape} sums, others brought {known.shape}"
+                None, None, f"{worker} sent sums of shape {numbers.shape}; other workers sent {known.shape}"
             )
         if sums.ndim == 1:
             self._sums[epoch] = numbers if known is None else numbers + known

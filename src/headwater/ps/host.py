@@ -321,7 +321,7 @@ class HostedParameters:
             return FailedPreconditionError(
                 None,
                 None,
-                f"{self._task} refuses {claim}: {refused}. End this process; if it shall be part of the "
+                f"{self._task} refuses {claim}: {refused}. End this process; to make it part of the "
                 "cluster, start it again with the present cluster spec",
             )
         return None
@@ -440,7 +440,9 @@ class HostedParameters:
 
     def _rows(self, connection: WorkerConnection, numbers: Sequence[Array], form: str = "float32") -> Frame:
         if len(numbers) != self._tables:
-            raise InvalidArgumentError(None, None, f"asked for rows of {len(numbers)} tables; there are {self._tables}")
+            raise InvalidArgumentError(
+                None, None, f"a request names rows of {len(numbers)} tables, but there are {self._tables} tables"
+            )
         with self.lock:
             self.waiting.wait_for_values(connection)
             found = self._updater.rows([as_numbers(wanted) for wanted in numbers])

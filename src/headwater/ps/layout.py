@@ -191,7 +191,7 @@ def make_layout(variables: Sequence[VariableSpec], tasks: int, partitioner: Part
       ValueError: there is no task, or two variables have the same name.
     """
     if tasks < 1:
-        raise ValueError("there is no ps task to keep variables on")
+        raise ValueError("the cluster has no ps task to store variables on")
     if len({spec.name for spec in variables}) != len(variables):
         raise ValueError("two variables have the same name")
     blocks: list[list[Block]] = [[] for _ in range(tasks)]

@@ -55,13 +55,18 @@ class LeavingState:
             if fetched is None:
                 return True
             state = self._state_of(fetched)
-            fetched.taken()
+            fetched.discard_at_chief()
             self._host.memory.resume(state, time.time())
         except OpError as error:
-            _log.info("%s has no state of %r with %s: %s", self._task, self._host.name, self._chief, error.message)
+            _log.info(
+                "%s cannot restore its state of %r from %s: %s", self._task, self._host.name, self._chief, error.message
+            )
             return isinstance(error, InvalidArgumentError)  # the chief answered, but its state is unusable
         _log.warning(
-            "%s continues with its state of version %d, which %s has kept", self._task, state.version, self._chief
+            "%s continues with its state of version %d, which was deposited with %s",
+            self._task,
+            state.version,
+            self._chief,
         )
         return True
 
@@ -75,7 +80,7 @@ class LeavingState:
         what = "this task to restart: it deposits its state with the chief and shuts down"
         goes_on = isinstance(host.updates.state.choice, KOfN)  # gathered gradients would be lost
         if goes_on and not host.waiting.freeze_outside_rounds(what, ROUND_S):
-            _log.warning("%s ends and loses gathered gradients: the round was not completed in time", self._task)
+            _log.warning("%s shuts down and loses the gradients of an incomplete round", self._task)
         # Freeze before the snapshot: a gradient that is acknowledged after it would be lost.
         host.freeze_until_end(what)
         try:
@@ -84,7 +89,7 @@ class LeavingState:
                 if state is None:
                     return True
                 parts = self._deposit_rows()
-            host.updates.accounts.flush()  # flush now: no later answer will
+            host.updates.accounts.flush()  # flush now: this task sends no later answer that would do it
             tensors = [*state.values, *state.state.values()]
             if state.ledger is not None:
                 tensors.append(np.frombuffer(state.ledger, np.uint8))
@@ -92,7 +97,7 @@ class LeavingState:
             self._kept.deposit(words, tensors)
         except OpError as error:
             _log.info(
-                "%s could not hand its state of %r to %s, which will send the values that it has read last: %s",
+                "%s could not deposit its state of %r with %s, which will send the latest values that it has: %s",
                 self._task,
                 host.name,
                 self._chief,
@@ -100,7 +105,10 @@ class LeavingState:
             )
             return False
         _log.warning(
-            "%s has left its state of version %d with %s until it is back", self._task, state.version, self._chief
+            "%s has deposited its state of version %d with %s for its next incarnation",
+            self._task,
+            state.version,
+            self._chief,
         )
         return True
 
@@ -118,9 +126,9 @@ class LeavingState:
             case (str(signature), facts, [*names], bool(accounts), int(parts)):
                 pass
             case _:
-                raise InvalidArgumentError(None, None, f"it begins with {str(fetched.words)[:80]}")
+                raise InvalidArgumentError(None, None, f"the deposited state is malformed: {str(fetched.words)[:80]}")
         if signature != self._host.signature:
-            raise InvalidArgumentError(None, None, "it is of other variables")
+            raise InvalidArgumentError(None, None, "the deposited state belongs to other variables")
         for at in range(parts):
             part = fetched.part(at)
             match part.header:

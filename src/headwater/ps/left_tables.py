@@ -74,7 +74,7 @@ class LeavingTables:
                 self._load(fetched)
         except OpError as error:
             self._tables = {}
-            _log.info("%s has no tables with %s: %s", task, kept.chief, error.message)
+            _log.info("%s cannot restore its tables from %s: %s", task, kept.chief, error.message)
 
     def _load(self, fetched: FetchedState) -> None:
         try:
@@ -82,7 +82,9 @@ class LeavingTables:
             last = {int(number): int(count) for number, count in clients}
             tables = [(str(name), what, int(step), float(rate), int(parts)) for name, what, step, rate, parts in told]
         except (TypeError, ValueError) as error:
-            raise InvalidArgumentError(None, None, f"it begins with {str(fetched.words)[:80]}") from error
+            raise InvalidArgumentError(
+                None, None, f"the deposited state is malformed: {str(fetched.words)[:80]}"
+            ) from error
         rounds = TableRounds.from_parts(present, fetched.tensors[len(tables) :])
         self._file, at = ArrayFile(), 0
         for (name, what, step, rate, parts), rates in zip(tables, fetched.tensors, strict=False):
@@ -90,7 +92,7 @@ class LeavingTables:
             self._tables[name] = _Table(packed=what, step=step, rate=rate, rates=rates, rows=rows)
             at += parts
         # Call this only after all parts have arrived, as the chief then discards them.
-        fetched.taken()
+        fetched.discard_at_chief()
         self._service.restore_counts(last, rounds)
 
     def restore(self, table: Table) -> bool:
@@ -112,7 +114,7 @@ class LeavingTables:
         if not self._tables:  # all tables are restored: free the file
             self._file = None
         _log.warning(
-            "%s continues with its table %r, which %s has kept: %d rows of update %d",
+            "%s continues with its table %r, which was deposited with %s: %d rows of update %d",
             self._task,
             table.name,
             self._kept.chief,
@@ -131,7 +133,7 @@ class LeavingTables:
                 self._deposit(tables)
         except OpError as error:
             _log.info(
-                "%s could not hand its tables to %s; they return to the last save: %s",
+                "%s could not deposit its tables with %s; they will be restored from the last save: %s",
                 self._task,
                 self._kept.chief,
                 error.message,
@@ -139,7 +141,7 @@ class LeavingTables:
             return
         for table in tables:
             _log.warning(
-                "%s has left table %r of update %d with %s until it is back",
+                "%s has deposited table %r of update %d with %s for its next incarnation",
                 self._task,
                 table.name,
                 table.step,

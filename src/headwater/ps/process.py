@@ -471,7 +471,7 @@ class ParameterTask:
         return self._service.use(client)
 
     def met(self, name: str, replicas: int, shards: int | None = None) -> Callable[[int, int], None] | None:
-        """Returns the function that a client calls after each handshake with a ``ps``; see `LeftStates.met`.
+        """Returns the function that a client calls after a handshake with a ``ps``; see `LeftStates.discard_outdated`.
 
         Its arguments are the number of the ``ps`` or shard, and the generation of the process of the ``ps``. None where
         this task keeps no deposited state of the set ``name``: on workers other than the chief, and with two replicas.
@@ -480,7 +480,7 @@ class ParameterTask:
             return None
 
         def has_met(number: int, generation: int) -> None:
-            self._left.met(name if shards is None else shard_name(name, number), number, generation)
+            self._left.discard_outdated(name if shards is None else shard_name(name, number), number, generation)
 
         return has_met
 

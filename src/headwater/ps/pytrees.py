@@ -299,7 +299,7 @@ class ParameterServer:
                     None,
                     f"the gradient of params{spec.name} has {bad} numbers of {gradient.size} that are not finite: "
                     "nothing was pushed. Look at the loss, or lower the learning rate; where the optimizer takes such "
-                    "gradients, say ParameterServer(nonfinite='push')",
+                    "gradients, set ParameterServer(nonfinite='push')",
                 )
 
     def _values_of(self, params: object) -> list[Any]:
@@ -345,7 +345,7 @@ class ParameterServer:
 
     def _spread(self, ps: int | None, *, by_rate: bool) -> list[Moved]:
         if self._shards is None or self._task is None:
-            raise FailedPreconditionError(None, None, "the parameters have no shards: say ParameterServer(shards=...)")
+            raise FailedPreconditionError(None, None, "the parameters have no shards: set ParameterServer(shards=...)")
         return self._task.spread(ps, by_rate=by_rate)
 
     def traffic(self) -> Traffic:

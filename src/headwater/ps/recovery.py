@@ -42,7 +42,7 @@ def saves_of(
     if recovery == "own" and saves is None:
         raise ValueError("recovery='own' needs saves=..., a folder that each ps can read after a restart")
     if recovery == "copy" and saves is not None:
-        raise ValueError("saves=... belongs to recovery='own'; with recovery='copy' no ps writes its state")
+        raise ValueError("saves=... requires recovery='own'; with recovery='copy' no ps writes its state")
     if saves is None:
         return None
     if isinstance(choice, Synchronous | KOfN):

@@ -140,7 +140,7 @@ class RoundSums:
         with self._changed:
             while not self._changed.wait_for(lambda: self._part(sources) is not None, LOOK_S):
                 if channel.peer_gone():
-                    raise UnavailableError(None, None, f"{channel.peer} is gone")
+                    raise UnavailableError(None, None, f"{channel.peer} has disconnected")
                 workers = ", ".join(sorted({worker for worker, _, _ in sources}))
                 reminder.send_if_due(channel, f"the gradients of {workers} to reach {self._task}")
             part = self._part(sources)
@@ -190,7 +190,7 @@ class _Other:
                 self._channel.send(frame)
                 return self._answer(self._channel)
             except UnavailableError as error:
-                _log.warning("%s lost %s, whose part of a norm it needs: %s", self._task, self._other, error.message)
+                _log.warning("%s lost %s, and needs its part of a norm: %s", self._task, self._other, error.message)
                 self._drop()
             except OpError:
                 self._drop()

@@ -108,7 +108,7 @@ class Steps:
             if waiting.held_for or waiting.pauses_for:
                 waiting.wait_for_round(connection)
             if of_batch is not None:
-                waiting.wait(connection, lambda: not is_early(updates.state, worker, of_batch), "the update before")
+                waiting.wait(connection, lambda: not is_early(updates.state, worker, of_batch), "the previous update")
             request, again = workers.request(connection, number)
             if not again:
                 self._record_returned(worker, returned)
@@ -239,7 +239,7 @@ class Steps:
             awaits_chief = self._workers.may_stop
         if awaits_chief:
             self._waiting.wait(
-                connection, lambda: step_numbers.has_begun(chief, epoch), f"{chief} to end the epoch before"
+                connection, lambda: step_numbers.has_begun(chief, epoch), f"{chief} to end the previous epoch"
             )
 
     def _rests_for_chief(self, epoch: int) -> bool:
@@ -276,7 +276,7 @@ class Steps:
                     workers.began = training, epoch
                 self._changed.notify_all()
             else:
-                self._waiting.wait(connection, settled, "the chief to begin")
+                self._waiting.wait(connection, settled, "the chief to begin the training")
             began = workers.began
             return Frame(kinds.DONE, (began[1] if began is not None and began[0] == training else -1,))
 
@@ -383,7 +383,7 @@ class Steps:
     def _warn_of_dropped(self, worker: str, works: Sequence[Work]) -> None:
         """Warns that the gradient of some ranges arrived too late."""
         ranges = ", ".join(map(str, works))
-        _log.warning("%s drops a gradient of %s: %s were handed out again", self._context.task, worker, ranges)
+        _log.warning("%s drops a late gradient of %s: %s were assigned again", self._context.task, worker, ranges)
 
     def rest(self, connection: WorkerConnection, step_request: Any) -> Frame:
         """Blocks a worker without data while other workers hold the remaining examples of its request.
@@ -421,7 +421,7 @@ class Steps:
 
                 holders = ", ".join(accounts.holders()) or "other workers"
                 self._waiting.wait(
-                    connection, lambda: ready() or none_to_come(), f"the last examples, which {holders} computes"
+                    connection, lambda: ready() or none_to_come(), f"the last examples, which are assigned to {holders}"
                 )
                 self._changed.notify_all()
                 return Frame(kinds.DONE, (ready(),))

@@ -93,7 +93,7 @@ def read_request(
         if not len(names) == len(named) == len(hows) or not names:
             raise ValueError(f"{len(names)} tables have {len(named)} forms and {len(hows)} bags")
     except (TypeError, ValueError) as error:
-        raise InvalidArgumentError(None, None, f"tables were asked that cannot be: {error}") from error
+        raise InvalidArgumentError(None, None, f"malformed request for tables: {error}") from error
     tables, arrays = [table_of(str(name)) for name in names], list(tensors)
     words = arrived_keys(_next_array(tables[0], arrays), counts, sizes, len(tables))
     checks = words[:0]

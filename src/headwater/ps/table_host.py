@@ -140,7 +140,9 @@ class TableService:
                 self._lock.notify_all()
             elif not same(pack(known.config), pack(config)):
                 raise FailedPreconditionError(
-                    None, None, f"table {name!r} on {self._task} is another one: {known.config}, not {config}"
+                    None,
+                    None,
+                    f"table {name!r} on {self._task} has another configuration: {known.config}, not {config}",
                 )
             return known
 
@@ -262,7 +264,7 @@ class TableService:
                 case (str(name), packed, None | str() as folder):
                     pass
                 case _:
-                    raise InvalidArgumentError(None, None, f"a table is told as {str(told)[:80]}")
+                    raise InvalidArgumentError(None, None, f"malformed description of a table: {str(told)[:80]}")
             if names_function(packed):
                 self._await_program(name, packed, channel)
             else:
@@ -274,13 +276,13 @@ class TableService:
         with self._lock:
             while not self._lock.wait_for(lambda: name in self._tables, LOOK_S):
                 if channel.peer_gone():
-                    raise UnavailableError(None, None, f"{channel.peer} is gone")
+                    raise UnavailableError(None, None, f"{channel.peer} has disconnected")
             if not same(pack(self._tables[name].config), packed):
                 raise FailedPreconditionError(
                     None,
                     None,
-                    f"table {name!r} on {self._task} is another one, {self._tables[name].config}: all tasks must run "
-                    "the same program",
+                    f"table {name!r} on {self._task} has another configuration, {self._tables[name].config}: all tasks "
+                    "must run the same program",
                 )
 
     def _restore(self, table: Table, folder: str) -> None:
@@ -375,7 +377,7 @@ class TableService:
             case (int(incarnation), int(version), int(worker)):
                 named = Round(incarnation, version)
             case _:
-                raise InvalidArgumentError(None, None, f"a worker's round is told as {str(told)[:80]}")
+                raise InvalidArgumentError(None, None, f"malformed round of a worker: {str(told)[:80]}")
         with self._in_round:
             self._end_round(client, named)
             with self._changes(client, frame, list[tuple[Table, Keys]]):

@@ -109,7 +109,7 @@ class Waiting:
         """Waits until there are values."""
         if self.held_for:
             self.wait_while_held(connection)
-        self.wait(connection, lambda: bool(self._updates.filled), "the chief to bring values")
+        self.wait(connection, lambda: bool(self._updates.filled), "the chief to send values")
 
     def wait_while_held(self, connection: WorkerConnection) -> None:
         """Waits until the state is not frozen."""

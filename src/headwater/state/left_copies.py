@@ -108,7 +108,7 @@ class LeftCopies:
         fetched = self._kept(name, term).fetch()
         if fetched is not None:
             yield from _frames(fetched, self.chief)
-            fetched.taken()
+            fetched.discard_at_chief()
 
 
 def _frames(fetched: FetchedState, chief: str) -> Iterator[Frame]:

@@ -244,7 +244,7 @@ def test_no_later_incarnation_uses_a_state_that_the_next_one_lacked(
         for _ in range(2):
             assert client.push(gradient)[1]
         cluster.terminate()
-        assert "has left its state of version 2 with /job:worker/task:0" in caplog.text
+        assert "has deposited its state of version 2 with /job:worker/task:0" in caplog.text
 
         def fetch(_: StateAtChief) -> None:
             raise UnavailableError(None, None, "the chief has not answered")
@@ -335,7 +335,7 @@ def test_gathered_gradients_are_applied_before_the_ps_shuts_down(
         push = threading.Thread(target=client.push, args=[gradient])
         push.start()
         ends.join()
-        assert "has left its state of version 1" in caplog.text
+        assert "has deposited its state of version 1" in caplog.text
         cluster.begin()
         push.join()
         client.pull()
@@ -353,6 +353,6 @@ def test_gradients_that_no_others_join_are_lost_with_a_word(
         client.pull()
         assert client.push([np.ones(2, np.float32)])[1]
         cluster.terminate()
-        assert "loses gathered gradients" in caplog.text
-        assert "has left its state of version 0" in caplog.text
+        assert "loses the gradients of an incomplete round" in caplog.text
+        assert "has deposited its state of version 0" in caplog.text
         cluster.begin()

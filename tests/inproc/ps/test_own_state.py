@@ -393,7 +393,7 @@ def test_a_save_between_two_trainings_belongs_to_the_next(tmp_path: Path) -> Non
     ("settings", "message"),
     [
         ({"recovery": "own"}, "recovery='own' needs saves="),
-        ({"recovery": "copy", "saves": "x"}, "belongs to recovery='own'"),
+        ({"recovery": "copy", "saves": "x"}, "requires recovery='own'"),
         ({"recovery": "none"}, "recovery must be 'copy' or 'own', not 'none'"),
         ({"saves": "x", "save_every_s": 0.0}, "save_every_s must be more than 0 seconds, not 0.0"),
         ({"saves": "x", "consistency": "sync"}, "supports consistency 'async' and 'staleness=...', not 'sync"),

@@ -87,7 +87,9 @@ def test_each_ps_continues_with_its_own_tables(servers: Servers, caplog: pytest.
         for client in both:
             update(client)
         assert rows(both[0]) == rows(both[1])
-        assert f"/job:ps/task:{index} continues with its table 'users', which {CHIEF} has kept: " in caplog.text
+        assert (
+            f"/job:ps/task:{index} continues with its table 'users', which was deposited with {CHIEF}: " in caplog.text
+        )
         assert servers.kept(index).fetch() is None
         assert [load.lost_updates for load in servers.services[index].loads()] == [0, 0]
     undisturbed.stop()
@@ -130,7 +132,7 @@ def test_a_chief_that_is_lost_while_it_gives_or_is_asked_has_none(lost: range, s
     after = TableService("/job:ps/task:1", 1, 2)
     left = LeavingTables(after, "/job:ps/task:1", kept)
     assert not left.restore(Table("users", USERS))
-    servers.chief.met(TABLES, 1, 7)
+    servers.chief.discard_outdated(TABLES, 1, 7)
     assert servers.kept(1).fetch() is None
 
 

@@ -436,7 +436,7 @@ def test_a_learning_rate_reaches_the_servers(servers: LocalTables) -> None:
 
 def test_another_table_of_the_same_name(servers: LocalTables) -> None:
     servers.client().open("users", USERS)
-    with pytest.raises(FailedPreconditionError, match="table 'users' on /job:ps/task:0 is another one"):
+    with pytest.raises(FailedPreconditionError, match="table 'users' on /job:ps/task:0 has another configuration"):
         servers.client(1).open("users", TableConfig(dim=8))
 
 

@@ -26,7 +26,7 @@ def tell_each_ps_to_end_twice(cluster: Processes, program: Path, folder: Path) -
         assert ps[index].terminate() == 0
         assert "has deposited its state of" in ps[index].output
         ps[index] = cluster.start("ps", index, program, f"--folder={folder}")
-        ps[index].wait_for("continues with its state of .* variables, which /job:worker/task:0 has kept")
+        ps[index].wait_for("continues with its state of .* variables, which was deposited with /job:worker/task:0")
     for worker in workers:
         worker.wait_for("^step ", after=worker.line_count())
     return workers, ps

@@ -74,7 +74,7 @@ def test_workers_are_killed_and_stopped_and_join(
         chief.wait_for("batch 4 ")
         stopped.resume()
         (tmp_path / "hold-2").write_bytes(b"")
-        ps[0].wait_for("drops a gradient of /job:worker/task:2: .* of epoch 0 were handed out again")
+        ps[0].wait_for("drops a late gradient of /job:worker/task:2: .* of epoch 0 were assigned again")
         if program == COUNTS:
             (tmp_path / "hold-0").write_bytes(b"")
         for one in (chief, stopped, joins):

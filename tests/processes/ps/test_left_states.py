@@ -25,8 +25,8 @@ def test_nothing_is_lost_though_each_ps_gets_sigterm(consistency: str, tmp_path:
                 worker.wait_for("^read ", after=worker.line_count() + 20)
             assert ps[index].terminate() == 0
             ps[index] = start(cluster, "ps", index, tmp_path, *options)
-            ps[index].wait_for("continues with its state of version .*, which /job:worker/task:0 has kept")
-            ps[index].wait_for("continues with its table 'rows', which /job:worker/task:0 has kept")
+            ps[index].wait_for("continues with its state of version .*, which was deposited with /job:worker/task:0")
+            ps[index].wait_for("continues with its table 'rows', which was deposited with /job:worker/task:0")
         for worker in workers:
             worker.wait_for("^read ", after=worker.line_count())
         (tmp_path / "stop").touch()
@@ -56,7 +56,7 @@ def test_rows_of_an_embedding_are_left_too(tmp_path: Path) -> None:
             worker.wait_for("^read ", after=worker.line_count() + 20)
             assert ps[index].terminate() == 0
             ps[index] = begin("ps", index)
-            ps[index].wait_for("continues with its state of version .*, which /job:worker/task:0 has kept")
+            ps[index].wait_for("continues with its state of version .*, which was deposited with /job:worker/task:0")
         worker.wait_for("^read ", after=worker.line_count())
         (tmp_path / "stop").touch()
         for one in (worker, *ps):

@@ -99,9 +99,9 @@ def test_the_chief_keeps_shards_of_a_draining_ps_that_no_other_ps_accepts(server
         ps, workers = begin(cluster, tmp_path, servers=servers)
         go_on(*workers)
         assert ps[0].terminate() == 0
-        assert ps[0].output.count("has left its state") == (6 if servers == 1 else 1)
+        assert ps[0].output.count("has deposited its state") == (6 if servers == 1 else 1)
         ps[0] = start(cluster, "ps", 0, tmp_path)
-        ps[0].wait_for("continues with its state of version .*, which /job:worker/task:0 has kept")
+        ps[0].wait_for("continues with its state of version .*, which was deposited with /job:worker/task:0")
         go_on(*workers)
         end(tmp_path, workers)
         for one in ps:

@@ -15,7 +15,7 @@ All requests are idempotent: each may be repeated after its channel was lost bef
 
 If the chief does not answer, a ``ps`` starts without its deposited state, and workers update other values. Then the
 deposited state is outdated, and no later incarnation may restore it. So the chief discards the state once its own
-program has connected to an incarnation that started without it; see `LeftStates.met`.
+program has connected to an incarnation that started without it; see `LeftStates.discard_outdated`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _Part = tuple[Sequence[object], "Stored | Sequence[Any]"]
 
 
 @dataclass(kw_only=True, slots=True)
-class _Left:
+class _Deposit:
     """The state that one incarnation of a ``ps`` deposits.
 
     Attributes:
@@ -84,7 +84,7 @@ class _Left:
           NotFoundError: there is no such part.
         """
         if self.file is None or at not in self.parts:
-            raise NotFoundError(None, None, f"the state that was left has no part {at}")
+            raise NotFoundError(None, None, f"the deposited state has no part {at}")
         words, stored = self.parts[at]
         return Frame(kinds.DONE, words, self.file.read(stored) if isinstance(stored, Stored) else stored)
 
@@ -103,7 +103,7 @@ class LeftStates(Service):
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._marks = itertools.count(1)
-        self._kept: dict[tuple[str, int], _Left] = {}
+        self._kept: dict[tuple[str, int], _Deposit] = {}
 
     def serve(self, channel: Channel, first: Frame) -> None:
         try:
@@ -116,36 +116,36 @@ class LeftStates(Service):
     def _answer(self, channel: Channel, frame: Frame) -> Frame:
         match frame.kind, frame.header:
             case kinds.LEAVE_PART, (str(what), int(index), int(at), *words):
-                self._left(what, index, channel.peer_generation).add(at, words, frame.tensors)
+                self._entry(what, index, channel.peer_generation).add(at, words, frame.tensors)
             case kinds.LEAVE_STATE, (str(what), int(index), *words):
-                left = self._left(what, index, channel.peer_generation)
+                deposit = self._entry(what, index, channel.peer_generation)
                 # A new mark for each state, so that a late FETCH_PART or DROP_STATE cannot refer to a newer one.
-                left.mark = next(self._marks)
-                left.state = Frame(kinds.DONE, (left.mark, *words), frame.tensors)
+                deposit.mark = next(self._marks)
+                deposit.state = Frame(kinds.DONE, (deposit.mark, *words), frame.tensors)
             case kinds.FETCH_STATE, (str(what), int(index)):
-                left = self._kept.get((what, index))
-                if left is not None and left.state is not None:
-                    return left.state
+                deposit = self._kept.get((what, index))
+                if deposit is not None and deposit.state is not None:
+                    return deposit.state
             case kinds.FETCH_PART, (str(what), int(index), int(mark), int(at)):
-                left = self._kept.get((what, index))
-                if left is None or left.mark != mark:
-                    raise NotFoundError(None, None, f"{channel.peer} has left no state {mark} of {what!r} (any more)")
-                return left.part(at)
+                deposit = self._kept.get((what, index))
+                if deposit is None or deposit.mark != mark:
+                    raise NotFoundError(None, None, f"no deposited state {mark} of {what!r} of {channel.peer} exists")
+                return deposit.part(at)
             case kinds.DROP_STATE, (str(what), int(index), int(mark)):
-                left = self._kept.get((what, index))
-                if left is not None and left.mark == mark:
+                deposit = self._kept.get((what, index))
+                if deposit is not None and deposit.mark == mark:
                     del self._kept[what, index]
             case _:
                 raise bad_header(frame, channel.peer)
         return Frame(kinds.DONE)
 
-    def _left(self, what: str, index: int, by: int) -> _Left:
+    def _entry(self, what: str, index: int, by: int) -> _Deposit:
         """Returns the entry for the state of an incarnation. A new entry replaces the one of an earlier incarnation."""
-        left = self._kept.get((what, index))
+        deposit = self._kept.get((what, index))
         # Do not mix parts of two incarnations: the earlier one may have ended before its state was complete.
-        if left is None or left.by != by:
-            left = self._kept[what, index] = _Left(by=by)
-        return left
+        if deposit is None or deposit.by != by:
+            deposit = self._kept[what, index] = _Deposit(by=by)
+        return deposit
 
     def forget(self, what: str, below: int) -> None:
         """Discards states of ``what`` with a number less than ``below``."""
@@ -153,7 +153,7 @@ class LeftStates(Service):
             for key in [key for key in self._kept if key[0] == what and key[1] < below]:
                 del self._kept[key]
 
-    def met(self, what: str, index: int, generation: int) -> None:
+    def discard_outdated(self, what: str, index: int, generation: int) -> None:
         """Discards the deposited state of a ``ps`` to which the chief's program has connected, if it is outdated.
 
         An incarnation fetches the state before it serves, and the chief drops a state that was restored. So if the
@@ -165,8 +165,8 @@ class LeftStates(Service):
           generation: the generation of the running incarnation.
         """
         with self._lock:
-            left = self._kept.get((what, index))
-            if left is None or left.by == generation:
+            deposit = self._kept.get((what, index))
+            if deposit is None or deposit.by == generation:
                 return
             del self._kept[what, index]
         _log.warning("discards the deposited state %r of ps %d: the ps has restarted without it", what, index)
@@ -196,7 +196,7 @@ class FetchedState:
         """
         return self._kept.request(kinds.FETCH_PART, self._mark, at)
 
-    def taken(self) -> None:
+    def discard_at_chief(self) -> None:
         """Discards the state on the chief, as this task is about to serve it.
 
         Raises:

@@ -242,7 +242,7 @@ def fetch(cluster: ClusterSpec, task: TaskName, *, inside_grpc: bool) -> LeftSta
             return None
         # Acknowledge before use, so that the chief drops the state. Otherwise this incarnation could acknowledge
         # updates, and a later one could fetch the same old state and lose those updates.
-        fetched.taken()
+        fetched.discard_at_chief()
     except OpError as error:
         _log.info("%s cannot fetch its deposited state from %s: %s", task, chief, error.message)
         return None
@@ -250,7 +250,7 @@ def fetch(cluster: ClusterSpec, task: TaskName, *, inside_grpc: bool) -> LeftSta
         link.close()
     found = LeftState.of(fetched.tensors)
     count = len(found.facts["cells"])
-    _log.warning("%s continues with its state of %d variables, which %s has kept", task, count, chief)
+    _log.warning("%s continues with its state of %d variables, which was deposited with %s", task, count, chief)
     return found
 
 

@@ -138,7 +138,7 @@ class TaskServer(Service):
         address = parse_address(shell.cluster.task_address(task.job, task.index))
         if self._processes is not None and task.job == PS:
             return CopiedTaskLink(shell.wiring, task, address, self._links_to_copies(task), self._claim)
-        met = partial(self._left.met, FOLDER, task.index) if shell.is_chief and task.job == PS else None
+        met = partial(self._left.discard_outdated, FOLDER, task.index) if shell.is_chief and task.job == PS else None
         return shell.add_link(task, TaskLink(shell.wiring, task, address, self._claim, met))
 
     def _links_to_copies(self, task: TaskName) -> Callable[[], Sequence[CopyLink]]:

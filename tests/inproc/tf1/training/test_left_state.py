@@ -54,7 +54,7 @@ def test_nothing_is_lost_while_steps_continue(
     done.set()
     worker.join()
     assert program.trains(1) == [made + 1, made + 1]
-    assert caplog.text.count("which /job:worker/task:0 has kept") == 4
+    assert caplog.text.count("which was deposited with /job:worker/task:0") == 4
     assert "Restored" not in caplog.text
     assert "was restarted" not in caplog.text
 

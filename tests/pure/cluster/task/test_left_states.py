@@ -34,7 +34,7 @@ def found(one: StateAtChief) -> tuple[list[object], list[object]] | None:
     fetched = one.fetch()
     if fetched is None:
         return None
-    fetched.taken()
+    fetched.discard_at_chief()
     return list(fetched.words), [tensor.tolist() for tensor in fetched.tensors]
 
 
@@ -130,21 +130,21 @@ def test_no_later_incarnation_uses_a_state_that_the_next_one_lacked(lost: tuple[
     """The next one did not reach the chief, or each answer was lost: to what it fetched, or to what it dropped."""
     service = LeftStates()
     kept(Link(service, incarnation=1)).deposit(("a",), [])
-    service.met("what", 0, 1)  # the chief may yet come to the life that has left it
-    service.met("what", 1, 2)
-    service.met("other", 0, 2)
+    service.discard_outdated("what", 0, 1)  # the chief may yet come to the life that has left it
+    service.discard_outdated("what", 1, 2)
+    service.discard_outdated("other", 0, 2)
     if lost:
         with pytest.raises(UnavailableError):
             found(kept(Link(service, *lost, incarnation=2)))
-    service.met("what", 0, 2)
+    service.discard_outdated("what", 0, 2)
     assert kept(Link(service, incarnation=3)).fetch() is None
 
 
 def test_a_known_incarnation_may_deposit_its_state() -> None:
     service = LeftStates()
-    service.met("what", 0, 1)
+    service.discard_outdated("what", 0, 1)
     kept(Link(service, incarnation=1)).deposit(("a",), [])
-    service.met("what", 0, 1)
+    service.discard_outdated("what", 0, 1)
     assert found(kept(Link(service, incarnation=2))) == (["a"], [])
 
 
@@ -163,8 +163,8 @@ def test_parts_belong_to_the_state_that_is_left_after_them() -> None:
         assert (given.dtype, given.shape, given.tolist()) == (came.dtype, came.shape, came.tolist())
     with pytest.raises(NotFoundError, match="no part 2"):
         fetched.part(2)
-    fetched.taken()
-    with pytest.raises(NotFoundError, match="has left no state"):
+    fetched.discard_at_chief()
+    with pytest.raises(NotFoundError, match="no deposited state"):
         fetched.part(0)
 
 
