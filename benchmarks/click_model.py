@@ -5,6 +5,11 @@
 Prints medians and ratios: examples per second in training with one process and in clusters, seconds from the launch to
 the first 100 steps, of evaluation and of export, examples per second of parsing alone and of prediction from serialized
 examples, and peak memory of each job. Saves them as ``build/bench/click_model.json`` with a plot of the ratios.
+
+    python benchmarks/click_model.py --peer PYTHON_WITH_TENSORFLOW_1_15 --seeds 5 --steps 1000
+
+Compares quality instead: prints mean and range, over seeds, of the loss and the AUC on held-out records after training
+in one process. Saves them as ``build/bench/click_model_seeds.json``.
 """
 
 from __future__ import annotations
@@ -80,6 +85,33 @@ def in_cluster(command: Sequence[str], environment: Mapping[str, str], servers: 
     return {f"{key}, {servers} ps + {workers}": value for key, value in found.items()}
 
 
+def quality(command: Sequence[str], environment: Mapping[str, str], seed: int) -> Figures:
+    """Returns the loss and the AUC on held-out records after training in one process."""
+    task = Running([*command, "train", f"--seed={seed}"], dict(environment))
+    try:
+        return task.line("loss")
+    finally:
+        task.kill()
+
+
+def compare_quality(
+    commands: Mapping[str, Sequence[str]], environment: Mapping[str, str], seeds: int
+) -> dict[str, list[Figures]]:
+    """Prints mean and range of loss and AUC over seeds; returns the figures of each seed by contender."""
+    found: dict[str, list[Figures]] = {name: [] for name in commands}
+    for seed in range(1, seeds + 1):
+        for name, command in commands.items():
+            found[name].append(quality(command, environment, seed))
+    for measure in ("loss", "auc"):
+        for name, figures in found.items():
+            values = [each[measure] for each in figures]
+            print(
+                f"{measure:4s} {name:16s} {statistics.mean(values):.4f} ({min(values):.4f} to {max(values):.4f})",
+                flush=True,
+            )
+    return found
+
+
 def ratio(measure: str, ours: float, peer: float) -> float:
     """Returns the factor by which Headwater is better: faster, or with less time or memory."""
     return ours / peer if "per_s" in measure else peer / ours
@@ -113,17 +145,23 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("build/clicks"), help="of the records")
     parser.add_argument("--only-one-process", action="store_true", help="measure no clusters")
     parser.add_argument("--only-clusters", action="store_true", help="measure clusters only")
+    parser.add_argument("--seeds", type=int, default=0, help="compare loss and AUC over this many seeds instead")
     parser.add_argument("--out", type=Path, default=Path("build/bench"))
     args = parser.parse_args()
     write_records(args.folder, args.records)
     contenders = {OURS: [sys.executable, "-m", "headwater", "exec"]} | ({PEER: [args.peer]} if args.peer else {})
     environment = dict(os.environ, CUDA_VISIBLE_DEVICES="", PYTHONWARNINGS="ignore", TF_CPP_MIN_LOG_LEVEL="3")
-    given = [f"--folder={args.folder}"]
+    # The phase follows the program's name.
+    options = [f"--folder={args.folder}", f"--model={args.model}", f"--steps={args.steps}"]
+    commands = {name: [*python, str(PROGRAM), *options] for name, python in contenders.items()}
+    args.out.mkdir(parents=True, exist_ok=True)
+    if args.seeds:
+        found = compare_quality(commands, environment, args.seeds)
+        (args.out / "click_model_seeds.json").write_text(json.dumps(found, indent=1))
+        return
     runs: dict[str, list[Figures]] = {name: [] for name in contenders}
     for _ in range(args.rounds):
-        for name, python in contenders.items():
-            # The phase follows the program's name.
-            command = [*python, str(PROGRAM), *given, f"--model={args.model}", f"--steps={args.steps}"]
+        for name, command in commands.items():
             found = {} if args.only_clusters else in_one_process(command, environment)
             for servers, workers in () if args.only_one_process else CLUSTERS:
                 found |= in_cluster(command, environment, servers, workers)
@@ -140,7 +178,6 @@ def main() -> None:
         other = f" {PEER} {medians[PEER][key]:14.2f}" if args.peer else ""
         factor = f" {ratios[key]:7.2f}x" if key in ratios else ""
         print(f"{key:36s} {OURS} {value:14.2f}{other}{factor}", flush=True)
-    args.out.mkdir(parents=True, exist_ok=True)
     (args.out / "click_model.json").write_text(json.dumps(runs, indent=1))
     if ratios:
         plot(ratios, args.out / "click_model.png")
