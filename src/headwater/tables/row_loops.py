@@ -1,7 +1,7 @@
 """Compiled loops over rows of arrays that programs hold: sums of rows, updates by optimizers, and bags of ids.
 
 Operations on float32 are the same, in the same order, as in `headwater.graph.kernels`, so that results have the same
-bits. Nothing checks that rows are within an array.
+bits. Where a function's description states nothing else, nothing checks that rows are within an array.
 """
 
 from __future__ import annotations
@@ -107,12 +107,14 @@ def adagrad(var: Reals, accum: Reals, grad: Reals, places: Words, width: int, ra
     Args:
       var, accum: rows of θ and a, one after the other.
       grad: rows of g.
-      places: the row of θ and a for each row of g.
+      places: the row of θ and a for each row of g; one that is out of range updates nothing.
       width: numbers of a row.
       rate: η, float32.
     """
     for i in range(len(places)):
         into, start = places[i] * width, i * width
+        if not 0 <= into <= len(var) - width:
+            continue
         for j in range(width):
             slope = grad[start + j]
             total = accum[into + j] + slope * slope
@@ -129,6 +131,8 @@ def ftrl(
     twice = np.float32(2) * l2
     for i in range(len(places)):
         into, start = places[i] * width, i * width
+        if not 0 <= into <= len(var) - width:
+            continue
         for j in range(width):
             slope, before = grad[start + j], np.sqrt(accum[into + j])
             total = accum[into + j] + slope * slope

@@ -15,7 +15,7 @@ import numpy as np
 from headwater.errors import InvalidArgumentError
 from headwater.graph.kernels.compiled_loops import compiled_loops_pay
 from headwater.graph.kernels.registry import NoKernel, update_kernel
-from headwater.graph.kernels.rows import add_rows, outside, turns
+from headwater.graph.kernels.rows import add_rows, inside, turns
 from headwater.graph.optimizer_rules import RULES
 
 if TYPE_CHECKING:
@@ -74,10 +74,11 @@ def _define(
                 del use_locking
                 given = dict(zip(names, inputs, strict=True))
                 whole = [given[key] for key in order[:slots]]
-                given["grad"], at = rows_inside(whole[0], whole[1:], given["grad"], given.pop("indices"))
-                grad = given["grad"]
+                at = given.pop("indices").reshape(-1)
+                _check_rows(whole[0], whole[1:], given["grad"], at)
                 if not at.size or (loop is not None and loop(*(given[key] for key in order), at, **attrs)):
                     return
+                at, grad = inside(at, given["grad"], len(whole[0]))
                 for places in turns(at):
                     given["grad"], now = grad[places], at[places]
                     taken = [array.take(now, 0) for array in whole]
@@ -92,11 +93,8 @@ def _define(
     return define
 
 
-def rows_inside(
-    var: HostArray, slots: Sequence[HostArray], grad: HostArray, indices: HostArray
-) -> tuple[HostArray, HostArray]:
-    """Checks all shapes; returns the rows of a gradient within the variable, and their indices."""
-    at = indices.reshape(-1)
+def _check_rows(var: HostArray, slots: Sequence[HostArray], grad: HostArray, at: HostArray) -> None:
+    """Checks the shapes of slots and of a gradient of rows ``at``."""
     for slot in slots:
         _require(slot.shape == var.shape, f"var and a slot do not have the same shape {var.shape} {slot.shape}")
     _require(
@@ -104,8 +102,6 @@ def rows_inside(
         f"grad must have shape {[at.size, *var.shape[1:]]} for {at.size} rows of var of shape {list(var.shape)}, not "
         f"{list(grad.shape)}",
     )
-    bad = outside(at, len(var))
-    return (grad, at) if bad is None else (grad[~bad], at[~bad])
 
 
 @_define("GradientDescent", slots=1)
@@ -227,7 +223,8 @@ def sparse_adam(
     del use_locking
     if not (m.flags.c_contiguous and v.flags.c_contiguous):
         raise NoKernel
-    grad, at = rows_inside(var, (m, v), grad, indices)
+    at = indices.reshape(-1)
+    _check_rows(var, (m, v), grad, at)
     m *= beta1
     v *= beta2
     add_rows(m, at, grad * (1 - beta1))
