@@ -58,21 +58,6 @@ def _fit(room: Words, needed: Any, total: int, headroom: float) -> Words:
 
 
 @inlined
-def _put_number(into: Bytes, at: int, number: int, width: int) -> None:
-    """Writes a number as ``width`` bytes, the lowest first."""
-    for place in range(width):
-        into[at + place] = (number >> 8 * place) & 255
-
-
-@inlined
-def _number_at(data: Bytes, at: int, width: int) -> Any:
-    found: Any = 0
-    for place in range(width):
-        found |= np.int64(data[at + place]) << 8 * place
-    return found
-
-
-@inlined
 def _kept(ids: Words, indices: Words, rank: int, weights: Reals, bags: int, skips_weights: bool, safe: bool) -> Any:
     """Returns the position of the first id whose bag is out of order, or -1; which ids to keep; and how many of them
     each bag has."""
@@ -267,7 +252,8 @@ def _pooled(
     for part in range(parts):
         first = 0
         for bag in range(part * bags, (part + 1) * bags):
-            _put_number(sizes, at, counts[bag], shape[3, part])
+            for place in range(shape[3, part]):  # the lowest byte first
+                sizes[at + place] = (counts[bag] >> 8 * place) & 255
             at += shape[3, part]
             counts[bag], first = first, first + counts[bag]
     starts, firsts = of_numbers - shape[1] * shape[2], of_weights - shape[1]
@@ -277,7 +263,8 @@ def _pooled(
             index = counts[part * bags + of[i]]
             counts[part * bags + of[i]] += 1
             row, width = places[i] - (ends[part] - shape[0, part]), shape[2, part]
-            _put_number(told, starts[part] + index * width, row, width)
+            for place in range(width):
+                told[starts[part] + index * width + place] = (row >> 8 * place) & 255
             if len(factors):
                 shares[firsts[part] + index] = factors[i]
     return told, sizes, shares
@@ -292,9 +279,13 @@ def _divide(rows: Reals, divisors: Reals, width: int) -> None:
 
 
 @inlined
-def _add(into: Reals, at: int, rows: Reals, start: int, width: int, factors: Reals, i: int) -> None:
-    """Adds a row, times the weight of id ``i`` if there are weights, at a place. Skips rows that are out of range."""
-    if 0 <= at <= len(into) - width and 0 <= start <= len(rows) - width:
+def _add(into: Reals, places: Any, rows: Reals, chosen: Any, width: int, factors: Reals) -> None:
+    """Adds chosen rows, times their weights if there are any, at places. Skips rows that are out of range."""
+    last_place, last_row = len(into) - width, len(rows) - width
+    for i in range(len(places)):
+        at, start = np.int64(places[i]) * width, np.int64(chosen[i]) * width
+        if at < 0 or at > last_place or start < 0 or start > last_row:
+            continue
         if len(factors):
             for j in range(width):
                 into[at + j] += rows[start + j] * factors[i]
@@ -314,8 +305,7 @@ def join_bags(rows: Reals, places: Places, of: Places, factors: Reals, divisors:
       ``[bags * width]``.
     """
     found = np.zeros(len(divisors) * width, np.float32)
-    for i in range(len(places)):
-        _add(found, of[i] * width, rows, places[i] * width, width, factors, i)
+    _add(found, of, rows, places, width, factors)
     _divide(found, divisors, width)
     return found
 
@@ -327,8 +317,7 @@ def split_bags(
     """Returns the gradient of the ``rows`` of `join_bags`, ``[count * width]``, given the gradient of its result."""
     found, shares = np.zeros(count * width, np.float32), grad.copy()
     _divide(shares, divisors, width)
-    for i in range(len(places)):
-        _add(found, places[i] * width, shares, of[i] * width, width, factors, i)
+    _add(found, places, shares, of, width, factors)
     return found
 
 
@@ -345,12 +334,16 @@ def _decoded(numbers: Bytes, counts: Bytes, widths: Any) -> Any:
       For each id, the index of its row, and its bag.
     """
     of_number, of_count = widths
-    count = len(numbers) // of_number
-    rows, bags = np.empty(count, np.int64), np.empty(count, np.int64)
+    rows, bags = np.zeros(len(numbers) // of_number, np.int64), np.empty(len(numbers) // of_number, np.int64)
     at = 0
     for bag in range(len(counts) // of_count):
-        for _ in range(min(_number_at(counts, bag * of_count, of_count), count - at)):
-            rows[at], bags[at] = _number_at(numbers, at * of_number, of_number), bag
+        count = 0
+        for place in range(of_count):
+            count |= np.int64(counts[bag * of_count + place]) << 8 * place
+        for _ in range(min(count, len(rows) - at)):
+            for place in range(of_number):
+                rows[at] |= np.int64(numbers[at * of_number + place]) << 8 * place
+            bags[at] = bag
             at += 1
     return rows[:at], bags[:at]
 
@@ -374,9 +367,8 @@ def gather_bags(
     rows, bags = _decoded(numbers, counts, widths)
     last = len(params) // width - 1
     for i in range(len(rows)):
-        if rows[i] < len(routed):
-            row = min(max(routed[rows[i]], 0), last)
-            _add(found, bags[i] * width, params, row * width, width, weights, i)
+        rows[i] = min(max(routed[rows[i]], 0), last) if rows[i] < len(routed) else -1
+    _add(found, bags, params, rows, width, weights)
     return found
 
 
@@ -388,6 +380,5 @@ def spread_bags(
     result of `gather_bags`, to which the other arguments belong."""
     found = np.zeros(count * width, np.float32)
     rows, bags = _decoded(numbers, counts, widths)
-    for i in range(len(rows)):
-        _add(found, rows[i] * width, grad, bags[i] * width, width, weights, i)
+    _add(found, rows, grad, bags, width, weights)
     return found
