@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from headwater.cluster.addresses import Address, parse_address
 from headwater.cluster.claims import Claim
 from headwater.cluster.config import chief_of, ended_tasks
+from headwater.cluster.machine_memory import keep_freed_memory
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
 from headwater.cluster.task import lifetime
@@ -134,6 +135,7 @@ class TaskShell:
         wiring: Callable[[PeerIdentity], Wiring] | None = None,
         predecessor: Predecessor | None = None,
     ) -> None:
+        keep_freed_memory()
         self.me: TaskName = me
         self.cluster: ClusterSpec = cluster
         self.identity: PeerIdentity = PeerIdentity(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -12,6 +13,9 @@ from headwater.graph.registry import HostArray
 Arrays: TypeAlias = Sequence[Any]
 """Arrays, or None for no gradient; kernels also accept and return NumPy's scalars instead of arrays."""
 Needed: TypeAlias = Sequence[bool]
+
+_BLOCK = 256
+"""Rows that `sum_over` adds in the precision of the elements."""
 
 
 def ints(value: object) -> tuple[int, ...]:
@@ -32,6 +36,27 @@ def axis_in(axis: Any, rank: int) -> int:
     return place % rank
 
 
+def sum_over(x: HostArray, first: int, stop: int) -> HostArray:
+    """Returns the sum over the dimensions ``first`` to ``stop - 1``.
+
+    If dimensions follow, ``np.add.reduce`` adds one element after the other, which rounds once per element. Products
+    with ones take a tenth of the time, and rounding errors stay within blocks, whose sums are added in float64.
+    """
+    if x.dtype.char not in "fd" or stop == x.ndim or not x.size:
+        return np.add.reduce(x, axis=tuple(range(first, stop)), dtype=x.dtype)
+    shape = x.shape[:first] + x.shape[stop:]
+    rows = math.prod(x.shape[first:stop])
+    x = x.reshape(math.prod(x.shape[:first]), rows, -1)
+    if rows <= _BLOCK:
+        return np.matmul(np.ones(rows, x.dtype), x).reshape(shape)
+    whole = rows - rows % _BLOCK
+    blocks = x[:, :whole].reshape(len(x), -1, _BLOCK, x.shape[2])
+    total = np.add.reduce(np.matmul(np.ones(_BLOCK, x.dtype), blocks), axis=1, dtype=np.float64)
+    if whole < rows:
+        total += np.matmul(np.ones(rows - whole, x.dtype), x[:, whole:])
+    return total.astype(x.dtype).reshape(shape)
+
+
 def sum_to(gradient: HostArray, shape: tuple[int, ...]) -> HostArray:
     """Returns the gradient of a broadcast input of ``shape``, given the result's gradient, summed over repetitions."""
     if gradient.shape == shape:
@@ -40,7 +65,7 @@ def sum_to(gradient: HostArray, shape: tuple[int, ...]) -> HostArray:
     if not more and len(shape) == 1:
         return np.add.reduce(gradient, axis=0, dtype=gradient.dtype, keepdims=True)
     if gradient.shape[more:] == shape:
-        return np.add.reduce(gradient, axis=tuple(range(more)), dtype=gradient.dtype)
+        return sum_over(gradient, 0, more)
     axes = (*range(more), *(more + i for i, size in enumerate(shape) if size == 1 and gradient.shape[more + i] != 1))
     return np.add.reduce(gradient, axis=axes, dtype=gradient.dtype).reshape(shape)
 

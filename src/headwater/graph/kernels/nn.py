@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headwater.graph.kernels.common import Arrays, Needed
+from headwater.graph.kernels.common import Arrays, Needed, sum_over
 from headwater.graph.kernels.elementwise import sigmoid
 from headwater.graph.kernels.registry import NoKernel, gradient_kernel, kernel
 from headwater.graph.kernels.rows import outside
@@ -247,9 +247,7 @@ def bias_add_v1(value: HostArray, bias: HostArray) -> HostArray:
 @kernel("BiasAddGrad")
 def bias_add_grad(out_backprop: HostArray, *, data_format: str = "NHWC") -> Any:
     """The gradient's sum for each channel."""
-    channel = 1 if data_format == "NCHW" else out_backprop.ndim - 1
-    axes = tuple(axis for axis in range(out_backprop.ndim) if axis != channel)
-    return np.add.reduce(out_backprop, axis=axes, dtype=out_backprop.dtype)
+    return sum_over(_channels_last(out_backprop, data_format), 0, out_backprop.ndim - 1)
 
 
 @gradient_kernel("BiasAdd", "BiasAddV1")
@@ -373,9 +371,9 @@ def _channels_back(x: HostArray, data_format: str) -> HostArray:
 def _moments(wide: HostArray, mean: HostArray, variance: HostArray, is_training: bool) -> tuple[HostArray, HostArray]:
     if not is_training:
         return mean, variance
-    axes = tuple(range(wide.ndim - 1))
-    found = np.mean(wide, axis=axes, dtype=wide.dtype)
-    return found, np.mean(np.square(wide - found), axis=axes, dtype=wide.dtype)
+    count = wide.dtype.type(wide.size // max(wide.shape[-1], 1))
+    found = sum_over(wide, 0, wide.ndim - 1) / count
+    return found, sum_over(np.square(wide - found), 0, wide.ndim - 1) / count
 
 
 @kernel("FusedBatchNorm", "FusedBatchNormV2")
@@ -422,24 +420,15 @@ def _norm_gradients(
     is_training: bool = True,
 ) -> tuple[HostArray, HostArray, HostArray]:
     """Returns the gradients of x, scale and offset."""
-    # Compute in float64: NumPy adds along outer axes one element after the other, and the rounding errors of float32
-    # would be too large for the differences below.
-    wide = _channels_last(x, data_format).astype(np.float64)
-    g = _channels_last(g, data_format).astype(np.float64)
+    wide, g = (_channels_last(value, data_format).astype(scale.dtype, copy=False) for value in (x, g))
     mean, variance = _moments(wide, mean, variance, is_training)
-    inverse = 1 / np.sqrt(variance + epsilon)
+    inverse = 1 / np.sqrt(variance + scale.dtype.type(epsilon))
     normal = (wide - mean) * inverse
-    axes = tuple(range(wide.ndim - 1))
-    for_offset = np.add.reduce(g, axis=axes)
-    for_scale = np.add.reduce(g * normal, axis=axes)
+    for_offset, for_scale = (sum_over(value, 0, g.ndim - 1) for value in (g, g * normal))
     if is_training:
-        g = g - (for_offset + normal * for_scale) / max(wide.size // max(wide.shape[-1], 1), 1)
-    for_x = g * (scale * inverse)
-    return (
-        _channels_back(for_x, data_format).astype(x.dtype),
-        for_scale.astype(scale.dtype),
-        for_offset.astype(scale.dtype),
-    )
+        count = scale.dtype.type(max(wide.size // max(wide.shape[-1], 1), 1))
+        g = g - (for_offset + normal * for_scale) / count
+    return _channels_back(g * (scale * inverse), data_format).astype(x.dtype, copy=False), for_scale, for_offset
 
 
 _SETTINGS = ("epsilon", "data_format", "is_training")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes
 import numpy as np
 
-from headwater.graph.kernels.common import Arrays, Needed, axis_in, ints, is_floating, kept_shape
+from headwater.graph.kernels.common import Arrays, Needed, axis_in, ints, is_floating, kept_shape, sum_over
 from headwater.graph.kernels.registry import NoKernel, gradient_kernel, kernel
 
 if TYPE_CHECKING:
@@ -44,6 +44,9 @@ def _reduction(op_type: str, compute: Callable[..., Any], pull: Pull | None = No
 
 
 def _sum(x: HostArray, axes: tuple[int, ...], keep: bool) -> Any:
+    if axes and max(axes) - min(axes) < len(axes):
+        total = sum_over(x, min(axes), max(axes) + 1)
+        return total.reshape(kept_shape(x.shape, axes)) if keep else total
     return np.add.reduce(x, axis=axes, keepdims=keep, dtype=x.dtype)
 
 

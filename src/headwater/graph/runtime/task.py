@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.cluster.claims import Claim, ClaimedPlaces
 from headwater.cluster.devices import Device, parse_device
+from headwater.cluster.machine_memory import keep_freed_memory
 from headwater.errors import AbortedError, CancelledError, FailedPreconditionError
 from headwater.graph.passes.plan import TaskPlan
 from headwater.graph.resources.containers import Resources
@@ -87,6 +88,7 @@ class TaskRuntime:
         device_counts: Mapping[str, int] | None = None,
         resources: Resources | None = None,
     ) -> None:
+        keep_freed_memory()
         self.task = task
         self._device_counts = dict(device_counts or {})
         self.resources: Resources = resources or Resources()
