@@ -288,7 +288,7 @@ def add_condition(
 def add_loop(
     start: Sequence[Tensor],
     params: Sequence[Tensor],
-    goes_on: Recorded,
+    loop_condition: Recorded,
     turn: Recorded,
     shapes: Sequence[TensorShape],
     *,
@@ -302,14 +302,14 @@ def add_loop(
 
     Args:
       start: the values before the first turn.
-      params: placeholders of the loop's values within ``goes_on`` and ``turn``.
-      goes_on: the condition, whose result decides whether there is another turn.
+      params: placeholders of the loop's values within ``loop_condition`` and ``turn``.
+      loop_condition: the condition, whose result decides whether there is another turn.
       shapes: static shapes of the values.
       on_host: whether to run the loop on the host even if it can be compiled.
       bound: the maximum number of turns; -1 if unknown.
       before: operations that run before the loop, in addition to those of its parts.
     """
-    parts = [goes_on, turn]
+    parts = [loop_condition, turn]
     inputs = captures(parts)
     on_host |= any(part.on_host for part in parts)
     on_host |= any(t.dtype.base_dtype in _HELD for t in (*inputs, *start))
@@ -317,13 +317,13 @@ def add_loop(
     inputs += [] if key is None else [key]
     named = [*params, *inputs]
     attrs: dict[str, object] = {
-        "cond": function_of("cond", goes_on, named, key),
+        "cond": function_of("cond", loop_condition, named, key),
         "body": function_of("body", turn, named, key),
         "Tout": (*(param.dtype.base_dtype for param in params), int32),
         "output_shapes": (*shapes, TensorShape([])),
     }
     if on_host:
-        changed = goes_on.changed | turn.changed
+        changed = loop_condition.changed | turn.changed
         attrs["refs"] = tuple(len(start) + i for i, tensor in enumerate(inputs) if tensor in changed)
     elif bound >= 0:
         attrs["bound"] = bound

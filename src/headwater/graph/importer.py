@@ -214,7 +214,7 @@ class _Importer:
         if len(holds) != 1:
             raise ValueError(f"The loop '{loop.frame.name}' has {len(holds)} LoopCond nodes in place of one")
         results = [self._tensor(again) for _, again in entries]
-        goes_on = bodies.record_members(members, [self._tensor(holds[0])], params)
+        loop_condition = bodies.record_members(members, [self._tensor(holds[0])], params)
         turn = bodies.record_members(members, results, params)
         pairs = list(zip(params, results, strict=True))
         fits = [less_specific(param.dims, result.dims) for param, result in pairs]
@@ -222,11 +222,11 @@ class _Importer:
         op = bodies.add_loop(
             start,
             params,
-            goes_on,
+            loop_condition,
             turn,
             [TensorShape(param.dims if fit else None) for param, fit in zip(params, fits, strict=True)],
             # If a shape is not fully known, only a run shows whether it changes from turn to turn.
-            on_host=not all(fits) or not all(known) or self._needs_host([goes_on, turn]),
+            on_host=not all(fits) or not all(known) or self._needs_host([loop_condition, turn]),
             name=self._free(f"{merges[0]}/Loop"),
             device=self._nodes[merges[0]].device or None,
         )

@@ -172,10 +172,10 @@ def reported(state: JobState, report: JobReport, now: float) -> JobDecision:
             attempt, restarts = task.attempt + further, task.restarts + further
             task = replace(task, attempt=attempt, restarts=restarts, started_at=None, progress_at=None)
         found = report.tasks.get(name)
-        goes_on = state.phase is JobPhase.RUNNING and report.phase == "running"
-        if goes_on and isinstance(found, Exited) and found.preempted:
+        is_running = state.phase is JobPhase.RUNNING and report.phase == "running"
+        if is_running and isinstance(found, Exited) and found.preempted:
             continue  # not a failure: a later report will show whether the engine replaces the task
-        if goes_on and _replaced(task, found):
+        if is_running and _replaced(task, found):
             where = f" from {task.host}" if task.host else ""
             notes.append(Note("preempted", f"{task.label} was preempted{where} and will restart", task.label))
             task = replace(task, attempt=task.attempt + (not further), started_at=None, progress_at=None)

@@ -506,13 +506,13 @@ def test_a_step_is_one_round_trip(tmp_path: Path) -> None:
 
 def test_examples_of_a_slow_worker_are_reassigned(tmp_path: Path) -> None:
     local = servers(tmp_path, "async patience=0.01", workers=2)
-    goes_on, stands_still = worker(local, 0), worker(local, 1)
+    active, stands_still = worker(local, 0), worker(local, 1)
     slow = iter(stands_still.batches(np.arange(SIZE), batch_size=BATCH))
     held = next(slow)
-    for batch in goes_on.batches(np.arange(SIZE), batch_size=BATCH):
-        goes_on.push(gradients(batch))
+    for batch in active.batches(np.arange(SIZE), batch_size=BATCH):
+        active.push(gradients(batch))
     assert not stands_still.push(gradients(held))
     assert list(slow) == []
     exact(tmp_path, 1)
     assert [counts(local, index) for index in range(2)] == [[1] * (SIZE // 2)] * 2
-    stop(local, goes_on, stands_still)
+    stop(local, active, stands_still)

@@ -315,14 +315,14 @@ def test_servers_are_killed_in_turn_while_two_workers_push() -> None:
     clients = [servers.client(0), servers.client(1)]
     ends = threading.Event()
     taken = [0, 0]
-    goes_on = threading.Condition()
+    progress = threading.Condition()
 
     def train(worker: int) -> None:
         while not ends.is_set():
             assert clients[worker].push(ones(PARAMS))[1]
-            with goes_on:
+            with progress:
                 taken[worker] += 1
-                goes_on.notify_all()
+                progress.notify_all()
         clients[worker].finish(0)
 
     def kill() -> None:
@@ -332,9 +332,9 @@ def test_servers_are_killed_in_turn_while_two_workers_push() -> None:
                 index = number % 2
                 servers.kill(index)
                 for worker in (0, 1):
-                    with goes_on:
+                    with progress:
                         before = taken[worker]
-                        goes_on.wait_for(lambda worker=worker, before=before: taken[worker] > before + 2)
+                        progress.wait_for(lambda worker=worker, before=before: taken[worker] > before + 2)
                 for shard in (0, 1):
                     assert "NO BACKUP" in servers.copies[1 - index][shard].group().copies
                 servers.start(index)

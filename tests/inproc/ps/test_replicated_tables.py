@@ -330,24 +330,24 @@ def test_a_cut_at_every_frame() -> None:
 def test_servers_are_killed_in_turn_while_a_worker_pushes() -> None:
     servers = Tables()
     client = servers.worker("counts")
-    keys, ends, pushed, goes_on = np.arange(8), threading.Event(), 0, threading.Condition()
+    keys, ends, pushed, progress = np.arange(8), threading.Event(), 0, threading.Condition()
 
     def push() -> None:
         nonlocal pushed
         while not ends.is_set():
             client.update({"counts": keys}, {"counts": np.full((8, DIM), -1, np.float32)})
-            with goes_on:
+            with progress:
                 pushed += 1
-                goes_on.notify_all()
+                progress.notify_all()
 
     pushes = threading.Thread(target=push)
     pushes.start()
     for number in range(4):
         servers.paired()
         servers.kill(number % 2)
-        with goes_on:
+        with progress:
             before = pushed
-            goes_on.wait_for(lambda before=before: pushed > before + 2)
+            progress.wait_for(lambda before=before: pushed > before + 2)
         servers.start(number % 2)
     servers.paired()
     ends.set()

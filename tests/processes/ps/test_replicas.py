@@ -60,7 +60,7 @@ def gives_back(other: Process, index: int, after: int) -> None:
     other.wait_for(f"has handed shard {index} of .* over to /job:ps/task:{index} in ", after=after)
 
 
-def goes_on(*workers: Process) -> None:
+def wait_for_pushes(*workers: Process) -> None:
     for worker in workers:
         worker.wait_for("pushed", after=worker.line_count())
 
@@ -82,12 +82,12 @@ def test_each_ps_is_killed_or_shut_down_in_turn(how: Callable[[Process], object]
         ps, workers = begin(cluster, tmp_path)
         for index in (0, 1):
             other = ps[1 - index]
-            goes_on(*workers)
+            wait_for_pushes(*workers)
             how(ps[index])
             other.wait_for(rf"/job:ps/task:{1 - index} serves shard {index} ")
-            goes_on(*workers)
+            wait_for_pushes(*workers)
             ps[index] = comes_back(cluster, other, index, tmp_path)
-        goes_on(*workers)
+        wait_for_pushes(*workers)
         ends(tmp_path, ps, workers)
 
 
@@ -95,7 +95,7 @@ def test_each_ps_is_killed_or_shut_down_in_turn(how: Callable[[Process], object]
 def test_a_restarted_ps_does_not_wait_for_lost_workers(tmp_path: Path) -> None:
     with processes(ps=2, worker=2) as cluster:
         ps, workers = begin(cluster, tmp_path)
-        goes_on(*workers)
+        wait_for_pushes(*workers)
         workers[1].kill()
         before = ps[1].line_count()
         ps[0].kill()
@@ -110,15 +110,15 @@ def test_a_restarted_ps_does_not_wait_for_lost_workers(tmp_path: Path) -> None:
 def test_a_draining_ps_waits_for_the_other_one_that_was_lost(tmp_path: Path) -> None:
     with processes(ps=2, worker=2) as cluster:
         ps, workers = begin(cluster, tmp_path)
-        goes_on(*workers)
+        wait_for_pushes(*workers)
         ps[1].kill()
         ps[0].wait_for("/job:ps/task:0 serves shard 1 ")
         ps[0].tell_to_end()
         ps[0].wait_for("/job:ps/task:0 waits to shut down until another ps has taken over: ")
-        goes_on(*workers)
+        wait_for_pushes(*workers)
         ps[1] = start(cluster, "ps", 1, tmp_path)
         ps[0].succeeds()
-        goes_on(*workers)
+        wait_for_pushes(*workers)
         ends(tmp_path, ps[1:], workers)
 
 
@@ -127,10 +127,10 @@ def test_both_ps_shut_down_at_once(tmp_path: Path) -> None:
     """The chief keeps their state until they are back."""
     with processes(ps=2, worker=2) as cluster:
         ps, workers = begin(cluster, tmp_path)
-        goes_on(*workers)
+        wait_for_pushes(*workers)
         tell_all_to_end(ps)
         ps = [start(cluster, "ps", index, tmp_path) for index in range(2)]
-        goes_on(*workers)
+        wait_for_pushes(*workers)
         ends(tmp_path, ps, workers)
 
 
@@ -139,11 +139,11 @@ def test_training_continues_after_both_ps_are_killed_together(tmp_path: Path) ->
     """Both replicas of each part are lost: the chief restores its own copy."""
     with processes(ps=2, worker=2) as cluster:
         ps, workers = begin(cluster, tmp_path)
-        goes_on(*workers)
+        wait_for_pushes(*workers)
         for one in ps:
             one.kill()
         ps = [start(cluster, "ps", index, tmp_path) for index in range(2)]
-        goes_on(*workers)
+        wait_for_pushes(*workers)
         (tmp_path / "end").touch()
         for task in (*workers, *ps):
             task.succeeds()
@@ -154,17 +154,17 @@ def test_training_continues_after_both_ps_are_killed_together(tmp_path: Path) ->
 def test_a_ps_that_was_cut_off_is_fenced(index: int, tmp_path: Path) -> None:
     with processes(ps=2, worker=2) as cluster:
         ps, workers = begin(cluster, tmp_path)
-        goes_on(*workers)
+        wait_for_pushes(*workers)
         stopped, other = ps[index], ps[1 - index]
         stopped.suspend()
         other.wait_for(f"serves shard {index} ")
-        goes_on(*workers)
+        wait_for_pushes(*workers)
         before = other.line_count()
         stopped.resume()
         stopped.wait_for(f"drops its copy of shard {index} ")
         has_copies(other, before)
         gives_back(other, index, before)
-        goes_on(*workers)
+        wait_for_pushes(*workers)
         ends(tmp_path, ps, workers)
 
 

@@ -237,7 +237,7 @@ class _World:
     def run(self, steps: int) -> None:
         for _ in range(steps):
             move = self.chance.choice(
-                [self.works, self.delivers, self.confirms, self.acknowledges, self.goes_on] * 24
+                [self.works, self.delivers, self.confirms, self.acknowledges, self.resumes] * 24
                 + [self.asks, self.hears, self.dials, self.ends] * 12
                 + [self.is_cut, self.crashes, self.forgets, self.aims, self.leaves]
                 + [self.stops] * 3
@@ -481,7 +481,7 @@ class _World:
     def stops(self, ps: int) -> None:
         self.copies[ps].stopped = True
 
-    def goes_on(self, ps: int) -> None:
+    def resumes(self, ps: int) -> None:
         self.copies[ps].stopped = False
 
     def forgets(self, _: int) -> None:

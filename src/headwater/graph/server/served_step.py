@@ -114,7 +114,7 @@ class ServedStep(Step):
         acknowledgement.
       over: whether it has ended on this task.
       put_off: whether it was suspended because its task drains.
-      goes_on_with: number of the plan in which the next incarnation resumes this suspended step; None if the step does
+      resume_plan: number of the plan in which the next incarnation resumes this suspended step; None if the step does
         not resume.
       lacking: whether another task may not have received a transfer of this step.
     """
@@ -125,7 +125,7 @@ class ServedStep(Step):
     gives_values = False
     over = False
     put_off = False
-    goes_on_with: int | None = None
+    resume_plan: int | None = None
     # Rarely used attributes are class attributes: `__init__` runs for each step and has to be short.
     lacking = False
     _sender: threading.Thread | None = None
@@ -417,7 +417,7 @@ class ServedStep(Step):
 
     def left(self) -> LeftStep:
         """Returns the state for the task's next incarnation, once the step does not run any more."""
-        midst, plan = None, self.goes_on_with
+        midst, plan = None, self.resume_plan
         if plan is not None:
             assert self.stopped is not None
             midst = InMidst(plan, self.stopped, self._stash, self.seconds_left())

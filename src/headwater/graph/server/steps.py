@@ -529,7 +529,7 @@ class StepService:
                 # If another task lacks a transfer of this step, the step cannot resume: transfers that were sent are
                 # not part of the handed-over state, so the next incarnation could not send them again.
                 if step.resumes and not step.lacking and compiled.can_go_on(step.stopped):
-                    step.goes_on_with = plan
+                    step.resume_plan = plan
                     return
             step.end_suspended()
             self.spoiled = self.spoiled or step.put_off

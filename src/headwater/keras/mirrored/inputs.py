@@ -70,11 +70,11 @@ def _in_step(dataset: Any, replicas: Replicas) -> Iterator[object]:
     while True:
         found = next(elements, ended)
         if known:
-            goes_on = made < max(counts)
+            has_batch = made < max(counts)
         else:
             flag = np.asarray([found is not ended], np.int32)
-            goes_on = bool(replicas.add_up(flag, "whether there are batches")[0])
-        if not goes_on:
+            has_batch = bool(replicas.add_up(flag, "whether there are batches")[0])
+        if not has_batch:
             return
         element = _nothing_of(dataset, element) if found is ended else found
         made += 1

@@ -166,9 +166,9 @@ class _Loop:
             results = self._results(result)
         if self._counted:
             results.insert(0, self._params[0] + 1)
-        goes_on, turn = bodies.record_turns(self._graph, [(first, [holds]), (middle, results)], self._params)
+        loop_condition, turn = bodies.record_turns(self._graph, [(first, [holds]), (middle, results)], self._params)
         changing = self._check_shapes(results)
-        op = self._operation(goes_on, turn, changing)
+        op = self._operation(loop_condition, turn, changing)
         self._graph.close_loop(self._params)
         outputs = op.outputs[self._counted : -1]
         return self._packed(outputs)
@@ -217,7 +217,7 @@ class _Loop:
             changing |= self._loose[index] and start.dims != result.dims
         return changing
 
-    def _operation(self, goes_on: bodies.Recorded, turn: bodies.Recorded, changing: bool) -> Operation:
+    def _operation(self, loop_condition: bodies.Recorded, turn: bodies.Recorded, changing: bool) -> Operation:
         shapes: list[TensorShape] = []
         for param, result in zip(self._params, turn.outputs, strict=True):
             loose = param.dims is None and not changing
@@ -226,7 +226,7 @@ class _Loop:
         if self._maximum is not None:
             known = constant_value(self._maximum)
             bound = -1 if known is None else int(known)
-        return bodies.add_loop(self._start, self._params, goes_on, turn, shapes, on_host=changing, bound=bound)
+        return bodies.add_loop(self._start, self._params, loop_condition, turn, shapes, on_host=changing, bound=bound)
 
 
 def _flat_shapes(invariants: Structure) -> list[TensorShape]:

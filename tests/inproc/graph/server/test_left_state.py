@@ -114,20 +114,20 @@ def test_shutdown_at_every_frame(reference: list[Any], frame: int, ps: int, cut:
 @pytest.fixture
 def waiting() -> Iterator[tuple[threading.Event, threading.Event]]:
     """Yields two events: a worker sets the first while it computes; the second lets it continue."""
-    computes, goes_on = threading.Event(), threading.Event()
-    yield computes, goes_on
-    goes_on.set()
+    computes, release = threading.Event(), threading.Event()
+    yield computes, release
+    release.set()
 
 
 @pytest.mark.parametrize("changes", [False, True])
 def test_a_step_that_cannot_end(changes: bool, waiting: tuple[threading.Event, threading.Event]) -> None:
     """Its worker continues. A step without changes starts again; any other step resumes at its last instruction."""
-    computes, goes_on = waiting
+    computes, release = waiting
 
     def slow(first: Any) -> Any:
         del first  # the ps has completed its part of the step
         computes.set()
-        goes_on.wait()
+        release.wait()
         return np.float32(1.0)
 
     with memory_cluster(Cuts(), ps=1, worker=1) as cluster, tf.Graph().as_default():
@@ -147,7 +147,7 @@ def test_a_step_that_cannot_end(changes: bool, waiting: tuple[threading.Event, t
             assert not old.steps.suspend(0.0)
             cluster.replace(old)
             old.stop()
-            goes_on.set()
+            release.set()
             worker.join()
             assert ends == [1.0]
             assert session.run([w, v]) == [1.0, float(changes)]

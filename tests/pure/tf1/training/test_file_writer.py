@@ -164,10 +164,10 @@ class TestWhenItIsWritten:
     def test_a_hanging_disk_does_not_block_others(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
-        goes_on = threading.Event()
+        release = threading.Event()
 
         def hang() -> EventFile:
-            assert goes_on.wait(60)
+            assert release.wait(60)
             return EventFile(tmp_path)
 
         monkeypatch.setattr(file_writer, "_MAX_PENDING_BYTES", 50)
@@ -175,7 +175,7 @@ class TestWhenItIsWritten:
         packed = event_pb2.Event(step=1).SerializeToString()
         for _ in range(200):
             writer.put(packed)
-        goes_on.set()
+        release.set()
         with caplog.at_level(logging.WARNING):
             writer.close()
         assert "events were dropped" in caplog.text

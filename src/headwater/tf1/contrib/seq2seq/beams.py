@@ -202,15 +202,15 @@ class BeamSearchDecoder(Decoder):
 
     def _search(self, logits: Tensor, cell_state: Any, state: Any) -> tuple[Any, Any]:
         """Returns the best proposals, and the state after them."""
-        finished, goes_on = state.finished, math.logical_not(state.finished)
+        finished, unfinished = state.finished, math.logical_not(state.finished)
         proposals = arrays.expand_dims(state.log_probs, 2) + self._log_probs(logits, finished)
         classes = logits.shape[-1].value
         classes = arrays.shape(logits)[-1] if classes is None else classes
         attention = self._attention_probs(cell_state)
         if attention is not None:
-            counted = attention * arrays.expand_dims(math.cast(goes_on, dtypes.float32), 2)
+            counted = attention * arrays.expand_dims(math.cast(unfinished, dtypes.float32), 2)
             attention = state.accumulated_attention_probs + counted
-        scores = self._scores(proposals, self._lengths(state, goes_on, classes), finished, attention)
+        scores = self._scores(proposals, self._lengths(state, unfinished, classes), finished, attention)
         best, places = nn.top_k(arrays.reshape(scores, [self._batch_size, -1]), k=self._beam_width)
         best.set_shape([self._static_batch, self._beam_width])
         places.set_shape([self._static_batch, self._beam_width])
@@ -238,7 +238,7 @@ class BeamSearchDecoder(Decoder):
         mask = arrays.broadcast_to(arrays.expand_dims(finished, 2), arrays.shape(found))
         return indexing.where(mask, ended, found)
 
-    def _lengths(self, state: Any, goes_on: Tensor, classes: Any) -> Tensor:
+    def _lengths(self, state: Any, unfinished: Tensor, classes: Any) -> Tensor:
         """The length with each proposal: one more, but for the end token."""
         added = indexing.one_hot(
             self._end_token,
@@ -247,7 +247,7 @@ class BeamSearchDecoder(Decoder):
             convert_to_tensor(1, dtypes.int64),
             dtype=dtypes.int64,
         )
-        more = arrays.expand_dims(math.cast(goes_on, dtypes.int64), 2) * arrays.reshape(added, [1, 1, -1])
+        more = arrays.expand_dims(math.cast(unfinished, dtypes.int64), 2) * arrays.reshape(added, [1, 1, -1])
         return arrays.expand_dims(state.lengths, 2) + more
 
     def _scores(self, log_probs: Tensor, lengths: Tensor, finished: Tensor, attention: Tensor | None) -> Tensor:
