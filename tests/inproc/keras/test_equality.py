@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,18 @@ def test_a_stop_by_one_worker_stops_all_after_the_same_update(data: str, monkeyp
     program = Program(metrics="none", data=data)
     assert alone(program).updates == 2
     assert [found.updates for found in served(program, workers=3)] == [2, 2, 2]
+
+
+@pytest.mark.filterwarnings("ignore:Limiting")
+def test_limits_of_epochs_and_steps_apply(request: pytest.FixtureRequest) -> None:
+    for set_limit in (keras.config.set_max_epochs, keras.config.set_max_steps_per_epoch):
+        set_limit(2)
+        request.addfinalizer(functools.partial(set_limit, None))
+    program = Program(metrics="none")
+    expected = alone(program)
+    assert len(expected.history["loss"]) == 2
+    for found in served(program):
+        require_equal(found, expected, "sync")
 
 
 @pytest.mark.parametrize("run", [mirrored, served])

@@ -125,7 +125,9 @@ def test_each_example_is_applied_once(kind: str, consistency: str, workers: int,
     if consistency != "k=1":  # there, a part of a batch has the same weight as the whole batch
         np.testing.assert_allclose(found, EPOCHS, rtol=1e-5)
     audited(logs, EPOCHS)
-    assert all(len(history.history["loss"]) == EPOCHS for history in histories)
+    # Without rounds, the chief does not wait for others, and a worker that connects late has no logs of earlier epochs.
+    whole = histories[:1] if consistency == "async" else histories
+    assert all(len(history.history["loss"]) == EPOCHS for history in whole)
 
 
 @pytest.mark.parametrize("consistency", ["async", "sync"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -242,6 +243,8 @@ class ServedModel(ModelValues):
         """
         model = self.model
         model._assert_compile_called("fit")
+        epochs = _limited("epochs", epochs) or 0
+        steps_per_epoch = _limited("steps_per_epoch", steps_per_epoch)
         if validation_split and validation_data is None:
             (x, y, sample_weight), validation_data = _slicing.train_validation_split(
                 (x, y, sample_weight), validation_split=validation_split
@@ -595,6 +598,15 @@ class ServedModel(ModelValues):
 
         setattr(save_after_sync, _MODEL, True)
         callback._save_model = save_after_sync
+
+
+def _limited(name: str, wanted: int | None) -> int | None:
+    """Returns a number of epochs or steps; if Keras's limit is smaller (`keras.config.set_max_epochs`), the limit."""
+    limit = getattr(keras.config, f"max_{name}", lambda: None)()  # Keras 3.8 has no limits
+    if not limit or (wanted is not None and wanted <= limit):
+        return wanted
+    warnings.warn(f"Limiting {name} to {limit}", stacklevel=3)
+    return limit
 
 
 def _taken(batches: Batches, plan: Plan, work: Work, seed: int) -> tuple[list[Work], Share]:
