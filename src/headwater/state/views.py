@@ -57,7 +57,7 @@ class Copy(NamedTuple):
 
 
 class View(NamedTuple):
-    """The primary of a shard and its backup, or None for no backup."""
+    """The primary and the backup of a shard in one term; ``backup`` is None where there is none."""
 
     term: int
     primary: Copy
@@ -98,7 +98,7 @@ class WitnessRequest(NamedTuple):
       other: for `RequestKind.PAIR`, the replica to make its backup. For other kinds, the replica of a `PAIR` request
         without an answer, which may be the backup already; see `Standing.pairing`.
       home: the number of the ``ps`` that serves the shard when the job starts.
-      among: the numbers of all ``ps`` that may have a replica, as far as the replica that asks knows.
+      among: the numbers of all ``ps`` that may have a replica, to the knowledge of the replica that asks.
     """
 
     me: Copy
@@ -116,7 +116,7 @@ class Witness:
     Attributes:
       view: the current view; None before it is known.
       heard: while the view is not known, the last request of each ``ps``.
-      lost: the lost replicas of the view, and for each ``ps`` the replica outside the view that was lost last.
+      lost: the lost replicas of the view, and for each ``ps`` its latest lost replica outside the view.
     """
 
     view: View | None = None
@@ -124,7 +124,7 @@ class Witness:
     lost: frozenset[Copy] = frozenset()
 
     def without(self, copies: Collection[Copy]) -> Witness:
-        """Returns the knowledge after the loss of replicas of one ``ps``."""
+        """Returns the knowledge with replicas marked as lost, which replace earlier lost replicas of their ``ps``."""
         numbers = {copy.ps for copy in copies}
         known = {copy for copy in self.lost if copy.ps not in numbers or (self.view is not None and copy in self.view)}
         return replace(self, lost=frozenset(known.union(copies)))
@@ -293,4 +293,4 @@ def from_words(words: object) -> View | None:
         case (int(term), (int(ps), int(incarnation)), (int(other), int(its_incarnation))):
             return View(term, Copy(ps, incarnation), Copy(other, its_incarnation))
         case _:
-            raise ValueError(f"no view: {words!r}")
+            raise ValueError(f"malformed view: {words!r}")

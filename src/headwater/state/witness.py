@@ -41,7 +41,7 @@ class Witnesses:
     """The witness's knowledge of all shards of all sets.
 
     Args:
-      left: the states that replicas have left with the chief.
+      left: the states that replicas have deposited with the chief.
     """
 
     def __init__(self, left: LeftStates) -> None:
@@ -57,7 +57,7 @@ class Witnesses:
         if after.view is not None and after.view != before.view:
             _log.log(
                 logging.INFO if after.view.backup is not None else logging.WARNING,
-                "the witness answers for shard %d of %r: %s",
+                "the witness has created a view of shard %d of %r: %s",
                 shard,
                 name,
                 after.view,
@@ -78,7 +78,7 @@ class WitnessService(Service):
     """Answers requests of replicas, on the chief.
 
     Args:
-      left: the states that replicas have left there.
+      left: the states that replicas have deposited there.
     """
 
     kinds: ClassVar[Collection[int]] = (kinds.VIEW,)
@@ -105,7 +105,7 @@ def _request_of(words: Any, channel: Channel) -> WitnessRequest:
                 me, numbers = Copy(ps, incarnation), tuple(int(number) for number in among)
                 return WitnessRequest(me, from_words(view), RequestKind(kind), _copy_of(other), home, numbers)
             case _:
-                raise ValueError(f"no request: {words!r}")
+                raise ValueError(f"malformed request: {words!r}")
     except (TypeError, ValueError) as error:
         raise InvalidArgumentError(None, None, f"{channel.peer} sent a malformed request for a view") from error
 
@@ -117,7 +117,7 @@ def _copy_of(words: object) -> Copy | None:
         case (int(ps), int(incarnation)):
             return Copy(ps, incarnation)
         case _:
-            raise ValueError(f"no copy: {words!r}")
+            raise ValueError(f"malformed replica: {words!r}")
 
 
 class TakesChannels(Protocol):

@@ -11,8 +11,8 @@ An epoch has the numbers from 0 up to its size: positions in the epoch's order, 
 
 *Fresh*: the range was never assigned. *Held*: a worker computes its gradient. *Gathered*: the gradient was pushed, and
 waits with others for an update. *Done*: that update is applied. The ranges of a worker that is lost, or whose gradient
-is dropped, return to *waiting*. A range that was lost or failed as often as its plan allows is *set aside*: then the
-epoch never ends.
+is dropped, return to *waiting*. A range that was lost or failed as often as its plan allows is *set aside*: it is not
+assigned again, so its epoch cannot be completed.
 
 Done ranges are merged, so memory grows with the number of workers, not with the number of examples.
 """
@@ -304,7 +304,7 @@ class Ledger:
         known: _Epoch | None = None
         if plan.in_turn:
             first = min([first, *self._epochs, *([self._over.end] if self._over.end else [])])
-        # In turn, a batch is assigned when the previous one is applied: the next epoch cannot begin within this one.
+        # In turn, a batch is assigned once the previous one is applied, so an epoch begins after the previous one ends.
         for epoch in self._not_over(first, last)[: 1 if plan.in_turn else 2]:
             known = self._open(worker, epoch, plan)
             piece = known.assign(share, joins=joins)
@@ -336,7 +336,7 @@ class Ledger:
         return not epochs
 
     def _not_over(self, first: int, last: int) -> list[int]:
-        """Returns the first two of these epochs that are not over, except epochs that were skipped."""
+        """Returns at most two epochs from ``first`` to ``last``, the first that are neither over nor skipped."""
         begun = max(self._over.end - 1, max(self._epochs, default=-1))
         found: list[int] = []
         epoch = self._over.from_here(first)
@@ -452,7 +452,7 @@ class Ledger:
         worker has already pushed stay gathered.
         """
         held = self._held.pop(worker, {})
-        # It may return before its ranges are assigned again, see `back`.
+        # The worker may return before its ranges are assigned again; then `back` restores them.
         if reason and held:
             self._away[worker] = list(held)
         return [self._put_back(worker, work, tries + bool(reason), reason) for work, tries in held.items()]
