@@ -7,7 +7,7 @@ rank is known. `TensorShape` and `Dimension` are the public view of it, as Tenso
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, SupportsIndex, TypeAlias, cast, overload
 
 from headwater.tensorboard_protos import tensor_shape_pb2
@@ -378,6 +378,13 @@ class TensorShape:
 def brackets(dims: Dims) -> str:
     """Returns the form that messages of TensorFlow's kernels have, such as ``[2,?]``; ``?`` for an unknown rank."""
     return "?" if dims is None else f"[{','.join('?' if size is None else str(size) for size in dims)}]"
+
+
+def require_shape(found: Sequence[int], wanted: TensorShape) -> None:
+    """Raises ValueError unless a shape is compatible with ``wanted``."""
+    if not wanted.is_compatible_with(found):
+        sizes = brackets(tuple(found))
+        raise ValueError(f"Shape of tensor {sizes} is not compatible with expected shape {brackets(wanted.as_dims)}.")
 
 
 class _Public:

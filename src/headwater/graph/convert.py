@@ -128,17 +128,22 @@ def constant(
       TypeError: the value does not fit the element type.
       ValueError: the value has more elements than the shape.
     """
-    array = to_array(value, None if dtype is None else as_dtype(dtype))
+    wanted = None if dtype is None else as_dtype(dtype).base_dtype
+    array = to_array(value, wanted)
     if shape is not None:
         array = _shaped(array, tuple(int(d) for d in as_shape(shape)), verify_shape)
-    return make_const(array, name)
+    return make_const(array, name, wanted)
 
 
-def make_const(array: HostArray, name: str = "Const") -> Tensor:
-    """Creates a constant of ``array`` without a copy; the array must not change afterwards."""
+def make_const(array: HostArray, name: str = "Const", dtype: DType | None = None) -> Tensor:
+    """Creates a constant of ``array`` without a copy; the array must not change afterwards.
+
+    Args:
+      dtype: its element type, for quantized types, which the type of ``array`` does not determine.
+    """
     value = np.asarray(array).view()
     value.flags.writeable = False
-    attrs = {"value": value, "dtype": from_numpy(value.dtype)}
+    attrs = {"value": value, "dtype": dtype or from_numpy(value.dtype)}
     return get_default_graph().create_op("Const", [], attrs, name).outputs[0]
 
 

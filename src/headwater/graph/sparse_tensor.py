@@ -103,6 +103,10 @@ class SparseTensor(CompositeTensor):
         """Returns a sparse tensor with other elements at the same places."""
         return SparseTensor(self._indices, values, self._dense_shape)
 
+    def consumers(self) -> list[Operation]:
+        """Returns the operations that read the indices, the values or the shape."""
+        return list(dict.fromkeys(op for part in self.components for op in part.consumers()))
+
     def __mul__(self, other: TensorLike) -> SparseTensor:
         """Multiplies the elements by the elements of a dense tensor, broadcast to the dense shape, at the same
         places."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from headwater.graph.kernels.common import Arrays, Needed, conjugate, sum_to
 from headwater.graph.kernels.registry import NoKernel, gradient_kernel, kernel
-from headwater.shapes import merge_dims
+from headwater.shapes import require_shape
 
 if TYPE_CHECKING:
     from headwater.dtypes import DType
@@ -517,5 +517,5 @@ _part("ComplexAbs", np.abs, lambda g, x: np.where(x == 0, 0, g * x / np.abs(x)))
 @kernel("EnsureShape")
 def ensure_shape(input: HostArray, *, shape: TensorShape) -> HostArray:
     """``input`` itself; its shape must agree with ``shape``."""
-    merge_dims(tuple(input.shape), shape.as_dims)
+    require_shape(input.shape, shape)
     return input

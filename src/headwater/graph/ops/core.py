@@ -17,7 +17,7 @@ from headwater.shapes import as_shape, merge_dims
 
 def _const_spec(inference: Inference) -> Sequence[Spec]:
     value = inference.attrs["value"]
-    return [Spec(from_numpy(value.dtype), tuple(value.shape))]
+    return [Spec(inference.attrs.get("dtype") or from_numpy(value.dtype), tuple(value.shape))]
 
 
 @pure("Const", infer=_const_spec, differentiable=False, types={}, string_lower=lambda value, dtype=None: value)

@@ -15,7 +15,7 @@ from headwater.graph.ops.define import binary, comparison, pure, unary, unary_pr
 from headwater.graph.ops.slopes import masked_product, reciprocal_slope, rsqrt_slope, sqrt_slope
 from headwater.graph.registry import Inference, Spec
 from headwater.lazy_jax import custom_jvp, custom_vjp, deferred, jax, jnp, lax, special
-from headwater.shapes import Dims, brackets, broadcast_dims, merge_dims
+from headwater.shapes import Dims, broadcast_dims, merge_dims, require_shape
 
 if TYPE_CHECKING:
     from headwater.graph.registry import HostArray
@@ -359,7 +359,7 @@ def approximate_equal(x: jax.Array, y: jax.Array, *, tolerance: float = 1e-5) ->
 def _betainc_spec(inference: Inference) -> Sequence[Spec]:
     dims: Dims = ()
     for spec in inference.inputs:
-        dims = broadcast_dims(dims, spec.dims)
+        dims = (merge_dims if dims and spec.dims else broadcast_dims)(dims, spec.dims)
     return [Spec(inference.inputs[0].dtype.base_dtype, dims)]
 
 
@@ -493,7 +493,5 @@ def _ensured_spec(inference: Inference) -> Sequence[Spec]:
 @pure("EnsureShape", inputs="input:T", infer=_ensured_spec, strings=True)
 def ensure_shape(input: jax.Array, *, shape: TensorShape) -> jax.Array:
     """``input`` itself; its shape must agree with ``shape``."""
-    if not shape.is_compatible_with(input.shape):
-        found, wanted = brackets(input.shape), brackets(shape.as_dims)
-        raise ValueError(f"Shape of tensor {found} is not compatible with expected shape {wanted}.")
+    require_shape(input.shape, shape)
     return input

@@ -191,15 +191,17 @@ def _one_hot_spec(inference: Inference) -> Sequence[Spec]:
     static=(1,),
     infer=_one_hot_spec,
     differentiable=False,
+    strings=True,
 )
 def one_hot(
-    indices: jax.Array, depth: HostArray, on_value: jax.Array, off_value: jax.Array, *, axis: int = -1
-) -> jax.Array:
+    indices: AnyArray, depth: HostArray, on_value: AnyArray, off_value: AnyArray, *, axis: int = -1
+) -> AnyArray:
     """Returns ``on_value`` at ``indices`` along a new dimension, ``off_value`` elsewhere."""
     axis = indices.ndim if axis == -1 else axis
     steps = np.arange(int(depth)).reshape((-1,) + (1,) * (indices.ndim - axis))
-    hit = jnp.expand_dims(indices, axis) == steps.astype(indices.dtype)
-    return jnp.where(hit, on_value, off_value)
+    module = array_module(on_value)
+    hit = module.expand_dims(indices, axis) == steps.astype(indices.dtype)
+    return module.where(hit, on_value, off_value)
 
 
 # One or the other -------------------------------------------------------------------------------------------------

@@ -43,7 +43,11 @@ _RANKS: Final[Mapping[str, Mapping[int, Range]]] = {
     "Diag": {0: (1, None)},
     "ExtractGlimpse": {0: _IMAGES, 1: _VECTOR, 2: _MATRIX},
     "ExtractImagePatches": {0: _IMAGES},
-    **{f"{kind}FFT": {0: (1, None)} for kind in ("", "I", "IR", "R")},
+    **{
+        f"{kind}FFT{suffix}": {0: (rank, None)}
+        for kind in ("", "I", "IR", "R")
+        for rank, suffix in ((1, ""), (2, "2D"), (3, "3D"))
+    },
     "GatherNd": {1: (1, None)},
     "Fill": {0: _VECTOR, 1: _SCALAR},
     "Fingerprint": {0: (1, None), 1: _SCALAR},

@@ -186,7 +186,7 @@ def _chosen_segments(op_type: str, power: float) -> None:
         result = _sums(data.take(indices, 0), segment_ids, count)
         return _divided(result, segment_ids, lambda sizes: sizes**power) if power else result
 
-    inputs = "data:T|floating, indices:Tidx|index=int32, segment_ids:int32"
+    inputs = f"data:T|{'floating' if power else 'real'}, indices:Tidx|index=int32, segment_ids:int32"
     host(op_type, inputs=inputs, infer=_chosen_spec)(lower)
     more = f"{inputs}, num_segments:Tnumsegments|index=int32"
     host(f"{op_type}WithNumSegments", inputs=more, infer=_chosen_spec)(lower)

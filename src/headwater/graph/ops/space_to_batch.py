@@ -69,7 +69,10 @@ def _batched_spec(inference: Inference) -> Sequence[Spec]:
     pads = inference.constant(2)
     _check_blocks(inference.op_type, block, pads)
     if dims is None or block is None or pads is None:
-        return output(inference, None if dims is None else (None,) * len(dims))
+        blocks = inference.inputs[1].dims
+        if dims is None or not blocks or blocks[0] is None:
+            return output(inference, None if dims is None else (None,) * len(dims))
+        return output(inference, ((None,) * len(dims))[: 1 + blocks[0]] + dims[1 + blocks[0] :])
     to_batch = inference.op_type == "SpaceToBatchND"
     count = math.prod(block)
     if len(dims) <= len(block):

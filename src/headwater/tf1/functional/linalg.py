@@ -134,7 +134,10 @@ def tensordot(a: TensorLike, b: TensorLike, axes: TensorLike, name: str | None =
     """
     with name_scope(name, "Tensordot", [a, b, axes]) as scope:
         a, b = convert_to_tensor(a, name="a"), convert_to_tensor(b, name="b")
-        if a.dims is None or b.dims is None:
+        if isinstance(axes, Tensor):
+            known = constant_value(axes)
+            axes = axes if known is None else known
+        if a.dims is None or b.dims is None or isinstance(axes, Tensor):
             return _tensordot_of_unknown_rank(a, b, axes, scope)
         left, right = _pairs(axes, len(a.dims), len(b.dims))
         free_a = [i for i in builtins.range(len(a.dims)) if i not in left]
@@ -154,10 +157,10 @@ def tensordot(a: TensorLike, b: TensorLike, axes: TensorLike, name: str | None =
 def _tensordot_of_unknown_rank(a: Tensor, b: Tensor, axes: Any, scope: str) -> Tensor:
     """`tensordot` with an order of dimensions that is computed in each run."""
     rank_a, rank_b = arrays.rank(a), arrays.rank(b)
-    if np.ndim(axes) == 0:
+    if not isinstance(axes, Tensor) and np.ndim(axes) == 0:
         left, right = arrays.range(rank_a - axes, rank_a), arrays.range(axes)
     else:
-        left, right = (arrays.reshape(convert_to_tensor(part, dtypes.int32), [-1]) for part in axes)
+        left, right = (arrays.reshape(convert_to_tensor(part, dtypes.int32), [-1]) for part in (axes[0], axes[1]))
         left, right = (left + rank_a) % rank_a, (right + rank_b) % rank_b
     free_a = apply("ListDiff", arrays.range(rank_a), left).outputs[0]
     free_b = apply("ListDiff", arrays.range(rank_b), right).outputs[0]
@@ -182,10 +185,6 @@ def _product(tensor: Tensor, sizes: Tensor, axes: Sequence[int]) -> Any:
 
 
 def _pairs(axes: Any, rank_a: int, rank_b: int) -> tuple[list[int], list[int]]:
-    if isinstance(axes, Tensor):
-        axes = constant_value(axes)
-        if axes is None:
-            raise ValueError("'axes' of tensordot must be known when the graph is built")
     if np.ndim(axes) == 0:
         count = int(axes)
         if count < 0 or count > min(rank_a, rank_b):
@@ -196,6 +195,9 @@ def _pairs(axes: Any, rank_a: int, rank_b: int) -> tuple[list[int], list[int]]:
     left, right = ([int(i) for i in np.ravel(part)] for part in axes)
     if len(left) != len(right):
         raise ValueError(f"Different number of contraction axes 'a' and 'b', {len(left)} != {len(right)}.")
+    outside = next((i for i in left if i >= rank_a), None) or next((i for i in right if i >= rank_b), None)
+    if outside is not None:
+        raise IndexError(f"'axes' contains {outside}; the ranks are {rank_a} and {rank_b}")
     return [i % rank_a for i in left], [i % rank_b for i in right]
 
 

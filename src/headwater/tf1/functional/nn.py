@@ -73,13 +73,16 @@ def swish(features: TensorLike) -> Tensor:
 
 def _softmax(op_type: str, logits: Tensor, axis: int, name: str | None) -> Tensor:
     logits = convert_to_tensor(logits)
-    place = constant_value(axis) if isinstance(axis, Tensor) else axis
-    place = -1 if place is None else int(place)
+    place = constant_value(axis) if isinstance(axis, Tensor) else -1 if axis is None else axis
     dims = logits.dims
-    if place == -1 or (dims is not None and place == len(dims) - 1):
+    if place is not None and (place == -1 or (dims is not None and place == len(dims) - 1)):
         return one(op_type, logits, name=name)
-    if dims is None:
-        raise ValueError("a softmax along another dimension than the last needs logits of known rank")
+    if place is None or dims is None:
+        order = _last_exchanged(axis, arrays.rank(logits))
+        result = arrays.transpose(one(op_type, arrays.transpose(logits, order)), order, name=name or "transpose")
+        result.set_shape(logits.shape)
+        return result
+    place = int(place)
     if not -len(dims) <= place < len(dims):
         raise InvalidArgumentError(
             None,
@@ -90,6 +93,14 @@ def _softmax(op_type: str, logits: Tensor, axis: int, name: str | None) -> Tenso
     order = list(range(len(dims)))
     order[place], order[-1] = order[-1], order[place]
     return arrays.transpose(one(op_type, arrays.transpose(logits, order)), order, name=name or "transpose")
+
+
+def _last_exchanged(axis: TensorLike, rank: Tensor) -> Tensor:
+    """Returns the order of dimensions with ``axis``, which may be negative, and the last one exchanged."""
+    place = math.add(axis, math.multiply(rank, math.cast(math.less(axis, 0), dtypes.int32)))
+    places, last = arrays.range(rank), rank - 1
+    at_axis, at_last = (math.cast(math.equal(places, each), dtypes.int32) for each in (place, last))
+    return places + (last - place) * (at_axis - at_last)
 
 
 def softmax(
@@ -273,7 +284,9 @@ def sufficient_statistics(
         else:
             sizes = math.cast(arrays.shape(x), x.dtype.base_dtype)
             count = reductions.reduce_prod(one("GatherV2", sizes, along, 0), name="count")
-        away = x if shift is None else math.subtract(x, convert_to_tensor(shift, x.dtype.base_dtype, name="shift"))
+        if shift is not None:
+            shift = convert_to_tensor(shift, x.dtype.base_dtype, name="shift")
+        away = x if shift is None else math.subtract(x, shift)
         squares = math.square(away)
         total = reductions.reduce_sum(away, along, keepdims=keep, name="mean_ss")
         return count, total, reductions.reduce_sum(squares, along, keepdims=keep, name="var_ss"), shift

@@ -9,6 +9,7 @@ from headwater import dtypes
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Tensor, set_operator
+from headwater.graph.sparse_tensor import SparseTensor
 from headwater.graph.types import TensorLike
 from headwater.tf1.functional import indexing, linalg, math
 
@@ -31,6 +32,8 @@ def _binary(operator: str, function: Function) -> None:
             x = convert_to_tensor(x, name="x")
             if isinstance(y, IndexedSlices):
                 return NotImplemented
+            if isinstance(y, SparseTensor) and operator == "mul":
+                return y * x
             if not isinstance(y, Tensor):
                 try:
                     y = convert_to_tensor(y, name="y", preferred_dtype=x.dtype.base_dtype)

@@ -52,7 +52,9 @@ def space_to_batch(
 ) -> Tensor:
     """`space_to_batch_nd` of images, with square blocks."""
     size = either(block_size, block_shape, "block_size", "block_shape")
-    return space_to_batch_nd(input, np.full(2, size, np.int32), paddings, name)
+    result = space_to_batch_nd(input, np.full(2, size, np.int32), paddings, name)
+    result.set_shape([None] * 4)
+    return result
 
 
 def batch_to_space_nd(input: TensorLike, block_shape: TensorLike, crops: TensorLike, name: str | None = None) -> Tensor:
@@ -69,7 +71,9 @@ def batch_to_space(
 ) -> Tensor:
     """`batch_to_space_nd` of images, with square blocks."""
     size = either(block_size, block_shape, "block_size", "block_shape")
-    return batch_to_space_nd(input, np.full(2, size, np.int32), crops, name)
+    result = batch_to_space_nd(input, np.full(2, size, np.int32), crops, name)
+    result.set_shape([None] * 4)
+    return result
 
 
 def required_space_to_batch_paddings(

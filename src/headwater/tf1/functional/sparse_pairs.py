@@ -110,14 +110,14 @@ def sparse_split(
         raise ValueError("Keyword arguments are required for this function.")
     if sp_input is None:
         raise ValueError("sp_input is required")
-    sp_input = as_sparse(sp_input)
     if num_split is None:
         raise ValueError("num_split is required")
-    if num_split < 1:
-        raise ValueError(f"Attr 'num_split' of 'SparseSplit' Op passed {num_split} less than minimum 1.")
     place = either(axis, split_dim, "axis", "split_dim")
     if place is None:
         raise ValueError("axis is required")
+    sp_input = as_sparse(sp_input)
+    if num_split < 1:
+        raise ValueError(f"Attr 'num_split' of 'SparseSplit' Op passed {num_split} less than minimum 1.")
     with name_scope(name, "SparseSplit", [sp_input.indices]):
         shape = sp_input.dense_shape
         rank = sp_input.shape.ndims
@@ -152,7 +152,7 @@ def sparse_reset_shape(sp_input: SparseTensor, new_shape: TensorLike | None = No
         none = arrays.zeros_like(shape)
         some = arrays.concat([indices, arrays.expand_dims(none - 1, 0)], 0)
         return SparseTensor(indices, sp_input.values, reductions.reduce_max(some, 0) + 1)
-    wanted = convert_to_tensor(new_shape, dtypes.int64)
+    wanted = math.cast(new_shape, dtypes.int64)
     wanted.shape.with_rank(1)
     wanted.shape.assert_is_compatible_with(shape.shape)
     known, least = constant_value(wanted), constant_value(shape)

@@ -13,15 +13,20 @@ from headwater.shapes import as_shape
 
 PS_OPS = (
     "AutoReloadVariable",
+    "BoostedTreesEnsembleResourceHandleOp",
+    "BoostedTreesQuantileStreamResourceHandleOp",
+    "MutableDenseHashTable",
+    "MutableDenseHashTableV2",
     "MutableHashTable",
     "MutableHashTableOfTensors",
+    "MutableHashTableOfTensorsV2",
     "MutableHashTableV2",
-    "MutableDenseHashTable",
+    "ResourceConditionalAccumulator",
     "VarHandleOp",
     "Variable",
     "VariableV2",
 )
-"""Operation types that hold state and so belong on a ``ps`` task."""
+"""Operation types that hold state and so belong on a ``ps`` task: the list of TensorFlow 1.15."""
 
 Strategy = Callable[[Operation], int]
 

@@ -304,7 +304,7 @@ class Orthogonal(Initializer):
         # The decomposition alone prefers some bases; the signs of R's diagonal take that out (Mezzadri, "How to
         # generate random matrices from the classical compact groups", 2007).
         basis = multiply(q, sign(diag_part(r)))
-        return multiply(self.gain, reshape(transpose(basis) if rows < columns else basis, dims))
+        return self.gain * reshape(transpose(basis) if rows < columns else basis, dims)
 
 
 class Identity(Initializer):

@@ -46,7 +46,7 @@ class ConvolutionDeltaOrthogonal(Initializer):
         self.seed = seed
         self.dtype: DType = as_dtype(dtype)
         if not self.dtype.is_floating:
-            raise TypeError("Cannot create initializer for non-floating point type.")
+            raise ValueError(f"Expected floating point type, got {self.dtype!r}.")
 
     def __call__(
         self, shape: ShapeLike, dtype: DTypeLike | None = None, partition_info: PartitionInfo | None = None
@@ -76,7 +76,7 @@ class ConvolutionDeltaOrthogonal(Initializer):
         taps = self._taps(sizes, draws.matrix(given)[:taken], given, draws)
         nothing = zeros([taken, given], draws.dtype)
         places = itertools.product(*map(range, sizes))
-        return multiply(self.gain, reshape(stack([taps.get(place, nothing) for place in places]), dims))
+        return self.gain * reshape(stack([taps.get(place, nothing) for place in places]), dims)
 
     def _taps(self, sizes: list[int], matrix: Tensor, channels: int, draws: _Draws) -> dict[tuple[int, ...], Tensor]:
         """Returns the kernel's matrices by position; missing ones are 0."""
