@@ -140,3 +140,63 @@ def test_the_device_setter_places_every_type_of_state() -> None:
         table = tf.contrib.lookup.MutableHashTable(tf.int64, tf.int64, -1)
         devices = [dense.accumulator_ref.device, sparse.accumulator_ref.device, table.resource_handle.device]
     assert devices == ["/job:ps/task:0", "/job:worker", "/job:ps/task:1"]
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        ([-1, -1, 0, 0], r"Segment id -1 out of range \[0, 1\), possibly because 'segment_ids' input is not sorted"),
+        ([0, 1, 2, 0], r"Segment id 1 out of range \[0, 1\)"),
+        ([0, 1, 0, 1], "segment ids are not increasing"),
+        ([0, 0, 0, -1], "segment ids must be >= 0"),
+    ],
+)
+def test_unsorted_segments(ids: list[int], message: str) -> None:
+    rows, segments = np.ones(4, np.float32), tf.placeholder(tf.int32)
+    for result in (tf.segment_sum(rows, segments), tf.sparse_segment_sum(rows, [0, 1, 2, 3], segments)):
+        with tf.Session() as session, pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            session.run(result, {segments: ids})
+
+
+@pytest.mark.parametrize(
+    ("shape", "indices", "values", "message"),
+    [
+        ([2, None], [0], [1.0], "expected values rank at least 2, got 1"),
+        ([2, 3, 4], [0], [[1.0, 2.0]], "expected values rank at least 3, got 2"),
+        (None, [[0]], [[1.0]], r"Input indices should be vector but received shape: \[1,1\]"),
+        (None, [0, 1], [[1.0]], "Expected 2 non-empty input values, got 1"),
+    ],
+)
+def test_sparse_gradients_of_another_rank(
+    shape: list[int | None] | None, indices: object, values: object, message: str
+) -> None:
+    accumulator = tf.SparseConditionalAccumulator(tf.float32, shape=shape)
+    places, rows = tf.placeholder(tf.int64), tf.placeholder(tf.float32)
+    with tf.Session() as session, pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        session.run(accumulator.apply_grad(places, rows), {places: indices, rows: values})
+
+
+def test_later_sparse_gradients_have_the_rank_of_the_first() -> None:
+    accumulator = tf.SparseConditionalAccumulator(tf.float32)
+    places, rows = tf.placeholder(tf.int64), tf.placeholder(tf.float32)
+    add = accumulator.apply_grad(places, rows)
+    with tf.Session() as session:
+        session.run(add, {places: [0], rows: [1.0]})
+        with pytest.raises(tf.errors.InvalidArgumentError, match="expected values rank 1, got 2"):
+            session.run(add, {places: [0], rows: [[1.0]]})
+
+
+def test_a_handle_keeps_its_session() -> None:
+    session = tf.Session()
+    handle = session.run(tf.get_session_handle(tf.constant([1.0, 2.0])))
+    assert handle.eval().tolist() == [1.0, 2.0]
+    handle.delete()
+    with pytest.raises(TypeError, match="may have already been deleted"):
+        handle.eval()
+    session.close()
+
+
+def test_the_state_of_several_cells_is_a_tuple() -> None:
+    cells = tf.nn.rnn_cell.MultiRNNCell([tf.nn.rnn_cell.GRUCell(2), tf.nn.rnn_cell.GRUCell(2)])
+    with pytest.raises(ValueError, match="Expected state to be a tuple of length 2"):
+        cells(tf.zeros([1, 2]), tf.zeros([1, 4]))

@@ -23,6 +23,7 @@ import numpy as np
 from headwater.dtypes import bfloat16, float32, int32, uint8
 from headwater.graph.ops.define import host, pure
 from headwater.graph.ops.routing import NO_ROW, refuse
+from headwater.graph.ops.segments import disorder
 from headwater.graph.ops.table_rows import add_rows, take_rows
 from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.graph.resources.host_context import HostContext
@@ -143,7 +144,7 @@ def route_bags(
     if unordered >= 0 and safe:
         raise ValueError(f"id {ids[unordered]} at position {unordered} is in bag {indices[unordered, 0]}")
     if unordered >= 0:
-        raise ValueError(f"segment ids are not increasing: {indices[:, 0].tolist()}")
+        raise ValueError(disorder(indices[:, 0].tolist()))
     if bad >= 0:
         refuse(ids if bad < len(ids) else np.array([default_id]), sizes, parts, strategy)
     rows, places, *widths = shape.tolist()

@@ -192,7 +192,7 @@ def ctc_beam_search_decoder(
     ``merge_repeated`` merges equal consecutive labels of the result.
     """
     if not 0 < top_paths <= beam_width:
-        raise InvalidArgumentError(None, None, f"top_paths must be in [1, {beam_width}], the beam's width")
+        raise InvalidArgumentError(None, None, "requested more paths than the beam width.")
     lengths = _checked_lengths(inputs, sequence_length)
     found: list[list[list[int]]] = [[] for _ in range(top_paths)]
     scores = np.zeros((inputs.shape[1], top_paths), inputs.dtype)

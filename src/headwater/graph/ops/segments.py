@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -103,6 +104,19 @@ def _sorted_spec(inference: Inference) -> Sequence[Spec]:
     return output(inference, dims)
 
 
+def disorder(segment_ids: Sequence[int]) -> str:
+    """Returns the message of TensorFlow's kernels for ids that are negative or not in ascending order."""
+    count = segment_ids[-1] + 1
+    if count < 1:
+        return "segment ids must be >= 0"
+    for own, following in itertools.pairwise(segment_ids):
+        if following > own and not 0 <= own < count:
+            return f"Segment id {own} out of range [0, {count}), possibly because 'segment_ids' input is not sorted."
+        if following < own:
+            break
+    return "segment ids are not increasing"
+
+
 def _require_ascending(segment_ids: HostArray, rows: int | None = None) -> int:
     """Returns the number of segments.
 
@@ -116,7 +130,7 @@ def _require_ascending(segment_ids: HostArray, rows: int | None = None) -> int:
     if not segment_ids.size:
         return 0
     if (segment_ids[1:] < segment_ids[:-1]).any() or segment_ids[0] < 0:
-        raise ValueError(f"segment ids are not increasing: {segment_ids.tolist()}")
+        raise ValueError(disorder(segment_ids.tolist()))
     return int(segment_ids[-1]) + 1
 
 

@@ -158,15 +158,23 @@ class RowSum(GradientSum):
 
     def check(self, gradient: Gradient) -> None:
         indices, values, shape = gradient
+        where = f"[in accumulator {self._name!r}]"
         if not values.ndim:
-            raise InvalidArgumentError(None, None, f"Values cannot be 0-dimensional. [in accumulator {self._name!r}]")
-        if indices.ndim != 1 or len(indices) != len(values):
+            raise InvalidArgumentError(None, None, f"Values cannot be 0-dimensional. {where}")
+        if indices.ndim != 1:
             raise InvalidArgumentError(
-                None,
-                None,
-                f"Expected {len(indices)} non-empty input values, got {len(values)} [in accumulator {self._name!r}]",
+                None, None, f"Input indices should be vector but received shape: {brackets(indices.shape)} {where}"
             )
-        known = self._dims
+        if len(indices) != len(values):
+            raise InvalidArgumentError(
+                None, None, f"Expected {len(indices)} non-empty input values, got {len(values)} {where}"
+            )
+        known, rank = self._dims, 1 + len(self._row)
+        if values.ndim != rank if self._values else values.ndim < rank:
+            least = "" if self._values else "at least "
+            raise InvalidArgumentError(
+                None, None, f"Shape mismatch: expected values rank {least}{rank}, got {values.ndim} {where}"
+            )
         _check_sizes("values dim", (None, *self._row), values.shape)
         if known is not None and shape.size:
             _check_sizes("shape dim", known, shape.tolist())

@@ -245,7 +245,8 @@ class BaseSession:
         self._require_open()
         if not self._graph.version:
             raise RuntimeError("The Session graph is empty. Add operations to the graph before calling run().")
-        wanted = Fetches(self._graph, fetches)
+        with self.as_default():  # some types of fetches keep the session
+            wanted = Fetches(self._graph, fetches)
         expanded = expand_feeds(self._graph, feed_dict)
         feeds = [FedTensor(tensor) for tensor in expanded]
         one_each = [id(value) for value in expanded.values()] == [id(value) for value in feed_dict.values()]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from headwater.dtypes import DType, DTypeLike, as_dtype, string
+from headwater.errors import InvalidArgumentError
 from headwater.graph.context import get_default_graph, get_default_session
 from headwater.graph.convert import name_scope
 from headwater.graph.fetch_types import register_session_run_conversion_functions
@@ -12,9 +15,21 @@ from headwater.graph.operation import Operation, Tensor
 from headwater.tf1.functional.apply import one
 from headwater.tf1.functional.arrays import placeholder
 
+if TYPE_CHECKING:
+    from headwater.graph.session.session import Session
+
 
 class TensorHandle(bytes):
     """Handle of a tensor that a session keeps, to be fed to the placeholder of `get_session_tensor`."""
+
+    _session: Session | None = None
+
+    @classmethod
+    def of(cls, session: Session | None, name: bytes) -> TensorHandle:
+        """Returns the handle ``name`` of a tensor that ``session`` keeps; the default session when None."""
+        handle = cls(name)
+        handle._session = session
+        return handle
 
     @property
     def handle(self) -> str:
@@ -30,28 +45,31 @@ class TensorHandle(bytes):
         return as_dtype(self.decode().rpartition(";")[2])
 
     def eval(self) -> Any:
-        """The tensor's value, in the default session.
+        """The tensor's value.
 
         Raises:
-          ValueError: there is none.
+          TypeError: the tensor has been deleted.
         """
         return self._run(lambda: get_session_tensor(self.handle, self._dtype))
 
     def delete(self) -> None:
-        """Deletes the tensor from the default session.
+        """Deletes the tensor from its session.
 
         Raises:
-          ValueError: there is none.
+          TypeError: the tensor has been deleted.
         """
         self._run(lambda: delete_session_tensor(self.handle))
 
     def _run(self, build: Any) -> Any:
-        session = get_default_session()
+        session = self._session or get_default_session()
         if session is None:
             raise ValueError("There is no default session: use the handle within `with tf.Session()`")
         with session.graph.as_default():
             holder, wanted = build()
-        return session.run(wanted, {holder: self})
+        try:
+            return session.run(wanted, {holder: self})
+        except InvalidArgumentError as error:
+            raise TypeError(f"Persistent tensor {self.handle} may have already been deleted.") from error
 
     def __str__(self) -> str:
         return self.decode()
@@ -109,8 +127,14 @@ def delete_session_tensor(handle: str, name: str | None = None) -> tuple[Tensor,
         return holder, get_default_graph().create_op("DeleteSessionTensor", [holder], {}, "DeleteSessionTensor")
 
 
+def _fetch_handle(tensor: Tensor) -> tuple[list[str], Callable[[list[bytes]], TensorHandle]]:
+    session = get_default_session()  # the session that prepares the fetch
+    owner = (lambda: None) if session is None else weakref.ref(session)
+    return [tensor.name], lambda found: TensorHandle.of(owner(), found[0])
+
+
 register_session_run_conversion_functions(
     HandleTensor,
-    lambda tensor: ([tensor.name], lambda found: TensorHandle(found[0])),
+    _fetch_handle,
     lambda tensor, value: [(tensor.name, value)],
 )

@@ -297,7 +297,7 @@ class PaddingFIFOQueue(QueueBase):
     ) -> None:
         made = _make("PaddingFIFOQueueV2", capacity, dtypes, shapes, names, shared_name, name)
         if made[1] is None or any(shape.ndims is None for shape in made[1]):
-            raise ValueError("Queue shapes must have known ranks, one for every component")
+            raise ValueError(f"All shapes must have a defined rank: {made[1]}")
         super().__init__(*made)
 
 

@@ -70,7 +70,7 @@ class MultiRNNCell(RNNCell):
     def call(self, inputs: Structure, state: Structure) -> tuple[Any, Any]:
         if self._state_is_tuple:
             states: Sequence[object] = state
-            if len(states) != len(self._cells):
+            if isinstance(state, Tensor) or len(states) != len(self._cells):
                 raise ValueError(f"Expected state to be a tuple of length {len(self._cells)}, but received: {state}")
         else:
             states = arrays.split(state, [cell.state_size for cell in self._cells], 1)
