@@ -200,3 +200,27 @@ def test_the_state_of_several_cells_is_a_tuple() -> None:
     cells = tf.nn.rnn_cell.MultiRNNCell([tf.nn.rnn_cell.GRUCell(2), tf.nn.rnn_cell.GRUCell(2)])
     with pytest.raises(ValueError, match="Expected state to be a tuple of length 2"):
         cells(tf.zeros([1, 2]), tf.zeros([1, 4]))
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_extremes_of_infinities_are_finite(sign: int, compiled: bool) -> None:
+    reduce = tf.unsorted_segment_min if sign > 0 else tf.unsorted_segment_max
+    rows, most = tf.placeholder(tf.float32, [4]), sign * np.finfo(np.float32).max
+    extremes = reduce(rows, [0, 0, 1, 1], 3)
+    config = tf.ConfigProto()
+    if compiled:
+        config.graph_options.optimizer_options.global_jit_level = tf.OptimizerOptions.ON_1
+    with tf.Session(config=config) as session:
+        fed = {rows: sign * np.array([np.inf, np.inf, 2, np.inf], np.float32)}
+        found, gradient = session.run([extremes, *tf.gradients(extremes, rows)], fed)
+    assert found.tolist() == [most, sign * 2.0, most]
+    assert gradient.tolist() == [0.0, 0.0, 1.0, 0.0]
+
+
+def test_gradients_of_hues_choose_one_channel_in_ties() -> None:
+    colours = tf.constant([[[0.5, 0.5, 0.1], [0.5, 0.1, 0.5], [0.1, 0.5, 0.5], [0.5, 0.5, 0.5], [0.5, 0.1, 0.1]]])
+    expected = [[0.9833, 0.4167, -2], [1.8167, -2, -0.4167], [-2, 0.9833, 0.4167], [3, 0, -2], [1.4, 0.4167, -2.4167]]
+    with tf.Session() as session:
+        (found,) = session.run(tf.gradients(tf.image.rgb_to_hsv(colours), colours))
+    np.testing.assert_allclose(found, [expected], atol=1e-4)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
@@ -40,29 +40,22 @@ def segment_prod(data: HostArray, segment_ids: HostArray, num_segments: HostArra
     return _combined(np.multiply, 1, data, segment_ids, int(num_segments))
 
 
-def _extreme(combine: object, start: str, bound: str, data: HostArray, ids: HostArray, count: int) -> HostArray:
-    """The result of an empty segment is the type's lowest or highest finite value."""
-    if not is_floating(data.dtype):
-        return _combined(combine, getattr(np.iinfo(data.dtype), bound), data, ids, count)
-    limits: object = ml_dtypes.finfo(data.dtype)  # it knows NumPy's types and bfloat16
-    result = _combined(combine, data.dtype.type(start), data, ids, count)
-    flat = ids.reshape(-1)
-    filled = np.zeros(count, bool)
-    filled[inside(flat, flat, count)[0]] = True
-    result[~filled] = getattr(limits, bound)
-    return result
+def _limits(data: HostArray) -> Any:
+    """Returns the limits of a type: an extreme of no rows, or of infinities alone, is finite."""
+    # ml_dtypes knows NumPy's types and bfloat16.
+    return ml_dtypes.finfo(data.dtype) if is_floating(data.dtype) else np.iinfo(data.dtype)
 
 
 @kernel("UnsortedSegmentMax")
 def segment_max(data: HostArray, segment_ids: HostArray, num_segments: HostArray) -> HostArray:
     """The maximum of each segment."""
-    return _extreme(np.maximum, "-inf", "min", data, segment_ids, int(num_segments))
+    return _combined(np.maximum, _limits(data).min, data, segment_ids, int(num_segments))
 
 
 @kernel("UnsortedSegmentMin")
 def segment_min(data: HostArray, segment_ids: HostArray, num_segments: HostArray) -> HostArray:
     """The minimum of each segment."""
-    return _extreme(np.minimum, "inf", "max", data, segment_ids, int(num_segments))
+    return _combined(np.minimum, _limits(data).max, data, segment_ids, int(num_segments))
 
 
 @gradient_kernel("UnsortedSegmentSum")

@@ -29,14 +29,17 @@ def rgb_to_hsv(images: jax.Array) -> jax.Array:
         said = f"input must have 3 channels but input only has {images.shape[-1]} channels."
         raise FailedPreconditionError(None, None, said)
     red, green, blue = images[..., 0], images[..., 1], images[..., 2]
-    value = jnp.maximum(jnp.maximum(red, green), blue)
-    spread = value - jnp.minimum(jnp.minimum(red, green), blue)
+    # In ties the gradient belongs to one channel, as in TensorFlow: to the first highest one, to the last lowest one.
+    most_red, more_green = (red >= green) & (red >= blue), green >= blue
+    value = jnp.where(most_red, red, jnp.where(more_green, green, blue))
+    least_blue, less_green = (blue <= red) & (blue <= green), green <= red
+    spread = value - jnp.where(least_blue, blue, jnp.where(less_green, green, red))
     saturation = jnp.where(value > 0, spread / jnp.where(value > 0, value, 1), 0)
     norm = 1 / (6 * jnp.where(spread > 0, spread, 1))
     hue = jnp.where(
-        red == value,
+        most_red,
         norm * (green - blue),
-        jnp.where(green == value, norm * (blue - red) + 2 / 6, norm * (red - green) + 4 / 6),
+        jnp.where(more_green, norm * (blue - red) + 2 / 6, norm * (red - green) + 4 / 6),
     )
     hue = jnp.where(spread > 0, hue, 0)
     return jnp.stack([jnp.where(hue < 0, hue + 1, hue), saturation, value], -1)

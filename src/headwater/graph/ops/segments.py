@@ -58,8 +58,8 @@ def _unsorted_spec(inference: Inference) -> Sequence[Spec]:
 
 _segments("UnsortedSegmentSum", lambda rows, ids, count: _added(rows, ids, count))
 _segments("UnsortedSegmentProd", lambda rows, ids, count: _product(rows, ids, count))
-_segments("UnsortedSegmentMax", lambda rows, ids, count: _bounded(jax.ops.segment_max, rows, ids, count, "min"))
-_segments("UnsortedSegmentMin", lambda rows, ids, count: _bounded(jax.ops.segment_min, rows, ids, count, "max"))
+_segments("UnsortedSegmentMax", lambda *rows: jnp.maximum(jax.ops.segment_max(*rows), _limits(rows[0]).min))
+_segments("UnsortedSegmentMin", lambda *rows: jnp.minimum(jax.ops.segment_min(*rows), _limits(rows[0]).max))
 
 
 def _added(rows: jax.Array, ids: jax.Array, count: int) -> jax.Array:
@@ -84,12 +84,9 @@ def _product_jvp(
     return _product(rows, ids, count), jax.ops.segment_sum(others * tangents[0], ids, count)
 
 
-def _bounded(compute: Callable[..., Any], rows: jax.Array, ids: jax.Array, count: int, bound: str) -> jax.Array:
-    """The result of an empty segment is the type's lowest or highest finite value, as in TensorFlow."""
-    limits = jnp.finfo(rows.dtype) if jnp.issubdtype(rows.dtype, jnp.inexact) else jnp.iinfo(rows.dtype)
-    size = jax.ops.segment_sum(jnp.ones(ids.shape, np.int32), ids, count)
-    filled = (size > 0).reshape((count,) + (1,) * (rows.ndim - 1))
-    return jnp.where(filled, compute(rows, ids, count), jnp.asarray(getattr(limits, bound), rows.dtype))
+def _limits(rows: jax.Array) -> Any:
+    """Returns the limits of a type: as in TensorFlow, an extreme of no rows, or of infinities alone, is finite."""
+    return jnp.finfo(rows.dtype) if jnp.issubdtype(rows.dtype, jnp.inexact) else jnp.iinfo(rows.dtype)
 
 
 # Ascending ids: the last one determines the number of segments -----------------------------------------------------
