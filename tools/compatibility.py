@@ -94,8 +94,8 @@ Of 20,000 programs that `tools/differential.py` draws, 203 differ. In about half
 - Its `tf.reduce_euclidean_norm` of a single negative element is negative.
 - Its `tf.div` of integers is wrong for a scalar that is fed: `tf.div(2147483647, -3)` is 715827882.
 
-The other differences are infinities and NaN in `RMSPropOptimizer`, ties in gradients of `tf.image.rgb_to_hsv`, errors
-of another class, and errors that only TensorFlow raises: for scalars of unknown rank, and for tensors without elements.
+The other differences are infinities and NaN in `RMSPropOptimizer`, errors of another class, and errors that only
+TensorFlow raises: for scalars of unknown rank, and for tensors without elements.
 
 ## TensorFlow's own tests
 

@@ -307,6 +307,9 @@ class Tensor(TensorOperators):
     def get_shape(self) -> TensorShape:
         return self.shape
 
+    def _shape_as_list(self) -> list[int | None] | None:
+        return None if self._dims is None else list(self._dims)
+
     def set_shape(self, shape: ShapeLike) -> None:
         """Refines the static shape; ValueError if ``shape`` contradicts the known shape."""
         self._dims = merge_dims(self._dims, as_shape(shape).as_dims)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from headwater.data.dataset import Dataset
 from headwater.data.spec import TensorSpec
@@ -11,6 +14,8 @@ from headwater.dtypes import DType, as_dtype, float32, int64, variant
 from headwater.graph.constants import constant_value
 from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Tensor
+from headwater.graph.session.fetches import IndexedSlicesValue
+from headwater.graph.sparse_tensor import SparseTensorValue
 from headwater.shapes import TensorShape, as_shape
 from headwater.tf1.functional.ragged_tensor import RaggedTensor
 from headwater.tf1.functional.sparse import SparseTensor
@@ -23,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class TypeSpec(ABC):
-    """Specification of a value before it exists: its class and the properties in `_parts`."""
+    """Specification of a value before it exists: its class and the properties in `_serialize`."""
 
     @property
     @abstractmethod
@@ -31,7 +36,7 @@ class TypeSpec(ABC):
         """The class of values."""
 
     @abstractmethod
-    def _parts(self) -> tuple[Any, ...]:
+    def _serialize(self) -> tuple[Any, ...]:
         """Returns the arguments of the class, for comparison."""
 
     @classmethod
@@ -51,7 +56,7 @@ class TypeSpec(ABC):
             spec_or_value = self.from_value(spec_or_value)
         if type(self) is not type(spec_or_value):
             return False
-        pairs = zip(self._parts(), spec_or_value._parts(), strict=True)
+        pairs = zip(self._serialize(), spec_or_value._serialize(), strict=True)
         return all(_compatible(mine, other) for mine, other in pairs)
 
     def most_specific_compatible_type(self, other: Any) -> TypeSpec:
@@ -62,21 +67,21 @@ class TypeSpec(ABC):
         """
         if type(self) is not type(other):
             raise ValueError(f"No TypeSpec is compatible with both {self} and {other}")
-        pairs = zip(self._parts(), other._parts(), strict=True)
+        pairs = zip(self._serialize(), other._serialize(), strict=True)
         make = type(self)
         return make(*(_common(mine, theirs) for mine, theirs in pairs))
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and [_key(p) for p in self._parts()] == [
+        return type(self) is type(other) and [_key(p) for p in self._serialize()] == [
             _key(p)
-            for p in other._parts()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
+            for p in other._serialize()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
         ]
 
     def __hash__(self) -> int:
-        return hash((type(self), tuple(_key(part) for part in self._parts())))
+        return hash((type(self), tuple(_key(part) for part in self._serialize())))
 
     def __repr__(self) -> str:
-        parts = self._parts()
+        parts = self._serialize()
         inner = ", ".join(repr(part) for part in parts)
         return f"{type(self).__name__}({inner}{',' if len(parts) == 1 else ''})"
 
@@ -135,12 +140,30 @@ class SparseTensorSpec(TypeSpec):
         """The type of the elements."""
         return self._dtype
 
-    def _parts(self) -> tuple[TensorShape, DType]:
+    def _serialize(self) -> tuple[TensorShape, DType]:
         return self._shape, self._dtype
 
     @classmethod
     def from_value(cls, value: SparseTensor) -> SparseTensorSpec:
         return cls(value.shape, value.dtype)
+
+    @property
+    def _component_specs(self) -> list[TensorSpec]:
+        rank = self._shape.ndims
+        return [TensorSpec([None, rank], int64), TensorSpec([None], self._dtype), TensorSpec([rank], int64)]
+
+    def _to_components(self, value: SparseTensor | SparseTensorValue) -> list[Any]:
+        return [value.indices, value.values, value.dense_shape]
+
+    def _from_components(self, tensor_list: Sequence[Any]) -> SparseTensor | SparseTensorValue:
+        make = SparseTensorValue if all(isinstance(part, np.ndarray) for part in tensor_list) else SparseTensor
+        return make(*tensor_list)
+
+    def _batch(self, batch_size: int | None) -> SparseTensorSpec:
+        return SparseTensorSpec(TensorShape([batch_size]).concatenate(self._shape), self._dtype)
+
+    def _unbatch(self) -> SparseTensorSpec:
+        return SparseTensorSpec(self._shape[1:], self._dtype)
 
 
 class IndexedSlicesSpec(TypeSpec):
@@ -172,7 +195,7 @@ class IndexedSlicesSpec(TypeSpec):
     def value_type(self) -> type:
         return IndexedSlices
 
-    def _parts(self) -> tuple[TensorShape, DType, DType, DType | None, TensorShape]:
+    def _serialize(self) -> tuple[TensorShape, DType, DType, DType | None, TensorShape]:
         return (
             self._shape,
             self._values_dtype,
@@ -187,6 +210,22 @@ class IndexedSlicesSpec(TypeSpec):
         shape = None if dense is None else constant_value(dense)
         kind = None if dense is None else dense.dtype
         return cls(shape, value.dtype, value.indices.dtype, kind, value.indices.shape)
+
+    @property
+    def _component_specs(self) -> tuple[TensorSpec, ...]:
+        rows = self._indices_shape.concatenate(self._shape[1:])
+        specs = TensorSpec(rows, self._values_dtype), TensorSpec(self._indices_shape, self._indices_dtype)
+        kind = self._dense_shape_dtype
+        return specs if kind is None else (*specs, TensorSpec([self._shape.ndims], kind))
+
+    def _to_components(self, value: IndexedSlices | IndexedSlicesValue) -> tuple[Any, ...]:
+        parts = value.values, value.indices
+        return parts if value.dense_shape is None else (*parts, value.dense_shape)
+
+    def _from_components(self, tensor_list: Sequence[Any]) -> IndexedSlices | IndexedSlicesValue:
+        make = IndexedSlicesValue if all(isinstance(part, np.ndarray) for part in tensor_list) else IndexedSlices
+        values, indices, *shape = tensor_list
+        return make(values, indices, shape[0] if shape else None)
 
 
 class TensorArraySpec(TypeSpec):
@@ -215,7 +254,7 @@ class TensorArraySpec(TypeSpec):
     def value_type(self) -> type:
         return TensorArray
 
-    def _parts(self) -> tuple[TensorShape, DType, bool, bool]:
+    def _serialize(self) -> tuple[TensorShape, DType, bool, bool]:
         return self._element_shape, self._dtype, self._dynamic_size, self._infer_shape
 
     def is_compatible_with(self, other: object) -> bool:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -291,7 +330,7 @@ class RaggedTensorSpec(TypeSpec):
         """The type of the splits."""
         return self._row_splits_dtype
 
-    def _parts(self) -> tuple[TensorShape, DType, int, DType]:
+    def _serialize(self) -> tuple[TensorShape, DType, int, DType]:
         return self._shape, self._dtype, self._ragged_rank, self._row_splits_dtype
 
     @classmethod
@@ -330,7 +369,7 @@ class DatasetSpec(TypeSpec):
         """The shape of that tensor."""
         return self._dataset_shape
 
-    def _parts(self) -> tuple[Any, ...]:
+    def _serialize(self) -> tuple[Any, ...]:
         return self._element_spec, self._dataset_shape
 
     @classmethod
