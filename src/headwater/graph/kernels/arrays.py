@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headwater.graph.kernels.common import Arrays, Needed, axis_in, check_mirrored, ints, sum_to
+from headwater.graph.kernels.common import Arrays, Needed, axis_in, check_mirrored, inferred_shape, ints, sum_to
 from headwater.graph.kernels.registry import NoKernel, gradient_kernel, kernel
 
 if TYPE_CHECKING:
@@ -61,7 +61,8 @@ def broadcast_gradient_args(s0: HostArray, s1: HostArray) -> tuple[HostArray, ..
 @kernel("Reshape")
 def reshape(tensor: HostArray, shape: HostArray) -> HostArray:
     """The elements in row-major order in another shape; one size may be -1."""
-    return tensor.reshape(shape.tolist())
+    sizes = shape.tolist()
+    return tensor.reshape(sizes if tensor.size else inferred_shape(tensor.shape, sizes))
 
 
 @kernel("ExpandDims")

@@ -57,6 +57,15 @@ def sum_over(x: HostArray, first: int, stop: int) -> HostArray:
     return total.astype(x.dtype).reshape(shape)
 
 
+def inferred_shape(found: Sequence[int], wanted: list[int]) -> list[int]:
+    """Returns ``wanted`` for a tensor without elements: as in TensorFlow, the size -1 beside a size of 0 follows from
+    the sizes other than 0."""
+    if 0 not in wanted or -1 not in wanted:
+        return wanted
+    size = math.prod(filter(None, found)) // math.prod(each for each in wanted if each > 0)
+    return [size if each == -1 else each for each in wanted]
+
+
 def sum_to(gradient: HostArray, shape: tuple[int, ...]) -> HostArray:
     """Returns the gradient of a broadcast input of ``shape``, given the result's gradient, summed over repetitions."""
     if gradient.shape == shape:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from headwater.dtypes import DType, int32
-from headwater.graph.kernels.common import check_mirrored
+from headwater.graph.kernels.common import check_mirrored, inferred_shape
 from headwater.graph.ops.common import (
     AnyArray,
     array_module,
@@ -95,6 +95,8 @@ def _reshape_spec(inference: Inference) -> Sequence[Spec]:
         raise ValueError(f"Cannot infer multiple unknown dimensions in shape {list(wanted)}")
     dims: list[int | None] = [None if d == -1 else d for d in wanted]
     known = product([d for d in dims if d is not None]) or 0
+    if source and None not in source and 0 in wanted and open_places and None not in wanted:
+        return output(inference, tuple(inferred_shape([d or 0 for d in source], [d or 0 for d in wanted])))
     if open_places and len([d for d in dims if d is None]) == 1 and count is not None:
         if known and count % known:
             raise ValueError(f"Dimension size must be evenly divisible by {known} but is {count}")
@@ -109,7 +111,7 @@ def _reshape_spec(inference: Inference) -> Sequence[Spec]:
 @pure("Reshape", inputs="tensor:T, shape:Tshape|index=int32", static=(1,), infer=_reshape_spec, strings=True)
 def reshape(tensor: AnyArray, shape: HostArray) -> AnyArray:
     """The elements in row-major order in another shape; one size may be -1."""
-    return array_module(tensor).reshape(tensor, as_ints(shape))
+    return array_module(tensor).reshape(tensor, inferred_shape(tensor.shape, list(as_ints(shape))))
 
 
 def _expanded(inference: Inference) -> Sequence[Spec]:

@@ -23,13 +23,24 @@ def _codec(name: str) -> str:
         raise InvalidArgumentError(None, None, f"Could not create converter for input encoding: {name}") from None
 
 
+def _ordered(data: bytes, encoding: str) -> tuple[str, int]:
+    """Returns the encoding with its order of bytes, and the length of the mark that determines it.
+
+    Without a mark, the bytes of UTF-16 and UTF-32 are in descending order of value.
+    """
+    if encoding not in ("utf-16", "utf-32"):
+        return encoding, 0
+    marks = {f"{encoding}-{order}": "\ufeff".encode(f"{encoding}-{order}") for order in ("be", "le")}
+    return next(((name, len(mark)) for name, mark in marks.items() if data.startswith(mark)), (f"{encoding}-be", 0))
+
+
 def characters(data: bytes, encoding: str, errors: str, replacement: int) -> Iterator[tuple[int, int]]:
     """Yields each character with the offset of its first byte.
 
     Raises:
       InvalidArgumentError: ``errors`` is "strict" and some bytes are not a character.
     """
-    at = 0
+    encoding, at = _ordered(data, encoding)
     while at < len(data):
         try:
             good, bad = data[at:].decode(encoding), 0

@@ -17,6 +17,8 @@ from headwater.cluster.devices import DeviceSpec, canonical_device_name
 from headwater.dtypes import as_dtype
 from headwater.errors import OpError
 from headwater.graph.operation import Tensor
+from headwater.graph.ragged_value import RaggedTensorValue
+from headwater.tf1.functional.ragged_tensor import RaggedTensor
 
 Array = npt.NDArray[Any]
 
@@ -54,7 +56,10 @@ class Assertions(_TestCase):
             self.fail(_with(f"the arrays are {distance} apart, not less than {err}", msg))
 
     def assertAllEqual(self, a: object, b: object, msg: object = None) -> None:
-        """Asserts that two arrays have the same shape and elements; two NaN are equal."""
+        """Asserts that two arrays, or ragged tensors, have the same shape and elements; two NaN are equal."""
+        if self._is_ragged(a) or self._is_ragged(b):
+            self.assertEqual(self._listed(a), self._listed(b), msg)
+            return
         first, second = self._same_shape(a, b, msg)
         same = np.asarray(first == second)
         if _is_inexact(first) and _is_inexact(second):
@@ -231,6 +236,16 @@ class Assertions(_TestCase):
             value = self.evaluate(value)
         return cast(Array, value) if isinstance(value, np.ndarray) else np.array(value)
 
+    def _is_ragged(self, value: object) -> bool:
+        return isinstance(value, RaggedTensor | RaggedTensorValue)
+
+    def _listed(self, value: object) -> object:
+        """Returns the elements of an array or a ragged tensor as nested lists."""
+        value = self.evaluate(value) if isinstance(value, RaggedTensor | Tensor) else value
+        if isinstance(value, list | tuple):
+            return [self._listed(item) for item in cast("Sequence[object]", value)]
+        return value.to_list() if isinstance(value, RaggedTensorValue) else np.asarray(value).tolist()
+
     def _same_shape(self, a: object, b: object, msg: object) -> tuple[Array, Array]:
         first, second = self._array(a), self._array(b)
         if first.shape != second.shape:
@@ -245,6 +260,8 @@ class Assertions(_TestCase):
         self.fail(message)
 
     def _all_close(self, a: Any, b: Any, rtol: float, atol: float, msg: object, path: str) -> None:
+        if self._is_ragged(a) or self._is_ragged(b):
+            a, b = self._listed(a), self._listed(b)
         a, b = (value._asdict() if hasattr(value, "_asdict") else value for value in (a, b))
         if isinstance(a, Mapping) != isinstance(b, Mapping):
             raise ValueError(_with(f"Can't compare dict to non-dict, a{path} vs b{path}.", msg))

@@ -20,7 +20,6 @@ from headwater.tf1.training.saver import Saver
 from headwater.tf1.training.vocabularies import VocabInfo, remapped
 from headwater.tf1.variables.partitioned import PartitionedVariable
 from headwater.tf1.variables.scope_settings import VariableScope
-from headwater.tf1.variables.state import assign
 
 if TYPE_CHECKING:
     from headwater.graph.operation import Operation
@@ -109,7 +108,7 @@ def _warm_start_variable(path: str, shapes: Mapping[str, Sequence[int]], name: s
             value = graph.create_op("RestoreV2", inputs, attrs).outputs[0]
             value.set_shape(part.shape)
         with graph.colocate_with(part.op):
-            part._initializer_op = assign(part, value).op  # pyright: ignore[reportPrivateUsage]
+            part.initialize_with(value)
 
 
 def assign_from_checkpoint(
@@ -233,4 +232,4 @@ def _warm_start_remapped(path: str, name: str, words: VocabInfo, parts: Sequence
             if info is not None:
                 value = slice(value, list(info.var_offset), list(info.var_shape))
         with get_default_graph().colocate_with(part.op):
-            part._initializer_op = assign(part, value).op  # pyright: ignore[reportPrivateUsage]
+            part.initialize_with(value)

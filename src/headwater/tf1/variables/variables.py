@@ -275,6 +275,11 @@ class Variable(TensorOperators, metaclass=_MadeByCreators):
         """A new read of the variable, which control dependencies can order after an update."""
         return self.graph.create_op("Identity", [self._variable], name="read").outputs[0]
 
+    def initialize_with(self, value: Tensor) -> None:
+        """Replaces the initial value; the initializer assigns ``value`` from now on."""
+        self._initial_value = value
+        self._initializer_op = state.assign(self._variable, value).op
+
     def initialized_value(self) -> Tensor:
         """The value, or the initial value where the variable has none yet."""
         if self._initial_value is None:
