@@ -14,7 +14,7 @@ import pytest
 from headwater import tf
 
 
-def _fed(value: object) -> Any:
+def _fed(value: Any) -> Any:
     """Returns a tensor with ``value`` in each run, which the graph does not determine."""
     return tf.placeholder_with_default(np.asarray(value), np.shape(value))
 
@@ -39,7 +39,7 @@ def test_axes_of_tensordot() -> None:
     matrix = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
     with tf.Session() as session:
         pairs = session.run(tf.tensordot(matrix, matrix, _fed(np.array([[0], [1]], np.int32))))
-        np.testing.assert_array_equal(pairs, np.tensordot(matrix, matrix, [[0], [1]]))
+        np.testing.assert_array_equal(pairs, np.tensordot(matrix, matrix, ([0], [1])))
     with pytest.raises(ValueError, match="Index out of range"):
         tf.tensordot(matrix, matrix, _fed(np.int32(1)))
     with pytest.raises(IndexError):
@@ -67,14 +67,14 @@ def test_sums_of_chosen_integers() -> None:
 
 
 def test_a_dense_tensor_times_a_sparse_one() -> None:
-    sparse = tf.SparseTensor([[0, 1]], [2.0], [2, 2])
+    sparse: Any = tf.SparseTensor([[0, 1]], [2.0], [2, 2])
     product = tf.constant([[1.0, 5.0], [1.0, 1.0]]) * sparse
     with tf.Session() as session:
         found = session.run(product)
     assert (found.indices.tolist(), found.values.tolist()) == ([[0, 1]], [10.0])
     assert {op.type for op in sparse.consumers()} >= {"Mul"}
     with pytest.raises(TypeError):
-        tf.constant([[1.0, 5.0]]) / sparse
+        _ = tf.constant([[1.0, 5.0]]) / sparse
 
 
 def test_a_new_shape_of_another_integer_type() -> None:
@@ -123,7 +123,7 @@ def test_shapes_that_the_graph_determines() -> None:
 
 def test_sufficient_statistics_return_the_shift_as_a_tensor() -> None:
     with tf.Session() as session:
-        shift = tf.nn.sufficient_statistics(tf.zeros([2, 3]), [1], shift=1.5)[3]
+        shift = tf.nn.sufficient_statistics(tf.zeros([2, 3]), 1, shift=1.5)[3]
         assert session.run(shift) == np.float32(1.5)
 
 

@@ -71,8 +71,8 @@ def unpack(value: TensorLike, num: int | None = None, axis: int = 0, name: str =
 
 def reverse(tensor: Any, axis: Any = None, name: str | None = None, dims: Ints | None = None) -> Tensor:
     """``reverse(tensor, axis)``, or with a truth value for each dimension as before 1.0."""
-    flags = axis if dims is None else dims
-    if isinstance(flags, list | tuple | np.ndarray) and all(isinstance(flag, bool | np.bool_) for flag in flags):
+    flags: Any = axis if dims is None else dims
+    if not isinstance(flags, Tensor | int) and all(isinstance(flag, bool | np.bool_) for flag in flags):
         return arrays.reverse(tensor, np.flatnonzero(flags).astype(np.int32), name)
     return arrays.reverse(tensor, flags, name)
 

@@ -71,7 +71,7 @@ def swish(features: TensorLike) -> Tensor:
     return features * math.sigmoid(features)
 
 
-def _softmax(op_type: str, logits: Tensor, axis: int, name: str | None) -> Tensor:
+def _softmax(op_type: str, logits: Tensor, axis: Any, name: str | None) -> Tensor:
     logits = convert_to_tensor(logits)
     place = constant_value(axis) if isinstance(axis, Tensor) else -1 if axis is None else axis
     dims = logits.dims

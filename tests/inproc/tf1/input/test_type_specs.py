@@ -36,7 +36,8 @@ def test_parts_of_indexed_slices(shape: list[int] | None) -> None:
     rows, indices, *rest = spec._component_specs
     assert (rows, indices) == (tf.TensorSpec([20, 10], tf.float32), tf.TensorSpec([20], tf.int64))
     assert rest == ([] if shape is None else [tf.TensorSpec([2], tf.int32)])
-    slices = tf.IndexedSlices(tf.constant([3.0, 5.0]), tf.constant([5, 10]), shape and tf.constant(shape))
+    size = None if shape is None else tf.constant(shape)
+    slices = tf.IndexedSlices(tf.constant([3.0, 5.0]), tf.constant([5, 10]), size)
     again = spec._from_components(spec._to_components(slices))
     assert (again.values, again.indices, again.dense_shape) == (slices.values, slices.indices, slices.dense_shape)
     found = spec._from_components([np.ones(2), np.array([3, 8])])

@@ -13,9 +13,9 @@ from headwater import tf
 def test_assertions_compare_ragged_tensors_by_element() -> None:
     case = tf.test.TestCase()
     ragged = tf.ragged.constant([[1.0, 2.0], [3.0]])
-    with case.session():
+    with case.session() as session:
         case.assertAllEqual(ragged, [[1.0, 2.0], [3.0]])
-        case.assertAllEqual([[1.0, 2.0], [3.0]], tf.get_default_session().run(ragged))
+        case.assertAllEqual([[1.0, 2.0], [3.0]], session.run(ragged))
         case.assertAllClose(ragged, [[1.0, 2.0 + 1e-7], [3.0]])
         with pytest.raises(AssertionError):
             case.assertAllEqual(ragged, [[1.0, 2.0], [4.0]])
@@ -58,11 +58,11 @@ def test_the_initial_value_is_read_from_the_checkpoint(tmp_path: Path) -> None:
     with tf.Graph().as_default(), tf.Session() as session:
         tf.get_variable("old", initializer=[1.0, 2.0])
         session.run(tf.global_variables_initializer())
-        path = tf.train.Saver().save(session, str(tmp_path / "model"))
+        tf.train.Saver().save(session, str(tmp_path / "model"))
     with tf.Graph().as_default(), tf.Session() as session:
         variable = tf.get_variable("new", [2], initializer=tf.zeros_initializer())
         before = variable.initialized_value()
-        tf.train.init_from_checkpoint(path, {"old": variable})
+        tf.train.init_from_checkpoint(str(tmp_path / "model"), {"old": variable})
         after = variable.initialized_value()
         assert session.run([before, after])[0].tolist() == [0.0, 0.0]
         assert session.run(after).tolist() == [1.0, 2.0]
