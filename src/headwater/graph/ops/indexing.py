@@ -199,7 +199,7 @@ def one_hot(
     """Returns ``on_value`` at ``indices`` along a new dimension, ``off_value`` elsewhere."""
     axis = indices.ndim if axis == -1 else axis
     steps = np.arange(int(depth)).reshape((-1,) + (1,) * (indices.ndim - axis))
-    module = array_module(on_value)
+    module = array_module(indices, on_value, off_value)
     hit = module.expand_dims(indices, axis) == steps.astype(indices.dtype)
     return module.where(hit, on_value, off_value)
 
