@@ -16,16 +16,16 @@ from headwater.tf1.functional.apply import one
 from headwater.tf1.functional.arrays import placeholder
 
 if TYPE_CHECKING:
-    from headwater.graph.session.session import Session
+    from headwater.graph.types import SessionLike
 
 
 class TensorHandle(bytes):
     """Handle of a tensor that a session keeps, to be fed to the placeholder of `get_session_tensor`."""
 
-    _session: Session | None = None
+    _session: SessionLike | None = None
 
     @classmethod
-    def of(cls, session: Session | None, name: bytes) -> TensorHandle:
+    def of(cls, session: SessionLike | None, name: bytes) -> TensorHandle:
         """Returns the handle ``name`` of a tensor that ``session`` keeps; the default session when None."""
         handle = cls(name)
         handle._session = session
@@ -127,7 +127,7 @@ def delete_session_tensor(handle: str, name: str | None = None) -> tuple[Tensor,
         return holder, get_default_graph().create_op("DeleteSessionTensor", [holder], {}, "DeleteSessionTensor")
 
 
-def _fetch_handle(tensor: Tensor) -> tuple[list[str], Callable[[list[bytes]], TensorHandle]]:
+def _fetch_handle(tensor: Tensor) -> tuple[list[str], Callable[[Any], TensorHandle]]:
     session = get_default_session()  # the session that prepares the fetch
     owner = (lambda: None) if session is None else weakref.ref(session)
     return [tensor.name], lambda found: TensorHandle.of(owner(), found[0])
