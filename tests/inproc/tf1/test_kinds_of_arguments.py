@@ -224,3 +224,10 @@ def test_gradients_of_hues_choose_one_channel_in_ties() -> None:
     with tf.Session() as session:
         (found,) = session.run(tf.gradients(tf.image.rgb_to_hsv(colours), colours))
     np.testing.assert_allclose(found, [expected], atol=1e-4)
+
+
+def test_each_number_of_a_vector_is_an_embedding() -> None:
+    table = np.array([2.0, 0.5, 3.0])
+    with tf.Session() as session:
+        assert session.run(tf.nn.embedding_lookup(table, [0, 1], max_norm=1.0)).tolist() == [1.0, 0.5]
+        assert session.run(tf.nn.embedding_lookup(table, 0, max_norm=1.0)) == 1.0

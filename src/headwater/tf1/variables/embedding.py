@@ -122,7 +122,7 @@ def _clipped(rows: Tensor, ids: Tensor, max_norm: float | None) -> Tensor:
         return rows
     if ids.dims is None or rows.dims is None:
         raise ValueError("max_norm needs ids and params of known rank")
-    return clip_by_norm(rows, max_norm, axes=list(np.arange(len(ids.dims), len(rows.dims))) or None)
+    return clip_by_norm(rows, max_norm, axes=list(range(len(ids.dims), len(rows.dims))))
 
 
 def _on_ps(params: object, max_norm: float | None) -> list[Any]:
