@@ -118,7 +118,7 @@ class CountedRows:
         self.counts = np.zeros((UNITS, 1), np.float32)
         self._changes = RowChanges(UNITS)
 
-    def begin(self) -> None:
+    def initialize(self) -> None:
         """Does nothing: all rows are 0 from the start."""
 
     def read(self, start: int, stop: int, parts: Sequence[int]) -> list[Array]:

@@ -99,7 +99,7 @@ class _Retired:
 class _RecordedTable:
     """A table of a recorded updater.
 
-    Calls of `begin` and `restore` are not recorded, because they occur only before there is a backup.
+    Calls of `initialize` and `restore` are not recorded, because they occur only before there is a backup.
 
     Args:
       table: the table of the wrapped updater.
