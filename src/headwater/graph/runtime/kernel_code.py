@@ -425,9 +425,9 @@ class Code:
                 # of changing it in place.
                 put(f"{indent}del {', '.join(dead[index])}", None)
         put(f"    return {results}", None)
-        space = self.space
-        exec(compile("\n".join(lines), FILE, "exec"), space)
-        return Function(space["run"], nodes, "\n".join(lines))
+        made: dict[str, Callable[..., Any]] = {}
+        exec(compile("\n".join(lines), FILE, "exec"), self.space, made)
+        return Function(made["run"], nodes, "\n".join(lines))
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,8 +83,9 @@ class KernelPart:
         }
         self._written = [cells[node.refs[at]] for node in compute.nodes for at in node.definition.updates]
         self._result = self._build(late)
-        self._function = self._code.function("inputs, counter, begin, end", *self._result)
-        self._weighed: Function | None = None
+        # Most parts run once with costs, or many times without. So each form of the function is generated when it is
+        # first needed.
+        self._forms: dict[bool, Function] = {}
 
     def __call__(
         self,
@@ -107,18 +108,14 @@ class KernelPart:
           NoKernel: a kernel does not support these inputs; nothing is changed.
           OpError: an operation failed.
         """
-        function = self._function
+        weighed = weigh is not None
+        function = self._forms.get(weighed) or self._generate(weighed)
         try:
             # Suppress NumPy's floating-point warnings and errors, because executables have none.
             with np.errstate(all="ignore"):
                 given = [*map(_on_host, inputs)]
                 if weigh is None:
                     return function.run(given, counter, begin, end)
-                # Costs are measured only in the first run of each shape, so this variant of the function is generated
-                # when it is first needed.
-                function = self._weighed = self._weighed or self._code.function(
-                    "inputs, counter, begin, end, weigh", *self._result, weighed=True
-                )
                 scale = _Scale()
                 outputs = function.run(given, counter, begin, end, scale.add)
                 weigh(scale.work)
@@ -136,7 +133,12 @@ class KernelPart:
     @property
     def source(self) -> str:
         """The function's source code, for debugging."""
-        return self._function.source
+        return self._generate(False).source
+
+    def _generate(self, weighed: bool) -> Function:
+        parameters = "inputs, counter, begin, end" + ", weigh" * weighed
+        function = self._forms[weighed] = self._code.function(parameters, *self._result, weighed=weighed)
+        return function
 
     def _build(self, late: Collection[str]) -> tuple[str, Sequence[str]]:
         """Adds all operations; returns the expression of the outputs, and the local variables in it."""
