@@ -75,6 +75,20 @@ def test_compiling_begins_once_at_half_the_runs() -> None:
     assert [run for run, way in enumerate(found) if way is Way.KERNELS_WHILE_COMPILING] == [switch.compiled]
 
 
+@pytest.mark.parametrize("work", [Work(operations=13, nbytes=1 << 10), Work(operations=200, nbytes=1 << 18), _HEAVY])
+def test_the_import_of_jax_begins_once_before_the_compilation(work: Work) -> None:
+    switch = switch_after(work)
+    assert switch is not None
+    before = switch.compiled - switch.imported
+    assert before == min(switch.compiled // 2, 10**9 // work.kernels_ns()), "a second, if half of the runs take longer"
+    ways, found = Ways(), list[Way]()
+    for _ in range(switch.used):
+        found.append(ways.next_way("a"))
+        if (weigh := ways.weigher("a")) is not None:
+            weigh(work)
+    assert [run for run, way in enumerate(found) if way is Way.KERNELS_WHILE_IMPORTING] == [switch.imported]
+
+
 def test_two_runs_of_a_program_choose_alike() -> None:
     keys = np.random.default_rng(0).integers(0, 5, 2000)
     first, second = ([_runs(ways, key, 1)[0] for key in keys] for ways in (Ways(), Ways()))

@@ -1,50 +1,64 @@
-"""Compiles executables in the background of running steps, one at a time."""
+"""Imports JAX and compiles executables in the background of running steps, one at a time."""
 
 from __future__ import annotations
 
 import atexit
 import logging
+import sys
 import threading
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
+from headwater.lazy_jax import jax
+
+_jax: Any = jax
 _log = logging.getLogger(__name__)
 _turn: Final = threading.Lock()
 _ending: Final = threading.Event()
 _compiling: Final[set[str]] = set()
+#: Time for which a thread may keep the interpreter's lock while JAX is imported or traces in the background. A step on
+#: kernels releases the lock in each operation on arrays, and with Python's 5 ms would wait so long to get it back.
+_SWITCH_S: Final = 1e-4
 
 
 class Compilation:
-    """A compilation in a thread of its own. A process that ends waits for the compilation in progress and drops the
-    others.
+    """A compilation, or the import of JAX, in a thread of its own. A process that ends waits for the work in progress
+    and drops the rest.
 
     Args:
       compile_it: compiles; if it fails, the first run of the executable compiles again, and raises the error.
-      name: the executable's name in the log.
+      name: description of the work in the log.
     """
 
     def __init__(self, compile_it: Callable[[], object], name: str) -> None:
-        self._compile = compile_it
-        self._name = name
-        self._thread = threading.Thread(target=self._run, name=f"compiling {name}", daemon=True)
+        self._thread = threading.Thread(target=_run, args=(compile_it, name), name=name, daemon=True)
         self._thread.start()
-
-    def _run(self) -> None:
-        # One compilation at a time, because each can occupy all cores, which running steps need as well.
-        with _turn:
-            if _ending.is_set():
-                return
-            _compiling.add(self._name)
-            try:
-                self._compile()
-            except Exception as error:  # noqa: BLE001  raised by the first run of the executable
-                _log.debug("%s is not compiled in the background: %s", self._name, error)
-            finally:
-                _compiling.clear()
 
     def wait(self) -> None:
         """Waits until it has ended."""
         self._thread.join()
+
+
+def _run(compile_it: Callable[[], object], name: str) -> None:
+    # One compilation at a time, because each can occupy all cores, which running steps need as well.
+    with _turn:
+        if _ending.is_set():
+            return
+        _compiling.add(name)
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(min(interval, _SWITCH_S))
+        try:
+            compile_it()
+        except Exception as error:  # noqa: BLE001  raised by the first run of the executable
+            _log.debug("%s failed: %s", name, error)
+        finally:
+            sys.setswitchinterval(interval)
+            _compiling.clear()
+
+
+def import_jax() -> None:
+    """Imports JAX, and loads its compiler by compiling an empty function."""
+    _jax.jit(lambda: None).lower().compile()
 
 
 # XLA cannot interrupt a compilation, and a process that ends during one crashes, because destructors free objects that
@@ -55,6 +69,6 @@ class Compilation:
 def _finish() -> None:
     _ending.set()
     for name in _compiling.copy():
-        _log.info("the process ends once %s is compiled", name)
+        _log.info("the process ends after %s", name)
     with _turn:
         pass

@@ -10,26 +10,32 @@ from __future__ import annotations
 import functools
 import logging
 import secrets
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headwater.errors import OpError
 from headwater.graph.kernels.blas import use_one_thread
 from headwater.graph.kernels.registry import NoKernel
 from headwater.graph.ops.bodies import inner_nodes
 from headwater.graph.ops.faults import error_of
 from headwater.graph.passes.ahead import shown_variables
-from headwater.graph.passes.plan import Compute, Node, VariableInfo
+from headwater.graph.passes.plan import Compute, VariableInfo
 from headwater.graph.registry import Kind
 from headwater.graph.resources.containers import Cell, Resources
 from headwater.graph.resources.recording import NOWHERE, InstructionPlace, Outcome
-from headwater.graph.runtime.background import Compilation
+from headwater.graph.runtime.background import Compilation, import_jax
 from headwater.graph.runtime.compilations import count_compilations
+from headwater.graph.runtime.compute_variables import (
+    accepted_values,
+    assignment_checks,
+    draws_without_seed,
+    stored_inputs,
+    variables_of,
+)
 from headwater.graph.runtime.devices import is_default, local_device, moved
-from headwater.graph.runtime.host_values import cell_value, check_assigned
+from headwater.graph.runtime.host_values import cell_value
 from headwater.graph.runtime.indices import IndexChecks
 from headwater.graph.runtime.initial_values import MOST_RUNS, split
 from headwater.graph.runtime.kernel_lookup import WithoutKernel
@@ -38,6 +44,7 @@ from headwater.graph.runtime.programs import MOST_EXECUTABLES, Program, shapes_o
 from headwater.graph.runtime.step import Step
 from headwater.graph.runtime.ways import Jit, Way, Ways
 from headwater.import_hooks import on_import
+from headwater.lazy_jax import is_loaded
 
 if TYPE_CHECKING:
     from headwater.graph.ops.common import AnyArray
@@ -77,7 +84,7 @@ class Executable:
     ) -> None:
         self._compute = compute
         self._lock = resources.lock
-        reads, writes = _variables_of(compute)
+        reads, writes = variables_of(compute)
         self._cells = {
             name: resources.cell(variables[name].container, variables[name].cell) for name in {**reads, **writes}
         }
@@ -106,8 +113,8 @@ class Executable:
         # variables are donated, because a donated value cannot be recovered.
         self._prepares = shared or self._device is not None
         self.touches_state: bool = bool(self._cells)
-        self._stores = _stores(compute)
-        self._assigned = _assigned(compute, self._written, reads)
+        self._stores = stored_inputs(compute)
+        self._assigned = assignment_checks(compute, self._written, reads)
         attrs_of = [(node.definition.admit, node.attrs, node.definition.attrs) for node in compute.nodes]
         # Operations that may refuse the update, such as the accounting of examples. They are asked under the lock of
         # the variables, so that the answer is valid until the update is made.
@@ -122,7 +129,7 @@ class Executable:
         self._recorder = resources.recorder if self._written else None
         # A backup repeats the operations with the same inputs. It cannot repeat draws of random numbers without seeds,
         # so the primary then sends the new values instead.
-        self._repeatable = not any(_draws(node) for node in compute.nodes)
+        self._repeatable = not any(draws_without_seed(node) for node in compute.nodes)
         self._output_cells = [self._cells[name] for name in shown or ()]
         self._ways: Ways | None = None
         # Kernels are used only without a backup. Primary and backup must compute the same bits, but the choice between
@@ -131,7 +138,7 @@ class Executable:
         self._kernels = self._part(compute, fetched) if alone and jit is not Jit.ON and not self.only_reads else None
         if self._kernels is not None and jit is Jit.AUTO:
             self._ways = Ways()
-        self._compilations: dict[object, Compilation | None] = {}
+        self._compilations: dict[object, Compilation] = {}
         self._run_before = False
         first, rest = split(compute) if self._device is None and self._kernels is None else (None, None)
         if rest is not None and resources.recorder is not None:
@@ -258,7 +265,7 @@ class Executable:
             if self._assigned:
                 # Install the acceptable values even if one value is refused: the old values of the other variables were
                 # donated to this run and no longer exist.
-                written, refused = _accepted(written, self._assigned)
+                written, refused = accepted_values(written, self._assigned)
             for cell, value in written:
                 cell.value = value
                 cell.counts[cell.slot] += 1
@@ -296,19 +303,12 @@ class Executable:
                 if compilation := self._compilations.pop(key, None):
                     compilation.wait()
                 return None
-            if way is Way.KERNELS_WHILE_COMPILING:
-                name, runs = self._compute.nodes[-1].name, self._ways.runs_of(key) - 1
-                _log.debug(
-                    "%s with inputs of %s is compiled after %d runs; it has had inputs of %d distinct shapes",
-                    name,
-                    key[0],
-                    runs,
-                    self._ways.distinct,
-                )
-                if self._device is None:
-                    if len(self._compilations) >= MOST_EXECUTABLES:
-                        self._compilations.clear()  # of shapes that did not occur again
-                    self._compilations[key] = self._compile_in_background(inputs)
+            if way is Way.KERNELS_WHILE_IMPORTING and not is_loaded():
+                Compilation(import_jax, "the import of JAX")
+            elif way is Way.KERNELS_WHILE_COMPILING and self._device is None:
+                if len(self._compilations) >= MOST_EXECUTABLES:
+                    self._compilations.clear()  # of shapes that did not occur again
+                self._compilations[key] = self._compile_in_background(inputs, self._ways.runs_of(key) - 1)
             weigh = self._ways.weigher(key)
         # Kernels detect incompatible shapes and types only when they run, so the first run is never acknowledged before
         # it is made.
@@ -342,38 +342,39 @@ class Executable:
     def _program_for(self, inputs: Sequence[Any]) -> tuple[Program, object, Sequence[Any]]:
         """Returns the program for the values of static inputs, these values as a key, and the other inputs."""
         fixed = tuple([_static_key(inputs[i]) for i in self._static])
-        program = self._by_static.get(fixed)
-        if program is None:
-            # Copy the values, since the user's program may later change the arrays that it has fed.
-            static = {self._compute.inputs[i]: np.array(inputs[i]) for i in self._static}
-            if len(self._by_static) >= MOST_EXECUTABLES:
-                self._by_static.clear()
-            # Two threads may build the program at the same time. `setdefault` makes both use the same one, so that it
-            # is compiled once.
-            program = self._by_static.setdefault(fixed, self._build(static))
+        program = self._by_static.get(fixed) or self._add_program(fixed, self._copies_of_static(inputs))
         return program, fixed, [inputs[i] for i in self._dynamic] if self._static else inputs
 
-    def _compile_in_background(self, inputs: Sequence[Any]) -> Compilation | None:
-        """Traces for the shapes of ``inputs`` and starts compiling in the background; returns None if tracing fails.
+    def _copies_of_static(self, inputs: Sequence[Any]) -> Mapping[str, np.ndarray[Any, Any]]:
+        # The user's program may later change the arrays that it has fed.
+        return {self._compute.inputs[i]: np.array(inputs[i]) for i in self._static}
 
-        Tracing takes place in this thread and delays this run. In a background thread, it would take several times
-        longer and slow down runs on kernels as much: after each operation on arrays, each of the two threads would wait
-        for the interpreter's lock (docs/decisions/kernels.md). XLA's compilation releases that lock.
+    def _add_program(self, fixed: object, static: Mapping[str, np.ndarray[Any, Any]]) -> Program:
+        if len(self._by_static) >= MOST_EXECUTABLES:
+            self._by_static.clear()
+        # Two threads may build the program at the same time. `setdefault` makes both use the same one, so that it is
+        # compiled once.
+        return self._by_static.setdefault(fixed, self._build(static))
+
+    def _compile_in_background(self, inputs: Sequence[Any], runs: int) -> Compilation:
+        """Starts tracing and compiling for the shapes of ``inputs`` in the background, after so many runs with them.
 
         The compilation refers to no array of a variable or input. Meanwhile, kernels can therefore change variables in
         place, and the user's program can change arrays that it has fed.
         """
-        name = self._compute.nodes[-1].name
-        try:
-            program, _, dynamic = self._program_for(inputs)
+        fixed, static = tuple([_static_key(inputs[i]) for i in self._static]), self._copies_of_static(inputs)
+        dynamic = [_shape_and_type(inputs[i]) for i in self._dynamic]
+
+        def compile_it() -> None:
+            program = self._by_static.get(fixed) or self._add_program(fixed, static)
             with self._lock:
                 state = [list(map(_shape_and_type, values)) for values in self._state()]
-            donated, kept, dynamic = map(shapes_of, (*state, map(_shape_and_type, dynamic)))
-            compile_it = program.lowered(donated, kept, dynamic, np.uint32(0) if self._random else None)
-        except Exception as error:  # noqa: BLE001  raised by the first run of the executable
-            _log.debug("%s is not compiled in the background: %s", name, error)
-            return None
-        return Compilation(compile_it, name)
+            donated, kept, given = map(shapes_of, (*state, dynamic))
+            program.compile(donated, kept, given, np.uint32(0) if self._random else None)
+
+        name = self._compute.nodes[-1].name
+        _log.debug("%s with inputs of %s is compiled after %d runs", name, dynamic, runs)
+        return Compilation(compile_it, f"the compilation of {name}")
 
     def _admitted(self, step: Step | None) -> Sequence[Callable[[], object]]:
         """Asks the operations that may refuse the change to admit it. Returns functions to call after the change.
@@ -490,70 +491,10 @@ def values_of(cells: Sequence[Cell]) -> list[AnyArray]:
     return values
 
 
-def _draws(node: Node) -> bool:
-    """Whether an operation draws different random numbers when it is repeated in the same step."""
-    return node.definition.kind is Kind.RANDOM and not (node.attrs.get("seed") or node.attrs.get("seed2"))
-
-
 def _static_key(value: object) -> object:
     array = np.asarray(value)
     return array.tobytes(), array.shape, array.dtype.str
 
 
-def _stores(compute: Compute) -> dict[str, int] | None:
-    """Maps variables to input positions, if the `Compute` only assigns inputs to variables; else None."""
-    if compute.outputs or not all(node.type == "Assign" and node.inputs[1] in compute.inputs for node in compute.nodes):
-        return None
-    return {node.refs[0]: compute.inputs.index(node.inputs[1]) for node in compute.nodes}
-
-
-def _assigned(compute: Compute, written: Sequence[str], read: Collection[str]) -> list[bool | None]:
-    """Determines which checks the new values of variables need.
-
-    Returns:
-      For each written variable, whether its new value must have the shape of the old one; None for a variable whose old
-      value is read, since tracing then compares the shapes. An empty list if the old values of all variables are read.
-    """
-    keeps: dict[str, bool | None] = dict.fromkeys(written)
-    for node in compute.nodes:
-        if node.type == "Assign" and node.refs[0] not in read:
-            keeps[node.refs[0]] = bool(node.attrs.get("validate_shape", True))
-    found = list(keeps.values())
-    return found if any(keep is not None for keep in found) else []
-
-
-def _accepted(
-    written: Iterable[tuple[Cell, Any]], assigned: Sequence[bool | None]
-) -> tuple[list[tuple[Cell, Any]], OpError | None]:
-    """Returns the acceptable new values, and the error of the first unacceptable one."""
-    accepted: list[tuple[Cell, Any]] = []
-    refused: OpError | None = None
-    for (cell, value), keeps_shape in zip(written, assigned, strict=True):
-        try:
-            if keeps_shape is not None:
-                check_assigned(cell, value, keeps_shape)
-            accepted.append((cell, value))
-        except OpError as error:
-            refused = refused or error
-    return accepted, refused
-
-
 def _fits(old: Any, new: Any) -> bool:
     return old is not None and old.shape == new.shape and old.dtype == new.dtype and new.nbytes <= _SMALL_BYTES
-
-
-def _variables_of(compute: Compute) -> tuple[dict[str, None], dict[str, None]]:
-    """Returns the variables whose initial values are read, and the variables that are changed, both in order."""
-    reads: dict[str, None] = {}
-    writes: dict[str, None] = {}
-    for node in compute.nodes:
-        definition = node.definition
-        if node.type == "VariableV2" and node.name not in writes:
-            reads[node.name] = None
-        for position, variable in node.refs.items():
-            needed = position not in definition.refs or position in definition.reads
-            if needed and variable not in writes:
-                reads[variable] = None
-        for position in definition.updates:
-            writes[node.refs[position]] = None
-    return reads, writes

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakValueDictionary
 
@@ -124,27 +124,8 @@ class Program:
         # Several workers may send the same plan at once; the others wait instead of compiling it again.
         with self._compiling:
             if key not in self._compiled:
-                self._finish(key, self.run.lower(donated, kept, inputs, counter))
-
-    def lowered(
-        self, donated: Sequence[Any], kept: Sequence[Any], inputs: Sequence[Any], counter: object
-    ) -> Callable[[], None]:
-        """Traces the program, as `compile` does, and returns a function that compiles it. That function does not hold
-        the interpreter's lock for most of its time, so it can run in a background thread."""
-        key = _key_of(donated, kept, inputs)
-        # Trace without acquiring the lock, which another thread may hold while it compiles another shape.
-        lowered = None if key in self._compiled else self.run.lower(donated, kept, inputs, counter)
-
-        def compile_it() -> None:
-            with self._compiling:
-                if lowered is not None and key not in self._compiled:
-                    self._finish(key, lowered)
-
-        return compile_it
-
-    def _finish(self, key: object, lowered: Any) -> None:
-        check_memory(lowered.compile(), memory_stats(self._device))
-        self._compiled.add(key)
+                check_memory(self.run.lower(donated, kept, inputs, counter).compile(), memory_stats(self._device))
+                self._compiled.add(key)
 
     def bound(self) -> None:
         """Drops all executables if there are more than `MOST_EXECUTABLES`. Executables that are still in use are

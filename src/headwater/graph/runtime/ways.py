@@ -4,12 +4,12 @@ The choice depends only on two things: how often a part has run with inputs of t
 operations as estimated from array sizes. Measured times play no part: kernels and executables may round differently, so
 a choice by measured times could change the results from one run of a program to the next.
 
-The first runs with inputs of a new shape use kernels. Compilation of the executable begins in the background once an
-executable, by estimate, would have saved half of its compilation time in the runs so far. As in the ski rental problem,
-the total time is then at most twice the optimum. The number of the first run that uses the executable is fixed in
-advance, so that it does not depend on measured times either: by then kernels have taken the estimated compilation time,
-and the executable pays off. That run waits if the compilation has not ended. If kernels are as fast, as for a few
-operations on small arrays, a part always uses kernels.
+The first runs with inputs of a new shape use kernels. The executable is traced and compiled in the background once an
+executable, by estimate, would have saved half of its compilation time in the runs so far; the import of JAX begins
+earlier. As in the ski rental problem, the total time is then at most twice the optimum. The number of the first run
+that uses the executable is fixed in advance, so that it does not depend on measured times either: by then kernels have
+taken the estimated compilation time, and the executable pays off. That run waits if the compilation has not ended. If
+kernels are as fast, as for a few operations on small arrays, a part always uses kernels.
 
 If an executable is several times faster and pays off within few runs, as for convolutions, the first shape of a part is
 compiled from its second run on, because most programs train with one shape. Measurements and rejected alternatives:
@@ -42,6 +42,8 @@ _COMPILE_NS: Final = 200_000_000
 _COMPILE_OPERATION_NS: Final = 4_000_000
 _COMPILE_PAIR_NS: Final = 8_000
 
+#: Time of the import of JAX, which begins so long before a compilation.
+_IMPORT_NS: Final = 1_000_000_000
 #: Fraction of the time of a compilation that runs in the background: all except tracing.
 _BESIDE: Final = 0.75
 #: Limits for compiling the first shape of a part from its second run on: the number of runs within which the executable
@@ -132,6 +134,8 @@ class Way(enum.Enum):
     """The form of execution of one run."""
 
     KERNELS = "kernels"
+    KERNELS_WHILE_IMPORTING = "kernels while importing"
+    """On kernels; the caller has to start importing JAX in the background."""
     KERNELS_WHILE_COMPILING = "kernels while compiling"
     """On kernels; the caller has to start compiling the executable in the background."""
     EXECUTABLE = "executable"
@@ -139,8 +143,9 @@ class Way(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """The numbers of runs on kernels after which the executable is compiled, and after which it is used."""
+    """The numbers of runs on kernels after which JAX is imported, the executable is compiled, and it is used."""
 
+    imported: int
     compiled: int
     used: int
 
@@ -156,9 +161,11 @@ def switch_after(work: Work, *, first: bool = False) -> Switch | None:
     if until is None:
         return None
     if first and until <= _SOON and work.kernels_ns() >= _FASTER * work.executable_ns():
-        return Switch(1, 1 - int(-_BESIDE * work.compilation_ns() // work.kernels_ns()))
+        return Switch(1, 1, 1 - int(-_BESIDE * work.compilation_ns() // work.kernels_ns()))
     compiled = -(-until // 2)
-    return Switch(compiled, max(until, compiled - (-work.compilation_ns() // work.kernels_ns())))
+    # At half of these runs at the earliest: a task that stops long before the compilation imports nothing.
+    imported = max(-(-compiled // 2), compiled - _IMPORT_NS // work.kernels_ns())
+    return Switch(imported, compiled, max(until, compiled - (-work.compilation_ns() // work.kernels_ns())))
 
 
 @dataclass(slots=True)
@@ -201,7 +208,8 @@ class Ways:
         shape.runs += 1
         switch = shape.switch
         if switch is None or shape.runs <= switch.compiled:
-            return Way.KERNELS
+            imports = switch is not None and shape.runs == switch.imported + 1
+            return Way.KERNELS_WHILE_IMPORTING if imports else Way.KERNELS
         if shape.runs <= switch.used:
             return Way.KERNELS_WHILE_COMPILING if shape.runs == switch.compiled + 1 else Way.KERNELS
         self.compiled += shape.runs == switch.used + 1

@@ -31,7 +31,7 @@ def chain(x):
 logging.basicConfig(level=logging.INFO)
 values = jnp.ones((64, 64))
 jax.monitoring.register_event_duration_secs_listener(listen)
-Compilation(lambda: jax.jit(jax.grad(chain)).lower(values).compile(), "chain")
+Compilation(lambda: jax.jit(jax.grad(chain)).lower(values).compile(), "the compilation of chain")
 Compilation(lambda: print("a compilation that nobody needs"), "another")
 lowered.wait()
 sys.exit(3)
@@ -41,5 +41,5 @@ sys.exit(3)
 def test_a_process_ends_after_the_compilation_in_progress() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
     assert done.returncode == 3, done.stderr
-    assert "the process ends once chain is compiled" in done.stderr
+    assert "the process ends after the compilation of chain" in done.stderr
     assert not done.stdout
