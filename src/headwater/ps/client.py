@@ -569,14 +569,18 @@ class ParameterClient:
             case _:
                 return None
 
-    def follow(self, training: int, epoch: int) -> bool:
-        """Waits until an epoch is over; returns whether the training is over, too.
+    def follow(self, training: int, epoch: int) -> tuple[bool, int]:
+        """Waits until an epoch is over; returns whether the training is over, too, and the newest epoch that is over.
 
         Raises:
           UnavailableError: a ``ps`` has ended with the job.
         """
         answer = self.conversation.request_until_answered(0, Frame(kinds.FOLLOW, (training, epoch)))
-        return answer.header == (True,)
+        match answer.header:
+            case (bool(over), int(newest)):
+                return over, max(epoch, newest)
+            case _:
+                raise bad_header(answer, self._sessions[0].task)
 
     def sums(self, epoch: int, *, wait: bool = True) -> Array:
         """Returns the sums, such as losses, over the contributions of all workers in an epoch; empty without any.

@@ -50,6 +50,7 @@ class Membership:
       began: the latest training that the chief has begun, with its first epoch; None before.
       chief: the worker that began that training; empty before.
       may_stop: whether the chief may stop that training at the end of any epoch.
+      last_epoch: the last epoch of the latest training that all have finished; -1 before.
       is_over: whether the chief's program has ended without an error.
     """
 
@@ -77,6 +78,7 @@ class Membership:
         self.stays_s: float = 0.0
         self.is_over: bool = False
         self.began: tuple[int, int] | None = None
+        self.last_epoch: int = -1
         self.may_stop: bool = False
         self.chief: str = ""
 
@@ -300,6 +302,7 @@ class Membership:
             )
             self.away.clear()
             self.finished.clear()
+            self.last_epoch = self.step_numbers.epoch
             self.step_numbers.reset()
             updates.round.clear()
             self._context.agreement.reset()

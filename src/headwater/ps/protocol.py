@@ -36,7 +36,8 @@ WAIT frames give the reason. The tensors of each frame are its arrays::
     FINISH  (number of the training,)       answered by DONE once no worker takes part, or the training is over
     STOP    ()                              no worker gets another step, and no synchronous update is made any more;
                                             answered by DONE
-    FOLLOW  (number of the training, epoch)   answered by DONE (whether training is over) once that epoch is over
+    FOLLOW  (number of the training, epoch)   answered by DONE (whether training is over, the newest epoch that is
+                                            over or -1) once that epoch is over
     SUMS    (epoch, wait)                   answered by DONE with the workers' contributions to the sums of that
                                             epoch; with ``wait``, once no other worker is computing one of its steps
     AGREE   (program, data)                 the worker's descriptions, see `headwater.cluster.task.agreement`;

@@ -281,13 +281,14 @@ class Steps:
             return Frame(kinds.DONE, (began[1] if began is not None and began[0] == training else -1,))
 
     def follow(self, connection: WorkerConnection, training: int, epoch: int) -> Frame:
-        """Waits until an epoch is over, and answers whether the training is over."""
+        """Waits until an epoch is over; answers whether the training is over, and with the newest epoch that is."""
         workers, step_numbers = self._workers, self._step_numbers
         with self._changed:
             self._waiting.wait(
                 connection, lambda: workers.trainings > training or step_numbers.epoch > epoch, f"epoch {epoch} to end"
             )
-            return Frame(kinds.DONE, (workers.trainings > training,))
+            over = workers.trainings > training
+            return Frame(kinds.DONE, (over, workers.last_epoch if over else step_numbers.epoch - 1))
 
     def stop(self) -> Frame:
         """Stops the training: no worker gets another step of it."""

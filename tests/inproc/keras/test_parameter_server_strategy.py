@@ -194,6 +194,30 @@ def test_a_saved_model_is_restored_to_another_number_of_shards(name: str, divide
     assert_same(model, alone)
 
 
+def test_an_evaluator_that_falls_behind_learns_the_newest_finished_epoch() -> None:
+    cluster = Cluster(lambda: dense(OPTIMIZERS["sgd"]))
+    found: list[tuple[bool, int]] = []
+
+    def evaluate() -> None:
+        evaluator = cluster.local.client([np.asarray(it.value) for it in cluster.served[0].variables], 1)
+        evaluator.connect()
+        found.append(evaluator.follow(0, 0))
+        evaluator.close()
+
+    class InEpochTwo(keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch: int, logs: object = None) -> None:
+            self.asks = epoch == 2
+
+        def on_train_batch_end(self, batch: int, logs: object = None) -> None:
+            if self.asks:
+                evaluate()
+
+    cluster.fit(X, Y, batch_size=96, epochs=4, callbacks=lambda: [InEpochTwo()])
+    evaluate()
+    assert found == [(False, 1), (True, 3)]
+    cluster.stop()
+
+
 def test_one_worker_with_local_momentum_trains_like_nesterov() -> None:
     def make(nesterov: bool) -> Any:
         return dense(lambda: keras.optimizers.SGD(0.1, momentum=0.9, nesterov=nesterov))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import logging
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -386,22 +386,24 @@ class ServedModel(ModelValues):
             said({"examples": {"digest of some of them": batches.contents()}}),
         )
 
-    def _follow(self, validation: Callable[[], dict[str, Any]], container: Any, epochs: Iterable[int]) -> None:
-        """Runs an evaluator: validates after every finished epoch of the workers."""
+    def _follow(self, validation: Callable[[], dict[str, Any]], container: Any, epochs: range) -> None:
+        """Runs an evaluator: validates the values of the newest finished epoch of the workers, again and again."""
         assert self._client is not None
         container.on_train_begin()
         logs: dict[str, dict[str, Tree]] = {}
-        for epoch in epochs:
+        epoch = epochs.start
+        over = False
+        while not over and epoch < epochs.stop:
             try:
-                over = self._client.follow(self._training, epoch)
+                over, newest = self._client.follow(self._training, epoch)
+                epoch = min(newest, epochs.stop - 1)
                 self.sync(state=bool(self.tables))
             except GaveUpError as error:
                 _log.warning("epoch %d and later epochs are not validated: %s", epoch, error.message)
                 break
             logs = validation()
             container.on_epoch_end(epoch, logs)
-            if over:
-                break
+            epoch += 1
         self._training += 1
         container.on_train_end(logs)
 
