@@ -248,11 +248,13 @@ class Tensor(TensorOperators):
       op: the operation.
       value_index: the position among the operation's outputs.
       dtype: element type; a reference type for a variable's own output.
+      aliases: for results that slim's layers add to collections only: the layers' scopes.
       assign: for slices of variables only: ``v[1:3].assign(value, name=None)`` changes these elements of the variable
         ``v``.
     """
 
-    __slots__ = ("__weakref__", "_dims", "_dtype", "_name", "_op", "_shape", "_value_index", "assign")
+    __slots__ = ("__weakref__", "_dims", "_dtype", "_name", "_op", "_shape", "_value_index", "aliases", "assign")
+    aliases: list[str]
     assign: Callable[..., Tensor]
 
     __array_priority__ = 100  # NumPy arrays on the left delegate operators to this class

@@ -11,6 +11,8 @@ from tests.conformance.stored import Case, stored_cases
 
 modules.install()
 
+PACKAGES = ("contrib_distributions", "contrib_opt", "contrib_rnn", "cudnn_rnn", "hparams", "slim_nets")
+
 
 def _is_long(case: Case) -> bool:
     return "three_dimensions" in case.name
@@ -20,7 +22,9 @@ def _is_long(case: Case) -> bool:
     "case",
     [
         pytest.param(case, id=str(case), marks=[pytest.mark.long] if _is_long(case) else [])
-        for case in stored_cases("contrib_distributions", "contrib_opt", "contrib_rnn", "cudnn_rnn", "hparams")
+        for case in stored_cases(
+            "contrib_distributions", "contrib_opt", "contrib_rnn", "cudnn_rnn", "hparams", "slim_nets"
+        )
     ],
 )
 def test_as_tensorflow(case: Case) -> None:

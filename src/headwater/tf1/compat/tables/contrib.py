@@ -184,6 +184,9 @@ CONTRIB: Final[Mapping[str, Area]] = {
                 OPTIMIZER_CLS_NAMES OPTIMIZER_SUMMARIES optimize_loss summarize_activation summarize_activations
                 summarize_collection summarize_tensor summarize_tensors""",
         },
+        modules={
+            "utils": "headwater.tf1.contrib.slim.utils",
+        },
     ),
     "tf.contrib.learn": Area(
         "``tf.contrib.learn``: estimators and experiments before ``tf.estimator``.",
@@ -330,6 +333,17 @@ CONTRIB: Final[Mapping[str, Area]] = {
             "learning": "headwater.tf1.compat.tf.contrib.slim.learning",
             "losses": "headwater.tf1.compat.slim_losses",
             "metrics": "headwater.tf1.compat.contrib_metrics",
+            "nets": "headwater.tf1.compat.tf.contrib.slim.nets",
+            "utils": "headwater.tf1.contrib.slim.utils",
+        },
+    ),
+    "tf.contrib.slim.nets": Area(
+        "``tf.contrib.slim.nets``: networks for images.",
+        modules={
+            "resnet_utils": "headwater.tf1.contrib.slim.nets.resnet_utils",
+            "resnet_v1": "headwater.tf1.contrib.slim.nets.resnet_v1",
+            "resnet_v2": "headwater.tf1.contrib.slim.nets.resnet_v2",
+            "vgg": "headwater.tf1.contrib.slim.nets.vgg",
         },
     ),
     "tf.contrib.slim.learning": Area(

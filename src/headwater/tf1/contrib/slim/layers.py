@@ -25,6 +25,7 @@ from headwater.graph.operation import Tensor
 from headwater.graph.types import Ints, TensorLike
 from headwater.tf1.contrib.slim.arg_scope import add_arg_scope
 from headwater.tf1.contrib.slim.initializers import xavier_initializer
+from headwater.tf1.contrib.slim.utils import collect_named_outputs, get_variable_collections
 from headwater.tf1.contrib.slim.variables import model_variable
 from headwater.tf1.functional import convolution, nn
 from headwater.tf1.layers.convolution import Conv1D, Conv2D, Conv2DTranspose, Conv3D, Conv3DTranspose, SeparableConv2D
@@ -62,22 +63,14 @@ def collect_variable(
     variable: AnyVariable, collections: Mapping[str, Sequence[str]] | Sequence[str] | None, name: str
 ) -> None:
     """Adds a layer's variable to its collections."""
-    listed = collections.get(name) if isinstance(collections, Mapping) else collections
     graph = get_default_graph()
-    for key in listed or ():
+    for key in get_variable_collections(collections, name) or ():
         for part in variable if hasattr(variable, "as_tensor") else [variable]:
             if all(part is not other for other in graph.get_collection(key)):
                 graph.add_to_collection(key, part)
 
 
-def collect_output(collections: object, output: object) -> Any:
-    """Adds a layer's result to collections, and returns it."""
-    if collections:
-        get_default_graph().add_to_collections(collections, output)
-    return output
-
-
-def finished(outputs: object, layer: object, settings: Mapping[str, Any]) -> Any:
+def finished(outputs: object, layer: object, settings: Mapping[str, Any], scope: VariableScope) -> Any:
     """Applies the steps after a layer: collections, normalizer, activation."""
     collections = settings["variables_collections"]
     for attribute, name in (
@@ -93,7 +86,7 @@ def finished(outputs: object, layer: object, settings: Mapping[str, Any]) -> Any
         outputs = settings["normalizer_fn"](outputs, **(settings["normalizer_params"] or {}))
     if settings["activation_fn"] is not None:
         outputs = settings["activation_fn"](outputs)
-    return collect_output(settings["outputs_collections"], outputs)
+    return collect_named_outputs(settings["outputs_collections"], scope.name, outputs)
 
 
 def _settings(arguments: Mapping[str, object]) -> dict[str, Any]:
@@ -143,7 +136,7 @@ def fully_connected(
             _scope=entered,
             _reuse=reuse,
         )
-        return finished(layer(inputs), layer, settings)
+        return finished(layer(inputs), layer, settings, entered)
 
 
 def _channels(data_format: str | None) -> str:
@@ -211,7 +204,7 @@ def convolution_layer(
             _scope=entered,
             _reuse=reuse,
         )
-        return finished(layer(inputs), layer, settings)
+        return finished(layer(inputs), layer, settings, entered)
 
 
 def _of_rank(dims: int, name: str, doc: str) -> Callable[..., Any]:
@@ -227,7 +220,7 @@ def _of_rank(dims: int, name: str, doc: str) -> Callable[..., Any]:
 convolution1d: Callable[..., object] = _of_rank(
     1, "convolution1d", "A convolution of sequences; see `convolution_layer`."
 )
-convolution2d: Callable[..., object] = _of_rank(2, "convolution2d", "A convolution of images; see `convolution_layer`.")
+convolution2d: Callable[..., Any] = _of_rank(2, "convolution2d", "A convolution of images; see `convolution_layer`.")
 convolution3d: Callable[..., object] = _of_rank(
     3, "convolution3d", "A convolution of volumes; see `convolution_layer`."
 )
@@ -275,7 +268,7 @@ def _transposed(cls: Any, default: str, data_format_default: str, doc: str) -> C
                 _scope=entered,
                 _reuse=reuse,
             )
-            return finished(layer(inputs), layer, settings)
+            return finished(layer(inputs), layer, settings, entered)
 
     function.__name__ = function.__qualname__ = default.lower()
     function.__doc__ = doc
@@ -348,7 +341,7 @@ def separable_convolution2d(
                 _scope=entered,
                 _reuse=reuse,
             )
-            return finished(layer(inputs), layer, settings)
+            return finished(layer(inputs), layer, settings, entered)
         first = channels == "channels_first"
         depth = int(inputs.shape[1 if first else 3])
         height, width = (kernel_size, kernel_size) if isinstance(kernel_size, int) else kernel_size
@@ -359,7 +352,7 @@ def separable_convolution2d(
             initializer=weights_initializer,
             regularizer=weights_regularizer,
             trainable=trainable,
-            collections=_listed(variables_collections, "weights"),
+            collections=get_variable_collections(variables_collections, "weights"),
         )
         outputs = convolution.depthwise_conv2d(inputs, weights, stride, padding, rate=rate, data_format=data_format)
         if use_bias:
@@ -370,14 +363,10 @@ def separable_convolution2d(
                 initializer=biases_initializer,
                 regularizer=biases_regularizer,
                 trainable=trainable,
-                collections=_listed(variables_collections, "biases"),
+                collections=get_variable_collections(variables_collections, "biases"),
             )
             outputs = nn.bias_add(outputs, biases, data_format=data_format)
-        return finished(outputs, None, settings)
-
-
-def _listed(collections: object, name: str) -> Any:
-    return collections.get(name) if isinstance(collections, Mapping) else collections  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+        return finished(outputs, None, settings, entered)
 
 
 @add_arg_scope
@@ -394,7 +383,7 @@ def bias_add(
     scope: str | VariableScope | None = None,
 ) -> Tensor:
     """inputs + biases, one for each channel."""
-    with variable_scope(scope, "BiasAdd", [inputs], reuse=reuse):
+    with variable_scope(scope, "BiasAdd", [inputs], reuse=reuse) as entered:
         inputs = convert_to_tensor(inputs)
         size = inputs.shape[1 if data_format.startswith("NC") else -1].value
         biases = model_variable(
@@ -403,13 +392,13 @@ def bias_add(
             inputs.dtype.base_dtype,
             initializer=initializer,
             regularizer=regularizer,
-            collections=_listed(variables_collections, "biases"),
+            collections=get_variable_collections(variables_collections, "biases"),
             trainable=trainable,
         )
         outputs = nn.bias_add(inputs, biases, data_format=data_format)
         if activation_fn is not None:
             outputs = activation_fn(outputs)
-        return collect_output(outputs_collections, outputs)
+        return collect_named_outputs(outputs_collections, entered.name, outputs)
 
 
 def embed_sequence(

@@ -12,7 +12,8 @@ from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
 from headwater.tf1.contrib.slim.arg_scope import add_arg_scope
-from headwater.tf1.contrib.slim.layers import collect_output, collect_variable, layer_variables
+from headwater.tf1.contrib.slim.layers import collect_variable, layer_variables
+from headwater.tf1.contrib.slim.utils import collect_named_outputs
 from headwater.tf1.contrib.slim.variables import model_variable
 from headwater.tf1.functional import arrays, math, nn, reductions
 from headwater.tf1.functional.control_flow import with_dependencies
@@ -116,7 +117,7 @@ def batch_norm(
                 get_default_graph().add_to_collections(updates_collections, update)
         if activation_fn is not None:
             outputs = activation_fn(outputs)
-        return collect_output(outputs_collections, outputs)
+        return collect_named_outputs(outputs_collections, entered.name, outputs)
 
 
 @add_arg_scope
@@ -143,7 +144,7 @@ def layer_norm(
     Raises:
       ValueError: an axis that the inputs do not have, or a size that is not known.
     """
-    with variable_scope(scope, "LayerNorm", [inputs], reuse=reuse):
+    with variable_scope(scope, "LayerNorm", [inputs], reuse=reuse) as entered:
         inputs = convert_to_tensor(inputs)
         rank = len(inputs.dims or ())
         begin = begin_norm_axis + rank if begin_norm_axis < 0 else begin_norm_axis
@@ -164,7 +165,7 @@ def layer_norm(
         outputs.set_shape(inputs.dims)
         if activation_fn is not None:
             outputs = activation_fn(outputs)
-        return collect_output(outputs_collections, outputs)
+        return collect_named_outputs(outputs_collections, entered.name, outputs)
 
 
 def _parameter(
@@ -192,7 +193,7 @@ def instance_norm(
 ) -> Tensor:
     """Normalises each channel of each example by its own mean and variance (Ulyanov et al., 2016)."""
     begin: dict[str, Any] = param_initializers or {}
-    with variable_scope(scope, "InstanceNorm", [inputs], reuse=reuse):
+    with variable_scope(scope, "InstanceNorm", [inputs], reuse=reuse) as entered:
         inputs = convert_to_tensor(inputs)
         rank = len(inputs.dims or ())
         axis = 1 if data_format.startswith("NC") else rank - 1
@@ -211,7 +212,7 @@ def instance_norm(
         outputs.set_shape(inputs.dims)
         if activation_fn is not None:
             outputs = activation_fn(outputs)
-        return collect_output(outputs_collections, outputs)
+        return collect_named_outputs(outputs_collections, entered.name, outputs)
 
 
 @add_arg_scope

@@ -10,8 +10,8 @@ from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
 from headwater.tf1.contrib.slim.arg_scope import add_arg_scope
-from headwater.tf1.contrib.slim.layers import collect_output
-from headwater.tf1.functional import indexing, nest, nn
+from headwater.tf1.contrib.slim.utils import collect_named_outputs
+from headwater.tf1.functional import arrays, indexing, nest, nn
 from headwater.tf1.layers import core, pooling
 from headwater.tf1.variables.variable_scope import variable_scope
 
@@ -38,7 +38,7 @@ def _pooling(cls: Any, default: str, order: str, doc: str) -> Callable[..., Tens
                 pool_size=kernel_size, strides=stride, padding=padding, data_format=channels, _scope=entered.rstrip("/")
             )
             outputs = layer.call(convert_to_tensor(inputs))
-            return collect_output(outputs_collections, outputs)
+            return collect_named_outputs(outputs_collections, entered, outputs)
 
     function.__name__ = function.__qualname__ = default.lower()
     function.__doc__ = doc
@@ -72,14 +72,14 @@ def dropout(
     """In training, keeps elements with probability ``keep_prob``, divided by it, and sets the others to 0."""
     with variable_scope(scope, "Dropout", [inputs]) as entered:
         layer = core.Dropout(rate=1 - keep_prob, noise_shape=noise_shape, seed=seed, name=entered.name, _scope=entered)
-        return collect_output(outputs_collections, layer(inputs, training=is_training))
+        return collect_named_outputs(outputs_collections, entered.name, layer(inputs, training=is_training))
 
 
 @add_arg_scope
 def flatten(inputs: TensorLike, outputs_collections: object = None, scope: str | None = None) -> Tensor:
     """Flattens all dimensions but the first."""
-    with name_scope(scope, "Flatten", [inputs]):
-        return collect_output(outputs_collections, core.flatten(inputs))
+    with name_scope(scope, "Flatten", [inputs]) as entered:
+        return collect_named_outputs(outputs_collections, entered, core.flatten(inputs))
 
 
 @add_arg_scope
@@ -92,17 +92,22 @@ def one_hot_encoding(
     scope: str | None = None,
 ) -> Tensor:
     """One-hot encodes class numbers to rows with ``on_value`` at the class, and ``off_value`` elsewhere."""
-    with name_scope(scope, "OneHotEncoding", [labels, num_classes]):
+    with name_scope(scope, "OneHotEncoding", [labels, num_classes]) as entered:
         labels = convert_to_tensor(labels)
         outputs = indexing.one_hot(labels, num_classes, on_value=on_value, off_value=off_value)
-        return collect_output(outputs_collections, outputs)
+        return collect_named_outputs(outputs_collections, entered, outputs)
 
 
 @add_arg_scope
 def softmax(logits: TensorLike, scope: str | VariableScope | None = None) -> Tensor:
     """Probabilities along the last dimension."""
     with variable_scope(scope, "softmax", [logits]):
-        return nn.softmax(convert_to_tensor(logits))
+        logits = convert_to_tensor(logits)
+        # Published graphs are read by the names of these reshapes.
+        rows = nn.softmax(arrays.reshape(logits, [-1, logits.shape[-1].value]))
+        found = arrays.reshape(rows, arrays.shape(logits))
+        found.set_shape(logits.dims)
+        return found
 
 
 def repeat(inputs: TensorLike, repetitions: int, layer: Callable[..., object], *args: object, **kwargs: object) -> Any:

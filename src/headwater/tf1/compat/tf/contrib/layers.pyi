@@ -2,6 +2,7 @@
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
 from headwater.graph.operation import Tensor
+from headwater.tf1.contrib.slim import utils as utils
 from headwater.tf1.contrib.slim.initializers import variance_scaling_initializer as variance_scaling_initializer
 from headwater.tf1.contrib.slim.initializers import xavier_initializer as xavier_initializer
 from headwater.tf1.contrib.slim.initializers import xavier_initializer as xavier_initializer_conv2d
@@ -123,6 +124,7 @@ __all__ = [
     "summarize_tensor",
     "summarize_tensors",
     "unit_norm",
+    "utils",
     "variance_scaling_initializer",
     "xavier_initializer",
     "xavier_initializer_conv2d",

@@ -6,6 +6,8 @@ from headwater.tf1.compat import contrib_metrics as metrics
 from headwater.tf1.compat import slim_losses as losses
 from headwater.tf1.compat.tf.contrib import layers as layers
 from headwater.tf1.compat.tf.contrib.slim import learning as learning
+from headwater.tf1.compat.tf.contrib.slim import nets as nets
+from headwater.tf1.contrib.slim import utils as utils
 from headwater.tf1.contrib.slim.arg_scope import add_arg_scope as add_arg_scope
 from headwater.tf1.contrib.slim.arg_scope import arg_scope as arg_scope
 from headwater.tf1.contrib.slim.arg_scope import arg_scoped_arguments as arg_scoped_arguments
@@ -165,6 +167,7 @@ __all__ = [
     "max_pool3d",
     "metrics",
     "model_variable",
+    "nets",
     "one_hot_column",
     "one_hot_encoding",
     "optimize_loss",
@@ -186,6 +189,7 @@ __all__ = [
     "summarize_tensor",
     "summarize_tensors",
     "unit_norm",
+    "utils",
     "variable",
     "variance_scaling_initializer",
     "xavier_initializer",
