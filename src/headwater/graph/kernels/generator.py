@@ -6,7 +6,7 @@ counter ``i``. Its upper 23 bits give a number in [0, 1); the inverse error func
 number (Giles, "Approximating the erfinv function", 2012). In the polynomials of that function, XLA rounds a product and
 a sum once (fused multiply-add); here they are computed in float64, and then rounded to float32.
 
-Nothing is compiled, so the first draw of a shape takes no longer than later draws.
+Nothing is compiled for a shape, so the first draw of a shape takes no longer than later draws.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from headwater.graph.kernels.compiled_loops import compiled_loops_pay
+
 Array = np.ndarray[Any, Any]
 Key = tuple[int, int]
 Keys = Key | tuple[Array, Array]
@@ -33,6 +35,9 @@ _LARGE: Final = 1 << 18
 #: After this many normal numbers, computing a table of all 2²³ possible values takes less time than computing further
 #: numbers one by one.
 _MANY: Final = 1 << 22
+#: Nanoseconds that NumPy takes for the words of a draw, and for each of its elements.
+_DRAW_NS: Final = 50_000
+_WORD_NS: Final = 15
 _WORD: Final = 0xFFFFFFFF
 _PARITY: Final = 0x1BD11BDA
 _ROTATIONS: Final = ((13, 15, 26, 6), (17, 29, 16, 24))
@@ -72,6 +77,11 @@ def fold_in(key: tuple[int, int], number: int) -> tuple[int, int]:
 
 def _threefry(key: Keys, first: Array, second: Array, spare: Array) -> None:
     """Replaces counters, as two arrays of uint32, by random words; ``spare`` is an array of the same size."""
+    if isinstance(key[0], int) and first.ndim == 1 and compiled_loops_pay(_DRAW_NS + _WORD_NS * first.size):
+        from headwater.tables.random_loops import threefry  # noqa: PLC0415  with numba: only for programs that need it
+
+        threefry(np.uint32(key[0]), np.uint32(key[1]), first, second)
+        return
     words = [np.asarray(word, np.uint32) for word in (*key, key[0] ^ key[1] ^ _PARITY)]
     np.add(first, words[0], first)
     np.add(second, words[1], second)

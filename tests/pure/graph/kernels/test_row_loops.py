@@ -1,4 +1,4 @@
-"""Compiled loops over rows have the same bits as NumPy."""
+"""Compiled loops over rows, and for random numbers, have the same bits as NumPy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 
-from headwater.graph.kernels import compiled_loops
+from headwater.graph.kernels import compiled_loops, generator
 from headwater.graph.kernels.registry import kernel_of, update_kernel_of
 from headwater.graph.kernels.rows import add_rows
 from headwater.graph.ops.sparse import distinct_bags
@@ -52,6 +52,14 @@ def test_updates_of_rows(monkeypatch: pytest.MonkeyPatch, width: int, repeated: 
 
     for ours, numpys in zip(*both(monkeypatch, run), strict=True):
         np.testing.assert_array_equal(ours.view(np.uint32), numpys.view(np.uint32))
+
+
+@pytest.mark.parametrize("count", [1, 1000, 40_000])
+def test_random_words(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    key = (0xFFFFFFFE, 0x12345678)
+    ours, numpys = both(monkeypatch, lambda: [*generator.words(key, count), generator.uniform(key, [count])])
+    for one, other in zip(ours, numpys, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("op_type", ["SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad"])
