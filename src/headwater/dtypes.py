@@ -287,6 +287,8 @@ def to_string_array(value: npt.ArrayLike) -> npt.NDArray[np.object_]:
       TypeError: an element is neither text nor bytes.
     """
     array = np.asarray(value, dtype=object) if not isinstance(value, bytes | str) else np.array(value, dtype=object)
+    if all(type(item) is bytes for item in array.ravel()):
+        return array.copy()
     flat = np.empty(array.size, dtype=object)
     for index, item in enumerate(array.ravel()):
         if isinstance(item, str):
