@@ -332,6 +332,9 @@ def extents_of(counts: Words) -> Words:
 def _integer(at: int) -> tuple[Any, Any]:
     """Returns the integer encoded at a position, and the position after it; position 0 where it is too long."""
     word = word_at(at)
+    if word & U64(0x8080) != U64(0x8080):  # the common case: one or two bytes, without a branch between these
+        longer = (word >> U64(7)) & U64(1)
+        return np.int64((word & U64(0x7F)) | ((word >> U64(1)) & U64(0x3F80)) * longer), at + 1 + np.int64(longer)
     tops = ~word & _TOP
     if tops != U64(0):
         top = trailing_zeros_of(tops)
@@ -386,7 +389,7 @@ def decode(
             at, into, kind, place = starts[row, key], offsets[key], kinds[key], places[key]
             if kind == _THIRD:
                 for index in range(into, into + count):
-                    integers[index], at = _integer(at)
+                    integers[U64(index)], at = _integer(at)  # unsigned: numba would check each signed index
                     if at == 0:
                         return False
             elif kind == _SECOND:
