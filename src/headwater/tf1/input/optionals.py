@@ -82,7 +82,7 @@ class OptionalSpec(TypeSpec):
     def value_type(self) -> type:
         return Optional
 
-    def _parts(self) -> tuple[Any, ...]:
+    def _serialize(self) -> tuple[Any, ...]:
         return (self._value_structure,)
 
     @classmethod
