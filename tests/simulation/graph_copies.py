@@ -1,11 +1,12 @@
 """Histories of graphs with two replicas of each ``ps`` task, and one failure at a time.
 
-A failure kills, stops or disconnects a task; the next failure happens once each ``ps`` task has two replicas again.
-Under this condition no acknowledged step is lost, none is applied twice, and the chief never initializes the model a
-second time. This also shows that two replicas of a task never acknowledge steps at the same time: the steps of one of
-them would be lost.
-In some histories further ``ps`` processes join and drain, so that replicas move. When the second to last process
-drains, the last one has the only replica of everything, and no fault is injected meanwhile.
+A failure kills, stops or disconnects a task. The next failure happens only after each ``ps`` task has two replicas
+again. Under this condition no acknowledged step may be lost or applied twice, and the chief must not initialize the
+model a second time. The same checks would detect two replicas of a task that acknowledge steps at the same time,
+because the steps of one of them would be lost.
+
+In some histories additional ``ps`` processes join and drain, so that replicas move. While a process drains and only one
+other process stays, there is only one replica of each task, so no fault is injected.
 """
 
 from __future__ import annotations
@@ -32,11 +33,13 @@ from tests.simulation.scheduler import HistoryError, Simulation, me, running
 ROUNDS: tuple[Mode, ...] = ("synchronous", "consistent")
 
 
-#: Probability that a process drains, and the mean time before that, in seconds.
+#: Probability that a ``ps`` process drains while the job runs, and the mean time from its start to the drain, in
+#: seconds.
 _LEAVES = 0.6
 _STAYS_S = 4.0
 _LOOK_S = 0.1
-#: Longest time until the restart of a drained process, and until an additional process joins, in seconds.
+#: Longest pause between the end of a drained process and its restart, and between the start of the history and the
+#: start of an additional process, in seconds.
 _AWAY_S = 1.0
 
 
@@ -87,7 +90,8 @@ class GraphCopiesHistory(GraphHistory):
 
             def end() -> None:
                 running().sleep(running().random.expovariate(1.0) * _STAYS_S)
-                # Only one process drains at a time, so that no replica is lost.
+                # Wait until no other process drains, each task has two replicas, and no fault is under way that could
+                # remove the second replica: otherwise the drain could remove the last replica of a task.
                 while self._leaving or not self._is_whole() or (self._faults.under_way and leaves_one()):
                     running().sleep(_LOOK_S)
                 self._leaving, self._leaves_one = True, leaves_one()
@@ -124,14 +128,17 @@ class GraphCopiesHistory(GraphHistory):
         tasks = self.cluster.tasks
         alive = [index for index in extra if not tasks[f"ps{index}"].process.dead]
         if any(tasks[f"ps{index}"].process.stopped for index in alive):
-            return True  # all others may end before it continues
+            return True  # the others may all have ended when it continues, so nobody tells it that the job is over
         return not all(index in self._running and self._running[index].copies.processes.met for index in alive)
 
     def _recovery(self) -> Callable[[], bool]:
         return self._is_whole
 
     def _is_whole(self) -> bool:
-        """Returns whether all tasks are running, and each ``ps`` task has two replicas and needs two."""
+        """Returns whether all tasks are running, and each ``ps`` task has two replicas.
+
+        Returns False while a drain leaves only one process, which then has the only replica of each task.
+        """
         if self._leaves_one or any(task.process.dead and not task.done for task in self.cluster.tasks.values()):
             return False
         copies = [copy for running in self._running.values() for copy in running.copies.copies]
@@ -144,7 +151,7 @@ class GraphCopiesHistory(GraphHistory):
 
 
 class ExampleCopiesHistory(GraphCopiesHistory, GraphExamplesHistory):
-    """A history of a graph with accounting of examples on the first ``ps``: each example counts once."""
+    """A history of a graph with accounting of examples on the first ``ps``: each example must count once per epoch."""
 
     epochs = 8
 
@@ -154,13 +161,13 @@ class ExampleCopiesHistory(GraphCopiesHistory, GraphExamplesHistory):
 
 
 def history(seed: int) -> tuple[Simulation, GraphCopiesHistory]:
-    """Returns the history of a seed, to be run."""
+    """Creates the history of a seed, without running it."""
     simulation = Simulation(seed, horizon_s=900.0)
     return simulation, GraphCopiesHistory(simulation, drawn(random.Random(f"graph copies {seed}")))
 
 
 def history_with_moves(seed: int) -> tuple[Simulation, GraphCopiesHistory]:
-    """Returns the history of a seed in which processes join and drain, to be run."""
+    """Creates the history of a seed in which processes join and drain, without running it."""
     simulation = Simulation(seed, horizon_s=900.0)
     chance = random.Random(f"graph copies that move {seed}")
     extra = chance.choice((1, 1, 2))
@@ -169,7 +176,7 @@ def history_with_moves(seed: int) -> tuple[Simulation, GraphCopiesHistory]:
 
 
 def history_of_examples(seed: int) -> tuple[Simulation, ExampleCopiesHistory]:
-    """Returns the history of a seed with accounting of examples, to be run."""
+    """Creates the history of a seed with accounting of examples, without running it."""
     simulation = Simulation(seed, horizon_s=900.0)
     chance = random.Random(f"graph copies of examples {seed}")
     setting = drawn(chance, messages=900)
@@ -182,7 +189,7 @@ def history_of_examples(seed: int) -> tuple[Simulation, ExampleCopiesHistory]:
 
 
 def history_of_rounds(seed: int) -> tuple[Simulation, GraphCopiesHistory]:
-    """Returns the history of a seed with updates in rounds of several workers, to be run."""
+    """Creates the history of a seed with updates in rounds of several workers, without running it."""
     simulation = Simulation(seed, horizon_s=900.0)
     chance = random.Random(f"graph copies in rounds {seed}")
     mode = chance.choice(ROUNDS)
@@ -190,8 +197,13 @@ def history_of_rounds(seed: int) -> tuple[Simulation, GraphCopiesHistory]:
 
 
 def drawn(chance: random.Random, extra: int = 0, messages: int = 300) -> Setting:
-    """Returns a random setting for two replicas of each ``ps`` task, with ``extra`` more ``ps`` processes, and with the
-    first fault within ``messages`` messages."""
+    """Returns a random setting of a history with two replicas of each ``ps`` task.
+
+    Args:
+      chance: generator of the random choices.
+      extra: number of ``ps`` processes besides the initial ones, which faults may affect, too.
+      messages: the first fault happens within this number of messages.
+    """
     found = Setting.draw(chance)
     servers = max(2, found.servers)
     tasks = [f"ps{index}" for index in range(servers + extra)] + [f"worker{index}" for index in range(found.workers)]

@@ -2,10 +2,10 @@
 
 A `Simulation` runs a history. Its threads belong to processes, which can be stopped, continued and killed. All of them
 share one thread of the operating system, so a switch costs about a microsecond, and thousands of threads are possible.
-Whenever a thread blocks, and at random points where it could be preempted, a random generator chooses the next thread;
-when no thread can run, the clock advances to the next event. If there is no event either, the threads wait for each
-other, and the history ends with `Deadlock`. The same seed results in the same history, to the last switch:
-`Simulation.trace` is a checksum to compare two histories.
+Switches happen when a thread blocks and, with a certain probability, at other scheduling points (`Simulation.pause`).
+A random generator chooses the next thread. When no thread can run, the clock advances to the next event. When no event
+is left either, the threads wait for each other, and the history ends with `Deadlock`. The same seed results in the same
+history, to the last switch: `Simulation.trace` is a checksum to compare two histories.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class Process:
 
     Attributes:
       name: for messages; the same for all incarnations of a task.
-      incarnation: number of earlier processes with that name.
+      incarnation: its incarnation: 0 for the first process with this name, 1 for the second, and so on.
       began: its start time, in seconds of the simulation.
       stopped: whether it is stopped (as by SIGSTOP).
       dead: whether it has ended, or was killed.
-      free_at: the time at which its core becomes idle, in seconds of the simulation.
+      free_at: the time at which its only core has processed all frames received so far, in seconds of the simulation.
       on_end: callbacks for its end, whether it returned or was killed.
     """
 
@@ -70,12 +70,13 @@ class Thread:
     Attributes:
       process: the process that it belongs to.
       name: for messages.
-      number: its number, which no other thread has.
+      number: its number, unique in the simulation.
       waits_for: a description of the event that it waits for; empty while it can run.
       ended: whether it has ended.
-      apart: whether its current actions are outside the history (see `Simulation.apart`).
+      apart: whether it is in an `apart` block, in which it is not preempted (see `Simulation.apart`).
       locals: its values of each `threading.local`.
-      facade: the `threading.Thread` that a program sees; None until it is first used.
+      facade: the object that represents this thread to the program, with the interface of `threading.Thread`; None
+        until the program first uses it.
     """
 
     def __init__(self, simulation: Simulation, process: Process, name: str, run: Callable[[], None]) -> None:
@@ -105,7 +106,7 @@ class Thread:
 
     @property
     def begun(self) -> bool:
-        """Whether it has run before."""
+        """Whether the thread has started to run."""
         return bool(self._carrier)
 
     def go(self) -> None:
@@ -152,7 +153,7 @@ class Simulation:
       now: the time, in seconds since the beginning.
       processes: all processes so far.
       switches: number of switches between threads.
-      hub: the greenlet that continues when a thread has ended.
+      hub: the greenlet of `run`, which continues when a thread ends, and starts new threads.
     """
 
     def __init__(
@@ -230,7 +231,7 @@ class Simulation:
         return Thread(self, process, name, run)
 
     def kill(self, process: Process) -> None:
-        """Kills a process; its threads do not run again, except to unwind."""
+        """Kills a process. Each of its threads runs only once more, to raise `Killed` and unwind."""
         if process.dead:
             return
         self.note(f"{process} ends")
@@ -286,7 +287,8 @@ class Simulation:
         thread.waits += 1
         waiting = thread.waits
         if timeout_s is not None:
-            # The event stays scheduled when the wait ends earlier: it must not end a later wait of this thread.
+            # If the wait ends earlier, this event stays scheduled. Comparing the count of waits prevents the event from
+            # ending a later wait of the same thread.
             def over() -> None:
                 if thread.waits_for and thread.waits == waiting:
                     thread.timed_out = True
@@ -309,7 +311,10 @@ class Simulation:
             self.pause(1.0)
 
     def pause(self, likely: float | None = None) -> None:
-        """A scheduling point: another thread may run first.
+        """Marks a scheduling point: with some probability, another thread runs before this method returns.
+
+        Args:
+          likely: the probability; None for the probability of the simulation.
 
         Raises:
           Killed: the thread's process was killed.
@@ -328,7 +333,10 @@ class Simulation:
 
     @contextlib.contextmanager
     def apart(self) -> Iterator[None]:
-        """Excludes a block from the history: the running thread is not preempted in it."""
+        """Returns a context manager for actions that are no part of the history, such as observations by the test.
+
+        Scheduling points in the block have no effect, so the running thread is not preempted there.
+        """
         thread = self.current
         thread.apart, before = True, thread.apart
         try:
@@ -373,7 +381,11 @@ class Simulation:
             self._finish(error)
 
     def _finish(self, failure: BaseException | None) -> None:
-        """Ends the history; the running thread unwinds first, then the others, one at a time."""
+        """Marks the history as ending. The running thread then unwinds first, and the others after it, one at a time.
+
+        Args:
+          failure: the error that ends the history; None without one. The first error is kept.
+        """
         if self._failure is None:
             self._failure = failure
         self._ending = True
@@ -387,14 +399,16 @@ class Simulation:
         if following is not thread:
             if following.begun:
                 following.go()
-            else:  # start it from the hub: a greenlet starts at its starter's recursion depth, which Python limits
+            else:
+                # Let the hub start it. A new greenlet inherits the recursion depth of the greenlet that starts it, so
+                # threads that start each other could exceed Python's limit.
                 self._begins = following
                 self.hub.switch()
             self._current = thread
         self.check(thread)
 
     def _choose(self) -> Thread:
-        """Returns the next thread to run; runs due events while no thread is ready."""
+        """Returns the next thread to run. While no thread is ready, advances the clock and runs the next event."""
         while (thread := self._take_ready()) is None:
             if not self._events:
                 raise Deadlock(self.report("no event is left"))
@@ -411,7 +425,7 @@ class Simulation:
         self.switches += 1
         if self.switches > self._max_switches:
             raise OutOfTime(self.report(f"the history has changed threads {self._max_switches} times"))
-        # Covers every switch, so that two runs of a seed that differ anywhere have different traces.
+        # The checksum includes every switch, so two runs of a seed that differ anywhere have different traces.
         self.trace = hash((self.trace, self.now, thread.number))
         return thread
 
@@ -426,7 +440,8 @@ class Simulation:
             if not runs:
                 return None
             at = self.random.choice(runs)
-        # The order of the list does not matter, as the choice is random: fill the place with the last thread.
+        # The choice is random, so the order of the list does not matter: move the last thread to the free position,
+        # which is faster than to shift all threads after it.
         thread, ready[at] = ready[at], ready[-1]
         ready.pop()
         thread.is_ready = False
@@ -434,7 +449,7 @@ class Simulation:
 
     def _unwind(self) -> None:
         """Ends all threads, one at a time."""
-        # Each thread runs once more and raises Killed, so that its `finally` blocks run and its objects are freed.
+        # Each thread runs once more, and raises Killed at once: so its `finally` blocks run, and its objects are freed.
         for process in self.processes:
             process.dead = True
         while self._live:
@@ -445,7 +460,7 @@ class Simulation:
                 self._live.discard(thread)
 
     def report(self, what: str) -> str:
-        """Formats a message with the events that all threads of the history wait for."""
+        """Formats a message: ``what``, the time, and for each thread the event that it waits for and its stack."""
         lines = [f"{what}, at {self.now:.3f} s of history {self.seed}"]
         for thread in sorted(self._live, key=_number):
             if not thread.ended and not thread.process.dead:

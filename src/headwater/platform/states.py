@@ -25,15 +25,15 @@ class JobPhase(StrEnum):
 
     @property
     def over(self) -> bool:
-        """Whether the job has ended, so that only a request can change it."""
+        """Whether the job has ended. Only a user's request, such as a restart, can change its phase after that."""
         return self in (JobPhase.SUCCEEDED, JobPhase.FAILED, JobPhase.STOPPED)
 
 
 class TaskPhase(StrEnum):
     """The phase of a task's lifecycle.
 
-    A ``waiting`` task waits for its place or for its start time. A ``starting`` one must be started, but its start is
-    not confirmed yet. An ``ending`` one has been asked to end.
+    A ``waiting`` task waits to be placed on a host, or for its start time. A ``starting`` task has been placed, and the
+    platform starts it or has started it, but its start is not confirmed yet. An ``ending`` task has been asked to end.
     """
 
     WAITING = "waiting"
@@ -82,22 +82,24 @@ class TaskState:
     Attributes:
       name: the name of the task.
       phase: the phase of its lifecycle.
-      attempt: how often it has been started before, including starts that were never confirmed.
-      placed: whether it has a place.
+      attempt: the number of earlier starts, including starts that were never confirmed.
+      placed: whether a host is reserved for it.
       start_at: the earliest time to start it.
       started_at: when this attempt began; None before.
       ended_at: when it ended; None before.
-      restarts: failures that count against the limit.
+      restarts: the number of restarts that count against the job's limit; see `RestartSpec`.
       code: its exit code, once it has ended.
       reason: why it waits, ends or ended.
-      verdict: why the platform ends the task, if this counts as a failure of the task, such as a stall; otherwise
-        empty.
-      first: its first failure since it was healthy.
+      verdict: the failure for which the platform ends the task, in words, such as a stall. Empty if the platform does
+        not end the task, or ends it for a reason that is no failure of the task.
+      first: the first failure of the current series of failures; None without one. A series ends when the task has run
+        long enough without a failure.
       step: the global step that it last reported.
       steps_per_s: its speed, as reported.
       loss: its loss, as reported.
       metrics: further metrics that it reported, by name.
-      together: whether it has reported that it cannot continue without the others.
+      together: whether it has reported that it makes each step together with all other workers, as in mirrored
+        training, so that it cannot continue without them.
       host: its host, as reported by an engine.
       progress_at: when its step last changed.
     """
@@ -135,25 +137,26 @@ class JobState:
     Attributes:
       spec: its specification.
       phase: the phase of its lifecycle.
-      then: the phase that follows ``ending``.
+      then: in phase ``ending``, the phase that follows; otherwise None.
       reason: the reason of its phase: why it waits, or how it ended.
       workers: the desired number of workers.
       ps: the desired number of ``ps``; None for the initial number.
       fixed: whether a user chose the number of workers, so that it does not follow the free resources.
       queued_at: the time at which it began to wait for resources.
-      not_before: the end of a pause, before which it is neither placed nor restarted.
+      not_before: the time before which the job is neither placed nor restarted: the end of the pause after a failure.
       started_at: the time of its first start; None before.
       attempt_at: when all of its tasks were last started together; None before.
       ended_at: when it ended; None before.
-      restarts: restarts of the whole job that count against the limit.
+      restarts: the number of restarts of the whole job that count against the limit.
       requeues: how often it returned to the queue after a preemption.
-      attempt: how often the whole job has been started before.
-      first: its first failure since it was healthy.
+      attempt: the number of earlier starts of the whole job.
+      first: the first failure of the current series of failures, as in `TaskState`.
       spent: seconds that finished attempts of tasks have run, by role.
       preemptions: how often tasks, or the whole job, were preempted.
       lost_steps: steps that had to be repeated after preemptions.
-      furthest: the step at the last preemption; None once the step at which training resumed is known.
-      preempted_at: the time of that preemption.
+      furthest: the highest step that a task had reported when tasks were preempted. Once the step at which training
+        resumes is known, the difference is added to ``lost_steps``, and this becomes None again.
+      preempted_at: the time of the last preemption, until its lost steps are known; otherwise None.
       tasks: its tasks, in start order.
       next_attempts: the next attempt numbers of tasks that are currently not in ``tasks``, by label.
     """
@@ -189,7 +192,12 @@ class JobState:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """``tasks`` have been placed. ``workers`` is the number of workers that fit, if placement had to determine it."""
+    """``tasks`` have been placed.
+
+    Attributes:
+      tasks: the names of the tasks.
+      workers: for a job that starts with as many workers as fit, that number; otherwise None.
+    """
 
     tasks: tuple[TaskName, ...]
     workers: int | None = None
@@ -197,7 +205,12 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class NotPlaced:
-    """Tasks cannot be placed now, for ``reason``. ``ever`` is whether they could be placed at a later time."""
+    """Tasks cannot be placed now.
+
+    Attributes:
+      reason: why, in words.
+      ever: whether they may fit later, for example when other tasks have ended.
+    """
 
     reason: str
     ever: bool = True

@@ -1,8 +1,9 @@
 """A worker's connections to all ``ps`` of a set of parameters: it sends each ``ps`` one frame and gets one answer.
 
 The worker reconnects to a lost ``ps``, however long that takes, and repeats its request if the ``ps`` still has its
-values. While the worker waits for one ``ps``, it also watches the connections to the others: the awaited ``ps`` may
-need a gradient that was lost with another ``ps``.
+values. While the worker waits for one ``ps``, it also watches the connections to the others, and reconnects to a ``ps``
+that was lost. Otherwise the wait might never end: the update it waits for can depend on a gradient that was sent to the
+lost ``ps`` and has to be sent again.
 """
 
 from __future__ import annotations
@@ -74,9 +75,10 @@ class ServerSession:
       pieces: the values of its blocks when they were last read, in the layout's order.
       read: the version of ``pieces``.
       read_incarnation: incarnation of the ``ps`` from which ``pieces`` were read.
-      optimized, added, tables: its blocks by kind, with their positions in the layout's order. The optimizer updates
-        ``optimized`` blocks, workers add changes to ``added`` blocks, and only some rows of ``tables`` are read and
-        updated in a step.
+      optimized: the blocks that the optimizer updates. In this and the two following lists, each block has its position
+        in the layout's order.
+      added: the blocks to which workers add changes.
+      tables: the blocks of which a step reads and updates only some rows.
       waits_for: reason and start of a long wait for this ``ps``; None while there is none.
     """
 
@@ -122,14 +124,14 @@ class Traffic:
 
 
 class JobOverError(GaveUpError):
-    """The job is over, so an unreachable ``ps`` will not return; this worker does not need it any more."""
+    """A ``ps`` cannot be reached because the job is over. It will not restart, and this worker does not need it."""
 
 
 class _ReconnectedError(UnavailableError):
     """The awaited ``ps`` was lost and reconnected during the wait, so its answer will not arrive on the old channel.
 
-    This happens when another ``ps`` is lost during the wait, and the awaited ``ps`` is lost, too, while the worker
-    reconnects to the other one.
+    Two losses lead to this: another ``ps`` is lost during the wait, so the worker reconnects to it; meanwhile the
+    awaited ``ps`` is lost, too, and the worker reconnects to it as well.
     """
 
 
@@ -140,7 +142,8 @@ class Conversation:
       worker: this worker's name.
       sessions: one for each ``ps``.
       greet: opens a channel to the ``ps`` with a given number, and makes the handshake.
-      may_leave: returns whether this worker may stop waiting for a lost ``ps`` when the job is over.
+      may_leave: returns whether this worker can stop waiting for a lost ``ps`` once the job is over, because it only
+        reads values or has finished.
 
     Attributes:
       sessions: one for each ``ps``.
@@ -168,10 +171,10 @@ class Conversation:
         self._asked: dict[int, Channel | None] = {}
         #: Answers that arrived while the answer of another ``ps`` was awaited.
         self._early: dict[Channel, Frame] = {}
-        #: Whether a ``ps`` has rejected the gradients of the latest push.
+        #: Whether a ``ps`` has rejected the gradients of the latest push, or has lost them in a restart.
         self._late = False
-        #: By the number of the ``ps``, the request to repeat after reconnecting, and the generation of values for which
-        #: it is valid; None if it is valid for any generation.
+        #: Requests to repeat after reconnecting, by the number of the ``ps``. Beside each is the generation of values
+        #: for which it is valid; None if it is valid for any generation.
         self._repeated: dict[int, tuple[Frame, int | None]] = {}
 
     def meet(self, index: int) -> None:
@@ -228,9 +231,9 @@ class Conversation:
 
         Args:
           frames: the frame for each ``ps``; None for a ``ps`` that gets none.
-          again: whether to repeat the frame to a lost ``ps`` as soon as this worker has reconnected to it, if it still
-            has its values. Needed where another ``ps`` answers only after this ``ps`` has received the frame.
-          always: whether to repeat the frame also to a ``ps`` that was restarted without its values.
+          again: whether to repeat the frame to a ``ps`` that was lost, after reconnecting to it, if it still has its
+            values. Required where one ``ps`` answers only after all others have received their frames.
+          always: with ``again``, whether to repeat the frame also to a ``ps`` that was restarted without its values.
           after_first: called with the answer of the first ``ps``, before the answers of the others are received.
 
         Returns:
@@ -243,8 +246,8 @@ class Conversation:
             for index, (session, frame) in enumerate(zip(self.sessions, frames, strict=True))
             if again and frame is not None
         }
-        # Send all frames before receiving any answer, so that all ps work concurrently, and none waits for this
-        # worker's frame while this worker waits for another ps.
+        # Send all frames before receiving any answer. Then all ps work concurrently; and there is no deadlock between
+        # this worker, which waits for the answer of one ps, and that ps, which needs another ps to have its frame.
         for index in range(len(self.sessions)):
             frame = frames[index]
             if frame is not None and index not in self._asked:  # otherwise it was already sent after reconnecting
@@ -262,12 +265,13 @@ class Conversation:
     def _answer(self, index: int) -> Frame | None:
         """Returns the answer of a ``ps`` to the frame that `exchange` sent; None where it was lost meanwhile."""
         session, answer = self.sessions[index], None
-        # Another channel means that the ps was lost and reconnected while another answer was awaited.
+        # If the session has another channel than the one that the frame was sent on, this worker lost the ps and
+        # reconnected to it while it waited for another answer. No answer to the frame will arrive then.
         while answer is None and index in self._asked and self._asked[index] is session.channel:
             try:
                 answer = self._receive(session)
             except _ReconnectedError:
-                continue  # the frame was repeated where the ps still has its values
+                continue  # receive again: if the ps still has its values, the frame was repeated on the new channel
             except (UnavailableError, AbortedError) as error:
                 self.lost(index, error)
         frame, _ = self._repeated.pop(index, (None, None))
@@ -275,7 +279,11 @@ class Conversation:
         return answer
 
     def repeat_instead(self, frame: Callable[[int, Frame], Frame]) -> None:
-        """Replaces each pending frame by ``frame(number of the ps, pending frame)``, for repetition after a loss."""
+        """Replaces the frames that are repeated after a loss.
+
+        Args:
+          frame: called with the number of a ``ps`` and the frame pending there; returns the frame to repeat instead.
+        """
         self._repeated = {index: (frame(index, former), filled) for index, (former, filled) in self._repeated.items()}
 
     def _send_asked(self, index: int, frame: Frame) -> None:
@@ -293,7 +301,8 @@ class Conversation:
             frame, filled = self._repeated.get(index, (None, None))
             if frame is None:
                 return
-            if filled not in (None, session.filled):  # gradients that it had accepted are lost
+            # The ps restarted without its values, and has lost the gradients of this worker that it had accepted.
+            if filled not in (None, session.filled):
                 self._late = self._late or frame.kind == kinds.PUSH
                 return
             try:
@@ -312,7 +321,10 @@ class Conversation:
         return self._receive(session, waiting)
 
     def request_until_answered(self, index: int, frame: Frame) -> Frame:
-        """Repeats a frame until it is answered. Only for requests that a restarted ``ps`` can answer, too."""
+        """Sends a frame, repeating it after each loss, until the ``ps`` answers.
+
+        Only for requests that a ``ps`` can also answer after a restart without its values.
+        """
         while True:
             try:
                 return self.request(self.sessions[index], frame)
@@ -329,10 +341,10 @@ class Conversation:
         channel = session.channel
         assert channel is not None
         while True:
-            # `_waits` reconnects lost ps. If it has reconnected this ps, no answer will arrive on the old channel.
+            # `_waits` reconnects to lost ps. If this ps was among them, no answer will arrive on the old channel.
             if session.channel is not channel:
                 raise _ReconnectedError(None, None, f"{session.task} was reconnected, and the request was not repeated")
-            if channel.closed:  # its loss was noticed while another ps was awaited
+            if channel.closed:  # this worker noticed the loss while it waited for another ps
                 raise UnavailableError(None, None, f"the channel to {session.task} is gone")
             try:
                 frame = self._early.pop(channel, None) or channel.recv(SILENCE_S)
@@ -346,7 +358,7 @@ class Conversation:
             self._waits(session, str(frame.header[0]) if frame.header else "")
             if waiting is not None:
                 waiting()
-            # Do not wait if that can be a deadlock: the awaited update may need this worker's next gradient.
+            # End a wait that may be a deadlock: the update that this worker waits for may need its next gradient.
             if self._is_too_late(session):
                 self._send(session, Frame(kinds.RELEASE))
         session.waits_for, session.answer_incarnation = None, session.incarnation
@@ -356,10 +368,14 @@ class Conversation:
         return frame
 
     def _is_too_late(self, waiting_for: ServerSession) -> bool:
-        """Returns whether a ``ps`` has rejected this push, so that this worker must not wait for an update elsewhere.
+        """Returns whether a ``ps`` has rejected the gradients of this push, so that this worker must stop waiting.
 
-        Such a wait could be a deadlock: the update may need the next gradient of a second worker, which may in turn be
-        waiting on the first ``ps`` for the next gradient of this worker.
+        Suppose ``ps`` A has rejected the gradients, and this worker waits for an update on ``ps`` B. That update may
+        need the next gradient of a second worker. The second worker may in turn wait on A, for an update that needs the
+        next gradient of this worker: a deadlock.
+
+        Args:
+          waiting_for: the ``ps`` that this worker waits for.
         """
         for index, (frame, _) in self._repeated.items():
             session, channel = self.sessions[index], self._asked.get(index)
@@ -395,7 +411,10 @@ class Conversation:
         return [wait for session in self.sessions if (wait := session.waits_for) is not None]
 
     def _reconnect_lost(self, waiting_for: ServerSession) -> None:
-        """Reconnects to all other lost ``ps``: the awaited ``ps`` may need a frame that was lost with one of them."""
+        """Reconnects to all lost ``ps`` except ``waiting_for``, which repeats the requests that were lost with them.
+
+        The awaited ``ps`` may be unable to answer before another ``ps`` has received such a request.
+        """
         for index, session in enumerate(self.sessions):
             channel = session.channel
             if session is not waiting_for and channel is not None and channel.peer_gone():
@@ -403,5 +422,5 @@ class Conversation:
 
 
 def _is_late(asked: Frame, answer: Frame) -> bool:
-    """Returns whether gradients were pushed and rejected."""
+    """Returns whether ``asked`` is a push of gradients, and ``answer`` rejects them."""
     return asked.kind == kinds.PUSH and answer.kind == kinds.VALUES and answer.header[1] is False

@@ -61,14 +61,14 @@ class HostedParameters:
       choice: the consistency between workers.
       program: this task's description of its program, which the workers' descriptions must match; see
         `headwater.cluster.task.agreement`.
-      staleness_aware: whether the step of a gradient that is τ > 1 updates old is divided by τ: Zhang, Gupta, Lian and
-        Liu, *Staleness-aware Async-SGD for Distributed Deep Learning*, IJCAI 2016. The optimizer's state, such as
-        momenta, still accumulates the whole gradient.
+      staleness_aware: whether the change that a gradient makes to the values is divided by its staleness τ, if τ > 1:
+        Zhang, Gupta, Lian and Liu, *Staleness-aware Async-SGD for Distributed Deep Learning*, IJCAI 2016. The
+        optimizer's state, such as momenta, still accumulates the undivided gradient.
       log_dir: the folder for the journal of examples, on the first ``ps``; see `headwater.ps.accounting.accounts`.
-      round_sums: for synchronous training, exchanges with the other ``ps`` the sums over gradients that the optimizer
-        needs.
+      round_sums: in synchronous training, computes sums over the mean gradients of all ``ps``, such as the squared norm
+        for an optimizer that clips by it; None if the optimizer needs no such sums.
       clock: returns monotonic seconds.
-      answers: see `ServingContext`.
+      answers: returns whether the task of a worker, given by name, can be reached; see `ServingContext`.
 
     Attributes:
       name: the name of the set.
@@ -80,9 +80,9 @@ class HostedParameters:
       waiting: makes workers wait for each other.
       workers: membership of the workers in the training.
       memory: exports and imports the whole state of this host, for saving and handoff.
-      secured: called without the lock before each answer is sent, with the channel of the answer. It returns once no
-        failover or migration can lose the changes that the answer acknowledges, and raises UnavailableError where this
-        host no longer serves. None where neither can happen.
+      secured: called before each answer is sent, with the channel of the answer; the lock is not held. The call returns
+        once the changes that the answer acknowledges are safe: no failover or migration can lose them. It raises
+        UnavailableError where this host no longer serves. None where there are no failovers or migrations.
     """
 
     def __init__(
@@ -161,8 +161,8 @@ class HostedParameters:
     def rows_of_tables(self, nbytes: int) -> Iterator[tuple[int, int, list[Array]]]:
         """Yields all rows of the tables, in pieces with about ``nbytes`` bytes of values.
 
-        Each piece has the number of the table, the number of its first row, and the rows with their optimizer state in
-        the form that `HostedTable.write` takes.
+        Each piece is (number of the table, number of the first row, arrays). The arrays contain the rows and their
+        optimizer state, in the form that `HostedTable.write` takes.
         """
         blocks = [(spec, block) for spec, block in self._blocks if spec.table]
         for number, (table, (spec, block)) in enumerate(zip(self.tables, blocks, strict=True)):
@@ -182,7 +182,7 @@ class HostedParameters:
         return self.updates.way_back
 
     def sizes(self) -> list[VariableSize]:
-        """Returns the sizes of this task's blocks and of the optimizer's state; empty before there are values."""
+        """Returns the sizes of this task's blocks and of the optimizer's state; no sizes before the values are set."""
         if not self.updates.filled:
             return []
         made = self.updates.made
@@ -246,11 +246,12 @@ class HostedParameters:
     def freeze_until_end(self, what: str) -> None:
         """Stops accepting gradients and sending answers, because the task shuts down.
 
-        The caller exports the state afterwards, and the next incarnation of the task continues from it. A gradient that
-        was acknowledged after the export would be lost.
+        The caller then exports the state, and the next incarnation of the task starts with the exported state. A
+        gradient that was acknowledged after the export would be lost.
 
         Args:
-          what: the event for which workers wait from now on, in words: the start of the next incarnation.
+          what: the event for which workers wait from now on, as text for messages, such as the start of the next
+            incarnation.
         """
         self.secured = self.waiting.secure
         self.waiting.freeze(what)
@@ -301,7 +302,8 @@ class HostedParameters:
             if connection.watched:
                 watchdog.closed(worker, self.name)
             workers.gone(connection)
-            # With `secured`, the backup may still lack the latest updates. The journal must not record them before.
+            # The journal must record only updates that are safe. If there is a backup (`secured` is set), it may still
+            # lack the latest updates, so leave the journal to `_answer`, which flushes it after `secured` has returned.
             if self.secured is None:
                 self._accounts.flush()
 
@@ -327,16 +329,17 @@ class HostedParameters:
         return None
 
     def _answer(self, connection: WorkerConnection, frame: Frame, watchdog: ProgressWatchdog) -> None:
-        """Answers a frame; one with gradients is a step of the worker's training."""
+        """Answers a frame of a worker. A PUSH frame counts as a step of the worker's training."""
         channel, worker, name = connection.channel, connection.worker, self.name
         if frame.kind == kinds.RELEASE:
-            return  # the worker sent this before the awaited answer reached it, so it no longer waits
+            return  # too late: the answer that the worker wanted to stop waiting for was already on the way
         if frame.kind == kinds.PUSH:
             if not connection.watched:
                 watchdog.opened(worker, name)
                 connection.watched = True
             watchdog.began(worker, name, connection)
-        elif frame.kind == kinds.FINISH and connection.watched:  # a finished worker waits for others and makes no steps
+        # A finished worker waits for the others and makes no steps, so the watchdog must not report it as stalled.
+        elif frame.kind == kinds.FINISH and connection.watched:
             connection.watched = False
             watchdog.closed(worker, name)
         try:
@@ -416,7 +419,8 @@ class HostedParameters:
                 for number, table in enumerate(self._updater.tables):
                     if number not in written:
                         table.initialize()
-                # Random, so that workers do not repeat requests whose gradients were lost with earlier values.
+                # A new random number tells workers that earlier values are lost, with the gradients that they had
+                # received: workers repeat a request only if the number is still the same.
                 self.updates.filled = new_generation()
                 self.updates.event(Restarted(version))
                 if over:

@@ -2,18 +2,20 @@
 
 The frames of a channel from a primary to the other replica::
 
-    BACKUP  (name, view, resumes)  the first frame: the shard, and the primary's view. ``resumes``: the other replica
-                                was the primary and has handed over, so it has the state, and changes follow without
-                                a snapshot. Answered by DONE (whether the other replica accepts the feed, its number,
-                                its incarnation, its view, whether it still has the state that it handed over)
-    NEW_VIEW (number, view, aim)  a new view, and the desired placement, where one was requested. A replica that becomes
-                                the primary by this view closes the channel, and opens one in the other direction
+    BACKUP  (name, view, resumes)  the first frame: the shard, and the primary's view. ``resumes`` is true after a
+                                handover: the other replica was the primary before and still has the state, so the
+                                primary sends no snapshot, only changes. The other replica answers DONE (accepted, ps,
+                                incarnation, view, has_state): whether it accepts the feed, its ``ps`` number, its
+                                incarnation, the view it knows, and whether it still has the state it handed over
+    NEW_VIEW (number, view, aim)  a new view, and the requested placement (None where none was requested). If the view
+                                makes the other replica the primary, that replica closes this channel and opens one in
+                                the other direction
     ...     (number, ...)       the snapshot and changes, in frames that the kind of state defines
 
     RESIGNS ()                  from the other replica: its task shuts down, so it can never serve
 
-Each frame of the primary but the first is answered by DONE (number) as soon as it was received completely. The other
-replica applies a change before it reads the next frame.
+The other replica confirms each later frame of the primary with DONE (number) as soon as it has received the whole
+frame. It then applies the change, and only after that reads the next frame.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ from headwater.state.views import Copy, View, as_words
 
 Tensors = Sequence[Array]
 
-#: The most changes that may be queued for a replica that is being filled, in bytes; above it workers wait.
+#: Limit on the changes queued for a replica that is still receiving the snapshot, in bytes. When the queue reaches the
+#: limit, the primary delays its answers to workers until the queue is shorter.
 MOST_WAITING = 256 << 20
 
 
@@ -59,7 +62,7 @@ class Feed:
       target: the other replica.
       begins: the frames of the snapshot, in order, as (kind, header without the number, tensors). To save memory, a
         frame is taken from this iterator only after the other replica has confirmed the previous one.
-      filled: called when the snapshot was sent, or the feed has ended before that.
+      filled: called once the snapshot has been sent completely, or once the feed has ended without that.
     """
 
     def __init__(
@@ -80,8 +83,9 @@ class Feed:
         self.resigned: bool = False
         #: The feed of a third replica that will replace `target` as the backup. `send` sends it the same changes.
         self.replacement: Feed | None = None
-        #: The number of a frame. A replica that has confirmed this frame has all changes from before it became the
-        #: backup, including changes whose answers still wait for the preceding feed.
+        #: A frame number. Once `target` has confirmed this frame, it has all changes made before it became the backup.
+        #: Some answers to workers may still wait for the previous backup to confirm such a change; they can be sent
+        #: when `target` has confirmed this frame.
         self.secures: int = self.begins
         self._lock = threading.Lock()
         self._beginning = begins
@@ -101,8 +105,8 @@ class Feed:
 
     def send(self, kind: int, header: Sequence[object], tensors: Tensors) -> None:
         """Sends a change, or queues it while the other replica is filled."""
-        # Send each change to the third replica, too: it may be the backup already, if the witness's answer was delayed
-        # or lost.
+        # Send each change to the third replica, too. The witness may have made it the backup already, while the answer
+        # that says so was delayed or lost.
         if self.replacement is not None:
             self.replacement.send(kind, header, tensors)
         self._send(kind, header, tensors)
@@ -122,7 +126,7 @@ class Feed:
     def _put(self, frame: Frame) -> None:
         """Sends a frame.
 
-        Where that fails the feed ends, as the other replica must not get a later change without this one.
+        If sending fails, the feed ends: the other replica must not receive later changes without this one.
         """
         try:
             self._channel.send(frame)
@@ -159,8 +163,9 @@ class Feed:
     def _fill(self, continues: Callable[[], bool]) -> None:
         try:
             for frame in self._first_frames():
-                # All frames of the snapshot except the last have number 0. Reset the confirmed number: otherwise the
-                # confirmation of an earlier frame would count for this one.
+                # All frames of the snapshot except the last have number 0. Lower `confirmed` below the frame's number
+                # before sending the frame: otherwise `wait` would take the confirmation of the previous frame, which
+                # has the same number, for the confirmation of this one.
                 self.confirmed = frame.header[0] - 1
                 self._send_confirmed(frame, continues)
                 if self.broken.is_set():
@@ -168,7 +173,9 @@ class Feed:
         finally:
             self._filled()
         while not self.broken.is_set():
-            with self._lock:  # a concurrent `send` has either queued its frame already, or sends it after this
+            # `send` holds this lock, too. So a concurrent change is either in the queue already, or is sent directly
+            # after this thread has set the queue to None; none is lost in between.
+            with self._lock:
                 if not self._queue:
                     self._queue = None
                     return
@@ -189,7 +196,7 @@ class Feed:
     def _send_confirmed(self, frame: Frame, continues: Callable[[], bool]) -> None:
         """Sends a frame and waits for its confirmation.
 
-        So bytes to be sent accumulate only in the queue, whose size is limited, and not in the channel.
+        Unsent bytes therefore accumulate only in the queue, whose size is limited, and not in the channel.
         """
         self._put(frame)
         if not self.wait(frame.header[0], continues):
@@ -206,8 +213,9 @@ class Feed:
             if self.broken.is_set() or not continues():
                 return False
             if not self._receiving.acquire(blocking=False):
-                # Another thread receives, and notifies this one. It may acquire `_receiving` again before this thread
-                # runs. So this wait also ends with the confirmation; otherwise `fill` would not send its next frame.
+                # Another thread is receiving, and notifies this thread when it releases `_receiving`. It may acquire
+                # `_receiving` again before this thread runs. So test the confirmed number, too: if this wait ended only
+                # when `_receiving` is free, `fill` could miss the confirmation and delay its next frame.
                 with self._heard:
                     self._heard.wait_for(lambda: self.confirmed >= number or not self._receiving.locked(), LOOK_S)
                 continue
@@ -242,7 +250,7 @@ class Feed:
                 raise bad_header(answer, self._channel.peer)
 
     def check_channel(self) -> None:
-        """Ends the feed if the channel is lost. Does nothing while another thread receives and would notice that."""
+        """Ends the feed if the channel is lost. While another thread receives, does nothing: that thread detects it."""
         if self._receiving.acquire(blocking=False):
             try:
                 self._receive(0)
@@ -256,9 +264,9 @@ class Feed:
         self._ended()
 
     def at_end(self, call: Callable[[], object]) -> None:
-        """Registers a callback for the end of the feed, which may be called more than once.
+        """Registers ``call`` as the callback for the end of the feed. The callback may be called more than once.
 
-        If the feed has already ended, it is called immediately.
+        If the feed has already ended, ``call`` is called immediately.
         """
         self._ended = call
         if self.broken.is_set():

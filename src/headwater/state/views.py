@@ -5,38 +5,41 @@ the replica that serves workers (the *primary*) and the one that follows it (the
 are numbered by *terms*. Only the *witness*, on the chief, makes views; `judge` is its whole logic.
 
 - A primary acknowledges an update when the backup of its view has it too, or when its view has no backup.
-- If the two replicas of a view lose their connection, each asks to be *alone*. The replica whose request arrives first
-  gets a view with the next term, and the other replica is outside that view. The other replica may not know this yet,
-  but cannot acknowledge anything: it would need the confirmation of the replica that is alone now.
-- A replica outside the view discards its data and rejoins with a new *incarnation* number. So a replica that a view
-  names has all updates that were acknowledged in that view.
+- If the two replicas of a view lose their connection, each asks the witness for a view in which it is *alone*. The
+  replica whose request arrives first gets a view with the next term; that view does not name the other replica. The
+  other replica may still act on the old view, but it cannot acknowledge anything: in the old view an update needs the
+  confirmation of both replicas.
+- A replica that the view no longer names discards its data and rejoins with a new *incarnation* number. As a result,
+  each replica that a view names has all updates that were acknowledged in that view.
 - A primary without a backup sends its whole state to another replica, and then asks the witness to make that replica
-  its backup (*pair*). The witness may grant this before the primary receives the answer. So from the request on, the
-  primary acknowledges only updates that the other replica has confirmed. A primary with a backup may replace the backup
-  by a third replica in the same way: from the request on, it acknowledges only updates that both other replicas have
-  confirmed, until it knows which of the two is the backup.
-- A primary may *hand over*: its backup, which has confirmed all updates, serves in the next term, and the old primary
-  follows. The old primary changes nothing after the last confirmation, and acknowledges nothing until the witness has
-  answered.
+  its backup (*pair*). The other replica may become the backup before the primary learns of it. So as soon as the
+  primary has sent the request, it acknowledges only updates that the other replica has confirmed. A primary with a
+  backup may replace the backup by a third replica in the same way. After that request, until it knows which of the two
+  other replicas is the backup, it acknowledges only updates that both have confirmed.
+- A primary may *hand over*: its backup, which has confirmed all updates, becomes the primary of the next term, and the
+  old primary becomes the backup. The old primary changes nothing after the last confirmation, and acknowledges nothing
+  until the witness has answered.
 
-There may be replicas on more than two ``ps``; the replicas that no view names are empty. A *restarted witness* knows no
-view, and the newest view that is reported to it need not be the newest that exists. It accepts that view as current
+There may be replicas on more than two ``ps``; the replicas that no view names are empty. A *restarted witness* has lost
+its knowledge of the views, so the replicas report the views that they know. A newer view than the newest reported one
+may exist, known only to replicas that have not reported yet. The witness therefore accepts the newest reported view as
+the current one in only two cases:
 
-- when all replicas of the view have reported that they know no newer one. If one of them has an unanswered *pair*
-  request, the replica named in that request must have reported the same, because it may be the backup already. Each
-  view is made at the request of a replica of the preceding view, so no newer view can exist then;
-- or when reports have arrived from all ``ps`` that any report lists in `WitnessRequest.among` or any reported view
-  names. The replicas of the newest view are on these ``ps``.
+- All replicas of that view have reported, and know no newer view. If one of them has sent a *pair* request and got no
+  answer, the replica named in the request may be the backup already, so it must have reported the same. In this case no
+  newer view can exist, because each view is created at the request of a replica of the preceding view.
+- All ``ps`` have reported, namely all that are listed in `WitnessRequest.among` of any report or named by any reported
+  view. The replicas of the newest view are on these ``ps``.
 
-Before the first view, every ``ps`` has to report that it knows no view.
+The witness creates the first view after every ``ps`` has reported that it knows no view.
 
 Incarnation numbers of a ``ps`` increase. So the witness marks a replica as *lost* once it has seen a newer incarnation
-of its ``ps``. A replica whose process shuts down asks to *go*. If the other replica of its view is not lost, the
-witness marks the replica that asks as lost. Otherwise that replica is the last one, and gets a view in which it is
-alone. The last replica deposits its state with the chief and reports that to the witness (*leave*), which then marks it
-as lost. A lost replica never becomes primary or backup. If all replicas of a view are lost, no ``ps`` has the shard.
-Then the first empty replica that asks serves in the next term, with the state that the chief has; see
-`headwater.state.left_copies`.
+of its ``ps``. A replica whose process shuts down asks to *go*. If the other replica of its view still exists, the
+witness marks the departing replica as lost. Otherwise the departing replica is the last one, and gets a view in which
+it is alone. It deposits its state with the chief and reports that to the witness (*leave*); the witness then marks it
+as lost, too. A lost replica never becomes primary or backup. If all replicas of a view are lost, no ``ps`` has the
+shard. Then the first empty replica that asks becomes the primary of the next term, with the state that the chief has;
+see `headwater.state.left_copies`.
 
 The model test (``tests/pure/state/test_views.py``) runs random histories of the protocol.
 """
@@ -75,9 +78,9 @@ class RequestKind(enum.Enum):
     """Kinds of a replica's request to the witness.
 
     ``VIEW`` only reads the view. ``ALONE`` removes the other replica from it. ``PAIR`` makes another replica the
-    backup. ``HAND_OVER`` swaps primary and backup. ``LEAVE`` marks the replica as lost: its process shuts down, and the
-    chief has its state. ``GO`` asks to shut down: where another replica remains, the witness marks this one as lost;
-    otherwise this one gets a view in which it is alone.
+    backup. ``HAND_OVER`` swaps primary and backup. ``GO`` is sent when the replica's process shuts down: if another
+    replica remains, the witness marks the sender as lost; otherwise the sender gets a view in which it is alone.
+    ``LEAVE`` follows in the second case, when the chief has the sender's state: the witness marks the sender as lost.
     """
 
     VIEW = 0
@@ -95,10 +98,10 @@ class WitnessRequest(NamedTuple):
       me: the replica that asks.
       view: the newest view that it knows; None before the first.
       kind: the kind of the request.
-      other: for `RequestKind.PAIR`, the replica to make its backup. For other kinds, the replica of a `PAIR` request
-        without an answer, which may be the backup already; see `Standing.pairing`.
+      other: for `RequestKind.PAIR`, the replica to make the backup. For other kinds, the replica that an earlier `PAIR`
+        request named, if that request got no answer: it may be the backup already; see `Standing.pairing`.
       home: the number of the ``ps`` that serves the shard when the job starts.
-      among: the numbers of all ``ps`` that may have a replica, to the knowledge of the replica that asks.
+      among: the numbers of all ``ps`` that may have a replica, as far as the sender knows.
     """
 
     me: Copy
@@ -116,7 +119,8 @@ class Witness:
     Attributes:
       view: the current view; None before it is known.
       heard: while the view is not known, the last request of each ``ps``.
-      lost: the lost replicas of the view, and for each ``ps`` its latest lost replica outside the view.
+      lost: all lost replicas that the view names. Of the lost replicas that it does not name, the latest of each
+        ``ps`` is kept.
     """
 
     view: View | None = None
@@ -124,7 +128,10 @@ class Witness:
     lost: frozenset[Copy] = frozenset()
 
     def without(self, copies: Collection[Copy]) -> Witness:
-        """Returns the knowledge with replicas marked as lost, which replace earlier lost replicas of their ``ps``."""
+        """Returns the knowledge with ``copies`` marked as lost.
+
+        Earlier lost replicas of the same ``ps`` are forgotten, unless the view names them.
+        """
         numbers = {copy.ps for copy in copies}
         known = {copy for copy in self.lost if copy.ps not in numbers or (self.view is not None and copy in self.view)}
         return replace(self, lost=frozenset(known.union(copies)))
@@ -153,18 +160,19 @@ def judge(witness: Witness, request: WitnessRequest) -> Witness:
         # Only a replica that knows the current view may change it; others learn it from the answer first.
         if request.view == view:
             after = _granted(view, request, witness.lost)
-    # All replicas of the view are lost, so another replica may serve. It must know the current view: a replica with an
-    # older view may still have outdated state, which it discards when it learns the current view from this answer.
+    # All replicas of the view are lost, so another replica may serve. It must be empty, that is, know the current view
+    # or none, or be a new incarnation. A replica that knows only an older view may still have outdated state, which it
+    # discards when it learns the current view from this answer.
     elif both <= witness.lost and request.kind is RequestKind.VIEW and (gone or request.view in (None, view)):
         after = View(view.term + 1, me, None)
     return replace(witness, view=after)
 
 
 def _is_spared(witness: Witness, request: WitnessRequest) -> bool:
-    """Returns whether the shard keeps its state without the replica that asks.
+    """Returns whether the shard keeps its state when the sender of ``request`` shuts down.
 
-    It does if the view does not name that replica, or if the view's other replica is not lost. In the second case the
-    replica that asks must also know the current view; otherwise it has to ask again.
+    This is true if the view does not name the sender, or if the view's other replica is not lost and the sender knows
+    the current view. A sender with an older view learns the current one from the answer, and asks again.
     """
     me, view = request.me, witness.view
     if view is None or me not in view:
@@ -198,8 +206,8 @@ def _present(heard: Mapping[int, WitnessRequest]) -> View | None:
     if not views:
         return View(1, heard[told[0].home].me, None) if all_told else None
     newest = max(views, key=_term)
-    # The two conditions of the module's docstring: all concerned have reported no newer view, or all ``ps`` have
-    # reported.
+    # The two cases of the module's docstring: the replicas of the newest view, and the replicas that they have asked to
+    # pair with, have all reported; or all ``ps`` have reported.
     know = [each for each in told if each.view == newest and each.me in newest]
     concerned = {newest.primary, newest.backup, *(each.other for each in know)} - {None}
     settled = {each.me for each in know} >= {newest.primary, newest.backup} - {None}
@@ -217,7 +225,7 @@ class Standing:
     Attributes:
       me: this replica.
       view: the newest view that it knows; None before the first.
-      pairing: the replica that it has asked to make its backup, until the witness's answer is known.
+      pairing: the replica named in its `PAIR` request, as long as the witness's answer is not known; otherwise None.
       resigned: whether the backup of its view has shut down, so that it can never serve.
     """
 

@@ -43,8 +43,8 @@ class SessionOptions:
       log_placement: whether to print each operation's device when it is first placed.
       device_filters: tasks and devices that the session may see; all if empty.
       timeout_s: time limit of a step, in seconds; None: no limit.
-      resumes: whether steps outlive the connections to their tasks. If so, a step that loses a connection waits for the
-        task and resumes, unless the task has restarted with another generation. If not, the step fails.
+      resumes: whether a step that loses its connection to a task waits for the task and then resumes. It still fails if
+        the task has restarted with another generation. If False, a step fails with each lost connection.
       isolated: whether the session has separate variables, queues and other resources on every task, which are
         discarded at its end. Sessions without a target are always isolated.
       jit_level: ``global_jit_level`` of the configuration, see `headwater.graph.passes.plan.TaskPlan`.
@@ -106,8 +106,15 @@ class Peers(Protocol):
         ...
 
     def add_plan(self, task: str, session: str, number: int, plan: TaskPlan, *, resumes: bool) -> None:
-        """Sends a plan to a task; waits for a task that has not started, and for a lost one if ``resumes``, that is, if
-        the session's steps outlive connections."""
+        """Sends a plan to a task, and waits for a task that has not started.
+
+        Args:
+          task: the name of the task.
+          session: the handle of the session.
+          number: the number of the plan in the session.
+          plan: the plan.
+          resumes: whether to wait for a lost task, too; see `SessionOptions`.
+        """
         ...
 
     def conversations(self, step: Step, plan: int, tasks: Sequence[str]) -> Mapping[str, StepConversation]:
@@ -190,12 +197,12 @@ class PreparedStep:
             try:
                 self._run_parts(feeds, step, results)
             except OutdatedError:
-                # The task now sends the present values for this run. They cannot be outdated, so one repetition is
-                # enough.
+                # The other task has answered that the values read ahead are outdated, and now sends the present values
+                # for this run. These cannot be outdated, so one repetition is enough.
                 self._run_parts(feeds, step, results)
         except BaseException as error:
-            # Abort the step on all tasks: a task that has not failed may wait for a transfer of this part or of the
-            # failed one.
+            # Abort the step on all tasks. Otherwise a task that has not failed might wait forever for a transfer from
+            # this task or from the failed one.
             for conversation in step.conversations.values():
                 conversation.abort(str(error))
             raise
@@ -204,15 +211,18 @@ class PreparedStep:
         return [feeds[index] if task == "" else results[task][index] for task, index in self._sources]
 
     def _run_parts(self, feeds: Sequence[Any], step: MasterStep, results: dict[str | None, Sequence[Any]]) -> None:
-        """Runs the part of the master's own task and waits for the others. Raises OutdatedError if this part has to be
-        run again with the present values."""
+        """Runs the part of the master's own task, then waits for the results of the other tasks.
+
+        Raises:
+          OutdatedError: the own part used outdated values, and has to be run again with the present ones.
+        """
         if self.local is not None:
             local_feeds = [feeds[i] for i in self._local_feeds]
             try:
                 results[None] = self._owner.runtime.execute(self.local, local_feeds, step)
             except OpError:
-                # Outdated values may have caused the error. Request the present values, and run the part again: only an
-                # error with current values is reported.
+                # Values read ahead that are outdated may have caused this error, in which case it must not be reported.
+                # So request the present values and run the part again; the second run has no values read ahead.
                 if not any(conversation.request_again() for conversation in step.conversations.values()):
                     raise
                 raise OutdatedError from None
@@ -223,7 +233,10 @@ class PreparedStep:
 
 
 def _reads_ahead(local: TaskPlan, remote: Mapping[str, TaskPlan]) -> ReadsAhead | None:
-    """Returns the store for values read ahead, if the request's runs may read ahead: with exactly one other task."""
+    """Returns a store for values read ahead; None if runs of the request cannot read ahead.
+
+    They can only if exactly one other task takes part, and its plan has the form that `read_ahead_by` recognizes.
+    """
     if len(remote) != 1:
         return None
     (plan,) = remote.values()
@@ -234,8 +247,11 @@ def _reads_ahead(local: TaskPlan, remote: Mapping[str, TaskPlan]) -> ReadsAhead 
 def _fetch_sources(
     request: RunRequest, local: TaskPlan | None, remote: Mapping[str, TaskPlan]
 ) -> list[tuple[str | None, int]]:
-    """Returns, for each fetch, the task that computes it (None: this task; "": the fetch is fed), and the fetch's index
-    in that task's results or in the feeds."""
+    """Returns the source of each fetch, as (task, index).
+
+    The task is None for the master's own task, and "" for a tensor that is fed. The index is the position of the fetch
+    in the results of that task, or in the feeds.
+    """
     feeds = {t.name: index for index, t in enumerate(request.feeds)}
     where: dict[str, tuple[str | None, int]] = {name: ("", index) for name, index in feeds.items()}
     for task, plan in remote.items():
@@ -259,7 +275,10 @@ class MasterStep(Step):
         return self.conversations[source].recv(transfer)
 
     def away(self) -> bool:
-        """Always returns False. Raises an error that another task has reported while this one waits."""
+        """Handles frames that other tasks have sent while this one waits, and raises the errors that they report.
+
+        Always returns False: this task is the master, so the master cannot be disconnected.
+        """
         for conversation in self.conversations.values():
             conversation.handle_received()
         return False

@@ -1,9 +1,9 @@
 """Plans: the part of one task in a step, as a frozen list of instructions.
 
 A plan refers to tensors (``operation:output``) and operations by name, so its task does not need the graph. It is sent
-to the task once, as msgpack with the operations as ``GraphDef`` messages, and is compiled there. Plans of several
-workers often differ only in the workers' names. So each `Compute` is encoded separately, and a task decodes equal ones
-only once.
+to the task once, as msgpack with the operations as ``GraphDef`` messages, and is compiled there. Several workers often
+send a ``ps`` plans that differ only in the workers' names, which the `Compute` instructions do not contain. So each
+`Compute` is encoded separately, and a task decodes equal ones only once.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class Node:
       name: the operation's name in its graph.
       type: its operation type.
       inputs: names of its input tensors.
-      refs: for inputs that are references, maps the position to the name of the variable's operation.
+      refs: the inputs that are references to variables: maps the position of the input to the name of the operation
+        that defines the variable.
       attrs: its attributes.
     """
 
@@ -60,7 +61,7 @@ class VariableInfo:
 
     Attributes:
       name: name of the variable's operation.
-      cell: its name in the container.
+      cell: the name under which the container stores the variable.
       container: the container's name; empty for the default one.
       device: the variable's device, e.g. ``CPU:0``.
     """
@@ -104,9 +105,10 @@ class Compute:
       nodes: the operations in order, including constants.
       inputs: names of the tensors that are computed outside and used here.
       static: the inputs whose values must be known when compiling.
-      outputs: names of the tensors that are computed here and used outside. If a tensor is a reference to a variable,
-        its value is the variable's value at that point.
-      digest: BLAKE2b of the encoded form; empty for an instruction that was not decoded, or that is a changed copy.
+      outputs: names of the tensors that are computed here and used outside. For a reference to a variable, the output
+        is the value of the variable after the operation that returns the reference.
+      digest: BLAKE2b hash of the encoded form, which is set by decoding. Empty for an instruction that this process has
+        created, also by changing a decoded one.
     """
 
     device: str
@@ -119,8 +121,11 @@ class Compute:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """An instruction to run one operation in Python. An input that is a reference to a variable is passed as a cell, if
-    the operation takes cells."""
+    """An instruction to run one operation in Python.
+
+    For an input that is a reference to a variable, an operation of kind `Kind.HOST` receives the variable's cell. Other
+    operations, which this instruction runs in their form for strings, receive the variable's value.
+    """
 
     node: Node
 
@@ -139,10 +144,12 @@ class TaskPlan:
       constants: values of constants used outside of executables, by tensor name.
       feeds: tensors sent with the request to run, in order.
       fetches: tensors returned with the answer, in order.
-      block: maximum number of runs that the task may make for one request, if this does not change results; see
-        `headwater.graph.passes.block_plan` and `headwater.graph.passes.repetition`.
+      block: the most runs that the task may make in answer to one request to run. More than one run is made only if the
+        results are the same as with separate requests; see `headwater.graph.passes.block_plan` and
+        `headwater.graph.passes.repetition`.
       isolated: whether the session has separate state on the task, which is discarded at the end of the session.
-      jit_level: the session's ``global_jit_level``: -1 for kernels only, 0 for the default, above for executables.
+      jit_level: the session's ``global_jit_level``. A negative level runs all operations on kernels, a positive level
+        compiles them, and at 0 the task decides.
     """
 
     task: str
@@ -234,7 +241,7 @@ def encode_compute(item: Compute) -> bytes:
 
 
 def _packed(nodes: Iterable[Node]) -> tuple[bytes, list[list[list[Any]]]]:
-    """Encodes operations as a ``GraphDef``, and the positions and names of their references."""
+    """Returns operations as an encoded ``GraphDef``, and for each one its references, as pairs (position, variable)."""
     graph = graph_pb2.GraphDef()
     refs: list[list[list[object]]] = []
     for node in nodes:
@@ -359,7 +366,11 @@ def check_plan(plan: TaskPlan) -> None:
 
 
 def _check_compute(item: Compute) -> None:
-    """Checks that the inputs of every operation are available, except variables."""
+    """Checks that each operation's inputs are computed before it or passed in. References to variables are not checked.
+
+    Raises:
+      ValueError: an input is missing; the message names the operation and the input.
+    """
     where = f"compute on {item.device}"
     inside = _Known(set(item.inputs))
     inside.need(item.static, f"what is static in {where}")
@@ -377,7 +388,12 @@ def _need_variables(nodes: Iterable[Node], variables: Mapping[str, VariableInfo]
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The tensors available at a point of a plan: the named ``tensors``, and all outputs of the operations ``ops``."""
+    """The tensors that the instructions up to a point of a plan have made available.
+
+    Attributes:
+      tensors: names of available tensors.
+      ops: names of operations of which all outputs are available.
+    """
 
     tensors: set[str]
     ops: set[str] = field(default_factory=set[str])

@@ -1,9 +1,10 @@
 """The step functions of a model with replicas in several processes.
 
-A training step consists of two compiled functions with an exchange between them. `compute` runs the model's own
-`train_step`; instead of applying gradients, it returns the vector of `headwater.keras.mirrored.step_vector`. The
-processes then add up their vectors, and `apply` runs the optimizer with the sum. So a step has one exchange, whatever
-the number of variables and metrics. All processes get bitwise equal sums, so their variables stay equal.
+Each process computes a *share* of the batch: some of its rows. A training step consists of two compiled functions with
+an exchange between them. `compute` runs the model's own `train_step` on the share, but does not apply the gradients: it
+packs them, the metrics and the logs into one vector (`headwater.keras.mirrored.step_vector`). The processes then add up
+their vectors, and `apply` runs the optimizer with the sum. So a step has one exchange, whatever the number of variables
+and metrics. All processes get bitwise equal sums, so their variables stay equal.
 """
 
 from __future__ import annotations
@@ -39,11 +40,12 @@ if TYPE_CHECKING:
 
 _utils = data_adapter_utils
 
-#: An iterator's element when this process has no more data, while other processes may have.
+#: The element that an iterator returns when this process has no more data, while other processes may still have some.
 NOTHING: tuple[object, ...] = ()
 
 _SEED = "seed_generator_state"
-# Added to seeds for each rank, so that replicas do not drop the same units: 2**32 divided by the golden ratio.
+# Process r adds r times this number to each seed, so that dropout layers drop different units in each process: 2**32
+# divided by the golden ratio.
 _APART = 0x9E3779B9
 
 State = tuple[Any, Any, Any, Any]
@@ -75,8 +77,12 @@ class Replicas(Protocol):
         ...
 
     def place(self, values: object, batch: bool) -> Tree:
-        """Returns arrays on the devices of this process's replicas: a batch is divided among them, other values are on
-        each."""
+        """Returns ``values`` as arrays on the devices of this process's replicas.
+
+        Args:
+          values: the values.
+          batch: whether to divide the values among the devices by rows; otherwise each device has a copy.
+        """
         ...
 
 
@@ -88,17 +94,17 @@ class Owner(Protocol):
     stop_wanted: bool
     #: Whether any of the processes was asked to end. All processes learn this in the same step.
     stopping: bool
-    #: The number of the current `fit` or `evaluate`.
+    #: Number of the current run: the calls of `fit` and `evaluate` are counted.
     run: int
 
 
 def rows_of(batch: object) -> int:
-    """The number of examples in ``batch``; 0 for `NOTHING`."""
+    """Returns the number of examples in ``batch``; 0 for `NOTHING`."""
     return next((int(leaf.shape[0]) for leaf in jax.tree_util.tree_leaves(batch) if np.ndim(leaf)), 0)
 
 
 class SharedStep:
-    """The common part of training and evaluation steps: the rules that combine the shares of a batch.
+    """Base class of training and evaluation steps: agrees on the rules that combine the results of all shares.
 
     Args:
       model: a compiled model.
@@ -125,7 +131,10 @@ class SharedStep:
         return self._combination
 
     def prepare(self, state: Any, batch: object) -> bool:
-        """Agrees with all processes on the rules in the first step of each run; returns whether the rules have changed.
+        """Agrees with all processes on the rules; does nothing after the first step of a run.
+
+        Returns:
+          Whether the rules have changed.
 
         Raises:
           ValueError: shares cannot be combined, see `find_combination`. Raised in all processes.
@@ -169,7 +178,8 @@ class SharedStep:
         return before != self._combination
 
     def factors(self, state: Tree, batch: object) -> HostArray | None:
-        """Factors of this process's loss terms, see `headwater.keras.combining.loss_terms`; None if none are needed.
+        """Returns the factors of this process's loss terms, see `headwater.keras.combining.loss_terms`; None if no loss
+        term needs a factor.
 
         Raises:
           StopIteration: no process has a batch.
@@ -191,13 +201,16 @@ class SharedStep:
         return factors_of(combination.divisors, own[:-1], np.asarray(whole[:-1]), (rows or 1) / whole[-1])
 
     def divisors(self, state: Tree, batch: Tree) -> Any:
-        """Divisors of the loss terms in this process; only of terms whose divisor is not proportional to the rows."""
+        """Returns the divisors of the loss terms in this process.
+
+        Terms whose divisor is proportional to the number of rows are left out.
+        """
         with recorded_losses(sums=self.combination.sums) as terms, self._synchronized(batch):
             self._outcome(state, _utils.unpack_x_y_sample_weight(batch))
         return jnp.stack([jnp.asarray(value, np.float32) for value in terms.denominators])
 
     def _outcome(self, state: Any, batch: Tree) -> Outcome:
-        """The logs and values of a step; ``batch`` is ``(x, y, weights)``."""
+        """Returns the logs and values of a step; ``batch`` is ``(x, y, weights)``."""
         raise NotImplementedError
 
     def _synchronized(self, batch: Tree) -> AbstractContextManager[None]:
@@ -205,12 +218,14 @@ class SharedStep:
         return nullcontext() if self._exchange is None else self._exchange.of_rows(rows_of(batch))
 
     def _exchanging(self, function: Any, *args: object) -> Any:
-        """Calls a function whose layers with synchronized statistics exchange them."""
+        """Calls ``function``, which runs the model; if layers synchronize statistics, handles their exchanges."""
         return function(*args) if self._exchange is None else self._exchange.run(function, *args)
 
     def _attend(self) -> None:
-        """Takes part in the exchanges that other processes make in `_exchanging`; called in a process without
-        examples."""
+        """Takes part in the exchanges of `_exchanging` in the other processes; called if this process has no examples.
+
+        Without this, the other processes would wait for this one.
+        """
         if self._exchange is not None:
             self._exchange.attend()
 
@@ -220,7 +235,7 @@ class SharedStep:
         return StepVector(items=items, rank=replicas.rank, processes=replicas.processes, dtype=dtype)
 
     def _forget(self, *functions: Any) -> None:
-        """Drops the compiled forms of functions, because they were compiled for other rules."""
+        """Drops the compiled forms of functions, so that they are compiled again with the current rules."""
         if self._compiled:
             for function in (*functions, self._divisors):
                 function.clear_cache()
@@ -339,8 +354,11 @@ class TrainStep(SharedStep):
 
 
 class TestStep(SharedStep):
-    """An evaluation step with an exchange, for models with losses or metrics that cannot be added up after the last
-    batch."""
+    """An evaluation step with an exchange in each batch.
+
+    Most models need only one exchange, after the last batch. This class is for models with losses or metrics whose
+    totals in the processes cannot be combined at that time.
+    """
 
     __test__ = False
     _training = False
@@ -382,7 +400,7 @@ class TestStep(SharedStep):
     def compute(
         self, trainable: Any, others: Any, metrics: Sequence[jax.Array], batch: Tree, factors: object = None
     ) -> Tree:
-        """This process's contributions to metrics and logs, and the variables that are not trained."""
+        """Returns this process's contributions to metrics and logs, and the new values of non-trainable variables."""
         starts = [rule.start(value) for rule, value in zip(self._rules, metrics, strict=True)]
         with recorded_losses(factors, self.combination.sums):
             logs, (_, others, counted) = self._model.test_step((trainable, others, starts), batch)
@@ -391,7 +409,7 @@ class TestStep(SharedStep):
         return [*found, *(logs[name] for name in self.combination.averaged)], others
 
     def merge(self, metrics: Sequence[jax.Array], values: Sequence[object]) -> Tree:
-        """The logs and metrics for the global batch, from the merged contributions of all processes."""
+        """Returns the logs and metrics for the global batch, from the merged contributions of all processes."""
         count = len(metrics)
         metrics = [rule.merged(*pair) for rule, *pair in zip(self._rules, metrics, values[:count], strict=True)]
         return self._results(metrics, values[count:]), metrics
