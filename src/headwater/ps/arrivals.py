@@ -1,5 +1,7 @@
-"""Detects that a worker has joined just as the job ends, so that it does not wait for parameter servers that have
-ended."""
+"""Detects that a worker has joined while the job was ending.
+
+Without this, such a worker would wait for parameter servers that have ended and will not restart.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,8 @@ class Arrival:
     Args:
       me: this worker.
       others: every ``ps`` and the chief, each with a link that does not wait.
-      has_met_all: returns whether this worker has connected to every ``ps``. After that there is no check, and the
-        worker waits for a ``ps`` that is lost.
+      has_met_all: returns whether this worker has connected to every ``ps``. From then on `check` does nothing, and the
+        worker waits for each ``ps`` that is lost.
       clock: returns monotonic seconds.
     """
 

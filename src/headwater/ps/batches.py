@@ -39,7 +39,8 @@ class Source:
     """The examples of a program, by their positions in an epoch.
 
     Args:
-      source: an `Indexed`, or a pytree of such, all of one length; or a dataset that gives one example at a time.
+      source: an `Indexed`, or a pytree of several that have the same length; or a dataset that yields one example at a
+        time.
       batch_size, shuffle, seed, tries: see `headwater.ps.accounting.ledger.Plan`.
 
     Attributes:
@@ -72,7 +73,7 @@ class Source:
     def _order(self, seed: int, epoch: int) -> NDArray[np.int64]:
         known = self._orders.get((seed, epoch))
         if known is None:
-            while len(self._orders) > 1:  # at most two epochs are not over
+            while len(self._orders) > 1:  # ranges of at most two epochs are in use at a time
                 del self._orders[min(self._orders)]
             known = self._orders[seed, epoch] = shuffled(seed, epoch, self.plan.size)
         return known
@@ -168,7 +169,7 @@ class Examples:
             returned, self._returned = self._returned, []
             self._step_number, self._ahead = client.next_step(step_request, returned), client.handed
             if self._step_number == protocol.NOTHING_YET and not client.rest(step_request) and self._taken:
-                return None  # this worker holds the remaining ranges, and must push their gradients first
+                return None  # this worker itself holds the remaining ranges, and must push their gradients first
         handed, self._ahead = self._ahead, None
         if isinstance(handed, str):
             raise DataLossError(None, None, f"these ranges of examples were set aside: {handed}")

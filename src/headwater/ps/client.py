@@ -45,10 +45,10 @@ class ParameterSnapshot:
       versions: number of updates, by ``ps``.
       blocks: values of all blocks except tables, by ``ps``.
       states: the optimizer's state by name, by ``ps``.
-      tables: rows of tables with their optimizer state, in a file; None without tables, and on all workers but the
-        chief.
-      ledger: record of the examples that the values of the first ``ps`` have used; None where none are accounted for,
-        and on all workers but the chief.
+      tables: rows of tables with their optimizer state, in a file. Only the chief has it; None on other workers, and
+        without tables.
+      ledger: record of the examples that have contributed to the values of the first ``ps``. Only the chief has it;
+        None on other workers, and if examples are not accounted for.
     """
 
     versions: tuple[int, ...]
@@ -132,8 +132,8 @@ class ParameterClient:
         self._ledger: bytes | None = None
         # Time at which this worker was assigned the range of examples that it still holds.
         self._held_since: float | None = None
-        #: Number of trainings that were over when this worker first connected, or that it has finished (-1: not
-        #: connected yet).
+        #: Number of trainings that are over, as far as this worker knows: as reported when it first connected, and
+        #: increased when it finishes a training. -1 before it has connected.
         self.trainings: int = -1
         #: Epoch of the current training and seed, as the first ``ps`` reported them.
         self.epoch: int = -1
@@ -175,7 +175,8 @@ class ParameterClient:
         )
         session = self._sessions[index]
         self.conversation.drop(session)
-        # A ps that has ended with the job will not restart, so a finished worker or an evaluator limits this wait.
+        # A ps that has ended with the job will not restart. A finished worker, or an evaluator that has read values,
+        # may wait for such a ps, so it limits this wait.
         session.link.reach(SPEAK_S if self._finishes or (self._follows and session.pieces) else None)
         session.channel = session.link.open_channel()
         welcome = self.conversation.request(session, Frame(kinds.HELLO, (*me, session.read_incarnation, session.read)))
@@ -193,8 +194,8 @@ class ParameterClient:
         session.version, session.filled, session.incarnation = version, filled, incarnation
         if self._met is not None:
             self._met(index, session.channel.peer_generation)
-        # A finished worker does not wait until this ps has values, as the chief, which sends them, may have ended. It
-        # only has to report here that it has finished.
+        # A finished worker only has to report here that it has finished. It does not wait until this ps has values: the
+        # chief sends them, and may have ended.
         if not filled and (self._chief or not self._finishes):
             has_values = bool(session.pieces) and not self._follows
             brings = self._chief or (has_values and self.conversation.others_are_over(index))
@@ -209,7 +210,7 @@ class ParameterClient:
                     raise bad_header(answer, session.task)
 
     def _await_chief(self, index: int, since: float) -> None:
-        """Checks, while waiting for values, whether the chief can still send them to number ``index`` of the ``ps``.
+        """Checks whether the chief can still send values to ``ps`` number ``index``; called while waiting for them.
 
         Raises:
           FailedPreconditionError, UnavailableError: the chief's program has ended.
@@ -220,7 +221,8 @@ class ParameterClient:
         if self.conversation.others_are_over(index):
             if self._follows:
                 raise UnavailableError(None, None, f"{lost}; the job is over")
-            if session.pieces:  # AbortedError makes `meet` repeat the handshake, in which this worker sends its values
+            # The AbortedError makes `meet` repeat the handshake, in which this worker then sends the values it has.
+            if session.pieces:
                 raise AbortedError(None, None, f"{lost}; the chief has ended")
             raise FailedPreconditionError(
                 None, None, f"{lost}: {self._worker} has connected too late, as the chief has ended"
@@ -450,7 +452,8 @@ class ParameterClient:
         self._held_since = None
         if session.channel is None or session.channel.peer_gone():
             self.conversation.lost(0, UnavailableError(None, None, f"the channel to {session.task} is gone"))
-        # Ask after half of the patience already: the ps counts from when it sent its answer, this worker from later.
+        # The ps measures this time from the sending of its answer, the worker from the arrival of the answer, which is
+        # later. So ask the ps as soon as half of the time limit has passed here.
         slow = patience is not None and since is not None and time.monotonic() - since >= patience / 2
         if not self.conversation.lost_first and not slow:
             return True
@@ -535,7 +538,7 @@ class ParameterClient:
     def finish(self, training: int) -> None:
         """Leaves training number ``training``; returns once all workers have finished or are lost."""
         frame = Frame(kinds.FINISH, (training,))
-        # From now on, this worker does not wait for a ps that has ended with the job.
+        # From now on, a ps that has ended with the job is no error for this worker, and it does not wait for that ps.
         self._finishes = True
         try:
             for index, answer in enumerate(

@@ -7,7 +7,8 @@ Four choices, from the strictest to the freest:
   a gradient covers a part of it (`Part`), an update needs the gradients of the whole batch: if a worker leaves, the
   other workers compute its part.
 - `KOfN`: an update is the mean of the first k gradients of a version; later ones of that version are stale and dropped.
-  Gradients that arrive after the k-th and before the update collects them count, too, as in TensorFlow.
+  A gradient that arrives after the k-th, but before the update takes the gathered gradients, counts, too, as in
+  TensorFlow.
 - `BoundedStaleness`: each gradient is an update at once, and no worker is more than s steps ahead of the slowest one
   (stale synchronous parallel: Ho et al., "More Effective Distributed ML via a Stale Synchronous Parallel Parameter
   Server", NeurIPS 2013).
@@ -68,14 +69,14 @@ class Synchronous(Consistency):
 class KOfN(Consistency):
     """Every update is the mean of the first k gradients of a version.
 
-    An update uses all gradients that are gathered when it is made. So if a gradient of the same version arrives after
-    the k-th, but before the update is made, it is part of the mean, although it counts as dropped: k is a minimum, like
-    ``num_required`` of an accumulator's ``take_grad`` in TensorFlow.
+    k is a minimum, like ``num_required`` of an accumulator's ``take_grad`` in TensorFlow: an update uses all gradients
+    that are gathered when it is made. A gradient of the same version that arrives after the k-th, but before the update
+    is made, is therefore part of the mean, although the counter of dropped gradients includes it.
 
     Attributes:
       k: number of gradients. With fewer workers, some of them contribute more than one.
-      n: number of workers expected at the beginning; until they have joined, none contributes more than one. k when
-        None.
+      n: number of workers expected at the beginning; None for k workers. Until they have joined, no worker contributes
+        more than one gradient to an update.
     """
 
     k: int
@@ -241,11 +242,12 @@ class TrainingState:
       updating: whether an update was requested and has not been reported yet.
       dropped: number of gradients dropped so far.
       started: whether training was started, with `Restarted`.
-      held: whether updates of several gradients wait until ``started``. The chief starts training on one task after the
-        other, and an update in between would be counted by some tasks and not by others.
+      held: whether updates that are made of several gradients have to wait until ``started`` is true. The chief starts
+        training on one task after the other. An update in between would be made before the start on some tasks and
+        after it on others, so their versions would differ.
       arriving: workers that may be in their first step, and are not members yet.
-      void: workers whose current step began before training was restarted: its gradient does not count.
-      batch: the batch of which gradients are gathered; None where gradients are not of parts of a batch.
+      void: workers whose current step began before training was restarted. The gradient of that step does not count.
+      batch: the batch whose gradients are being gathered; None where workers do not share batches.
       lacks: number of positions of that batch that no gathered gradient covers.
       last: the batch of the latest update.
       stopped: whether synchronous training was stopped, so that no further update is made.
@@ -337,7 +339,7 @@ class Updated:
 
 @dataclass(frozen=True, slots=True)
 class NoneToCome:
-    """No further worker will join beyond the members and those on their way: the members wait for no others."""
+    """No worker will join except the members and the workers in ``arriving``, so the members wait for no others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,10 +347,11 @@ class Restarted:
     """Training begins, or begins again, and the variables are at ``version``.
 
     When training begins again, earlier gradients do not count: the variables from which they were computed may be lost,
-    or only some of the accumulators may have them. Workers that wait continue with the present variables. A worker that
-    is in a step completes it, and the gradient of that step is dropped.
+    or only some of the accumulators may have received them. Workers that wait continue with the present variables. A
+    worker that is in a step completes it, and the gradient of that step is dropped.
 
-    ``again``: training begins again, though this state has no record of the first beginning, as its task was restarted.
+    ``again``: whether the training had begun before. Required if the task of this state was restarted since, because
+    the state then has no record of the first beginning.
     """
 
     version: int
@@ -374,9 +377,9 @@ class Back:
 class Released:
     """``worker`` continues without waiting for the update that contains its gradient.
 
-    Another task, which holds other variables, has dropped the worker's gradient of the same step as stale. Other
-    workers may be waiting on that task for the next gradient of ``worker``. If ``worker`` waited here, this could be a
-    deadlock.
+    Another task, which holds other variables, has dropped the worker's gradient of the same step as stale. There, other
+    workers may be waiting for the next gradient of ``worker``. If ``worker`` in turn waited here for those workers,
+    none of them could continue.
     """
 
     worker: str
@@ -469,7 +472,7 @@ def decide(state: TrainingState, event: Event, now: float) -> ConsistencyDecisio
         case Back(worker):
             if worker in state.members:
                 return ConsistencyDecision(state)
-            # `gave` is 1 without a new gradient: the earlier one is still gathered.
+            # `gave` is 1 without a new gradient: the earlier one is still among the gathered gradients.
             member = replace(_newcomer(state, now), gave=1, waits_since=now)
             return _settled(_with(state, worker, member), now, (), _came(state, worker))
         case Gave():
@@ -562,7 +565,8 @@ def _gave(state: TrainingState, gave: Gave, now: float) -> ConsistencyDecision:
         # The caller applies this gradient before the next event.
         state = replace(_with(state, worker, member), version=state.version + 1)
         return _settled(state, now, (Apply(1, staleness),), reason)
-    # A gradient of a version above the current one was computed before a restart that restored older values: drop it.
+    # If the gradient's version is above the current one, the gradient was computed before a restart, after which older
+    # values were restored: drop it.
     past, empty = state.stopped or _is_past(state, gave.part), gave.part is not None and not gave.part.size
     # A worker without a part of the batch contributes nothing to it: its late gradient does not count as dropped.
     if empty and past:
@@ -576,8 +580,8 @@ def _gave(state: TrainingState, gave: Gave, now: float) -> ConsistencyDecision:
         if state.batch == batch:
             lacks = state.lacks
         elif state.gathered:
-            # This gradient is of a later batch, so another ps has already made the update of the gathered batch: the
-            # rest of that batch will not arrive here.
+            # This gradient is of a later batch, so another ps has already made the update of the batch that is gathered
+            # here. The missing gradients of that batch will not arrive any more.
             state, actions = replace(_fresh(state), gathered=0, dropped=state.dropped + state.gathered), (_USED,)
         state = replace(state, batch=batch, lacks=lacks - gave.part.size)
     state = replace(_with(state, worker, replace(member, gave=member.gave + 1)), gathered=state.gathered + 1)
@@ -591,9 +595,10 @@ def _is_past(state: TrainingState, part: Part | None) -> bool:
 
 
 def is_early(state: TrainingState, worker: str, part: Part) -> bool:
-    """Returns whether the gradient of a worker that joins is of a later batch than the present round.
+    """Returns whether the gradient of a worker that joins belongs to a later batch than the present round here.
 
-    It has joined another ``ps`` that made the update before, and must wait until the members have made it here.
+    Another ``ps`` has already made the update of the present round when the worker joined there. On this ``ps`` the
+    worker has to wait until the members have completed that update.
     """
     now = _batch_now(state)
     joins = state.formed and bool(state.members) and worker not in state.members
@@ -610,8 +615,9 @@ def _settled(
 ) -> ConsistencyDecision:
     """Requests an update where one is due, and releases the workers that may continue.
 
-    A gradient that does not complete an update can release only its ``giver``, so only that worker is checked. If every
-    gradient caused a check of all workers, the time of a round would be quadratic in their number.
+    A gradient that does not complete an update can release only the worker that pushed it (``giver``), so only that
+    worker is checked. If all workers were checked at every gradient, the time of a round would be quadratic in their
+    number.
     """
     # When the last of the initial workers has joined, every waiting worker may continue, not only the giver.
     if not state.formed and _missing(state) <= 0:
@@ -703,12 +709,13 @@ def _out_of_patience(state: TrainingState, now: float) -> ConsistencyDecision:
     gone = [
         name
         for name in waited_for(state)
-        # Count from the moment when a worker began to wait, or when the awaited one began its step if that was later.
+        # The patience is counted from the time when the first worker began to wait, or when the awaited worker began
+        # its step, whichever is later.
         if now - max(min(since), state.members[name].busy_since) >= patience and len(state.members) > 1
     ]
     if not gone:
         return ConsistencyDecision(state)
-    # Remove one worker at a time: after that, the update may no longer need the other late workers.
+    # Remove one worker at a time: without it, the update may no longer need the other late workers.
     reason = _gone(state, gone[0], f"no gradient for {patience:g} s")
     return _settled(_without(state, gone[0]), now, (), reason)
 

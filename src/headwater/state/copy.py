@@ -36,7 +36,7 @@ from headwater.state.views import Copy, RequestKind, View
 
 _log = logging.getLogger("headwater")
 
-#: Stands for the chief, where a replica that shuts down feeds its state to the chief.
+#: The target of the feed by which a replica that shuts down deposits its state with the chief.
 _AT_CHIEF: Final = Copy(-1, 0)
 #: How often a spare replica or a backup reports its view to the witness, in seconds: a witness that was restarted
 #: may wait for that report.
@@ -188,7 +188,7 @@ class KeptCopy(PrimaryCopy):
         Returns:
           Whether the chief could be reached.
         """
-        # Determine this before the keeper is stopped, because that ends the feed.
+        # Determine this first: stopping the keeper ends the feed, and then no backup counts as connected.
         has_other = self.is_whole if self._standing.serves else self._primary_channel is not None
         self._stop_acknowledging()
         self._stop_keeper()
@@ -227,10 +227,14 @@ class KeptCopy(PrimaryCopy):
         self._request_last_view(RequestKind.LEAVE)
 
     def _last_view(self, has_other: bool) -> View | None:
-        """Returns the view that names only this replica; None where another replica serves. The keeper has stopped.
+        """Asks the witness for a view in which this replica is alone. Called after the keeper has stopped.
 
         Args:
           has_other: whether the two replicas were connected. If they were not, the other replica may be lost.
+
+        Returns:
+          The view, in which this replica is the primary; None if the shard does not need it, because another replica
+          continues to serve.
         """
         while True:
             known = self._standing.view
@@ -241,7 +245,7 @@ class KeptCopy(PrimaryCopy):
                 break
             if view == known:
                 return None  # the other replica continues serving
-            if self._standing.view == known:  # the witness was restarted and knows only an older view
+            if self._standing.view == known:  # the answer was an older view, as the witness was restarted
                 break
         if self._standing.serves and not self._serving:
             self._promote()

@@ -148,9 +148,9 @@ class FeedingCopy(BackupCopy):
             _log.debug("%s does not accept the state: %s", other_name, error)
             link.release_channel(channel, False)
             return None
-        # Without a snapshot, the other replica must be the view's backup, and still have the state that it handed over.
-        # With a snapshot, where the view names a replica of that ps as the backup, it must be the same incarnation: the
-        # witness would not promote another one.
+        # A feed without a snapshot fits only the view's backup, and only if that replica still has the state that it
+        # handed over. A feed with a snapshot fits any replica, with one exception: if the view's backup is on that ps,
+        # the replica must have the backup's incarnation, because the witness would not promote a later incarnation.
         fits = other == backup and has_all if resumes else backup is None or other == backup
         if not taken or not fits:
             link.release_channel(channel, False)
@@ -209,7 +209,7 @@ class FeedingCopy(BackupCopy):
         self._request_pair(feed.target)
 
     def _request_pair(self, other: Copy) -> None:
-        """Asks the witness to appoint ``other`` as the backup. Where it agrees, sends ``other`` the new view."""
+        """Asks the witness to appoint ``other`` as the backup, and if it does, sends ``other`` the new view."""
         self._request_view(RequestKind.PAIR, other)
         view, feed = self._standing.view, self._feed
         if view is None or view.backup != other or feed is None:
@@ -240,7 +240,7 @@ class FeedingCopy(BackupCopy):
                 self._feed = third
             self._changed.notify_all()
         if not whole or not replaced:
-            third.end()  # the backup's feed forwards changes to it, so it lacks all changes since that feed broke
+            third.end()  # it gets changes through the backup's feed, so it lacks all changes since that feed broke
         if replaced:
             feed.end()
 

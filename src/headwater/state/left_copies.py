@@ -2,8 +2,8 @@
 
 If all processes that have a replica shut down while the job continues, the last primary feeds the chief as it would
 feed a backup (`headwater.state.feed`). The chief keeps the frames as the parts of a deposited state
-(`headwater.cluster.task.left_states`): the words of part ``n`` are the kind and the header of frame ``n``, and the
-words of the state itself are (number of parts,).
+(`headwater.cluster.task.left_states`). Part ``n`` has the tensors of frame ``n``, and its kind and header as the part's
+words (the values beside the tensors). The words of the whole state are (number of parts,).
 
 The key of a deposited state is the name of the replica and the *term* in which the replica served. If all replicas of a
 view are lost, the witness creates a view with the next term. The primary of this view is empty, and restores the state

@@ -203,7 +203,10 @@ class Member(Contents):
 
     @property
     def _other(self) -> str:
-        """The name of the process that has the other replica, or that is expected to have it, as far as is known."""
+        """The name of the process with the other replica, for messages.
+
+        If the view names no other replica, or none is known, it is the process that should have the other replica.
+        """
         view = self._standing.view
         home, beside = self._site.pair
         if view is not None and view.primary != self._standing.me:
@@ -252,9 +255,9 @@ class Member(Contents):
         with self._changed:
             known = self._standing.view
             if known is not None and view.term <= known.term:
-                # The known view as the answer means that the witness has refused the pending request for a backup. An
-                # older view comes from a restarted witness, which may have granted the request before its restart, so
-                # the request stays pending.
+                # There is no new view. If the answer is the known view, the witness has refused the pending request for
+                # a backup. If the answer is an older view, the witness was restarted; it may have granted the request
+                # before the restart, so the request stays pending.
                 pairing = self._standing.pairing if view != known else None
                 self._standing = replace(self._standing, pairing=pairing)
                 return
@@ -266,7 +269,7 @@ class Member(Contents):
             deposed = self._serving and not self._standing.serves
             fed = self._primary_channel
         if stays:
-            if deposed:  # keep the state, which may be needed until the new primary feeds this replica
+            if deposed:  # keep the state: it may be needed until the new primary has fed this replica
                 with self._state_lock:
                     if self._serving and not self._standing.serves:  # else `serve_peer` has demoted it already
                         self._step_down()

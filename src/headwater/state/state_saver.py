@@ -32,8 +32,7 @@ _log = logging.getLogger("headwater")
 #: Size of a chunk, in bytes. A chunk is compared with the last save, and written if one of its bytes has changed.
 CHUNK_BYTES: Final = 256 << 10
 
-#: Two checksums of different kinds of each chunk of an array: it is practically impossible that a change alters
-#: neither.
+#: For each chunk of an array, a CRC-32C and a sum. In practice, every change of a chunk alters at least one of them.
 _Digests = list[tuple[int, int]]
 
 
@@ -60,7 +59,7 @@ class Taken:
       signature: identifies the program or variables to which the state belongs.
       facts: the state except its arrays, as values that JSON can encode.
       arrays: the arrays; later updates do not change them.
-      rows: for each table, the number of rows that are yet to be read.
+      rows: for each table, the number of rows that belong to the snapshot but have not been read yet.
     """
 
     at: float
@@ -234,7 +233,9 @@ class StateSaver(PeriodicSaver):
             try:
                 saved = self._write(taken, whole=whole)
             except BaseException as error:
-                self._last = None  # make the next save a full one: a delta would lack the rows taken for this save
+                # The next save must be a full state. A delta would have only rows that change from now on, and lack the
+                # rows that belonged to this save.
+                self._last = None
                 self._failed()
                 if not isinstance(error, OpError):
                     raise
