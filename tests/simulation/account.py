@@ -10,7 +10,8 @@ import numpy as np
 
 from tests.simulation.scheduler import HistoryError
 
-#: The number of units, so of steps that values can distinguish. Further steps have `NO_UNIT`, and are not checked.
+#: The number of units, and therefore of steps that the values can distinguish. Further steps get `NO_UNIT`, and are not
+#: checked.
 UNITS = 256
 NO_UNIT = UNITS
 #: Time between the end of the job and the launcher's end of remaining tasks, in seconds.

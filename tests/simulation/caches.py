@@ -16,7 +16,7 @@ from tests.simulation.scheduler import running
 
 @functools.cache
 def share() -> None:
-    """Makes equal plans and executables only once in this process from now on."""
+    """Enables the caches: from now on, this process creates each plan and executable only once."""
     _share_plans()
     _share_executables()
     saving: Any = headwater.tf1.training.saving_hooks
@@ -91,7 +91,9 @@ def _share_executables() -> None:
     compile_one = program.compile
 
     def compile_apart(self: Any, *arrays: Any) -> None:
-        with running().apart():  # histories that find it in the cache have no scheduling points here
+        # A history that finds the executable in the cache has no scheduling points here. With `apart`, a history that
+        # has to create the executable has none either, so both run alike.
+        with running().apart():
             compile_one(self, *arrays)
 
     program.compile = compile_apart

@@ -45,7 +45,7 @@ class Task:
         simulation.thread(process, "program", lambda: self._run(process)).start()
 
     def come_back(self, after_s: float) -> None:
-        """Starts a new incarnation after some seconds, unless the job is over by then."""
+        """Starts a new incarnation after ``after_s`` seconds, unless the job is over by then."""
 
         def begin() -> None:
             if not self.cluster.over():
@@ -88,7 +88,7 @@ class Cluster:
     Args:
       simulation: the history.
       delay_s: see `Network`.
-      over: whether the job is over, so that a task that was away may find no other.
+      over: whether the job is over. A task that was disconnected until then may find that all others have ended.
 
     Attributes:
       killed: whether a task was killed, or gave up, before it was done.
@@ -115,7 +115,7 @@ class Cluster:
         self.simulation.sleep(within_s)
 
     def may_return(self, task: Task, chief: Task) -> bool:
-        """Returns whether a killed task is restarted: not a worker once the chief has ended the job."""
+        """Returns whether a killed task is restarted. Workers are not restarted after the chief has ended the job."""
         if chief.returned and task.name.startswith("worker"):
             task.done = True
             self.changed()

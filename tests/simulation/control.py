@@ -130,7 +130,7 @@ class _Call:
         def arrives() -> None:
             place = network.places.get(self._channel.address)
             server = network.servers.get(place.control_path) if place is not None else None
-            # A server that listens executes the call even if the caller has given up: the request is on its way.
+            # If a server listens, it executes the call even if the caller has given up: the request was sent already.
             if self._ended and server is None:
                 return
             if place is None or server is None:

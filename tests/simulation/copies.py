@@ -1,10 +1,10 @@
 """Histories of parameter servers with two replicas of each part, and one failure at a time.
 
-A failure kills, stops or disconnects a task; the next failure happens once each part has two replicas again. Under this
-condition no acknowledged update is lost, and none is applied twice. This also shows that two replicas of a part never
-acknowledge updates at the same time: the updates of one of them would be lost. Each example of an epoch counts once: on
-the first parameter server, and on all of them if only parameter servers fail. In some histories a table in rows, or a
-growing table, counts units as well.
+A failure kills, stops or disconnects a task. The next failure happens only after each part has two replicas again.
+Under this condition no acknowledged update may be lost or applied twice. The same checks would detect two replicas of a
+part that acknowledge updates at the same time, because the updates of one of them would be lost. Each example of an
+epoch must count once: on the first parameter server, and on all of them if only parameter servers fail. In some
+histories a table in rows, or a growing table, counts units as well.
 """
 
 from __future__ import annotations
@@ -285,12 +285,12 @@ class CopiesOfExamples(CopiesHistory, ExampleHistory):
 
 
 def history(seed: int) -> tuple[Simulation, CopiesHistory]:
-    """Returns the history of a seed, to be run."""
+    """Creates the history of a seed, without running it."""
     return _history(seed, "copies", ("async",))
 
 
 def history_in_step(seed: int) -> tuple[Simulation, CopiesHistory]:
-    """Returns the history of a seed with synchronous or bounded consistency, to be run."""
+    """Creates the history of a seed with synchronous or bounded consistency, without running it."""
     return _history(seed, "copies in step", ("sync", "staleness=2"))
 
 

@@ -75,7 +75,7 @@ class SimulatedDisk(Disk):
     def write(self, raw: io.FileIO, data: memoryview) -> int:
         """Writes a piece in two parts, between which the process may be killed."""
         if simulation() is not None and not self._history.is_alive():
-            return len(data)  # a killed process unwinds; its writes have no effect
+            return len(data)  # the process was killed, and its threads only unwind: discard what they write
         self.check()
         half = len(data) // 2
         raw.write(data[:half])

@@ -95,7 +95,7 @@ class ExampleHistory(ParameterHistory):
 
 
 def history(seed: int) -> tuple[Simulation, ExampleHistory]:
-    """Returns the history of a seed, to be run."""
+    """Creates the history of a seed, without running it."""
     simulation = Simulation(seed, horizon_s=900.0)
     chance = random.Random(f"examples {seed}")
     setting = Setting.draw(chance)

@@ -17,7 +17,7 @@ _KINDS: tuple[Kind, ...] = ("kill", "kill", "vanish", "stop", "stop", "part", "p
 _DISK_KINDS: tuple[Kind, ...] = ("fill disk", "flip bit", "flip bit")
 #: The first faults happen within this number of messages.
 _MESSAGES = 1500
-#: Interval of checks that all has recovered, in seconds.
+#: Interval of checks whether the cluster has recovered from the previous fault, in seconds.
 _LOOK_S = 0.1
 
 
@@ -51,7 +51,7 @@ class Fault:
     def draw_some(
         chance: random.Random, tasks: Sequence[str], messages: int = _MESSAGES, *, disk: bool = False
     ) -> tuple[Fault, ...]:
-        """Returns random faults, with ``disk`` also of the disk."""
+        """Returns random faults of tasks and, with ``disk``, of the disk."""
         kinds = _KINDS + _DISK_KINDS if disk else _KINDS
         return tuple(Fault.draw(chance, tasks, messages, kinds) for _ in range(chance.choice((0, 1, 1, 1, 2, 2, 3))))
 

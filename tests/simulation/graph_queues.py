@@ -87,7 +87,7 @@ class QueueCopiesHistory(GraphCopiesHistory):
 
 
 def history(seed: int) -> tuple[Simulation, QueueCopiesHistory]:
-    """Returns the history of a seed, to be run."""
+    """Creates the history of a seed, without running it."""
     simulation = Simulation(seed, horizon_s=900.0)
     chance = random.Random(f"graph copies of queues {seed}")
     return simulation, QueueCopiesHistory(simulation, replace(drawn(chance), steps=chance.randint(20, 60)))

@@ -176,8 +176,10 @@ class GraphHistory:
         self._ended(index, server)
 
     def _has_stranger(self) -> bool:
-        """Whether a server may be unable to learn that the job is over, for example because it has met no other task:
-        then a launcher ends it."""
+        """Returns whether a server may be unable to learn that the job is over, so that a launcher has to end it.
+
+        An example is a server that has never been connected to another task.
+        """
         return False
 
     def _recovery(self) -> Callable[[], bool] | None:
@@ -195,7 +197,7 @@ class GraphHistory:
         values = {name: np.asarray(cell.value) for (_, name), cell in cells.items() if cell.value is not None}
         if (
             values or self.cluster.tasks[f"ps{index}"].process.incarnation == 1
-        ):  # else it was restarted after the last step
+        ):  # otherwise it was restarted after the last step, and has no values
             self._values[f"ps{index}"] = values
 
     def _intrude(self, index: int) -> None:
@@ -330,10 +332,11 @@ class GraphHistory:
             raise HistoryError(f"a step has not seen units {missing}, which were acknowledged before it began")
 
     def _in_their_place(self, applied: np.ndarray[Any, Any]) -> list[int]:
-        """Returns the units that lost synchronous workers had pushed before they were lost.
+        """Returns the units that synchronous workers had pushed shortly before they were lost.
 
-        The round may then have two gradients of one worker: this gradient, and a gradient of its next incarnation. In
-        that case the round is complete without another worker, whose gradient is stale when it arrives.
+        The round may then contain two gradients of one worker: the one that it pushed before it was lost, and one that
+        its next incarnation pushed. So the round is complete although the gradient of another worker is missing. That
+        gradient is stale when it arrives.
         """
         if self.setting.mode != "synchronous":
             return []
@@ -434,6 +437,6 @@ def saver_of(restored: Callable[[], None]) -> Any:
 
 
 def history(seed: int) -> tuple[Simulation, GraphHistory]:
-    """Returns the history of a seed, to be run."""
+    """Creates the history of a seed, without running it."""
     simulation = Simulation(seed, horizon_s=900.0)
     return simulation, GraphHistory(simulation, Setting.draw(random.Random(f"graphs {seed}")))

@@ -1,9 +1,9 @@
 """Histories of the platform: a server with a database runs jobs on hosts, and is killed and stopped meanwhile.
 
-The hosts outlive the server, as machines do. Their answers are late or missing for a while, even for requests that
-were carried out. Tasks succeed, fail, or are lost with their host. The rules: no request that the server has
-acknowledged is lost, no task is started without a reserved place or in the wrong order, and at the end no task and no
-reservation remains.
+The hosts continue to run when the server is killed, as machines do. For some time their answers are late or missing,
+even if they have carried out the request. Tasks succeed, fail, or are lost with their host. The rules: no request that
+the server has acknowledged is lost, no task is started without a reserved place or in the wrong order, and at the end
+no task and no reservation remains.
 """
 
 from __future__ import annotations
@@ -66,8 +66,9 @@ class JobSetting:
       scope: the tasks that restart after a failure of a task.
       work_s: mean duration of a worker's work, in seconds.
       fails: probability that a worker fails.
-      late: probability that a worker other than the first is killed between the end of its work and its exit; ``ps``
-        tasks then end by themselves when no work is left. None: they do not, and a worker exits with its work.
+      late: probability that a worker other than the first is killed after it has finished its work, before it exits. In
+        such histories, ``ps`` tasks end by themselves when no work is left. None: workers exit as soon as they have
+        finished their work, and ``ps`` tasks do not end by themselves.
       evaluator: mean time of an evaluator's validation after the work, in seconds; None for no evaluator.
       requests: users' requests about the job, in their order.
     """
@@ -196,7 +197,7 @@ class Hosts(TaskBackend):
     def ask(self) -> None:
         """Simulates the latency of a request or an answer; may raise `BackendError` before or after the action."""
         # Called before and after each action. If the host stops answering in between, the server gets an error although
-        # the action was carried out, and must not cause it a second time.
+        # the action was carried out. When it repeats the request, the action must not happen a second time.
         chance = self.simulation.random
         running().sleep(chance.expovariate(1.0 / self.setting.delay_s))
         if self.silent:
@@ -570,6 +571,6 @@ def _new_database(path: Path) -> None:
 
 
 def history(seed: int, *, ends: bool = False) -> tuple[Simulation, JobsHistory]:
-    """Returns the history of a seed, to be run; see `Setting.draw`."""
+    """Creates the history of a seed, without running it; see `Setting.draw`."""
     simulation = Simulation(seed, horizon_s=7200.0 if ends else 3600.0)
     return simulation, JobsHistory(simulation, Setting.draw(random.Random(f"jobs {seed}"), ends=ends))

@@ -20,10 +20,12 @@ from tests.simulation.graph_examples import GraphExamplesHistory
 from tests.simulation.graphs import GraphHistory, Mode, Setting
 from tests.simulation.scheduler import HistoryError, Simulation, me, running
 
-#: Probability that an incarnation of a parameter server drains, and the mean time before that, in seconds.
+#: Probability that an incarnation of a parameter server drains, and the mean time from its start to the drain, in
+#: seconds.
 _LEAVES = 0.8
 _STAYS_S = 2.0
-#: Longest time until its restart, and the interval of checks that all are back, in seconds.
+#: Longest pause before a drained parameter server restarts, and the interval of checks that all are running again, in
+#: seconds.
 _AWAY_S = 2.0
 _LOOK_S = 0.1
 #: Further faults of all tasks, and of workers other than the chief, which holds state that must not be lost.
@@ -85,23 +87,23 @@ class LeftStatesHistory(GraphHistory):
 
 
 class LeftExamplesHistory(LeftStatesHistory, GraphExamplesHistory):
-    """A history of a graph with accounting of examples on the first ``ps``: each example counts once."""
+    """A history of a graph with accounting of examples on the first ``ps``: each example must count once per epoch."""
 
     epochs = 8
 
 
 def history(seed: int) -> tuple[Simulation, LeftStatesHistory]:
-    """Returns the history of a seed with asynchronous training, to be run."""
+    """Creates the history of a seed with asynchronous training, without running it."""
     return _drawn(seed, random.Random(f"left states {seed}"), ("asynchronous",))
 
 
 def history_of_rounds(seed: int) -> tuple[Simulation, LeftStatesHistory]:
-    """Returns the history of a seed with gathered gradients, to be run."""
+    """Creates the history of a seed with gathered gradients, without running it."""
     return _drawn(seed, random.Random(f"left states of rounds {seed}"), ROUNDS)
 
 
 def history_of_examples(seed: int) -> tuple[Simulation, LeftStatesHistory]:
-    """Returns the history of a seed with accounting of examples, to be run."""
+    """Creates the history of a seed with accounting of examples, without running it."""
     return _drawn(seed, random.Random(f"left states of examples {seed}"), get_args(Mode), LeftExamplesHistory)
 
 

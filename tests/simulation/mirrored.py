@@ -30,7 +30,8 @@ Array = NDArray[np.float32]
 _PAUSE_S = 1.0
 #: ... and checks this many seconds later whether other processes had finished before, which it restarts as well.
 _LOOK_S = 20.0
-#: Longest time that a process waits for another that never starts, in seconds: its deadline, and the check's interval.
+#: Longest time that a process waits for another that never starts, in seconds: its deadline, plus the interval at which
+#: it checks the deadline.
 _LONGEST_WAIT_S = 130.0
 #: Lengths of vectors that are summed in parts, and of vectors that are sent whole.
 _LONG, _SHORT = 8192, 64
@@ -196,7 +197,7 @@ class MirroredHistory:
     # Rules ------------------------------------------------------------------------------------------------------------
 
     def _agree(self, step: int, state: Array) -> None:
-        """Checks that all incarnations of all processes have equal bits after equal steps."""
+        """Checks that after a given step, all incarnations of all processes have had bitwise equal states."""
         if self._states.setdefault(step, state.tobytes()) != state.tobytes():
             raise HistoryError(f"two processes differ after step {step}")
 
@@ -211,6 +212,6 @@ class MirroredHistory:
 
 
 def history(seed: int) -> tuple[Simulation, MirroredHistory]:
-    """Returns the history of a seed, to be run."""
+    """Creates the history of a seed, without running it."""
     simulation = Simulation(seed, horizon_s=900.0)
     return simulation, MirroredHistory(simulation, Setting.draw(random.Random(f"mirrored {seed}")))

@@ -1,7 +1,7 @@
 """Histories of parameter servers with replicated shards that move between them, and one failure at a time.
 
-Workers request moves of shards at random moments, and parameter servers join empty and drain. Failures during all this
-lose no acknowledged update, and no update is applied twice.
+Workers request moves of shards at random moments. Parameter servers join without shards, and drain. Whatever fails
+meanwhile, no acknowledged update may be lost, and no update may be applied twice.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ class MovedCopies(CopiesHistory):
 
             def end() -> None:
                 running().sleep(ends_at)
-                # Only one server drains at a time: without another server that takes its replicas, they would be lost.
+                # Only one server drains at a time. If all drained, no server could take over the replicas, and they
+                # would be lost.
                 while self._going or not self._is_whole():
                     running().sleep(_AWAY_S)
                 self._going.add(index)
@@ -118,7 +119,7 @@ class MovedExamples(MovedCopies, CopiesOfExamples):
 
 
 def history(seed: int) -> tuple[Simulation, MovedCopies]:
-    """Returns the history of a seed, to be run."""
+    """Creates the history of a seed, without running it."""
     simulation = Simulation(seed, horizon_s=900.0)
     setting, chance = drawn_setting(seed, "moved copies", ("async", "async", "sync", "staleness=2"), 3)
     made = drawn_history(simulation, setting, chance, (MovedCopies, MovedRows, MovedTables, MovedExamples))

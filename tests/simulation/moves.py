@@ -154,7 +154,7 @@ class Moves(ParameterHistory):
 
 
 def history(seed: int) -> tuple[Simulation, Moves]:
-    """Returns the history of a seed, to be run."""
+    """Creates the history of a seed, without running it."""
     simulation = Simulation(seed, horizon_s=900.0)
     chance = random.Random(f"moves {seed}")
     setting = Setting.draw(chance)

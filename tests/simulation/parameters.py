@@ -302,6 +302,6 @@ class ParameterHistory:
 
 
 def history(seed: int) -> tuple[Simulation, ParameterHistory]:
-    """Returns the history of a seed, to be run."""
+    """Creates the history of a seed, without running it."""
     simulation = Simulation(seed, horizon_s=900.0)
     return simulation, ParameterHistory(simulation, Setting.draw(random.Random(f"parameters {seed}")))

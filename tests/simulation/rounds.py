@@ -85,7 +85,7 @@ class EndedHistory(ParameterHistory):
 
 
 def ended_history(seed: int) -> tuple[Simulation, ParameterHistory]:
-    """Returns the history of a seed, to be run."""
+    """Creates the history of a seed, without running it."""
     chance, simulation = random.Random(f"ended {seed}"), Simulation(seed, horizon_s=900.0)
     setting = Setting(
         servers=chance.choice((1, 2, 3)),

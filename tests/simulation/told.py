@@ -199,7 +199,7 @@ class ToldGraphs(GraphCopiesHistory):
 
 
 def history(seed: int) -> tuple[Simulation, ToldCopies]:
-    """Returns the history of a seed with parameters, to be run."""
+    """Creates the history of a seed with parameters, without running it."""
     simulation = Simulation(seed, horizon_s=900.0)
     setting, chance = drawn_setting(seed, "told to end", ("async", "async", "sync", "staleness=2"))
     made = drawn_history(simulation, setting, chance, (ToldCopies, ToldRows, ToldTables, ToldExamples))
@@ -209,7 +209,7 @@ def history(seed: int) -> tuple[Simulation, ToldCopies]:
 
 
 def history_of_graphs(seed: int) -> tuple[Simulation, ToldGraphs]:
-    """Returns the history of a seed with a graph, to be run."""
+    """Creates the history of a seed with a graph, without running it."""
     simulation = Simulation(seed, horizon_s=900.0)
     chance = random.Random(f"graphs told to end {seed}")
     setting = replace(drawn(chance), mode=chance.choice(("asynchronous", *ROUNDS)), faults=())

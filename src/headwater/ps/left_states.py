@@ -78,7 +78,9 @@ class LeavingState:
         """
         host = self._host
         what = "this task to restart: it deposits its state with the chief and shuts down"
-        goes_on = isinstance(host.updates.state.choice, KOfN)  # gathered gradients would be lost
+        # With k of n gradients, a worker may continue although its gradient is only gathered. It would not push the
+        # gradient again, so the gradient would be lost.
+        goes_on = isinstance(host.updates.state.choice, KOfN)
         if goes_on and not host.waiting.freeze_outside_rounds(what, ROUND_S):
             _log.warning("%s shuts down and loses the gradients of an incomplete round", self._task)
         # Freeze before the snapshot: a gradient that is acknowledged after it would be lost.
@@ -89,7 +91,7 @@ class LeavingState:
                 if state is None:
                     return True
                 parts = self._deposit_rows()
-            host.updates.accounts.flush()  # flush now: this task sends no later answer that would do it
+            host.updates.accounts.flush()  # answers flush this journal, and this task sends no more of them
             tensors = [*state.values, *state.state.values()]
             if state.ledger is not None:
                 tensors.append(np.frombuffer(state.ledger, np.uint8))

@@ -43,8 +43,9 @@ class Membership:
       resting: workers that take part without data: they wait for examples that others hold, and no worker waits for
         them.
       finished: workers that have finished the present training.
-      stays_s: how long the other members of a round wait for a member whose channel has ended, in seconds. They wait
-        without a limit while its task can be reached. If it is 0, a member is removed as soon as its channel ends.
+      stays_s: how long a member whose channel has ended stays a member, so that the others wait for it, in seconds. As
+        long as its task can be reached, it stays without a limit. With 0, a member is removed as soon as its channel
+        ends.
       expected: members that are not connected, because their channel has ended or because they were members on the
         server from which this one has taken over; and the time until which they may connect, by the context's clock.
       began: the latest training that the chief has begun, with its first epoch; None before.
@@ -126,9 +127,9 @@ class Membership:
             if before is not None:
                 before.channel.close()
             raise UnavailableError(None, None, f"{worker} connected to a replica that no longer serves")
-        # Where members may stay (`_may_stay`), a member that reconnects stays in its round, unless its program was
-        # restarted. Elsewhere an earlier connection means that the worker was lost before its end was noticed: remove
-        # it from the members; it joins again with its next request.
+        # If members may stay without a channel (`_may_stay`), a worker that reconnects is still a member of its round,
+        # unless its program was restarted. Otherwise, an earlier connection shows that the worker was lost and that
+        # this task has not noticed it yet. So remove the worker; it joins again with its next request.
         if restarted if self._may_stay(worker) else before is not None:
             self.remove_worker(worker, "it was restarted")
         if before is not None:
@@ -285,15 +286,15 @@ class Membership:
         updates.event(Left(worker, reason))
         self._end_data()
         if not updates.state.members and not self.resting and not reason:
-            # All have finished, and perhaps nobody has told this task that the data have ended: `DataEnd` applies the
-            # gradients of the incomplete round.
+            # All workers have finished. If this task has not learnt that the data have ended, gradients of an
+            # incomplete round are left; `DataEnd` applies them.
             updates.event(DataEnd())
             # `finished` is empty if only late workers leave now: their training is over and was counted before, so it
             # must not be counted twice.
             self.trainings += bool(self.finished)
-            # As this one, the next training begins once all workers have connected: `formed` is False until then. The
-            # exception is a worker that has yet to finish this training, or that is disconnected: the programs of the
-            # others may have ended when it returns, so it must not wait for them.
+            # The next training begins, as this one did, when all workers have connected; until then `formed` is False.
+            # There is an exception: if some worker has yet to finish this training, or is disconnected, the programs of
+            # the others may have ended when it returns. It must not wait for them, so no number of workers is required.
             late = self.away | (updates.connections.keys() - self.finished)
             updates.state = TrainingState(
                 choice=updates.state.choice,

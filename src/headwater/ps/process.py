@@ -129,7 +129,8 @@ class ParameterTask:
             # Only one task may create views. The witness runs on the chief, because the job ends with the chief anyway.
             self.shell.add_service(WitnessService(self._left))
             self.shell.add_service(self._left)
-        # Every ps waits until all workers have announced their departure, but a program may end without `finish`.
+        # Every ps waits until all workers have announced their departure. A program may end without calling `finish`,
+        # so announce the end of the program as well.
         if not members.is_server:
             atexit.register(self.shell.announce_departure)
         self.shell.start()
@@ -251,7 +252,7 @@ class ParameterTask:
             updater = updater or RecordedUpdater(make_updater(shard))
             return make(shard, shard_name(name, shard), updater), updater
 
-        # Set this before the replicas exist: when another task asks for one, `_offer_tables` needs the number of parts.
+        # Set this before the replicas exist: another task may ask for one, and then `_offer_tables` needs the number.
         self._shards_of_copies = shards
         expect = None if shards is None else self.shell.expect
         sites = self._sites() if shards is None else self._moving_sites(name, shards)

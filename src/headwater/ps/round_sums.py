@@ -149,7 +149,7 @@ class RoundSums:
 
     def _part(self, sources: Sequence[Source]) -> float | None:
         """Returns this task's part of a round; None where the round may still be completed here."""
-        # Any common gradient identifies the round: a ps may lack some that the asker has.
+        # One common gradient is enough to identify the round. This ps may lack other gradients that the asking ps has.
         for known, part in self._rounds:
             if not known.isdisjoint(sources):
                 return part
@@ -160,8 +160,8 @@ class RoundSums:
     def _is_over(self, source: Source) -> bool:
         """Returns whether a gradient will not be part of a round here.
 
-        Workers read before they push. So the gradient of a worker that is unknown here was sent to an earlier
-        incarnation of this task.
+        A worker reads here before it pushes. So if the worker of a gradient is unknown here, it has pushed the gradient
+        to an earlier incarnation of this task.
         """
         worker, incarnation, number = source
         its, latest, taken = self._judged.get(worker, (0, 0, False))

@@ -1,8 +1,8 @@
 """Periodic saves of the state of a ``ps`` of Keras and JAX programs, from which it recovers after a restart; see
 `headwater.state.state_saver`.
 
-Rows of tables, which are updated in place, are copied some at a time, and set aside where they change before they are
-copied.
+Tables are updated in place, so their rows have to be copied. This happens in pieces, between updates. If a row changes
+before its piece is copied, its old values are first set aside for the save.
 """
 
 from __future__ import annotations
@@ -124,12 +124,12 @@ class ParameterSaver(StateSaver):
         # Freeze before the last save: a gradient that is acknowledged after it would be lost.
         self._host.freeze_until_end("this task to restart: it saves its state and shuts down")
         self.save()
-        self._host.updates.accounts.flush()  # flush now: no later answer will
+        self._host.updates.accounts.flush()  # answers flush this journal, and this task sends no more of them
 
     # Saving -----------------------------------------------------------------------------------------------------------
 
     def _snapshot(self, *, whole: bool) -> Taken | None:
-        # One moment for all: the values, the rows, and the numbers of the requests that made them.
+        # Under the lock, the values, the rows, and the numbers of the requests that made them are of the same moment.
         with self._host.lock:
             state, at = self._host.memory.state(), self._clock()
             if state is None:

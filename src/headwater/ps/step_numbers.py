@@ -84,8 +84,8 @@ class StepNumbers:
 
     def exhausted(self, epoch: int, step: int) -> None:
         """Ends ``epoch`` before ``step``, because a worker has no data for that step."""
-        # The worker with the least data ends the epoch for all workers: in rounds, the others would wait forever for a
-        # gradient of that worker.
+        # The epoch ends for all workers when the worker with the least data has no more: in rounds, the others would
+        # wait forever for a gradient of that worker.
         if epoch == self.epoch and (self.steps == UNKNOWN_STEPS or step < self.steps):
             self.steps = self.ends = step
 

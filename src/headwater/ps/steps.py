@@ -134,7 +134,7 @@ class Steps:
                     self._warn_of_uneven_data()
                 try:
                     updates.perform(decision)
-                except Exception:  # forget the request: a retry must not be answered as if it had been applied
+                except Exception:  # forget the request: it was not applied, so a retry must be handled from the start
                     updates.latest.pop(worker, None)
                     raise
                 self._changed.notify_all()
@@ -406,8 +406,8 @@ class Steps:
                 began = clock()
 
                 def ready() -> bool:
-                    # Take ranges back from slow holders. `Tick` does that only while a worker waits for their
-                    # gradients, and a resting worker does not.
+                    # Take ranges back from slow holders. `Tick` does that only while a member waits for their
+                    # gradients, and a resting worker is no member.
                     if patience is not None and clock() - began >= patience:
                         for slow in set(accounts.holders()) - workers.resting:
                             accounts.left(slow, f"others have waited for it for {patience:g} s")

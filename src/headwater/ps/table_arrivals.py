@@ -1,4 +1,4 @@
-"""Requests of workers on several tables of a ``ps``: their validation, and the arrays that they bring and take."""
+"""Requests of workers on several tables of a ``ps``: their validation, and the arrays of requests and answers."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ class Asked(TableKeys):
 
     Attributes:
       forms: encoding of the rows or gradients of each table.
-      bags: how the rows of each are pooled.
-      parts: bags of each table, or None.
-      left: tensors that have not been consumed yet.
+      bags: for each table, the code that says how its rows are pooled into bags.
+      parts: for each table, this task's part of the bags; None where rows are not pooled.
+      left: tensors of the request that have not been read yet.
     """
 
     forms: Sequence[Format]

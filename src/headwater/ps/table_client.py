@@ -90,10 +90,10 @@ class TableClient:
         Args:
           name: the name of the table.
           config: the table's configuration.
-          folder: a folder with saves of the table. A ``ps`` that creates the table restores the rows of the latest
-          save. wire: encoding of rows to this worker, see `headwater.tables.row_formats`. Its gradients are sent as
-          bfloat16
-            where the encoding is not float32.
+          folder: a folder with saves of the table. A ``ps`` that creates the table restores the rows of the latest save
+            there.
+          wire: encoding of the rows that are sent to this worker, see `headwater.tables.row_formats`. If it is not
+            float32, the worker sends gradients as bfloat16.
 
         Raises:
           FailedPreconditionError: there is another table with that name.
@@ -256,7 +256,10 @@ class TableClient:
         bags: Sequence[int],
         more: Sequence[Sequence[Array]],
     ) -> list[Frame]:
-        """Returns each ``ps``'s answer to a lookup; ``more`` has, for each ``ps``, further tensors after the keys."""
+        """Sends a lookup to each ``ps`` and returns the answers.
+
+        ``more`` has, for each ``ps``, further tensors that follow the keys in the request.
+        """
         strings = [self._tables[name].config.strings for name in batch.names]
         frames: list[Frame | None] = []
         for task, tensors in enumerate(more):
@@ -396,7 +399,8 @@ class TableClient:
     def push(self, divided: Mapping[str, Divided], sums: Mapping[str, Reals], number: int | None = None) -> None:
         """Applies one update to several tables: gradients of distinct keys, or of bags, one for each.
 
-        In a round, gradients replace earlier ones of the same ``number``; None: the worker's number.
+        In a round, the gradients replace earlier gradients with the same ``number``. None stands for the worker's
+        number.
 
         Raises:
           InvalidArgumentError: a gradient is not finite, or the number of gradients is wrong.
@@ -483,7 +487,7 @@ class TableClient:
             raise FailedPreconditionError(
                 None, None, f"table {name!r}, {self._worker}: save all of it into {path} before the first delta"
             )
-        opened.last_save = None  # until this save is committed: after a failure, no delta may build on it
+        opened.last_save = None  # set again when this save is committed: no delta may build on a failed save
         self._settle()
         answers = self._sessions.exchange(
             [Frame(kinds.SAVE_TABLE, (name, path, number, delta)) for _ in self._sessions.tasks]
@@ -509,8 +513,10 @@ class TableClient:
         return made
 
     def save_again(self, name: str, folder: files.Path) -> Save:
-        """Saves the changes since the last save, or the whole table where that is due: at first, after another worker's
-        save, once deltas have half the size of the whole, and where a ``ps`` was restarted.
+        """Saves the changes since the last save, or the whole table where that is due.
+
+        The whole table is saved the first time, after a save by another worker, after a restart of a ``ps``, and once
+        the deltas together have half the size of a full save.
 
         A full save deletes saves older than the previous full one.
 

@@ -35,10 +35,10 @@ from headwater.tables.table import Keys
 
 _log = logging.getLogger("headwater")
 
-#: Number of updates of a table after which rows that its eviction policy calls expired are removed.
+#: After each this many updates of a table, the rows that its eviction policy considers expired are removed.
 _SWEEP_STEPS = 1000
-#: Number of the most used keys that a task reports, and the interval at which it determines them, in seconds, since
-#: that reads all rows.
+#: Number of the most used keys that a task reports, and the shortest interval in seconds between two determinations of
+#: these keys, which read all rows.
 _HOT_KEYS = 5
 _HOT_S = 30.0
 
@@ -389,7 +389,8 @@ class TableService:
         with self._in_round:
             if not self.rounds.is_news(named):
                 return
-        # Release `_in_round` first: all threads acquire ``client.lock`` before it. `_end_round` checks again.
+        # `_in_round` was released before this line, because all threads acquire ``client.lock`` before `_in_round`.
+        # Another thread may have ended the round meanwhile, so `_end_round` checks again.
         with client.lock:
             ends = self._ends
             if not ends:

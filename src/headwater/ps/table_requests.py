@@ -115,8 +115,14 @@ class Divided:
         return self.parts[task].tensors(self._keys_of(task))
 
     def pooled(self, form: Format, dim: int) -> bool:
-        """Returns whether pooled rows of ``dim`` numbers, with the arrays that describe the bags, take fewer bytes in
-        this encoding than the rows themselves."""
+        """Returns whether sending pooled rows takes fewer bytes than sending the rows.
+
+        The pooled rows need additional arrays that describe the bags.
+
+        Args:
+          form: the encoding of rows.
+          dim: numbers in a row.
+        """
         if self.bags is None:
             return False
         row = row_bytes(dim, form)

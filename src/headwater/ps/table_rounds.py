@@ -1,9 +1,10 @@
 """Gradients of rows in rounds of synchronous training: gathered, and applied as one update when their round is over.
 
-In each step, a worker first sends the gradients of its rows and then its other gradients, which complete the round. All
-lookups and gradients of rows name the round of the worker's step. So the first request that names a later round shows
-that all gradients of rows of the present round have arrived, and only then are they applied. This way no worker reads a
-row that was changed in its own round.
+In each step, a worker first sends the gradients of its rows and then its other gradients. The round is complete when
+the other gradients of all workers have arrived, so the gradients of rows have arrived before. All lookups and gradients
+of rows name the round of the worker's step. So the first request that names a later round shows that all gradients of
+rows of the present round have arrived, and only then are they applied. As a result, no worker reads a row that was
+changed in its own round.
 
 A round is a pair: the incarnation of the ``ps`` from which the worker has read the values of its step, and the number
 of updates of these values (``version``). Where a ``ps`` is restarted with values of an earlier version, the gradients
@@ -33,8 +34,9 @@ class Round(NamedTuple):
     version: int
 
 
-#: The number of a worker, or the first position of its part of a batch. If the same worker or another one repeats a
-#: step, the new gradients replace earlier gradients with the same number.
+#: Identifies gradients within a round: the number of a worker or, where workers share batches, the first position of
+#: its part of the batch. If the same worker or another one repeats a step, the new gradients replace the earlier
+#: gradients with the same number.
 Worker: TypeAlias = int
 
 
@@ -77,7 +79,8 @@ class TableRounds:
 
     Attributes:
       version: the version of the round.
-      incarnation: the incarnation of the round; replaced by each incarnation that no request has named before.
+      incarnation: the incarnation of the round. When a request names an incarnation that no request has named before,
+        this becomes that incarnation.
       past: earlier values of ``incarnation``. A request that names one of these is outdated.
       given: gradients by worker.
     """

@@ -2,8 +2,8 @@
 
 All tables are saved as they were at one moment, in full or as the changes since the last save; see
 `headwater.tables.snapshots`. A file ``all.NNNNNNNN.json``, written last and atomically, lists the saves of that moment,
-and how many updates of each worker they contain. So an update is applied only once, even if its answer was lost and the
-``ps`` was restarted.
+and how many updates of each worker they contain. If an answer is lost and the ``ps`` restarts, the worker repeats its
+update; from these numbers the ``ps`` knows whether the restored tables contain the update already.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class TableSaver(PeriodicSaver):
                 try:
                     files.makedirs(self.folder)
                     saves = {table.name: self._write(table, snapshot) for table, snapshot in begun}
-                    written.pop_all()  # all snapshots are written: there is nothing to abandon
+                    written.pop_all()  # all snapshots are written, so none must be abandoned at the end of the block
                     self._number += 1
                     together = _Together(number=self._number, at=at, saves=saves, clients=clients)
                     # Write this file last: until it exists, a restart uses the previous saves of all tables.
@@ -220,7 +220,7 @@ class TableSaver(PeriodicSaver):
         checked_json.write(os.path.join(self.folder, f"all.{together.number:08d}.json"), told)
 
     def _tidy(self) -> None:
-        """Removes old saves: of each table, all saves before the last but one full save."""
+        """Removes old saves: for each table, all saves that are older than the full save before the latest one."""
         kept = {name: chain.whole[0] for name, chain in self._chains.items()}
         try:
             for number, name in _numbered(self.folder)[:-1]:

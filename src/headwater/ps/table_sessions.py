@@ -85,14 +85,14 @@ class TableSessions:
 
     def exchange(self, frames: Sequence[Frame | None]) -> list[Frame | None]:
         """Sends one frame to each ``ps``, except where it is None, and returns the answers. Waits for lost ``ps``."""
-        # Send all frames before receiving any answer, so that all ps work at the same time.
+        # Send all frames before receiving any answer, so that all ps work concurrently.
         sent = [self._send(session, frame) for session, frame in zip(self._sessions, frames, strict=True)]
         answers: list[Frame | None] = []
         failed: OpError | None = None
         for session, frame, was_sent in zip(self._sessions, frames, sent, strict=True):
             try:
                 answers.append(None if frame is None else self._receive(session, frame, was_sent))
-            except OpError as error:  # continue to read the answers of the others, which they send in any case
+            except OpError as error:  # still read the answers of the other ps, which have got their frames
                 failed = failed or error
             except BaseException:
                 self.close()  # an unread answer would be read as the answer to a later frame

@@ -39,8 +39,8 @@ class Waiting:
     def freeze(self, what: str) -> None:
         """Freezes the state until `unfreeze`: no gradient is accepted, and workers wait.
 
-        A round can still become an update when the last missing worker leaves. The exported state lacks that update, so
-        `secure` delays the answers that would acknowledge it.
+        One update may still be made: if the worker whose gradient is missing leaves, the round becomes complete. The
+        exported state lacks that update, so `secure` delays the answers that would acknowledge it.
 
         Args:
           what: the event for which the workers wait, in words.
