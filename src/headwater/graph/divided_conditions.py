@@ -2,9 +2,9 @@
 
 An operation with references runs on the task of its variables, so one operation cannot contain a branch that changes
 variables of two tasks. Such a branch is divided into stages. A stage consists of operations of one task that depend
-only on earlier stages. Both branches share the sequence of stages: each stage is a condition with the same predicate,
-and its outputs are the results that later stages use. For the branch that does not run, these outputs are empty, so
-that almost nothing is sent for a branch that does nothing.
+only on earlier stages. Both branches have the same sequence of stages, and each stage becomes a condition with the
+original predicate. The outputs of a stage are the results that later stages use. The results of the branch that does
+not run are empty, so almost nothing is sent between tasks for a branch that does nothing.
 """
 
 from __future__ import annotations

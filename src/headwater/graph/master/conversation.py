@@ -40,7 +40,8 @@ class ChannelConversation:
       channel: a channel to it, held until the step ends.
       end: called with the channel and whether it is reusable.
       others: all conversations of the step; an error on any of them ends a wait on this one.
-      reconnect: if given, the conversation outlives its channel.
+      reconnect: waits for a lost task and opens a new channel, on which the conversation resumes; None if the loss of
+        the channel ends the step.
     """
 
     # `_begun`: whether `start` was called; with values read ahead, RUN itself is sent later, by the first `send`.
@@ -159,7 +160,7 @@ class ChannelConversation:
     def handle_received(self) -> None:
         """Handles received frames without waiting; raises the task's errors."""
         if not self._begun or self._values is not None:
-            return  # RUN was not sent: nothing can arrive, and a lost channel is only resumed once RUN is sent
+            return  # RUN was not sent yet: nothing can arrive, and there is no step to resume on a new channel
         while self._open and self._done is None and not self._resuming:
             try:
                 frame = self._channel.recv(0)
@@ -228,8 +229,13 @@ class ChannelConversation:
                 self._prove(transfer)
 
     def _prove(self, transfer: int | None) -> None:
-        """Handles the first frame after a result that was computed from values read ahead, which shows whether they
-        were current. ``transfer``: the number of the received transfer; None for the end of the step."""
+        """Handles the first frame that arrives after this side has sent a result computed from values read ahead.
+
+        The frame shows whether these values were current.
+
+        Args:
+          transfer: the number of the received transfer; None for the end of the step.
+        """
         assert self._ahead is not None
         self._unproved = False
         current = transfer != self._ahead.transfer

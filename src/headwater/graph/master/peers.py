@@ -164,8 +164,8 @@ class ClusterPeers:
                 self.refused = True
                 raise
             except UnavailableError as error:
-                # Wait even while a plan is added: a hook may run a new request late in a session, and an error would
-                # end the session and lose the steps since the last checkpoint.
+                # The task is lost while a plan is added; wait for it, too. A hook may run a new request late in a
+                # session. An error would end the session, and the steps since the last checkpoint would be lost.
                 if not resumes or isinstance(error, GaveUpError):
                     raise
                 _log.warning("%s lost %s and waits for it, to give it a plan: %s", self._me, task, error.message)

@@ -1,8 +1,8 @@
 """Finds requests that may read ahead: a run starts from variables that the master received with the previous answer.
 
-The master sends the result of its part together with the version of the values that it has used. If that version is
-outdated, the task sends the present values, and the master repeats its own part of the run. So this part may read ahead
-only if it has no side effects until the exchange is complete. See docs/decisions/reads-ahead.md.
+The master sends the result of its own part of the run, with the version of the values that it has used. If that version
+is outdated, the task sends the present values, and the master runs its own part again. So a request may read ahead only
+if the master's part has no side effects before the exchange is complete. See docs/decisions/reads-ahead.md.
 """
 
 from __future__ import annotations

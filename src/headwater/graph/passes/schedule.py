@@ -115,8 +115,10 @@ class _Scheduler:
             draft.constants[tensor.name] = tensor.op.attrs["value"]
 
     def _same_place(self, tensor: Tensor, op: Operation, index: int) -> bool:
-        """Whether the input of ``op`` need not be exported, because it is a variable that ``op`` reads directly, or
-        because it is computed in the same segment."""
+        """Whether the input of ``op`` need not be exported from its segment.
+
+        This is so if the input is a variable that ``op`` reads directly, or if it is computed in the segment of ``op``.
+        """
         part = self._part
         source = tensor.op
         if self._is_shared(tensor, op, index):

@@ -2,9 +2,9 @@
 
 Only that variable is persistent. Checkpoints and saved states contain it together with the parameters of the same
 moment, and the ledger is restored from it. It has the type int64 and the shape [2, batches + 1]. Even epochs use row 0,
-odd epochs row 1. Column 1 + b contains e + 1 once batch b of epoch e is applied. An epoch starts only when the epoch
-two before it is complete, so two rows are enough, and an epoch can overwrite its row without clearing it. Of column 0,
-row 0 contains the ledger's number (0: not started), and row 1 the number of updates accounted for.
+odd epochs row 1. Column 1 + b contains e + 1 once batch b of epoch e is applied. Epoch e starts only when epoch e - 2
+is complete, so two rows are enough, and an epoch can overwrite its row without clearing it. In column 0, row 0 contains
+the ledger's number (0: not started), and row 1 the number of updates accounted for.
 
 A range is assigned to a step until the step ends on this task, even if connections are lost meanwhile. The step's
 update and the accounting of its range are made while one lock is held, so that either both are made or neither.
@@ -47,8 +47,8 @@ FOREVER: Final = 1 << 62
 """Number of epochs of a program without a limit."""
 
 RESUME_S: Final = 60.0
-"""Time after a promotion within which a step has to resume here to keep its range, in seconds. After it, the range may
-be assigned to a worker for which no other range is left."""
+"""Time after a promotion, in seconds, within which a step has to resume here to be sure to keep its range. Later, the
+range may be assigned to another worker, if no other range is left for that worker."""
 
 Array = np.ndarray[Any, Any]
 _Key = tuple[str, int]  # session and number of a step
@@ -130,8 +130,10 @@ class GatheredRange:
         return self._examples, *self.key
 
     def accept(self, *, follows: bool = False) -> None:
-        """Marks the range as gathered; called before the gradient is added. ``follows``: this is a backup, and the
-        primary has added the gradient already, so nothing is checked.
+        """Marks the range as gathered; called before the gradient is added.
+
+        Args:
+          follows: whether this task is a backup. The primary has added the gradient already, so nothing is checked.
 
         Raises:
           AbortedError: the step has lost its range, so the gradient must not be added.
@@ -178,7 +180,7 @@ class ExampleLedger(Kept):
         self._clock = clock
         self._condition = threading.Condition(resources.lock)
         self._accounts = Accounts(name, task, 0, log_dir="")
-        self._seen: int | None = None  # the variable's update count that the accounts match
+        self._seen: int | None = None  # the variable's number of updates when the accounts last agreed with it
         self._update = 0
         self._holds: dict[_Key, _Hold] = {}
         self._gathered: dict[_Key, _Hold] = {}
@@ -220,7 +222,7 @@ class ExampleLedger(Kept):
                     break
                 if starved is not None:
                     starved()
-        # Raised on a replicated task only: the step is still waiting, and the operation will be tried again.
+        # This error occurs on a replicated task only. The step is still waiting, and will try the operation again.
         except StillWaitsError:
             raise
         except BaseException:
@@ -256,8 +258,8 @@ class ExampleLedger(Kept):
           `Nothing.YET` if no step can give another gradient before the next update, see `is_starved`.
         """
         key = step.session, step.number
-        # Kept between the tries of a replicated task's operation: the accounts count a range that an earlier try was
-        # offered as assigned, so this step has to take it.
+        # On a replicated task, the operation may be tried several times. If an earlier try was offered a range, the
+        # accounts count that range as assigned. So keep the offers between the tries: this step has to take the range.
         offers: list[tuple[Work, int] | Nothing] = at_first(step, "offers", [])
         began = at_first(step, "began", self._clock())
         last = (request.epochs or FOREVER) - 1
@@ -274,8 +276,8 @@ class ExampleLedger(Kept):
                     self._revoke(self._out(), f"others have waited {request.patience_s:g} s for it")
                 found = self._offer(request, last)
             if found is Nothing.YET:
-                # A lost worker may have sent its gradient to some tasks only. The other tasks then never get enough
-                # gradients, and the update is never made: revoke its range.
+                # A lost worker may have sent its gradient to some tasks only. The other tasks would then never get
+                # enough gradients, and the update would never be made. So revoke the range of such a worker.
                 lost = (hold for hold in self._out() if hold.lost)
                 self._revoke(lost, "its worker was lost before its update was made")
                 found = self._offer(request, last)
@@ -547,8 +549,8 @@ class ExampleLedger(Kept):
             )
         if self._seen == cell.updates:
             return
-        # If nothing was loaded yet, existing holds were received from the previous primary. They belong to steps that
-        # may resume here.
+        # If nothing was loaded yet, the existing holds are not from this task, but were received from the previous
+        # primary. They belong to steps that may resume here.
         told = self._all_holds() if self._seen is None else []
         if not told:
             for hold in self._all_taken():
@@ -569,8 +571,8 @@ class ExampleLedger(Kept):
         self._accounts = Accounts(self.name, self._task, run & 0x7FFFFFFF, self._log_dir, run=run)
         self._update = int(applied[1, 0])
         if begun:
-            # The variable does not show that an epoch has started before one of its batches is applied; only the ranges
-            # held by steps do.
+            # As long as no batch of an epoch is applied, the variable does not show that the epoch has started. Only
+            # the ranges held by steps show it.
             newest = max((hold.work.epoch for hold in told), default=-1)
             self._accounts.restore(ledger_bytes(applied, plan, newest), self._update)
             _log.warning("%s: the account of %r continues as of update %d", self._task, self.name, self._update)

@@ -58,9 +58,9 @@ class Verdict(Enum):
 class Start:
     """One start of the training. Each gradient names the start that it belongs to.
 
-    The chief starts the training on one task after the other, while replicas send gradients to all of them. If the time
-    of arrival decided, one task could receive a gradient before the start and drop it, while another receives it after
-    the start and counts it.
+    The chief starts the training on one task after the other, while replicas send gradients to all of them. So one task
+    may receive a gradient before its start, and another task the same gradient after its start. If the time of arrival
+    decided whether a gradient counts, the second task would count the gradient and the first would drop it.
 
     Attributes:
       name: a random number, the same on all tasks; 0 before the first start known to the task.
@@ -151,7 +151,8 @@ def started(
     run_number = runs.run_number + 1
     sessions = dict(runs.sessions)
     if is_first(runs, elsewhere):
-        # Run 0 is never the present run after a start, so stranded sessions get an error.
+        # Make stranded sessions members of run 0, so that they get an error: after a start, run 0 is never the present
+        # run.
         sessions = {its: run_number for its in sessions if its not in set(stranded)} | dict.fromkeys(stranded, 0)
     return TrainingRuns(run_number=run_number, began_at=step, sessions={**sessions, session: run_number})
 

@@ -115,8 +115,8 @@ class CompiledPlan:
         self._fetched_from_gpus = [self._index[name] for name in plan.fetches if name in of_gpus]
         computed = {name for item in on_cpu if isinstance(item, Compute) for name in item.inputs}
         fed = [index for index, name in enumerate(plan.feeds) if name in computed and name not in plan.fetches]
-        # Not on a replicated task, which sends changes to the backup from these arrays: the memory of an aligned copy
-        # could be reused for the next step before the copy was sent.
+        # A replicated task does not use aligned copies. It sends changes to the backup from these arrays, and the
+        # memory of an aligned copy could be reused for the next step before the copy was sent.
         self._aligned = AlignedCopies(fed) if fed and resources.recorder is None else None
         self._actions = list(zip(actions, self._dead_after(), strict=True))
         at = _last_update(plan.instructions)
@@ -199,8 +199,10 @@ class CompiledPlan:
         return self._template.copy()
 
     def can_go_on(self, stopped: Stopped) -> bool:
-        """Whether a run can resume at the instruction at which it was cancelled: the instruction must have been in a
-        wait, without any effect so far."""
+        """Whether a run can resume at the instruction at which it was cancelled.
+
+        It can if the instruction was waiting, and had no effect before that.
+        """
         item = self.plan.instructions[stopped.position]
         if self._blocks is not None or stopped.position >= len(self._before_update):
             return False
@@ -211,8 +213,8 @@ class CompiledPlan:
     def _repeat(self, step: Step, wait: bool) -> None:
         """Makes all runs of a repeated plan except the last one, which `execute` makes.
 
-        A run waits for input, such as the gradients of other workers. The thread that adds the last part of the input
-        makes the run, so that this thread need not be woken for it.
+        A run waits for input, such as the gradients of other workers. Whichever thread adds the last part of the input
+        makes the run itself, so that this thread need not be woken for each run.
         """
 
         def run() -> None:
@@ -314,9 +316,10 @@ class CompiledPlan:
     ) -> Sequence[object]:
         """Runs the update that ends the plan, and announces it as soon as it cannot fail any more.
 
-        The announcements release barriers and send the answer. Made before the update, they let the master start its
-        next step while this task updates the variables. A step that reads the variables waits for their lock, which is
-        held from the announcements to the end of the update, so it sees the updated values.
+        To announce the update means to release barriers and to send the answer. A task without a backup does so before
+        the update, so that the master can start its next step while this task updates the variables. The lock of the
+        variables is held from the announcement to the end of the update. A step that reads the variables waits for that
+        lock, so it gets the updated values.
         """
         told = False
 

@@ -133,10 +133,10 @@ class TaskRuntime:
           session: handle of the session.
           number: number of the plan in the session.
           plan: the plan.
-          owner: the claim of the task that is the master of the session. If it prevails over an earlier claim to the
-            same place (see `headwater.cluster.claims`), sessions of the earlier claimant are dropped, and its later
-            plans are refused. So an old incarnation, for example on the other side of a network partition, cannot
-            change state.
+          owner: the claim of the task that is the master of the session. If this claim prevails over an earlier claim
+            to the same place (see `headwater.cluster.claims`), the earlier claimant's sessions are dropped and its
+            later plans are refused. So an old incarnation of the master's task, for example on the other side of a
+            network partition, cannot change state.
           address: the place's address in the cluster; empty if unknown.
           connected: returns whether a generation of that task is connected.
           prevails: whether to skip the check, because this claim is known to prevail.

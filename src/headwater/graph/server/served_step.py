@@ -1,8 +1,8 @@
 """This task's part of a step that is run for a master in another process.
 
-A resumable step outlives its channel. It keeps the frames that its master may not have received, and continues to wait
-for transfers until its master has reconnected on another channel (`ServedStep.attach`). However often the connection is
-lost, the step is resumed, never repeated: its updates are applied once.
+A resumable step does not end when its channel is lost. It keeps the frames that its master may not have received, and
+waits until the master has reconnected on another channel (`ServedStep.attach`). However often the connection is lost,
+the step is resumed and never repeated, so its updates are applied once.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ Raises:
 
 _log = logging.getLogger("headwater")
 
-#: A drain suspends a step without further delay if the step has waited for other tasks for this long, in seconds: the
-#: step probably needs an event that will not happen before this task ends.
+#: A drain gives running steps time to end. If a step has waited for other tasks for this long, in seconds, the drain
+#: suspends it at once: the step probably needs an event that will not happen before this task ends.
 _STANDS_S: Final = 0.5
 
 _LOST = UnavailableError, CancelledError
@@ -107,15 +107,15 @@ class ServedStep(Step):
       channel: the step's present channel.
       patience_s: how long it waits for its master to reconnect, in seconds.
       on_lost: called when it starts to wait for the master.
-      gives_values: whether the answer includes the variables' values for the next run. Such an answer cannot be sent
-        before the update, which changes these values.
+      gives_values: whether the answer includes the variables' values for the next run. As the update changes these
+        values, such an answer can only be sent after the update.
       answered: whether its answer or error was sent, or is kept until its master reconnects.
       unconfirmed: tasks that have not acknowledged a transfer of this step, each with a function that waits for the
         acknowledgement.
       over: whether it has ended on this task.
       put_off: whether it was suspended because its task drains.
-      resume_plan: number of the plan in which the next incarnation resumes this suspended step; None if the step does
-        not resume.
+      resume_plan: number of the plan that the next incarnation resumes for this step; None if the step is not
+        suspended, or cannot resume.
       lacking: whether another task may not have received a transfer of this step.
     """
 
@@ -192,16 +192,16 @@ class ServedStep(Step):
         reads, version, given = self._reads, self._read, self._given
         assert reads is not None
         self.has_read_ahead, self._given = False, ()
-        # This run reads the variables at the moment of the comparison, which is made under the lock. Updates after it
-        # do not matter, as for any other read.
+        # The versions are compared under the lock, and this run counts as having read the variables at that moment.
+        # Updates after that moment do not matter, as for any other read.
         kept = reads.current(version)
         if kept is None:
             # Another worker has updated the variables between two runs of this master. It will probably do so again, so
             # values for the next run would be outdated, too: do not send them.
             self._reads, self.gives_values = None, False
             return None
-        # The transfer arrived within RUN. Count it as received, so that both ends agree on the numbers of transfers
-        # when the step resumes.
+        # The transfer was part of the RUN frame. Count it as received, so that both ends agree on the number of
+        # transfers when the step resumes.
         self._came.add(reads.exchange.given.transfer)
         return [*kept, *given]
 
@@ -369,8 +369,9 @@ class ServedStep(Step):
     def answer_early(self, results: Sequence[Any]) -> None:
         """Sends the answer before the step's last update, if that is possible without waiting.
 
-        Does nothing if the task has several sessions. For them there is no gain: the master would start its next step,
-        which competes with this update for a core while the other sessions wait for the update.
+        Does nothing if the task has several sessions, because nothing would be gained: the master would start its next
+        step early, and that step would compete with this update for a core, while the other sessions wait for the
+        update.
         """
         alone = self._runtime.session_count() == 1
         if alone and not self.unconfirmed and self.channel.sends_at_once(_nbytes(results)):
@@ -437,7 +438,7 @@ class ServedStep(Step):
             except _LOST as error:
                 if not self.resumes:
                     raise
-                # The new primary has the step, and answers.
+                # This replica is no longer the primary. The new primary has the step, and answers the master.
                 _log.debug("step %d does not answer %s: %s", self.number, self._master, error.message)
                 return
         if not self.resumes:

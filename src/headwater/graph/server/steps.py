@@ -61,13 +61,15 @@ class Follower(Protocol):
         ...
 
     def failed(self) -> None:
-        """Called when a step has failed, before the error is sent. Sends the backup an empty change, so that the next
-        call of `secured` returns only if this replica is still the primary. A replaced primary may have failed only
-        because it lacks state, so its error must not reach the master."""
+        """Sends the backup an empty change; called when a step has failed, before the error is sent to the master.
+
+        The next call of `secured` then returns only if this replica is still the primary. A replica that is not the
+        primary any more may have failed only because it lacks state, so its error must not reach the master.
+        """
         ...
 
     def ended(self, session: str, step: int) -> None:
-        """Called when no part of a step runs here any more."""
+        """Called when this task does not run any part of the step any more."""
         ...
 
     def finished(self, session: str, step: int) -> None:
@@ -168,7 +170,7 @@ class StepService:
             while True:
                 kind = frame.kind
                 if kind in (RUN, RESUME):
-                    if last is not None:  # the master has the answer, else it would not send the next step
+                    if last is not None:  # the master has the answer: otherwise it would not send the next step
                         if self._follower is not None:
                             self._follower.finished(last.session, last.number)
                         self._known.pop((last.session, last.number), None)
@@ -192,9 +194,9 @@ class StepService:
         """Waits until every running step has been answered. Does not wait for steps that are themselves waiting for an
         event.
 
-        Called before the process ends. For example, a worker's step may add the last token to the queue for which this
-        program waits. The program then ends, while the worker still needs the answer to that step. A worker that has
-        lost its channel reconnects to ask for the answer. An answer is sent only when other tasks have acknowledged the
+        Called before the process ends. For example, this program may wait for a queue to which a worker's step adds the
+        last token. The program then ends, while the worker still needs the answer to that step. If the worker has lost
+        its channel, it reconnects to ask for the answer. An answer is sent only when other tasks have acknowledged the
         step's transfers, see `headwater.graph.master.protocol`.
 
         Args:
@@ -224,7 +226,7 @@ class StepService:
             case (str(session), int(step), int(transfer)):
                 if self._follower is not None:
                     self._follower.accept_transfer(channel, session, step, transfer, frame.tensors)
-                elif self._runtime.owner(session):  # else the session is over, and the transfer would never be taken
+                elif self._runtime.owner(session):  # otherwise the session is over, and no step would take the transfer
                     self._runtime.rendezvous.put(session, step, transfer, frame.tensors)
                     # Check after `put`. If the state was handed over before `put`, it lacks this transfer, so the
                     # transfer must not be acknowledged: its sender repeats it to the next incarnation.
@@ -271,12 +273,12 @@ class StepService:
         return [step.left() for step in list(self._known.values()) if step.over]
 
     def require_not_frozen(self) -> None:
-        """Checks that the state has not been handed over. To be called between a change and its acknowledgement. If the
-        check fails, blocks until the task stops, and then raises.
+        """Checks that the state has not been handed over. To be called between a change and its acknowledgement.
 
         Raises:
-          UnavailableError: the handed-over state may lack the change. The error is delayed until the task stops, so
-            that the master repeats the request to the next incarnation rather than to this one.
+          UnavailableError: the state was handed over and may lack the change. Before raising this error, the method
+            blocks until the task stops, so that the master repeats the request to the next incarnation rather than to
+            this one.
         """
         if self._frozen:
             self._wait_for_stop()
@@ -409,8 +411,8 @@ class StepService:
         )
         again = received is not None
         compiled = runtime.find_plan(session, plan)
-        # After the loss of a channel, the master simply runs a plan that changes nothing again, so no frame of it has
-        # to be kept.
+        # Only steps that change something are resumed. After the loss of a channel, the master runs any other step
+        # again from the start, so no frame of it has to be kept.
         if resumes and (compiled is None or compiled.changes):
             step.resumes, step.patience_s, step.on_lost = True, self._patience_s, on_lost
             known = self._enter(step, again)
@@ -543,8 +545,8 @@ class StepService:
             # is the only way left to report the failure.
             runtime.release(step.session, f"step {step.number} failed after it had been answered: {error}")
         else:
-            # A deadline does not depend on a replica's state, so this error is valid even if it is from a replaced
-            # primary.
+            # A missed deadline does not depend on a replica's state, so the error is valid even if this replica is not
+            # the primary any more.
             if self._follower is not None and not isinstance(error, DeadlineExceededError):
                 self._follower.failed()
             step.fail(error)
