@@ -1,9 +1,10 @@
 """Completion of a job's work: a pure function of its state and the time.
 
-The work is complete when all workers and the chief have exited without an error. Until then, the failure
-of a worker other than the leader is ignored if no work was left for that worker (`nothing_left`). No work is left once
-the ``ps`` have ended, because they exit by themselves when they are no longer needed. In mirrored training, no work is
-left once the first worker has exited without an error, because all workers make each step together.
+The work is complete when all workers and the chief have exited without an error. Until then, the failure of a worker
+other than the leader is ignored if no work was left for that worker (`nothing_left`). With parameter servers, no work
+is left once the ``ps`` have ended, because they exit by themselves when they are no longer needed. In mirrored
+training, no work is left once the first worker has exited without an error, because all workers make each step
+together.
 """
 
 from __future__ import annotations
@@ -37,9 +38,10 @@ def done_at(state: JobState, now: float) -> float | None:
 def _is_absent(state: JobState, task: TaskState, now: float) -> bool:
     """Returns whether the end of a job does not wait for a worker or chief.
 
-    A job does not wait for a worker that cannot be placed if the job is elastic or the worker has never started:
-    several jobs that each wait for one more worker while they hold the places of finished ones would deadlock. A worker
-    that was restarted alone may find that the ``ps`` have already ended: it has the period ``grace`` to finish.
+    A job does not wait for a worker that cannot be placed if the job is elastic or the worker has never started.
+    Otherwise several jobs could deadlock: each would hold the places of its finished workers and wait for a place for
+    one more. A worker that was restarted alone may find that the ``ps`` have already ended: the job waits for it only
+    for the period ``grace``.
     """
     if task.phase is TaskPhase.WAITING and not task.placed and (state.spec.elastic or not task.attempt):
         return True

@@ -92,8 +92,8 @@ class EngineJobs:
         if state.phase is JobPhase.ENDING:
             self._backend.stop_job(record.handle, grace_s=state.spec.deadlines.grace)
         report = self._backend.poll_job(record.handle)
-        # Delete before storing that it may be resubmitted: after a crash in between, the deletion is repeated
-        # harmlessly.
+        # Delete the engine's objects before storing that the job may be submitted again. After a crash in between, the
+        # deletion is repeated, which does no harm.
         again = report.phase in _GONE and not reported(state, report, self._jobs.clock()).state.phase.over
         if again:
             self._backend.delete_job(record.handle)

@@ -1,8 +1,8 @@
 """Unfinished jobs: in memory, in the store, and behind one lock that is not held during calls to backends.
 
-A backend may take long to answer, or never answer. So it is queried with an earlier state of a job, and the answer is
-applied to the job's state at that time (`LiveJobs.decide`). Results of an attempt that has meanwhile been superseded by
-another one are ignored.
+A backend may take long to answer, or never answer. So the lock is not held while it is queried, and the job's state may
+change before the answer arrives. The answer is then applied to the new state (`LiveJobs.decide`), but results of an
+attempt that is not the current one any more are ignored.
 """
 
 from __future__ import annotations
@@ -113,8 +113,8 @@ class LiveJobs:
     def mark_held(self, seen: JobRecord) -> None:
         """Marks that a job may hold resources at its backend; called before the backend is asked for any.
 
-        The mark is not stored at once: after a crash, `load` sets it for all unfinished jobs, and the end of a job is
-        stored together with the mark.
+        The mark need not be stored at once: after a crash, `load` sets it for all unfinished jobs. When a job ends, its
+        end and the mark are stored together.
 
         Raises:
           JobIsGone: the job is not in memory any more.
@@ -195,7 +195,7 @@ class LiveJobs:
         """Adds the costs up to ``now`` to a changed job, and stores it unless only its progress has changed."""
         after = after.with_state(account(before.state, after.state, notes, now))
         samples = self._sampler.due_samples(after, now)
-        # Progress is stored only every few seconds: a crash may lose the last of it.
+        # Progress alone is stored only every few seconds: a crash may lose the latest progress.
         recent = after == before or now - self._saved_at.get(after.id, 0.0) < _PROGRESS_SAVE_S
         if recent and not (notes or attempts or samples) and _lasting(after) == _lasting(before):
             self._records[after.id] = after

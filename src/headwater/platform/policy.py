@@ -195,8 +195,8 @@ def _ended(state: JobState, event: Ended, now: float) -> JobDecision:
         return JobDecision(state)
     if isinstance(event.how, Lost):
         return _lost(state, task, event.how.reason, now)
-    # The order of the following checks matters: the exit code decides last. It says little about a task that was asked
-    # to end, that this server has killed (its ``verdict`` has the reason), or whose job has nothing left to do.
+    # The order of the following checks matters: the exit code is considered last. It says little about a task that was
+    # asked to end, that this server has killed (its ``verdict`` has the reason), or whose job has no work left.
     how = event.how
     # A task that ends before its start was confirmed may have run, so this attempt counts as started.
     began = now if task.started_at is None else task.started_at
@@ -233,7 +233,7 @@ def _scope(state: JobState) -> str:
 
 
 def _how_it_ended(task: TaskState, how: Exited) -> TaskPhase:
-    """Returns the final phase of a task that ends while its job does."""
+    """Returns the final phase of a task that ends while its job is ending."""
     if how.code == 0:
         return TaskPhase.SUCCEEDED
     return TaskPhase.STOPPED if how.stopped or task.phase is TaskPhase.ENDING else TaskPhase.FAILED
@@ -491,7 +491,7 @@ def _over(state: JobState, now: float) -> JobDecision:
         case JobPhase.RESTARTING if all(task.placed for task in _wanted(state).values()):
             return JobDecision(replace(state, phase=JobPhase.RESTARTING, then=None))
         case JobPhase.QUEUED | JobPhase.RESTARTING:
-            # All places are given back: jobs that kept some while waiting for others could deadlock each other.
+            # Release all places: jobs that keep some places while they wait for others could deadlock each other.
             return JobDecision(_requeued(state, state.reason, now), (Note("queued", state.reason),))
         case JobPhase.SUCCEEDED | JobPhase.FAILED | JobPhase.STOPPED:
             notes = {JobPhase.SUCCEEDED: "succeeded", JobPhase.FAILED: "failed", JobPhase.STOPPED: "stopped"}

@@ -250,7 +250,7 @@ class TaskJobs:
             try:
                 handle = self._backend.start(self._order(record, name))
             except BackendError as error:
-                # Decided before the next start, which the failure may make superfluous.
+                # Decide now, before the next task is started: after this failure it may not have to be started.
                 record = self._jobs.decide(self._store_started(record, started), CouldNotStart(name, str(error)))
                 started = {}
                 continue

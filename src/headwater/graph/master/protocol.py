@@ -32,14 +32,15 @@ continues after it. Otherwise it drops the transfer and sends the variables, as 
 
 A task that has sent a transfer to another task waits for TAKEN before its step waits for anything else, and before it
 answers. If the channel is lost before TAKEN, the task sends the transfer again on another channel, because frames sent
-on a broken channel are lost without an error. As a result, the step does not need a task any more after the task has
-answered: the task's program may end, and no other part of the step waits for it.
+on a broken channel are lost without an error. So when a task has answered, all of its transfers have arrived. The
+task's program may then end, because no other part of the step waits for it.
 
 A master that abandons a step closes the channel. If the step is resumable, the master sends GIVE_UP first; otherwise
 the task would wait for it to reconnect. Frames of a step that has ended are recognised by its number and ignored.
 
-A resumable step outlives its channel. Its master opens another channel and sends RESUME. The task then continues the
-step, or starts it if RUN was never received, and each end sends again the frames that the other has not received.
+A resumable step does not end with its channel. Its master opens another channel and sends RESUME. The task then
+continues the step, or starts it if RUN was never received, and each end sends again the frames that the other has not
+received.
 """
 
 from __future__ import annotations

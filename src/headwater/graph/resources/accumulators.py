@@ -359,9 +359,9 @@ class Accumulator(Kept):
     def start(self, session: str, step: int, elsewhere: int, *, renews: bool, name: int = 0) -> None:
         """Starts the training at ``step``, perhaps again.
 
-        Drops the gathered gradients, because another accumulator may lack such a gradient, or it may have been computed
-        from older variables. Waiting `pop_mean` calls raise an error for the same reason. Neither can happen at the
-        first start of the training, so gradients of ``step`` are then kept.
+        Drops the gathered gradients, for two reasons: another accumulator may lack such a gradient, or the gradient may
+        have been computed from older variables. Waiting `pop_mean` calls raise an error for the same reasons. At the
+        first start of the training, neither reason applies, so gradients of ``step`` are kept.
 
         Args:
           session: the session of the chief that starts the training.
@@ -408,8 +408,8 @@ class Accumulator(Kept):
           gradients: a gradient of every variable.
           step: the time step at which the worker read the variables.
           session: the session of the replica, in synchronous training.
-          start: name of the start of the training to which the gradients belong; None: the run in which ``session``
-            joined decides.
+          start: name of the start of the training to which the gradients belong. If it is None, the gradients count if
+            ``session`` joined the present run.
           examples: the range of examples from which the gradients were computed, if examples are accounted for.
           follows: whether this is a backup that repeats the primary's call.
 
@@ -424,8 +424,9 @@ class Accumulator(Kept):
                 # variables or for none.
                 total.check(gradient)
             verdict = training_runs.judged(self._runs, session, step, self._step)
-            # The gradient's start decides, not its time of arrival: the order of a gradient and a start may differ
-            # between tasks, but all tasks must count the gradient or none.
+            # Whether a gradient counts depends on the start that it names, not on its time of arrival. A gradient and
+            # the message of a start may arrive in different orders on different tasks, but either all tasks must count
+            # the gradient, or none.
             if start is not None and not self._start.counts(start):
                 verdict = Verdict.VOID
             # The gradient is dropped, so its examples are in no update and have to be assigned again.
@@ -562,7 +563,7 @@ class Accumulator(Kept):
             for one in not_taken[2] if not_taken is not None else ():
                 one.drop()
             # If enough gradients have arrived meanwhile, wake the step that called `repeat` to make the next update.
-            # If this thread continued, its worker could be kept making updates for all others.
+            # This thread must not make it: its worker could then be busy with updates for all others, again and again.
             if repeated.over() or self._is_ready(repeated):
                 self._condition.notify_all()
 

@@ -66,8 +66,9 @@ class Gate(kept.Kept):
       choice: the consistency of its training.
       clock: returns monotonic time in seconds.
       lock: guards the state; by default a new lock. If examples are accounted for, it must be the lock of the task's
-        resources. With two locks, `end_step` would hold the gate's lock and call the ledger, which needs the lock of
-        the resources, while an update would hold the latter and call the gate: a deadlock.
+        resources. Two different locks could lead to a deadlock: `end_step` would hold the gate's lock and call the
+        ledger, which needs the lock of the resources; at the same time, an update would hold the lock of the resources
+        and call the gate.
     """
 
     def __init__(

@@ -77,8 +77,8 @@ class StepBarrier(Kept):
         with self._condition:
             self._start = name
             self.changes += 1
-            # The training was restored at an earlier step than the steps that these replicas have finished, so their
-            # steps are not part of it.
+            # The training was restored at an earlier step than the last step of these replicas, so that step is not
+            # part of the restored training.
             stranded = [session for session, done in self._waiting.items() if done > step]
             self._runs = training_runs.started(self._runs, session, step, elsewhere, stranded=stranded)
             if self._runs.run_number > 1:
@@ -137,7 +137,7 @@ class StepBarrier(Kept):
             start.
           OutOfRangeError: the chief's program, and so the training, has ended.
         """
-        # Only long waits are logged: the interval until the next message starts again with each wait.
+        # Only long waits are logged: the first message follows one interval after the start of the wait.
         began = self._said = self._clock()
 
         def may_continue() -> bool:

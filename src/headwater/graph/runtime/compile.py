@@ -108,9 +108,9 @@ class Executable:
         self._check_indices = checks or None
         self._looked_at = checks.looked_at
         self._device = None if is_default(compute.device) else local_device(compute.device)
-        # Compile before the lock is acquired in two cases. On a shared task, other sessions would have to wait for the
-        # lock during the compilation. On a GPU, the compilation may fail for lack of memory, which has to happen before
-        # variables are donated, because a donated value cannot be recovered.
+        # Compile before the lock is acquired in two cases. On a shared task, other sessions would otherwise wait for
+        # the lock during the compilation. On a GPU, the compilation may fail for lack of memory; this must not happen
+        # after variables were donated, because a donated value cannot be recovered.
         self._prepares = shared or self._device is not None
         self.touches_state: bool = bool(self._cells)
         self._stores = stored_inputs(compute)
@@ -132,8 +132,8 @@ class Executable:
         self._repeatable = not any(draws_without_seed(node) for node in compute.nodes)
         self._output_cells = [self._cells[name] for name in shown or ()]
         self._ways: Ways | None = None
-        # Kernels are used only without a backup. Primary and backup must compute the same bits, but the choice between
-        # kernels and executable depends on the number of earlier runs, which differs between the two.
+        # Kernels are used only without a backup. Primary and backup must compute the same bits. But the choice between
+        # kernels and executable depends on the number of earlier runs, which may differ between primary and backup.
         alone = self._recorder is None
         self._kernels = self._part(compute, fetched) if alone and jit is not Jit.ON and not self.only_reads else None
         if self._kernels is not None and jit is Jit.AUTO:

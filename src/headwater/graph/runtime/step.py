@@ -52,13 +52,13 @@ class Step:
     Attributes:
       waits_for: a description of its present wait, and the start of the wait (`time.monotonic`); None without a wait.
       trace: records the step's activities; None if it is not traced.
-      resumes: whether it outlives the connections to the tasks that take part in it.
+      resumes: whether it can resume after the loss of a connection to a task that takes part in it.
       ends: callbacks for `ended`.
       has_read_ahead: whether `pop_given` may return a transfer.
       follows: whether it repeats a change of the primary on a backup.
       committed: whether other tasks may rely on this task to make its part of the step's update; see `commit`.
-      stopped: the point at which it was cancelled; None if it was not cancelled, or if an instruction has had a part of
-        its effects, so that the step cannot resume.
+      stopped: the point at which it was cancelled. None if it was not cancelled, or if it cannot resume because the
+        instruction at that point had already had a part of its effects.
     """
 
     # Class attributes as defaults: `__init__` runs for each step, and few steps have other values.
@@ -113,8 +113,8 @@ class Step:
     def away(self) -> bool:
         """Whether the master is disconnected but may reconnect; called regularly while an operation waits.
 
-        While this is true, the wait does not end, even if its condition holds: if the master did not return, the effect
-        of the operation, such as an element taken from a queue, would be lost.
+        While this is true, the wait continues even if its condition holds. Otherwise the operation could, for example,
+        take an element from a queue, and the element would be lost if the master did not return.
 
         Raises:
           CancelledError: the master has not reconnected in time.

@@ -1,17 +1,20 @@
 """Handoff at a drain: a ``ps`` of graphs hands its state to the chief, and its next incarnation restores it from there.
 
-The handed-over state (`headwater.cluster.task.left_states`) is a text in JSON, followed by arrays: the variables in the
-format of saved states (`headwater.graph.server.own_state`), the seal of the training, the task's other resources
-(`headwater.graph.resources.keeping`), and the state of its conversations with masters: its generation, their sessions
-with the plans, answers that may not have arrived, waiting steps with their intermediate values, and transfers that no
-step has taken. The next incarnation keeps the generation, so to other tasks the restart looks like a temporary loss of
-connections: by the protocol of `headwater.graph.master.protocol`, a step resumes where it was, and is applied once on
-every ``ps``.
+The handed-over state (`headwater.cluster.task.left_states`) is a text in JSON, followed by arrays. It contains:
+
+- the variables, in the format of saved states (`headwater.graph.server.own_state`), and the seal of the training;
+- the task's other resources (`headwater.graph.resources.keeping`);
+- the state of its conversations with masters: its generation, the masters' sessions with their plans, answers that may
+  not have arrived, waiting steps with their intermediate values, and transfers that no step has taken.
+
+The next incarnation keeps the generation. So to other tasks the restart looks like a temporary loss of connections: by
+the protocol of `headwater.graph.master.protocol`, a step resumes where it was, and is applied once on every ``ps``.
 
 Some resources (iterators, readers) cannot be serialised and are empty after a restart, and masters have to notice that.
-So a task with such resources hands over only its variables and its seal, and its next incarnation has a new generation:
-masters create their sessions again, and the chief finds the seals and restores no checkpoint, as with saved states. If
-there is no seal, or if all ``ps`` have to restore together, a task with such resources hands over nothing.
+So a task with such resources hands over only its variables and its seal, and its next incarnation has a new generation.
+Because of the new generation, masters create their sessions again. The chief finds the seals and restores no
+checkpoint, as with saved states. If there is no seal, or if all ``ps`` have to restore together, a task with such
+resources hands over nothing.
 """
 
 from __future__ import annotations
@@ -271,8 +274,9 @@ class Leaving:
     def deposit_state(self) -> None:
         """Suspends the task's steps and deposits the state with the chief.
 
-        Logs a warning instead, and the state is lost, if the chief does not answer, or if the state is unusable without
-        resources or parts of an update that cannot be handed over. Does nothing if no variable has a value.
+        The state is lost, and a warning is logged, in two cases: the chief does not answer; or the state would be
+        unusable, because it lacks resources or parts of an update that cannot be handed over. Does nothing if no
+        variable has a value.
         """
         shell, chief = self._shell, self._shell.chief
         if all(cell.value is None for cell in self._runtime.resources.cells().values()):
@@ -288,8 +292,8 @@ class Leaving:
             for step in on:
                 _log.warning("%s ends during step %d of session %s", shell.me, step.number, step.session)
             together = training_note_of(self._runtime.resources).together
-            # Asynchronous training tolerates a partly applied step. Training whose variables on all tasks must belong
-            # to the same step (`Note.together` gives the reason) does not.
+            # Asynchronous training tolerates a step that is applied on some tasks only. Other training does not,
+            # because the variables on all tasks must belong to the same step (`Note.together` has the reason).
             if together and (on or self._steps.spoiled):
                 what = "%s deposits no state with %s: a step has changed only a part of its variables; and %s"
                 _log.warning(what, shell.me, chief, together)

@@ -1,5 +1,6 @@
-"""Periodic saves of a graph ``ps``: a restarted ``ps`` resumes from its newest saved state, while all other tasks keep
-their present state; see `headwater.state.state_saver`.
+"""Periodic saves of a ``ps`` of graphs, from which it resumes after a restart; see `headwater.state.state_saver`.
+
+Only the restarted ``ps`` goes back to its newest saved state. All other tasks keep their present state.
 
 A saved state has the variables, including optimizer slots and the global step, and the seal of the training
 (`headwater.tf1.training.seals`). The seal shows the chief that every task has an initialised model, so the chief
@@ -253,8 +254,8 @@ class GraphSaver(StateSaver):
         chief has removed it to restore the model on all tasks."""
         if not self._note.text or self._note.together:
             with self._saving:
-                # The saved states are older than the checkpoint's restoration on all tasks: a ps that resumed from one
-                # of them would have values of another training than the rest of the cluster.
+                # The saved states were made before the chief restores the checkpoint on all tasks. A ps that resumed
+                # from one of them later would have values of another training than the rest of the cluster.
                 state_files.remove(self.folder)
                 self._last = None
         else:

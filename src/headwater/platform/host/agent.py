@@ -273,7 +273,8 @@ class Agent:
 
     def _descendants(self, pid: int) -> list[int]:
         now = time.monotonic()
-        # Reading the process table dominates the cost of a poll; a slightly old one is good enough for old processes.
+        # Reading the process table is most of the cost of a poll, so the table is cached for a short time. A slightly
+        # old table is good enough for a task that it already contains.
         if now >= self._table_until or not self._table.descendants(pid):
             self._table, self._table_until = ProcessTable(), now + _TABLE_AGE_S
         return self._table.descendants(pid)
@@ -291,7 +292,8 @@ class Agent:
 
     def _state(self, folder: AttemptFolder) -> dict[str, object]:
         alive = (keeper := folder.keeper()) is not None and keeper.is_alive()
-        # Read after checking the keeper, which writes it before it exits: otherwise an exit in between would look lost.
+        # Check the keeper first and read its record afterwards. The keeper writes the record before it exits, so an
+        # exit between the two is not mistaken for a loss of the task.
         ended = folder.read("exit")
         if ended is not None:
             return {"state": "exited", **ended}

@@ -399,8 +399,8 @@ class Ledger:
         """
         held = self._held.get(worker, {})
         if len(set(works)) < len(works) or not all(work in held for work in works):
-            # Other workers have some of the ranges by now. The gradient cannot be divided, so the rest is computed
-            # again.
+            # Some of the ranges have been assigned to other workers meanwhile. The gradient cannot be divided, so the
+            # remaining ranges have to be computed again, too.
             for work in set(works) & held.keys():
                 self._put_back(worker, work, held.pop(work))
             return False
@@ -437,7 +437,7 @@ class Ledger:
     def spoiled(self, reason: str) -> list[Back]:
         """Makes the gathered ranges available again, because their update has failed."""
         gathered, self._gathered = self._gathered, []
-        # Counted as a try: an update that fails because of its examples would otherwise be repeated for ever.
+        # Count this as a try: if the update fails because of its examples, it must not be repeated forever.
         return [self._put_back(worker, work, tries + 1, reason) for (worker, work), tries in gathered]
 
     def failed(self, worker: str, work: Work, reason: str) -> list[Back]:

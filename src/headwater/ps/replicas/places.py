@@ -1,7 +1,7 @@
 """Placement of the two replicas of each shard. Pure.
 
-Both replicas of a shard cause about equally much work and take equally much memory, so all replicas are balanced first,
-then the roles, since the primary also talks to the workers.
+Both replicas of a shard cause about the same work and take about the same memory, so the replicas are balanced first,
+whatever their roles. Then the roles are balanced, because a primary also communicates with the workers.
 """
 
 from __future__ import annotations

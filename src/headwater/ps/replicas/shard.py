@@ -79,8 +79,8 @@ class ShardCopy(KeptCopy):
 
     def _have(self, host: HostedParameters, updater: RecordedUpdater) -> None:
         """Installs the host and its updater as this replica's contents."""
-        # Both are records of requests (`HostMemory.words`). `_memory` belongs to the state that a primary has fed to
-        # this replica. `_told` is the record that this replica, as the primary, has last sent to its backup.
+        # `_memory` and `_told` are records of requests (`HostMemory.words`). `_memory` belongs to the state that a
+        # primary has fed to this replica. `_told` was sent last by this replica, as the primary, to its backup.
         self._memory: Any = None
         self._told: Any = None
         # Changes that were received before their record of requests (`HostMemory`). They are applied together with it:
@@ -195,7 +195,8 @@ class ShardCopy(KeptCopy):
 
     def _send(self, feed: ParameterFeed, host: HostedParameters, noted: Sequence[Change]) -> None:
         memory = host.memory.words()
-        # Write the journal first: a backup that is promoted with these changes relies on the journal containing them.
+        # Write the journal before sending the changes: a backup that is promoted with these changes assumes that the
+        # journal contains them.
         host.updates.accounts.flush()
         if noted:
             # Only the last change carries the record of requests. So the backup applies either all changes that belong
@@ -325,7 +326,7 @@ class ShardCopy(KeptCopy):
     def _await_workers(self, workers: Collection[str]) -> None:
         """Makes this task wait up to `COME_S` seconds for these workers to connect, before it ends with the job.
 
-        The workers replace those of an earlier call.
+        If the method was called before, these workers replace the workers of the earlier call.
         """
         if self._expect is not None:
             if self._awaited is not None:

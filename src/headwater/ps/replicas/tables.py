@@ -308,7 +308,7 @@ class TablesCopy(KeptCopy):
         return None
 
     def load(self) -> Load:
-        """Returns the load of the tables on this task. For the rate, each use of a row counts as one row sent."""
+        """Returns the load of the tables on this task. The rate is an estimate: a use of a row counts as a sent row."""
         told = [(table.statistics(), 4 * table.config.dim) for table in self._contents.tables()]
         uses = sum((one.hits + one.misses) * nbytes for one, nbytes in told)
         rate = uses / max(1.0, time.monotonic() - self._since)
@@ -359,7 +359,7 @@ class TablesCopy(KeptCopy):
         For errors see `_secure_answer`.
         """
         feed = self._feed
-        # Read before the wait: changes that are sent later need no confirmation for this answer.
+        # Read the number before the wait: this answer does not depend on changes that are sent later.
         number = feed.last_number if feed is not None else 0
         self._secure_answer(channel, feed, number, lambda: self._contents is contents)
 

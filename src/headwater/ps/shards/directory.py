@@ -7,7 +7,7 @@ Each exchange has a channel of its own, whose first frame names the set. WAIT fr
                                             is over, (shard, bytes, bytes transferred per second, backup) of each shard
                                             that it owns). ``begins``: the asker is a ``ps`` that starts and owns
                                             nothing yet, so its earlier offers are void. ``leaves``: the asker is a
-                                            ``ps`` that shuts down, to which no replicas are sent. ``backup`` is the
+                                            ``ps`` that shuts down, so no replicas are sent to it. ``backup`` is the
                                             ``ps`` of the shard's backup, empty where there is none, and None where
                                             shards have one replica each
     MOVE    (set, shard, target, address)   asks the owner of a shard to send it to another ``ps``. Answered by DONE

@@ -529,8 +529,9 @@ class ShardHolder:
                 _log.warning("%s does not know whether %s has shard %d: %s", self._task, target, shard, error)
         finally:
             link.release_channel(channel, False)
-        # Neither serve nor discard the shard until its owner is known: two owners would accept different updates, and
-        # without an owner the shard would be lost.
+        # Neither serve nor discard the shard until its owner is known. If this ps served the shard, there could be two
+        # owners that accept different updates. If it discarded the shard, there might be no owner, and the shard would
+        # be lost.
         if taken is None:
             taken = self._wait_until_installed(shard, term, target)
         with self._changed:

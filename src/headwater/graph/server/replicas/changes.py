@@ -144,7 +144,7 @@ class Changes:
             while True:
                 tried = Tried(self._resources, operation, Attempt(step, operation.place, notes, error), inputs)
                 # An exception other than OpError is a defect of the operation, which may have changed a part of a
-                # resource. Forget what the backup has of these resources, so that the next change sends their full
+                # resource. Mark these resources as unknown to the backup, so that the next change sends their full
                 # state.
                 if tried.failure is not None:
                     for key in tried.touched:
@@ -260,10 +260,11 @@ class Changes:
     # Steps in progress ------------------------------------------------------------------------------------------------
 
     def send_empty_change(self) -> None:
-        """Sends an empty change. The caller then waits for the backup's acknowledgement, to learn whether this replica
-        is still the primary: a backup that was promoted meanwhile does not acknowledge the change. The promoted replica
-          may
-        have newer state, so this replica must then not answer the master."""
+        """Sends the backup an empty change, whose acknowledgement shows that this replica is still the primary.
+
+        A backup that was promoted meanwhile does not acknowledge the change. It may have newer state than this replica,
+        so without an acknowledgement the caller must not answer the master.
+        """
         with self._resources.lock:
             feed = self.feed
             if feed is not None:
@@ -281,9 +282,9 @@ class Changes:
         runtime = self._runtime
         with runtime.resources.lock:
             if not runtime.owner(session):
-                # Usually the session has ended. But this replica may also have been replaced as primary before the
-                # session was created. Then the backup does not confirm the empty change, and the caller does not
-                # acknowledge the transfer.
+                # The session is unknown here, usually because it has ended. But it is also possible that another
+                # replica became the primary before the session was created. In that case the other replica does not
+                # confirm the empty change, so the caller does not acknowledge the transfer.
                 self.send_empty_change()
                 return
             with self._lock:
@@ -372,9 +373,9 @@ class Changes:
                 raise
             # The operation makes a first change and then waits, on the primary as well; both replicas are equal.
         except Exception as error:
-            # The primary sends only instructions that have changed something. If the error follows that change, as on
-            # the primary, both replicas are equal. If it precedes the change, this replica lacks the change and must
-            # report the error.
+            # The primary sends only instructions that have changed something. If the error occurred after that change,
+            # as it did on the primary, both replicas are equal. If it occurred before the change, this replica lacks
+            # the change and must report the error.
             if not (isinstance(error, OpError) if compiled.keeps(position) else self._count > before):
                 raise
             # The operation has failed on the primary as well, after the same change.
