@@ -174,7 +174,7 @@ def test_views_travel(view: View | None) -> None:
 
 @pytest.mark.parametrize("words", [(1,), (1, (0, 1), (0,)), "view", (None, (0, 1), None)])
 def test_a_malformed_view_is_refused(words: object) -> None:
-    with pytest.raises(ValueError, match="no view"):
+    with pytest.raises(ValueError, match="malformed view"):
         from_words(words)
 
 
