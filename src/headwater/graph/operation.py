@@ -343,7 +343,8 @@ class Tensor(TensorOperators):
     def __array__(self, *_: object, **__: object) -> Never:
         raise NotImplementedError(f"Cannot convert a symbolic tensor ({self._name}) to a NumPy array; run it first.")
 
-    if TYPE_CHECKING:  # it is `object`'s, which costs no call of Python: a step looks its feeds up
+    # Declared for type checkers only. The method of `object` is used, because it is in C: each step looks up its feeds.
+    if TYPE_CHECKING:
 
         def __hash__(self) -> int: ...
 

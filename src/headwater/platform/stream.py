@@ -105,7 +105,7 @@ async def _lines(
     first = True
     async with platform.feed.listen() as changed:
         while not platform.feed.closing:
-            # Read before the logs: if the job is over here, its logs are complete.
+            # Read the job before its logs: if the job is over at this point, the logs that are read next are complete.
             record = await _job(platform, job_id)
             if record is None:
                 return

@@ -182,9 +182,15 @@ def mean_gradients(
     examples: str = "",
     several: bool = False,
 ) -> Any:
-    """Waits for ``num_required`` gradients and takes them. Returns the starting step, the mean gradient of every
-    variable, and the ranges of their examples if these are accounted for. If ``several`` tasks take gradients, the step
-    commits: each task makes its part of the update when it has learnt that all tasks have taken their gradients."""
+    """Waits for ``num_required`` gradients and takes them.
+
+    If ``several`` tasks take gradients, the step commits: each task makes its part of the update when it has learnt
+    that all tasks have taken their gradients.
+
+    Returns:
+      The starting step, the mean gradient of every variable, and the ranges of their examples if these are accounted
+      for.
+    """
     del dtypes
     accumulator = _gathered(context, shared_name, shapes, rows)
     gradients, step, ranges = accumulator.pop_mean(context.step, int(num_required), context.step.session, int(start))

@@ -372,7 +372,8 @@ class _Planner:
         mapped = jax.jit(jax.vmap(compute, in_axes=([0 if varies else None for varies in varying], 0)))
 
         def rows(env: _Env, host: object, turn: int, count: int) -> None:
-            size = 1 << (count - 1).bit_length()  # blocks of few different sizes, so that few are compiled
+            # Round the size of a block up to a power of two, so that few sizes have to be compiled.
+            size = 1 << (count - 1).bit_length()
             values = [
                 _padded(env[name], size) if varies else env[name] for name, varies in zip(inputs, varying, strict=True)
             ]

@@ -54,9 +54,9 @@ def pure(
     ``inputs`` declares the inputs, e.g. ``"input:T|numeric, reduction_indices:Tidx=int32"``. Each input has a name;
     after ``:``, the element type, or the name of the attribute with the element type; after ``|``, the class of allowed
     types; after ``=``, the preferred type for Python values; at the end, ``*`` for a list of one type, or ``**`` for a
-    list of any types. ``types`` is derived from this declaration. ``strings``: whether the function, called with NumPy
-      arrays,
-    also supports tensors of strings.
+    list of any types. ``types`` is derived from this declaration.
+
+    ``strings`` says whether the function also supports tensors of strings, if it is called with NumPy arrays.
     """
 
     def define(function: F) -> F:

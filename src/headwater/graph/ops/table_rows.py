@@ -1,9 +1,9 @@
 """Reading, writing and adding up rows of an array by index, for lookups in tables and their updates.
 
-To read rows, XLA's code for CPUs takes several times longer than copying them; to sum equal rows, which XLA sorts, up
-to 80 times longer. If there are enough rows, an executable for a CPU therefore calls `headwater.tables.xla_calls`,
-which computes the same result: in place if the executable owns the array, and with rows in the given order. An index
-outside of the array updates nothing.
+XLA's code for CPUs is slow for these tasks. It reads rows several times slower than a copy of the rows would take, and
+sums equal rows, which it sorts, up to 80 times slower. If there are enough rows, an executable for a CPU therefore
+calls `headwater.tables.xla_calls`, which computes the same result: in place if the executable owns the array, and with
+rows in the given order. An index outside of the array updates nothing.
 """
 
 from __future__ import annotations

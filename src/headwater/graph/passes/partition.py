@@ -9,7 +9,8 @@ cannot deadlock.
 If an operation needs the value of an input when it is compiled, that dependency also increases the level, unless the
 value can be computed from constants and static shapes.
 
-Operations are moved to the highest level that their users allow, so that they join the executable that uses them.
+Operations are moved to the highest level that their users allow, so that they become part of the executable that uses
+their results.
 Constants are copied to each place of use, and groups (``NoOp``) are replaced by their dependencies, so that neither is
 ever sent between tasks.
 """

@@ -23,9 +23,8 @@ _TAKES = frozenset(
 def trains(plan: TaskPlan) -> bool:
     """Whether a run of the plan is a training step of its worker: it changes variables, or contributes gradients.
 
-    Updates from gathered gradients do not count as steps of the worker that makes them: a background thread of the
-      chief
-    makes them, also while the chief's program hangs.
+    Updates from gathered gradients do not count as steps of the chief. A background thread of the chief makes them, and
+    continues to do so even if the chief's program hangs.
     """
     nodes = [node for item in plan.instructions for node in _nodes(item)]
     types = {node.type for node in nodes}

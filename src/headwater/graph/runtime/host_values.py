@@ -103,8 +103,8 @@ def replace(cell: Cell, value: AnyArray) -> None:
         value = np.array(value)
     elif sys.getrefcount(value) > _GIVEN_REFERENCES or not value.flags.writeable:
         old = cell.value
-        # Something else refers to the value, so it has to be copied in any case. Copying into the variable's present
-        # memory avoids the page faults of newly allocated memory.
+        # Other code refers to the value, so it has to be copied in any case. Copy it into the variable's present
+        # memory: this avoids the page faults of newly allocated memory.
         if old is not None and type(old) is np.ndarray and (old.shape, old.dtype) == (value.shape, value.dtype):
             # With this additional reference, `writable` would allocate a copy.
             del old

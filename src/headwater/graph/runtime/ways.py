@@ -1,8 +1,8 @@
 """The choice between kernels and an executable, compiled for the shapes of the inputs, for each part of a plan.
 
 The choice depends only on two things: how often a part has run with inputs of these shapes, and the cost of its
-operations as estimated from array sizes. Measured times play no part: kernels and executables may round differently, so
-a choice by measured times could change the results from one run of a program to the next.
+operations as estimated from array sizes. It does not depend on measured times. Kernels and executables may round
+differently, so with such a choice the results could change from one run of a program to the next.
 
 The first runs with inputs of a new shape use kernels. The executable is traced and compiled in the background once an
 executable, by estimate, would have saved half of its compilation time in the runs so far; the import of JAX begins
@@ -163,7 +163,8 @@ def switch_after(work: Work, *, first: bool = False) -> Switch | None:
     if first and until <= _SOON and work.kernels_ns() >= _FASTER * work.executable_ns():
         return Switch(1, 1, 1 - int(-_BESIDE * work.compilation_ns() // work.kernels_ns()))
     compiled = -(-until // 2)
-    # At half of these runs at the earliest: a task that stops long before the compilation imports nothing.
+    # The import begins after half of these runs at the earliest, so that a task that ends long before the compilation
+    # does not import JAX.
     imported = max(-(-compiled // 2), compiled - _IMPORT_NS // work.kernels_ns())
     return Switch(imported, compiled, max(until, compiled - (-work.compilation_ns() // work.kernels_ns())))
 

@@ -24,8 +24,9 @@ from headwater.graph.passes.prune import RunRequest
 from headwater.graph.runtime.task import TaskRuntime
 from headwater.tensorboard_protos import graph_pb2
 
-#: Time within which a client has to send HOLD for a session that it has created, in seconds. The session is closed
-#: otherwise: without HOLD, no channel is bound to the session whose loss would show that the client has ended.
+#: Time within which a client has to send HOLD for a session that it has created, in seconds. HOLD binds a channel to
+#: the session, and the loss of that channel shows that the client has ended. Without HOLD, the master would not notice
+#: the client's end, so it closes the session after this time.
 _HOLD_WITHIN_S = 60.0
 
 

@@ -52,8 +52,8 @@ register_session_run_conversion_functions(IndexedSlices, _fetch_slices, _feed_sl
 register_session_run_conversion_functions(SparseTensor, _fetch_sparse, _feed_sparse)
 
 _element_types: set[type] = {Tensor, Operation, str}
-"""Types of elements, as opposed to containers. A cache: most fetches have few types, and a lookup is faster than the
-checks of a type."""
+"""Types that are known to be elements of a structure, not containers. This is a cache: most fetches have few types, and
+a lookup is faster than checking a type."""
 
 
 def cache_key(structure: object) -> Any:

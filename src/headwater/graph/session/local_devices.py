@@ -11,7 +11,7 @@ from headwater.graph.runtime.devices import describe, device_names, memory_bytes
 
 @cache
 def _incarnation(name: str) -> int:
-    del name  # one per device, constant until the process ends
+    del name  # used as the key of the cache: each device keeps its number until the process ends
     return secrets.randbits(63)
 
 

@@ -75,7 +75,7 @@ class BaseSession:
       TypeError: an argument has the wrong type.
     """
 
-    #: Whether steps outlive the connections to their tasks; see `headwater.graph.master.master.SessionOptions`.
+    #: Whether steps resume after lost connections; see ``resumes`` in `headwater.graph.master.master.SessionOptions`.
     _steps_resume = False
 
     def __init__(self, target: str = "", graph: Graph | None = None, config: object = None) -> None:
@@ -318,8 +318,9 @@ class BaseSession:
             self.close()
 
     def __del__(self) -> None:
-        # A session that is freed without `close` still has plans on other tasks. Release them in another thread: the
-        # garbage collector may call this method while the present thread holds a lock that the release needs.
+        # A session that is freed without `close` still has plans on other tasks. Release these in another thread. In
+        # this thread it could lead to a deadlock: the garbage collector may call this method while the thread holds a
+        # lock that the release needs.
         opened = getattr(self, "_opened", None)
         if opened is not None and self._target and not sys.is_finalizing():
             with contextlib.suppress(RuntimeError):  # no thread can be started: the process is ending

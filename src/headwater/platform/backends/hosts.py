@@ -131,7 +131,8 @@ class HostsBackend(TaskBackend):
             with self._lock:
                 self._reservations.release(job_id, [assignment.task for assignment in assignments])
             for host, ports in leased.items():
-                with contextlib.suppress(BackendError):  # they are returned with the job's release at the latest
+                # An error here does no harm: the ports are returned at the latest when the job is released.
+                with contextlib.suppress(BackendError):
                     self._connections[host].call("return_ports", job_id=job_id, ports=ports)
             raise
         return tuple(
@@ -305,7 +306,8 @@ def _poll(connection: HostConnection, fields: Mapping[str, Json]) -> JsonObject:
             return state
         with path.open("ab") as file:
             file.write(piece)
-    # Its log is not complete here yet. A task that has exited is not polled again, so report it as running until then.
+    # The task's log is not complete here yet. A task that is reported as exited is not polled again, so report it as
+    # running until the rest of the log has arrived.
     return state if state["state"] != "exited" else {"state": "running", "progress": state["progress"]}
 
 

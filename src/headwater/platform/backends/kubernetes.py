@@ -209,7 +209,8 @@ class KubernetesBackend(JobBackend):
             else:
                 tasks[task] = Running(waiting="Kubernetes has not made its pod yet")
             failed = int(jobs.get(task, {}).get("status", {}).get("failed") or 0)
-            # Kubernetes counts the last failure of a Job that has failed permanently, but no restart followed it.
+            # If a Job has failed permanently, Kubernetes has counted its last failure as well, but no restart followed
+            # that failure.
             over = task in jobs and condition(jobs[task], "Failed") is not None
             restarts[task] = max(len(pods.get(task, [])) - 1, failed - over, 0)
             if fields.get("limit"):  # evictions do not count as failures of an elastic job
@@ -254,7 +255,8 @@ class KubernetesBackend(JobBackend):
         first = tasks[without[0]]
         why = first.waiting if isinstance(first, Running) else ""
         reason = f"{label(without[0])} found no room in {gang:g} s while others of its tasks held theirs: {why}"
-        # The random pause lets one of several jobs that block each other be placed first next time.
+        # If several jobs block each other, their random pauses differ, so one of them can be placed before the others
+        # try again.
         return JobReport(phase="crowded", reason=reason, pause_s=gang * random.uniform(0.2, 2.0))
 
     def _ended(

@@ -216,7 +216,8 @@ def _disruption_budget(spec: JobSpec, how: Rendering) -> dict[str, object]:
 
 
 def _extra_name(how: Rendering) -> str:
-    # The name contains the attempt: objects of the last attempt are deleted with its Service, but a moment later.
+    # The name contains the attempt, because objects of the previous attempt may still exist: Kubernetes deletes them
+    # some time after their Service.
     return f"{how.name}-{how.attempt}"
 
 

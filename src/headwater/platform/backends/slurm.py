@@ -159,7 +159,8 @@ class SlurmBackend(JobBackend):
         tasks = {**first, **further}
         result = _written(folder / f"result-{fields['attempt']}")
         asked = _written(folder / f"asked-{fields['attempt']}")
-        # Read after the result, which is written after the last line: logs of an ended job are not fetched again.
+        # Read the logs after the result. The result is written after the last line of a log, so the logs of an ended
+        # job are complete now; they are not fetched again.
         _fetch_logs(folder / "logs", Path(fields["log_dir"]), fields.get("log_from", {}))
         phase, reason = verdict(
             now,

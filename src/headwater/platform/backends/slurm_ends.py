@@ -103,8 +103,8 @@ def verdict(
     if now.state == "TIMEOUT":
         reason += _of(now.limit_s)
     if reason:
-        # After the script has used up its restarts, another submission does not help. But a node failure may have ended
-        # it.
+        # If the script has recorded a result, it has used up its restarts, and another submission does not help.
+        # Without a result, a node failure may have ended the script.
         phase = "failed" if now.state == "OUT_OF_MEMORY" and result is not None else phase
         cause = f"; {failure}" if result is not None and failure else ""
         return phase, f"{reason} (Slurm: {now.state}){cause}"

@@ -161,7 +161,8 @@ def _alone(folder: Path) -> Generator[None]:
 
 def _lease(path: Path, owner: str, home: Path) -> bool:
     """Creates a lease; returns False if the port is leased already."""
-    # Written completely before it gets its name, so that no process takes a partly written lease for an expired one.
+    # Write the file completely before it gets its name. Otherwise another process could read a partly written lease
+    # and take it for an expired one.
     written = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     written.write_bytes(seal(f"{boot_id()} {owner} {home}\n".encode()))
     try:

@@ -220,8 +220,9 @@ class GraphCopy(KeptCopy):
         self.served: TaskName = served
         self._around = around
         self._aims = aims
-        # The contents before the last snapshot. They are kept until this replica is promoted or gets another snapshot,
-        # because equal plans of the new contents can reuse their executables as long as the old plans exist.
+        # The contents before the last snapshot. The new contents often have equal plans, which can reuse the
+        # executables of the old plans as long as these exist. So the old contents are kept until this replica is
+        # promoted or gets another snapshot.
         self._before: _Contents | None = None
         super().__init__(SET, served.index, site=site, called=f"the state of {served}")
 
@@ -230,7 +231,7 @@ class GraphCopy(KeptCopy):
 
     def _end(self) -> None:
         self._contents.end()
-        # In a thread of its own: `cancel` needs the lock of the resources, which a step may hold for a long time.
+        # Call `cancel` in a thread of its own: it needs the lock of the resources, which a step may hold for long.
         threading.Thread(target=self._contents.cancel, name="end-of-copy", daemon=True).start()
 
     # Service interface ------------------------------------------------------------------------------------------------
@@ -319,8 +320,8 @@ class GraphCopy(KeptCopy):
         except UnavailableError:
             raise
         except OpError as error:
-            # A replaced primary may fail only because it lacks newer state. So an error, like an answer, is sent only
-            # when the backup has confirmed that this replica is still the primary.
+            # If this replica is not the primary any more, it may have failed only because it lacks newer state. So an
+            # error, like an answer, is sent only after the backup has confirmed that this replica is still the primary.
             contents.failed()
             self.secure(contents, lambda _: _require_there(channel))
             channel.send(error_frame(0, error, contents.runtime.task))
@@ -391,8 +392,8 @@ class GraphCopy(KeptCopy):
     def _start_feed(self, channel: FeedChannel, other: Copy) -> Feed:
         contents = self._contents
         with contents.runtime.resources.lock:
-            # One hold of the lock covers snapshot and start of the feed, so that each change is either in the snapshot
-            # or sent after it, never both or neither.
+            # The lock is held from the snapshot until the feed has started. So each change is either in the snapshot or
+            # sent after it, never both or neither.
             feed = Feed(channel, other, contents.all())
             self._attach_feed(feed)
         return feed

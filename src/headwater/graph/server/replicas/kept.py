@@ -2,8 +2,8 @@
 
 An operation runs atomically under the lock of the resources. If it has to wait, the attempt ends without effects, the
 step waits without the lock, and then tries the operation again. So all effects of an operation form one change, with
-one place in the order of all changes that the backup applies. A waiting step has changed nothing; after a failover it
-waits on the new primary.
+one place in the order of all changes that the backup applies. While a step waits, its operation has changed nothing; so
+after a failover, the step can wait on the new primary.
 """
 
 from __future__ import annotations
