@@ -40,7 +40,8 @@ class Notice:
     """A request to all parameter servers to drain.
 
     Attributes:
-      after_s: time since the previous notice, at least until all parts have two replicas again, in seconds.
+      after_s: minimum time since the previous notice, in seconds. The notice also waits until all parts have two
+        replicas again.
       delays_s: delay until each server receives it, in seconds.
       away_s: time until the restart of each server, in seconds.
     """

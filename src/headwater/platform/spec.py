@@ -319,8 +319,8 @@ class KubernetesSpec(_Model):
       priority_class: a priority class of the cluster.
       queue: a queue of Kueue, which starts each task when the queue has room for it.
       keep: how long Kubernetes keeps its Jobs after their end; if not given, until the job is deleted.
-      gang: how long some tasks may hold resources while others of the job cannot be placed. After that, the job gives
-        up all of its resources, and is retried later. null for no limit.
+      gang: how long some tasks may hold resources while other tasks of the job cannot be placed. After that time, the
+        job releases all of its resources and is tried again later. null for no limit.
       network_policy: whether only tasks of the job may connect to its tasks, if the cluster's network supports it.
       disruption_budget: whether to protect tasks that the others need from voluntary evictions: the ``ps`` and the
         chief, or all if a restart concerns the whole job.

@@ -232,7 +232,7 @@ class Conversation:
         Args:
           frames: the frame for each ``ps``; None for a ``ps`` that gets none.
           again: whether to repeat the frame to a ``ps`` that was lost, after reconnecting to it, if it still has its
-            values. Required where one ``ps`` answers only after all others have received their frames.
+            values. Required if another ``ps`` answers only after the lost one has received its frame.
           always: with ``again``, whether to repeat the frame also to a ``ps`` that was restarted without its values.
           after_first: called with the answer of the first ``ps``, before the answers of the others are received.
 
@@ -246,8 +246,8 @@ class Conversation:
             for index, (session, frame) in enumerate(zip(self.sessions, frames, strict=True))
             if again and frame is not None
         }
-        # Send all frames before receiving any answer. Then all ps work concurrently; and there is no deadlock between
-        # this worker, which waits for the answer of one ps, and that ps, which needs another ps to have its frame.
+        # Send all frames before receiving any answer, so that all ps work concurrently. It also avoids a deadlock: this
+        # worker could wait for the answer of a ps that answers only after another ps has got its frame.
         for index in range(len(self.sessions)):
             frame = frames[index]
             if frame is not None and index not in self._asked:  # otherwise it was already sent after reconnecting

@@ -51,7 +51,7 @@ def _different(key: Key, draw: Draw, count: int) -> tuple[HostArray, int]:
     kept = np.empty(0, np.int64)
     tries = turn = 0
     while len(kept) < count:
-        # One turn is rarely enough. Of such small arrays, the draws of two turns take no longer than those of one.
+        # One turn is rarely enough, and the draws of two turns on such small arrays take no longer than one turn's.
         keys = np.array([fold_in(key, turn + ahead) for ahead in range(_TURNS)], np.uint32)
         for drawn in draw((keys[:, :1], keys[:, 1:]), count):
             if len(kept) < count:

@@ -15,8 +15,8 @@ _done_ns = 0
 def compiled_loops_pay(work_ns: int) -> bool:
     """Whether to use a compiled loop of `headwater.tables`.
 
-    As in the ski rental problem, numba is loaded when the work without it has, by estimate, taken as long as loading
-    takes.
+    As in the ski rental problem, numba is loaded once the work done without it has taken, by estimate, as long as the
+    loading of numba takes.
 
     Args:
       work_ns: estimated time of the work without a compiled loop, in nanoseconds.

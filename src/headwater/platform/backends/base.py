@@ -219,7 +219,7 @@ class Usage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Running:
-    """The task's process runs, or will run without further calls of the caller.
+    """The task's process runs, or will start without further calls of the backend's methods.
 
     Attributes:
       started_at: when, in seconds since 1970 by its host's clock.
@@ -390,15 +390,15 @@ class JobReport:
     """The state of a job as reported by its engine.
 
     Attributes:
-      phase: ``waiting`` for resources, ``running``, ``succeeded``, or one of these ends: ``failed``: by the job's own
-        rules, it must not be restarted by the engine; ``lost``: its hosts are gone, or the engine does not know the job
-        any more, so another start may help; ``preempted``: the engine needed its resources for another job;
-        ``crowded``: some of its tasks have waited for a place so long that the others must give their resources back;
-        ``cancelled``: a user of the engine ended it.
+      phase: ``waiting`` for resources, ``running``, ``succeeded``, or one of these ends. ``failed``: the job has
+        failed, and its own rules do not allow the engine to restart it. ``lost``: its hosts are gone, or the engine
+        does not know the job any more, so another start may help. ``preempted``: the engine needed its resources for
+        another job. ``crowded``: some of its tasks have waited too long for a place, so the others must release their
+        resources. ``cancelled``: a user of the engine ended it.
       reason: why it waits or ended; may be empty.
       tasks: the state of each task.
       restarts: how often the engine has restarted each task; tasks without restarts may be missing.
-      again: whether a failed job may be submitted again by its own rules, which the engine does not know.
+      again: whether the job's own rules, which the engine does not know, allow another submission after a failure.
       pause_s: seconds before a ``crowded`` job is to be submitted again, so that other jobs can be placed.
     """
 

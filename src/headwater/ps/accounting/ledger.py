@@ -295,8 +295,8 @@ class Ledger:
           plan: the plan of these epochs.
           share: this worker's part of a batch, as (number, of how many); None: all of it.
           joins: whether the worker has joined while an update was in progress. Where batches are assigned in turn,
-            such a worker gets an empty range: it contributes no gradient, and only waits for the update. So does a
-            worker that asks when the current batch is completely assigned.
+            such a worker gets an empty range: it contributes no gradient, and only waits for the update. The same
+            applies to a worker that asks when the current batch is completely assigned.
 
         Raises:
           FailedPreconditionError: another worker uses a different plan for the epoch.
@@ -538,8 +538,12 @@ class Ledger:
         return json.dumps({**state, "epochs": epochs, **hands}, separators=(",", ":")).encode()
 
     def _hands(self, again: Collection[str]) -> tuple[list[Any], list[Any], list[Any]]:
-        """Returns the held ranges, by worker as (epoch, start, stop, tries); the ranges of lost workers that may
-        return; and for each epoch its first position that was never assigned, and the waiting ranges before that."""
+        """Returns three lists: held ranges, ranges of lost workers, and epochs.
+
+        - The held ranges, by worker, as (epoch, start, stop, tries).
+        - The ranges of lost workers that may return.
+        - For each epoch, its first position that was never assigned, and the waiting ranges before that position.
+        """
         held = {worker: dict(its) for worker, its in self._held.items() if its}
         waiting = {epoch: list(known.waiting) for epoch, known in self._epochs.items()}
         for (worker, work), tries in self._gathered:
