@@ -68,6 +68,8 @@ DIFFERENCES = """\
 - A step is compiled as a whole, which changes the order of additions: sums may differ in the last digits.
 - Inputs that determine a shape (such as `shape` of `tf.reshape` and `axis` of `tf.reduce_sum`) may be computed; each
   new value compiles the step again.
+- `tf.image.decode_jpeg` without `dct_method` decodes as TensorFlow's `INTEGER_ACCURATE`; TensorFlow's own default is
+  its faster, less exact form.
 - `tf.nn.swish`, `tf.repeat`, `tf.sort`, `tf.einsum`, cross entropies of matrices and partitioned lookups consist of
   fewer operations, with other names.
 
@@ -81,6 +83,8 @@ Headwater reports some mistakes earlier than TensorFlow 1.15, and accepts some p
 - `array.read(0)` twice: TensorFlow clears the element after the first read; Headwater returns it both times.
 - `tf.contrib.lookup.index_table_from_file(path).init`: a name of 0.x, which TensorFlow 1.15 no longer has.
 - `tf.nn.top_k([3., nan, 5.], 2)`: Headwater returns 5 and 3; in TensorFlow, a NaN can hide a larger number.
+- A step of `tf.contrib.factorization.KMeans` with mini-batches: TensorFlow reads the number of each cluster's points
+  before or after it adds those of the batch, at random; Headwater reads it before, so that each point counts once.
 - A shared accumulator that is defined again with another shape or type: TensorFlow accepts it; Headwater rejects it,
   as both do for queues.
 - Constant axes, sizes and indices that are wrong, as in `tf.sparse_reduce_sum(s, 5)`: `ValueError` when the graph is

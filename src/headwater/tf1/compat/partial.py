@@ -158,7 +158,7 @@ CONTRIB_LEFT_OUT: Final[Mapping[str, tuple[str, str]]] = {
     "distributions": ("bijectors and rarely imported distributions", "`tf.distributions`, or samples transformed"),
     "eager": ("values at once, a dialect of its own", "TensorFlow 2's dialect (`headwater exec --dialect 2`)"),
     "estimator": ("heads and wrappers of estimators", "`tf.estimator`"),
-    "factorization": ("trains in compiled operations", "scikit-learn, or variables with `tf.train` optimizers"),
+    "factorization": ("mixtures and factors in compiled operations", "scikit-learn, or `tf.train` optimizers"),
     "ffmpeg": ("calls the program ffmpeg", "`tf.audio.decode_wav`, or ffmpeg before training"),
     "framework": ("earlier names", "`tf` and `tf.train`"),
     "fused_conv": ("one operation of GPUs; XLA fuses", "`tf.nn.conv2d` and `tf.nn.bias_add`"),

@@ -11,7 +11,15 @@ from tests.conformance.stored import Case, stored_cases
 
 modules.install()
 
-PACKAGES = ("contrib_distributions", "contrib_opt", "contrib_rnn", "cudnn_rnn", "hparams", "slim_nets")
+PACKAGES = (
+    "contrib_distributions",
+    "contrib_factorization",
+    "contrib_opt",
+    "contrib_rnn",
+    "cudnn_rnn",
+    "hparams",
+    "slim_nets",
+)
 
 
 def _is_long(case: Case) -> bool:
@@ -22,9 +30,7 @@ def _is_long(case: Case) -> bool:
     "case",
     [
         pytest.param(case, id=str(case), marks=[pytest.mark.long] if _is_long(case) else [])
-        for case in stored_cases(
-            "contrib_distributions", "contrib_opt", "contrib_rnn", "cudnn_rnn", "hparams", "slim_nets"
-        )
+        for case in stored_cases(*PACKAGES)
     ],
 )
 def test_as_tensorflow(case: Case) -> None:

@@ -17,6 +17,7 @@ CONTRIB: Final[Mapping[str, Area]] = {
             "deprecated": "headwater.tf1.compat.tf.contrib.deprecated",
             "distribute": "headwater.tf1.compat.tf.contrib.distribute",
             "distributions": "headwater.tf1.compat.tf.contrib.distributions",
+            "factorization": "headwater.tf1.compat.tf.contrib.factorization",
             "feature_column": "headwater.tf1.compat.tf.contrib.feature_column",
             "framework": "headwater.tf1.compat.tf.contrib.framework",
             "image": "headwater.tf1.compat.tf.contrib.image",
@@ -115,6 +116,15 @@ CONTRIB: Final[Mapping[str, Area]] = {
             "headwater.tf1.contrib.distributions.relaxed": """
                 Chi2 Deterministic ExpRelaxedOneHotCategorical Logistic OneHotCategorical Poisson RelaxedBernoulli
                 RelaxedOneHotCategorical""",
+        },
+    ),
+    "tf.contrib.factorization": Area(
+        "``tf.contrib.factorization``: clusters of points by k-means.",
+        names={
+            "headwater.tf1.contrib.factorization.clustering": """
+                COSINE_DISTANCE KMEANS_PLUS_PLUS_INIT KMeans RANDOM_INIT
+                SQUARED_EUCLIDEAN_DISTANCE""",
+            "headwater.tf1.contrib.factorization.kmeans": "KMeansClustering",
         },
     ),
     "tf.contrib.feature_column": Area(

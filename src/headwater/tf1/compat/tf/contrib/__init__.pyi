@@ -11,6 +11,7 @@ from headwater.tf1.compat.tf.contrib import data as data
 from headwater.tf1.compat.tf.contrib import deprecated as deprecated
 from headwater.tf1.compat.tf.contrib import distribute as distribute
 from headwater.tf1.compat.tf.contrib import distributions as distributions
+from headwater.tf1.compat.tf.contrib import factorization as factorization
 from headwater.tf1.compat.tf.contrib import feature_column as feature_column
 from headwater.tf1.compat.tf.contrib import framework as framework
 from headwater.tf1.compat.tf.contrib import image as image
@@ -36,6 +37,7 @@ __all__ = [
     "deprecated",
     "distribute",
     "distributions",
+    "factorization",
     "feature_column",
     "framework",
     "image",
