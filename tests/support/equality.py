@@ -148,6 +148,7 @@ class Stops(keras.callbacks.Callback):
         self.stops = epoch == 1
 
     def on_train_batch_end(self, batch: int, logs: object = None) -> None:
+        assert self.model is not None
         self.model.stop_training = self.stops
 
 
