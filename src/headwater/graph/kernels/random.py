@@ -115,7 +115,7 @@ def uniform_int(
     half = unsigned.type(1 << 4 * unsigned.itemsize) % span
     offset = (upper % span) * (half * half % span) + lower % span
     drawn = (minval + (offset % span).astype(minval.dtype)).astype(minval.dtype)
-    return drawn.reshape(*drawn.shape[:-1], *sizes)
+    return drawn.reshape((*drawn.shape[:-1], *sizes))
 
 
 @kernel("RandomShuffle")

@@ -40,7 +40,7 @@ def take_rows(array: object, indices: object, *, nearest: bool = False) -> jax.A
     if not _worth_a_call(array, indices, _COPIED):
         return _taken(array, indices, nearest)
     rows = _take(array, _flat(indices), nearest)
-    return rows.reshape(*indices.shape, *array.shape[1:])
+    return rows.reshape((*indices.shape, *array.shape[1:]))
 
 
 def put_rows(array: object, indices: jax.Array, rows: jax.Array) -> jax.Array:

@@ -37,6 +37,7 @@ def _array(*values: int, dtype: Any = np.int32) -> Any:
         ("RandomUniformInt", (_SHAPE, _array(-9), _array(1000)), {}),
         ("RandomUniformInt", (_SHAPE, _array(-(1 << 31)), _array((1 << 31) - 1)), {}),
         ("RandomUniformInt", (_SHAPE, _array(5), _array(5)), {}),
+        ("RandomUniformInt", (np.zeros(0, np.int32), _array(5), _array(50)), {}),
         ("RandomUniformInt", (_SHAPE, _array(0, dtype=np.int64), _array((1 << 62) + 12345, dtype=np.int64)), {}),
         ("RandomShuffle", (np.arange(3000).reshape(1000, 3),), {}),
         ("RandomShuffle", (np.arange(0.0),), {}),
