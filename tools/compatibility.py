@@ -84,7 +84,7 @@ Headwater reports some mistakes earlier than TensorFlow 1.15, and accepts some p
 - `tf.contrib.lookup.index_table_from_file(path).init`: a name of 0.x, which TensorFlow 1.15 no longer has.
 - `tf.nn.top_k([3., nan, 5.], 2)`: Headwater returns 5 and 3; in TensorFlow, a NaN can hide a larger number.
 - A step of `tf.contrib.factorization.KMeans` with mini-batches: TensorFlow reads the number of each cluster's points
-  before or after it adds those of the batch, at random; Headwater reads it before, so that each point counts once.
+  before or after it adds the batch, at random; Headwater reads it before, so that each point counts once.
 - A shared accumulator that is defined again with another shape or type: TensorFlow accepts it; Headwater rejects it,
   as both do for queues.
 - Constant axes, sizes and indices that are wrong, as in `tf.sparse_reduce_sum(s, 5)`: `ValueError` when the graph is

@@ -265,8 +265,8 @@ class Conversation:
     def _answer(self, index: int) -> Frame | None:
         """Returns the answer of a ``ps`` to the frame that `exchange` sent; None where it was lost meanwhile."""
         session, answer = self.sessions[index], None
-        # If the session has another channel than the one that the frame was sent on, this worker lost the ps and
-        # reconnected to it while it waited for another answer. No answer to the frame will arrive then.
+        # If the frame was sent on an earlier channel of the session, this worker lost the ps and reconnected to it
+        # while it waited for another answer. No answer to the frame will arrive then.
         while answer is None and index in self._asked and self._asked[index] is session.channel:
             try:
                 answer = self._receive(session)

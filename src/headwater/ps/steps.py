@@ -134,7 +134,7 @@ class Steps:
                     self._warn_of_uneven_data()
                 try:
                     updates.perform(decision)
-                except Exception:  # forget the request: it was not applied, so a retry must be handled from the start
+                except Exception:  # The request was not applied, so its retry must be handled from the start.
                     updates.latest.pop(worker, None)
                     raise
                 self._changed.notify_all()

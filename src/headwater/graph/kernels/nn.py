@@ -368,10 +368,15 @@ def _channels_back(x: HostArray, data_format: str) -> HostArray:
     return np.moveaxis(x, -1, 1) if data_format == "NCHW" else x
 
 
+def _per_channel(wide: HostArray) -> int:
+    """Returns the number of elements of each channel, which is the last dimension."""
+    return wide.size // max(wide.shape[-1], 1)
+
+
 def _moments(wide: HostArray, mean: HostArray, variance: HostArray, is_training: bool) -> tuple[HostArray, HostArray]:
     if not is_training:
         return mean, variance
-    count = wide.dtype.type(wide.size // max(wide.shape[-1], 1))
+    count = wide.dtype.type(_per_channel(wide))
     found = sum_over(wide, 0, wide.ndim - 1) / count
     return found, sum_over(np.square(wide - found), 0, wide.ndim - 1) / count
 
@@ -395,7 +400,7 @@ def fused_batch_norm(
     """
     wide = _channels_last(x, data_format).astype(scale.dtype, copy=False)
     mean, variance = _moments(wide, mean, variance, is_training)
-    count = wide.size // max(wide.shape[-1], 1)
+    count = _per_channel(wide)
     shown = variance * scale.dtype.type(count / max(count - 1, 1)) if is_training else variance
     factor = scale / np.sqrt(variance + scale.dtype.type(epsilon))
     y = (wide - mean) * factor + offset
@@ -426,8 +431,7 @@ def _norm_gradients(
     normal = (wide - mean) * inverse
     for_offset, for_scale = (sum_over(value, 0, g.ndim - 1) for value in (g, g * normal))
     if is_training:
-        count = scale.dtype.type(max(wide.size // max(wide.shape[-1], 1), 1))
-        g = g - (for_offset + normal * for_scale) / count
+        g = g - (for_offset + normal * for_scale) / scale.dtype.type(max(_per_channel(wide), 1))
     return _channels_back(g * (scale * inverse), data_format).astype(x.dtype, copy=False), for_scale, for_offset
 
 

@@ -117,12 +117,12 @@ def gather_bags(
     if not len(counts):
         return _halved(take_nearest(params, routed), halves)
     loops, flat = _loops()
-    told = _told(flat, numbers, counts, weights)
+    told = _flat_bags(flat, numbers, counts, weights)
     found = loops.gather_bags(flat(params, _REAL), flat(routed, np.int64), *told, math.prod(params.shape[1:]))
     return _halved(_rows(found, params), halves)
 
 
-def _told(flat: Any, numbers: HostArray, counts: HostArray, weights: HostArray) -> tuple[Any, ...]:
+def _flat_bags(flat: Any, numbers: HostArray, counts: HostArray, weights: HostArray) -> tuple[Any, ...]:
     widths = numbers.shape[1], counts.shape[1]
     return flat(numbers, np.uint8), flat(counts, np.uint8), widths, flat(weights, _REAL)
 
@@ -146,12 +146,12 @@ def join_bags(
         return total / _wide(divisors, total)
     every = rows[0] if len(rows) == 1 else np.concatenate(rows)
     loops, flat = _loops()
-    of_ids = _of_ids(flat, places, of, factors, divisors)
+    of_ids = _flat_ids(flat, places, of, factors, divisors)
     total = loops.join_bags(flat(every, _REAL), *of_ids, math.prod(every.shape[1:]))
     return _rows(total, every)
 
 
-def _of_ids(flat: Any, places: HostArray, of: HostArray, *reals: HostArray) -> tuple[HostArray, ...]:
+def _flat_ids(flat: Any, places: HostArray, of: HostArray, *reals: HostArray) -> tuple[HostArray, ...]:
     return flat(places, np.int32), flat(of, np.int32), *(flat(each, _REAL) for each in reals)
 
 
@@ -171,7 +171,7 @@ def split_bags(
         return (grad / _wide(divisors, grad),) * len(routed)
     sizes = [len(part) for part in routed]
     loops, flat = _loops()
-    of_ids = _of_ids(flat, places, of, factors, divisors)
+    of_ids = _flat_ids(flat, places, of, factors, divisors)
     found = _rows(loops.split_bags(flat(grad, _REAL), *of_ids, sum(sizes), math.prod(grad.shape[1:])), grad)
     return (found,) if len(sizes) == 1 else _cut(found, sizes)
 
@@ -186,7 +186,7 @@ def spread_bags(
     if not counts.size:
         return grad
     loops, flat = _loops()
-    told = _told(flat, numbers, counts, weights)
+    told = _flat_bags(flat, numbers, counts, weights)
     return _rows(loops.spread_bags(flat(grad, _REAL), len(routed), *told, math.prod(grad.shape[1:])), grad)
 
 
