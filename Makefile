@@ -8,7 +8,7 @@ JOBS := 4
 # Without bytecode files every process compiles all modules that it imports, which takes longer than the rest of its start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: test-fast coverage coverage-report soak test-kubernetes simulate simulate-scale help venv screenshots pictures demo demo-towers demo-keras demo-platform demo-survive bench bench-models bench-recovery bench-precautions bench-quality bench-scaling bench-click test test-long test-other check check-style check-pyright check-programs check-types check-copies compatibility stubs format docs clean
+.PHONY: test-fast coverage soak test-kubernetes simulate simulate-scale help venv screenshots pictures demo demo-towers demo-keras demo-platform demo-survive bench bench-models bench-recovery bench-precautions bench-quality bench-scaling bench-click test test-long test-other check check-style check-pyright check-programs check-types check-copies compatibility stubs format docs clean
 
 help:
 	@echo 'make venv     create the virtual environment $(VENV) with all dependencies'
@@ -85,20 +85,17 @@ bench-quality: $(READY)
 bench-click: $(READY)
 	$(BIN)/python benchmarks/click_model.py $(if $(PEER),--peer $(PEER)) $(ARGS)
 
-# COVERAGE=yes records the executed lines, also in the processes of tasks. This is slow before Python 3.12.
 test: $(READY)
-	$(BIN)/python -m $(if $(COVERAGE),coverage run -m )pytest --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder \
+	$(BIN)/python -m $(RECORDER) pytest --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder \
 	    -m 'not long' $(ARGS)
 
 test-fast: $(READY)
 	$(BIN)/python -m pytest -q --numprocesses 2 --dist loadfile tests/pure -m 'not slow and not long' $(ARGS)
 
+# Records the executed lines, also in the processes of tasks: about 0.2 s for each of them, more before Python 3.12.
 coverage: $(READY)
 	rm -rf build/coverage
-	$(MAKE) --no-print-directory test COVERAGE=yes
-	$(MAKE) --no-print-directory coverage-report
-
-coverage-report: $(READY)
+	$(MAKE) --no-print-directory test RECORDER='coverage run -m'
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from task import args, replicas, start_server
+from task import args, meeting, replicas, start_server
 
 from headwater import tf
 
@@ -26,8 +26,7 @@ with replicas():
     rows = tf.nn.embedding_lookup(table, ids, partition_strategy="div")
     sparse = tf.sparse_placeholder(tf.int64)
     bags = tf.nn.embedding_lookup_sparse(table, sparse, None, "div", combiner="sum")
-    done = tf.get_variable("done", [2], tf.int32, initializer=tf.zeros_initializer(), trainable=False)
-    finish = tf.scatter_update(done, [args.task_index], [1])
+    announce, wait_for_all = meeting()
     # The gradient decreases each row by a value of its own; the workers train different rows.
     train, train_bags = [
         tf.train.GradientDescentOptimizer(1.0).minimize(tf.reduce_sum(found)) for found in (rows, bags)
@@ -54,9 +53,8 @@ with supervisor.managed_session(server.target) as session:
     np.testing.assert_array_equal(session.run(bags, in_bags), before.reshape(4, 50, 3).sum(1))
     session.run(train_bags, in_bags)
     print("trained")
-    session.run(finish)
-    while not session.run(done).all():
-        pass
+    session.run(announce)
+    session.run(wait_for_all)
     for worker in range(2):
         order = np.arange(worker, ROWS, 2)
         np.random.RandomState(worker).shuffle(order)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from task import args, cluster, replicas, start_server
+from task import args, cluster, meeting, replicas, start_server
 
 from headwater import tf
 
@@ -50,20 +50,12 @@ with tf.device("") if alone else replicas():
     ]
     scale = tf.range(1.0, 1 + BAGS)[:, None] / BAGS
     loss = tf.add_n([tf.reduce_sum(scale * each * each) for each in bags])
-    done = tf.get_variable("done", [2], tf.int32, initializer=tf.zeros_initializer(), trainable=False)
-    tell = tf.scatter_add(done, [args.task_index], [1])
     step = tf.train.get_or_create_global_step()
     optimizer = tf.train.SyncReplicasOptimizer(tf.train.GradientDescentOptimizer(0.125), 2, 1 if alone else 2)
     train = optimizer.minimize(loss, global_step=step)
     tables = tf.trainable_variables()
-
-
-def meet(times):
-    """Waits for the other worker, so that neither takes the other's token and contributes two gradients to a step."""
-    if not alone:
-        session.run(tell)
-        while session.run(done).min() < times:
-            pass
+    # Workers meet after each step, so that neither takes the other's token and contributes two gradients to a step.
+    meet = [] if alone else meeting()
 
 
 chief = args.task_index == 0
@@ -72,7 +64,8 @@ with tf.train.MonitoredTrainingSession(target, is_chief=chief, hooks=[hook]) as 
     for number in range(STEPS):
         for worker in (0, 1) if alone else (args.task_index,):
             session.run(train, fed(number, worker))
-        meet(number + 1)
+        for each in meet:
+            session.run(each)
     if chief:
         made, *found = session.run([step, *tables])
         arrays: dict[str, Any] = {
@@ -80,4 +73,5 @@ with tf.train.MonitoredTrainingSession(target, is_chief=chief, hooks=[hook]) as 
         }
         np.savez(args.folder, **arrays, steps=made)
         print("saved", sorted({each.device for each in tables}), flush=True)
-    meet(STEPS + 1)
+    for each in meet:
+        session.run(each)

@@ -41,3 +41,11 @@ def replicas() -> Any:
     return tf.device(
         tf.train.replica_device_setter(worker_device=f"/job:worker/task:{args.task_index}", cluster=cluster)
     )
+
+
+def meeting() -> tuple[Any, Any]:
+    """Returns two operations: one announces this worker to all workers, the other waits for an announcement of each."""
+    workers = cluster.num_tasks("worker")
+    with tf.device("/job:ps/task:0"):
+        queues = [tf.FIFOQueue(workers, tf.bool, [()], shared_name=f"meeting {index}") for index in range(workers)]
+        return tf.group(*(queue.enqueue(True) for queue in queues)), queues[args.task_index].dequeue_many(workers)

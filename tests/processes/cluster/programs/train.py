@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import numpy as np
-from task import args, cluster, replicas, start_server
+from task import args, meeting, replicas, start_server
 
 from headwater import tf
 
 server = start_server()
-workers = cluster.num_tasks("worker")
 with replicas():
     global_step = tf.train.get_or_create_global_step()
     weights = tf.get_variable(
         "weights", [6, 2], initializer=tf.zeros_initializer(), partitioner=tf.fixed_size_partitioner(2)
     )
     bias = tf.get_variable("bias", [2], initializer=tf.zeros_initializer())
-    done = tf.get_variable("done", [workers], tf.int32, initializer=tf.zeros_initializer(), trainable=False)
     whole = tf.reduce_sum(weights)
     x = tf.placeholder(tf.float32, [None, 6])
     loss = tf.reduce_mean(tf.square(tf.matmul(x, weights) + bias - 1.0))
     train_op = tf.train.GradientDescentOptimizer(0.01).minimize(loss, global_step=global_step)
-    finish = tf.scatter_update(done, [args.task_index], [1])
+    announce, wait_for_all = meeting()
     saver = tf.train.Saver(sharded=True)
 # Neither of these two tasks is the master of a step.
 with tf.device("/job:ps/task:0"):
@@ -39,9 +37,8 @@ with supervisor.managed_session(server.target) as session:
         session.run(train_op, {x: example})
     for _ in range(20):
         assert session.run(back) == 2 * (99_999.0 + args.task_index) + 1
-    session.run(finish)
-    while not session.run(done).all():
-        pass
+    session.run(announce)
+    session.run(wait_for_all)
     print("devices", sorted({part.device for part in weights}))
     print("step", session.run(global_step), "sum", session.run(whole))
     if args.task_index == 0:
