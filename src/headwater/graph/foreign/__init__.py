@@ -1,1 +1,2 @@
-"""Graphs written by TensorFlow: control flow with `Switch` and `Merge`, resource variables, rules of older versions."""
+"""Graphs written by TensorFlow: control flow with `Switch` and `Merge`, resource variables, and conventions of older
+versions."""

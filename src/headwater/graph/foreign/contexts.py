@@ -1,10 +1,10 @@
-"""Finds the conditions and loops that enclose each node of a ``GraphDef`` in TensorFlow's first form of control flow.
+"""Finds the conditions and loops that enclose each node of a ``GraphDef`` in the control flow of TensorFlow 1.
 
 TensorFlow 1 represents a condition by ``Switch`` operations, which produce a value at one of their two outputs, and
 ``Merge`` operations, which return the value of the input that has a value. A loop is a *frame*: ``Enter`` passes a
 value into it, ``Merge`` joins the initial value and the value of ``NextIteration``, and ``Switch`` passes a value to
-the next turn or to ``Exit``. See "Dynamic Control Flow in TensorFlow" (Yu et al., EuroSys 2018). This module derives
-the branches and frames that contain each node from the edges.
+the next turn or to ``Exit``. See "Dynamic Control Flow in TensorFlow" (Yu et al., EuroSys 2018). From the edges, this
+module derives which branches and frames contain each node.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def find_contexts(nodes: Mapping[str, NodeDef], mapped: Container[str] = ()) -> 
     """Finds the contexts of ``nodes``.
 
     Args:
-      mapped: inputs that are replaced by others, as full names of tensors or ``^node``.
+      mapped: inputs that the import replaces by other tensors, as full names of tensors or ``^node``.
 
     Raises:
       ValueError: a cycle that is not a loop, or a ``Merge`` that does not join the branches of one condition; the
@@ -175,13 +175,13 @@ class _Finder:
         return order
 
     def predicate(self, item: str) -> str:
-        """Returns the tensor of which ``item`` is a copy."""
+        """Returns the tensor of which ``item`` is a copy, following ``Identity`` operations."""
         while self._kind(item) in ("Identity", "Enter"):
             item = data_inputs(self._nodes[source_of(item)])[0]
         return full_name(item)
 
     def leads_on(self, name: str) -> bool:
-        """Whether a ``Switch`` belongs to a loop, rather than to a condition."""
+        """Whether a ``Switch`` continues a loop, rather than selecting a branch of a condition."""
         return self._kind(self.predicate(data_inputs(self._nodes[name])[1])) == "LoopCond"
 
     def _after(self, item: str) -> Context:
@@ -207,7 +207,7 @@ class _Finder:
             return joined[: frames[-1] + 1] if frames else ()
         if kind(node) == "Exit":
             if not frames:
-                raise ValueError(f"Node '{name}' is the end of a loop, and lies in none")
+                raise ValueError(f"Node '{name}' is the end of a loop, but is not inside a loop")
             return joined[: frames[-1]]
         return joined
 
@@ -229,7 +229,7 @@ class _Finder:
                             context = tuple(each for each in self._after(item) if each not in (part, other))
                             joined = _join(joined, context, name)
                     return joined
-        raise ValueError(f"Node '{name}' (Merge) joins other values than those of the two branches of one condition")
+        raise ValueError(f"Node '{name}' (Merge) joins values that are not from the two branches of one condition")
 
 
 def _join(first: Context, second: Context, name: str) -> Context:

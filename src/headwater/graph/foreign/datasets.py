@@ -1,7 +1,7 @@
-"""Converts datasets of a ``GraphDef`` to the form of `headwater.graph.ops.datasets`.
+"""Converts TensorFlow's dataset operations in a ``GraphDef`` to the operations of `headwater.graph.ops.datasets`.
 
-In that form, a dataset's inputs are in the order of its node's fields, the number of inputs of each field is in the
-attribute ``sizes``, and its function is a body.
+Headwater's operations take the inputs in the order of the fields of the dataset's node, list the number of inputs of
+each field in the attribute ``sizes``, and have the function as a body.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _ONE: Final = np.array(1, np.int64)
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """The form of a type of dataset.
+    """The mapping of one of TensorFlow's dataset operations to Headwater's operation.
 
     Attributes:
-      type: the operation type.
-      parts: for each field, the position of its input, or its value; for a list field, its positions, or an empty list
-        for all inputs.
+      type: Headwater's operation type.
+      parts: for each field, the position of its input, or a constant value; for a list field, the positions of its
+        inputs, or an empty list for all inputs.
       captured: position of the first input captured by the function, and the number of inputs after the captured ones.
       settings: attributes, or values, of the numeric fields.
     """
@@ -77,12 +77,12 @@ Rewritten = tuple[str, list["Tensor"], dict[str, Any]]
 
 
 def is_dataset(node: NodeDef) -> bool:
-    """Whether a node creates a dataset in TensorFlow's form."""
+    """Whether a node is one of TensorFlow's dataset operations."""
     return node.op in _SAME_ELEMENTS or ((node.op in _FORMS or node.op in _PADDED) and "sizes" not in node.attr)
 
 
 def _padded(op_type: str, count: int) -> _Form:
-    """Returns the form of padded batches of elements with ``count`` components."""
+    """Returns the mapping for padded batches of elements with ``count`` components."""
     shapes, padding = list(range(2, 2 + count)), list(range(2 + count, 2 + 2 * count))
     return _Form("PaddedBatchDatasetV2", (0, 1, shapes, padding, -1 if op_type.endswith("V2") else _NO))
 

@@ -81,7 +81,7 @@ _PREFIXES: Final = ("Apply", "Scatter", "SparseApply")
 
 
 def type_here(op_type: str) -> str:
-    """Returns the equivalent operation type; other types are unchanged."""
+    """Returns Headwater's equivalent of an operation type; a type without a different equivalent is unchanged."""
     if op_type in _NAMES:
         return _NAMES[op_type]
     if op_type in _OLD_HANDLES:

@@ -1,8 +1,8 @@
 """Inlines functions of a ``GraphDef``'s library into the nodes that call them.
 
-TensorFlow stores the bodies of `tf.function`, `Defun`, and conditions and loops of its second form as functions, which
-nodes call by name. A call is replaced by the function's nodes. A condition or a loop is replaced by nodes of the first
-form (`headwater.graph.foreign.contexts`), as in TensorFlow's own runtime.
+TensorFlow stores the bodies of `tf.function`, `Defun`, and of conditions and loops of control flow version 2 as
+functions, which nodes call by name. A call is replaced by the function's nodes. A condition or a loop is replaced by
+``Switch`` and ``Merge`` nodes (`headwater.graph.foreign.contexts`), as in TensorFlow's own runtime.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ def expanded(proto: GraphDef) -> list[NodeDef]:
     """Returns the nodes of ``proto``, with calls replaced by the functions' nodes.
 
     Raises:
-      ValueError: a function calls itself, or refers to an output that its operation does not have.
+      ValueError: a function calls itself, or refers to an output that the operation does not have.
     """
     functions = {function.signature.name: function for function in proto.library.function}
     return _Expander(functions).expand(proto.node, ()) if functions else list(proto.node)
 
 
 def function_nodes(library: Any, name: str) -> tuple[list[NodeDef], list[str]]:
-    """Returns the nodes and the results of a function of a ``GraphDef``'s library; arguments are nodes with their
-    names."""
+    """Returns the nodes and the results of a function of a ``GraphDef``'s library; each argument becomes a node with
+    the argument's name."""
     function = next(each for each in library.function if each.signature.name == name)
     body = _Body("", function, [arg.name for arg in function.signature.input_arg], ())
     return body.nodes, body.outputs
@@ -46,7 +46,7 @@ class _Expander:
         self._functions = functions
 
     def expand(self, nodes: Iterable[NodeDef], within: tuple[str, ...]) -> list[NodeDef]:
-        """Returns ``nodes`` with calls replaced; ``within`` are the functions that they belong to."""
+        """Returns ``nodes`` with calls replaced; ``within`` names the functions that enclose the nodes."""
         found: list[NodeDef] = []
         for node in nodes:
             if node.op in self._functions:
@@ -75,7 +75,7 @@ class _Expander:
         self, prefix: str, name: str, inputs: Sequence[str], waits: Sequence[str], within: tuple[str, ...]
     ) -> _Body:
         if name in within:
-            raise ValueError(f"The function '{name}' calls itself, which only a run could end")
+            raise ValueError(f"The function '{name}' calls itself; recursion cannot be inlined")
         if name not in self._functions:
             raise ValueError(f"The function '{name}' is not in the library of the GraphDef")
         body = _Body(prefix, self._functions[name], inputs, waits)
@@ -115,10 +115,10 @@ class _Expander:
         waits = [item for item in node.input if item.startswith("^")]
         names = [f"{name}/value_{i}" for i in range(len(inputs))]
         body = self._body(f"{name}/body/", node.attr["body"].func.name, names, [f"^{name}/body/pivot"], within)
-        # Values that no turn changes stay outside of the loop, since handles cannot be loop values.
+        # Loop-invariant values stay outside of the loop, since handles cannot be loop variables.
         same = [source_of(body.origin(item)) == own for item, own in zip(body.outputs, names, strict=True)]
         if all(same):
-            raise ValueError(f"Node '{name}': a loop in which nothing changes")
+            raise ValueError(f"Node '{name}': no loop variable changes in the loop")
         changing = [i for i, fixed in enumerate(same) if not fixed]
         first = f"{name}/merge_{changing[0]}"
         at_start = [
@@ -150,7 +150,7 @@ class _Body:
       nodes: the nodes, with prefixed names.
       outputs: the results, as inputs of other nodes.
       types: the results' types.
-      effects: control inputs ``^node`` for nodes that wait for the call.
+      effects: control inputs ``^node`` that stand for the completion of the call.
     """
 
     def __init__(self, prefix: str, function: Any, inputs: Sequence[str], waits: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Positions of outputs that functions of a ``GraphDef`` refer to by name (``node:output:index``)."""
+"""Positions of outputs, for references by name (``node:output:index``) in functions of a ``GraphDef``."""
 
 from __future__ import annotations
 
@@ -89,7 +89,8 @@ _NAMES: Final[dict[str, str]] = {
     "Unique": "y idx",
     "UniqueWithCounts": "y idx count",
 }
-"""Names of the outputs of operations with several outputs; after ``*``, the attribute with the length of a list."""
+"""Output names of operations with several outputs; for a list of outputs, ``*`` is followed by the attribute with the
+list's length."""
 
 
 def output_index(node: NodeDef, name: str, index: int) -> int:

@@ -99,8 +99,8 @@ class _Region:
         return levels
 
     def _find_units(self) -> dict[str, int]:
-        """Returns, for each node of a branch, the level of the first ``Merge`` that needs it. Loops in a branch are not
-        divided."""
+        """Returns, for each node of a branch, the lowest level of a ``Merge`` that needs the node. All nodes of a loop
+        in a branch get one level."""
         units: dict[str, int] = {}
         loops = self._loops_in_branches()
         while True:
@@ -214,7 +214,7 @@ class _Region:
                 key = stack[-1]
                 missing = [] if key in done else [need for need in needs[key] if need not in done]
                 if missing and key in waiting:
-                    raise ValueError(f"The part of the graph that holds {_described(items[key])} depends on itself")
+                    raise ValueError(f"The part of the graph with {_described(items[key])} depends on itself")
                 if missing:
                     waiting.add(key)
                     stack.extend(missing)

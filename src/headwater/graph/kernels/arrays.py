@@ -1,4 +1,4 @@
-"""Shapes of tensors, and tensors of other shapes with the same elements; and their gradients."""
+"""Kernels and gradients of operations that read and change shapes, and that join, split and fill tensors."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def pad(input: HostArray, paddings: HostArray) -> HostArray:
 
 @kernel("PadV2")
 def pad_v2(input: HostArray, paddings: HostArray, constant_values: HostArray) -> HostArray:
-    """As `pad`, with another value than zero."""
+    """As `pad`, with ``constant_values`` in place of zeros."""
     return _padded(input, paddings, constant_values)
 
 
@@ -307,7 +307,7 @@ def invert_permutation(x: HostArray) -> HostArray:
     return np.argsort(x).astype(x.dtype)
 
 
-# Joined and taken apart -------------------------------------------------------------------------------------------
+# Joining and splitting -------------------------------------------------------------------------------------------
 
 
 @kernel("ConcatV2")
@@ -357,7 +357,7 @@ def concat_offset(concat_dim: HostArray, *shape: HostArray) -> tuple[HostArray, 
 
 @kernel("Pack")
 def pack(*values: HostArray, axis: int = 0) -> HostArray:
-    """Tensors of one shape stacked along a new dimension."""
+    """Stacks tensors of one shape along a new dimension."""
     return np.stack(values, axis=axis)
 
 
@@ -398,7 +398,7 @@ def _cut(value: HostArray, sizes: Arrays, axis: int) -> tuple[HostArray, ...]:
 
 @kernel("Split")
 def split(split_dim: HostArray, value: HostArray, *, num_split: int) -> tuple[HostArray, ...]:
-    """``num_split`` equal parts along one dimension."""
+    """Splits into ``num_split`` equal parts along one dimension."""
     axis = axis_in(split_dim, value.ndim)
     size, rest = divmod(value.shape[axis], num_split)
     if rest:

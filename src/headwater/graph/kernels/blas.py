@@ -28,7 +28,7 @@ def use_one_thread() -> bool:
     if any(variable in os.environ for variable in _VARIABLES):
         return False
     for path in (Path(np.__file__).parent.parent / "numpy.libs").glob("*openblas*"):
-        library = ctypes.CDLL(str(path))  # loaded already: the same one
+        library = ctypes.CDLL(str(path))  # NumPy has loaded this library, so this returns the same instance
         for name in _SETTERS:
             setter = getattr(library, name, None)
             if setter is not None:

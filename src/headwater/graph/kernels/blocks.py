@@ -1,4 +1,5 @@
-"""Blocks of pixels moved to other dimensions, and elements of arrays that loops write; and their gradients."""
+"""Kernels and gradients for blocks of pixels that move to other dimensions, and for elements of arrays that loops
+write."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ def _inside(sizes: tuple[int, ...], borders: HostArray) -> tuple[slice, ...]:
 
 @kernel("SpaceToBatchND")
 def space_to_batch(input: HostArray, block_shape: HostArray, paddings: HostArray) -> HostArray:
-    """Divides the padded dimensions after the first into blocks, and moves the positions in a block to the batch
+    """Divides the padded dimensions after the first into blocks, and moves the position within a block to the batch
     dimension."""
     block = ints(block_shape)
     rank = len(block)
@@ -94,12 +95,12 @@ def batch_to_space_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _att
     return space_to_batch(grads[0], *inputs[1:]), None, None
 
 
-# Arrays that loops write ------------------------------------------------------------------------------------------
+# TensorArrays ------------------------------------------------------------------------------------------
 
 
 @kernel("TensorArray")
 def new_array(size: HostArray, *, dtype: DType, element_shape: TensorShape | None = None) -> HostArray:
-    """An array of ``size`` elements for a loop to write. If the elements' shape is known, they are zeros."""
+    """Returns an array of ``size`` elements for a loop to fill. If the elements' shape is known, they are zeros."""
     shape = None if element_shape is None else element_shape.as_dims
     known: tuple[Any, ...] = (0,) if shape is None or None in shape else shape
     return np.zeros((int(size), *known), dtype.numpy_dtype)

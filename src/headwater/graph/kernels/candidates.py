@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from headwater.graph.registry import HostArray
 
 Draw = Callable[[Keys, int], "HostArray"]
-"""Draws a number of classes with a key; if its words are columns of several keys, a row of classes for each key."""
+"""Draws a number of classes with a key. If the words of the key are columns of several keys, the result has a row of
+classes for each key."""
 Probability = Callable[["HostArray"], "HostArray"]
 
 _TURNS: Final = 2
@@ -33,7 +34,7 @@ def _sample(
     unique: bool,
     **attrs: object,
 ) -> Arrays:
-    """Draws ``num_sampled`` classes; also returns the expected counts of the true classes and of the drawn ones."""
+    """Draws ``num_sampled`` classes; also returns the expected counts of the true classes and of the drawn classes."""
     del attrs
     if unique and num_sampled > range_max:
         raise NoKernel  # the executable explains the error
@@ -51,7 +52,8 @@ def _different(key: Key, draw: Draw, count: int) -> tuple[HostArray, int]:
     kept = np.empty(0, np.int64)
     tries = turn = 0
     while len(kept) < count:
-        # One turn is rarely enough, and the draws of two turns on such small arrays take no longer than one turn's.
+        # Draw for two turns at once: one turn is rarely enough, and for such small arrays, two turns take no longer
+        # than one.
         keys = np.array([fold_in(key, turn + ahead) for ahead in range(_TURNS)], np.uint32)
         for drawn in draw((keys[:, :1], keys[:, 1:]), count):
             if len(kept) < count:
@@ -78,7 +80,7 @@ def uniform_candidates(key: Key, true_classes: HostArray, *, range_max: int, **a
 
 @kernel("LogUniformCandidateSampler")
 def log_uniform_candidates(key: Key, true_classes: HostArray, *, range_max: int, **attrs: Any) -> Arrays:
-    """Class k with probability log((k + 2) / (k + 1)) / log(range_max + 1): about Zipf's law."""
+    """Samples class k with probability log((k + 2) / (k + 1)) / log(range_max + 1), which approximates Zipf's law."""
     whole = np.log1p(range_max)
 
     def draw(key: Keys, count: int) -> HostArray:

@@ -15,7 +15,7 @@ Arrays: TypeAlias = Sequence[Any]
 Needed: TypeAlias = Sequence[bool]
 
 _BLOCK = 256
-"""Rows that `sum_over` adds in the precision of the elements."""
+"""Number of rows that `sum_over` adds in the precision of the elements."""
 
 
 def ints(value: object) -> tuple[int, ...]:
@@ -24,7 +24,7 @@ def ints(value: object) -> tuple[int, ...]:
 
 
 def is_floating(dtype: np.dtype[Any]) -> bool:
-    """Whether elements are real floating-point numbers; bfloat16 and its like have NumPy's kind ``V``."""
+    """Whether elements are real floating-point numbers; the kind of bfloat16 and similar types in NumPy is ``V``."""
     return dtype.kind in "fV"
 
 
@@ -39,8 +39,9 @@ def axis_in(axis: Any, rank: int) -> int:
 def sum_over(x: HostArray, first: int, stop: int) -> HostArray:
     """Returns the sum over the dimensions ``first`` to ``stop - 1``.
 
-    If dimensions follow, ``np.add.reduce`` adds one element after the other, which rounds once per element. Products
-    with ones take a tenth of the time, and rounding errors stay within blocks, whose sums are added in float64.
+    If dimensions follow, ``np.add.reduce`` adds one element after the other, which rounds once per element. Matrix
+    products with a vector of ones, block by block, take a tenth of the time; the sums of the blocks are added in
+    float64, so that rounding errors do not accumulate.
     """
     if x.dtype.char not in "fd" or stop == x.ndim or not x.size:
         return np.add.reduce(x, axis=tuple(range(first, stop)), dtype=x.dtype)
@@ -58,8 +59,8 @@ def sum_over(x: HostArray, first: int, stop: int) -> HostArray:
 
 
 def inferred_shape(found: Sequence[int], wanted: list[int]) -> list[int]:
-    """Returns ``wanted`` for a tensor without elements: as in TensorFlow, the size -1 beside a size of 0 follows from
-    the sizes other than 0."""
+    """Returns ``wanted`` for a tensor without elements. As in TensorFlow, the size -1 is computed from the sizes that
+    are not 0."""
     if 0 not in wanted or -1 not in wanted:
         return wanted
     size = math.prod(filter(None, found)) // math.prod(each for each in wanted if each > 0)
@@ -85,7 +86,7 @@ def conjugate(x: HostArray) -> HostArray:
 
 
 def given(gradient: HostArray | None, shape: Sequence[int], dtype: np.dtype[Any]) -> HostArray:
-    """The gradient of an output, zeros if the graph has none."""
+    """Returns the gradient of an output; zeros if the graph has none."""
     return np.zeros(shape, dtype) if gradient is None else gradient
 
 

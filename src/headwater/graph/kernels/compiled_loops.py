@@ -6,7 +6,7 @@ import sys
 from typing import Final
 
 _LOADING_NS: Final = 1_000_000_000
-"""The time of loading numba, in nanoseconds. A program with few such operations must not have to wait for it."""
+"""The time of loading numba, in nanoseconds. A program with few such operations should not wait that long."""
 _CALL_NS: Final = 20_000
 """A call with less estimated work than this uses NumPy."""
 _done_ns = 0
@@ -15,8 +15,8 @@ _done_ns = 0
 def compiled_loops_pay(work_ns: int) -> bool:
     """Whether to use a compiled loop of `headwater.tables`.
 
-    As in the ski rental problem, numba is loaded once the work done without it has taken, by estimate, as long as the
-    loading of numba takes.
+    This is the ski rental problem: numba is loaded as soon as the estimated time of the work done without it equals the
+    time of loading it.
 
     Args:
       work_ns: estimated time of the work without a compiled loop, in nanoseconds.

@@ -111,7 +111,7 @@ def _scaled(emitted: HostArray, states: _States) -> tuple[HostArray, HostArray] 
     time, batch, size = emitted.shape
     backwards, mirror = states.reversed(), states.mirror
     rows = np.arange(batch)[:, np.newaxis]
-    left = states.lengths - 1 - np.arange(time)[:, np.newaxis]  # of time, [time, batch]
+    left = states.lengths - 1 - np.arange(time)[:, np.newaxis]  # remaining time steps, [time, batch]
     possible = states.inside & (np.arange(time)[:, np.newaxis, np.newaxis] >= states.first_times())
     possible &= left[:, :, np.newaxis] >= backwards.first_times()[rows, mirror]
     high = np.max(emitted, axis=2, initial=-np.inf, where=possible)
@@ -129,7 +129,7 @@ def _scaled(emitted: HostArray, states: _States) -> tuple[HostArray, HostArray] 
     ends = (np.maximum(states.lengths - 1, 0), np.arange(batch))
     last = np.where(np.arange(size) >= states.counts[:, np.newaxis] - 2, forward[ends], 0).sum(1)
     before = np.where(left >= 0, high, 0).sum(0) + np.cumsum(scales[:, :batch], axis=0)[ends]
-    with np.errstate(divide="ignore"):  # where there is no path
+    with np.errstate(divide="ignore"):  # log(0) where there is no path
         return np.log(last) + before, shares
 
 
@@ -139,7 +139,7 @@ def _forward(y: HostArray, directions: tuple[_States, _States]) -> tuple[HostArr
     skip = np.concatenate([states.skip for states in directions]).astype(np.float64)
     stays = np.concatenate([states.stay for states in directions])
     stay = None if stays.all() else stays.astype(np.float64)
-    # Two columns of zeros stand for the states before the first one.
+    # Two columns of zeros represent the states before the first state.
     found = np.zeros((time, sequences, size + 2))
     found[0, :, 2:4] = y[0, :, :2]
     scales = np.zeros((time, sequences))

@@ -1,6 +1,6 @@
 """Cholesky factors, determinants, inverses and solutions of linear equations, by LAPACK; and their gradients.
 
-Matrices that LAPACK rejects, complex gradients and types of 16 bits are left to executables.
+Executables compute matrices that LAPACK rejects, complex gradients and 16-bit types.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def cholesky_gradient(_inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: A
 
 @kernel("MatrixInverse")
 def matrix_inverse(input: HostArray, *, adjoint: bool = False) -> HostArray:
-    """The inverse, of the adjoint if requested."""
+    """Returns the inverse of ``input``, or of its adjoint."""
     return _inverse(adjoint_of(input) if adjoint else input)
 
 
@@ -100,8 +100,8 @@ def matrix_solve(matrix: HostArray, rhs: HostArray, *, adjoint: bool = False) ->
 
 @gradient_kernel("MatrixSolve", outputs=True)
 def matrix_solve_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, attrs: Attrs, outputs: Arrays) -> Arrays:
-    """The gradients of the matrix and of the right-hand side. The latter solves the transposed system for the gradient;
-    its product with the solution is the former."""
+    """Returns the gradients -b xᵀ of the matrix and b of the right-hand side, where x is the solution and b solves the
+    transposed system for the gradient."""
     matrix, rhs = inputs
     _real(matrix, rhs)
     turned = attrs.get("adjoint", False)

@@ -355,7 +355,7 @@ def clip_by_value(t: HostArray, clip_value_min: HostArray, clip_value_max: HostA
 
 @gradient_kernel("ClipByValue")
 def clip_gradient(inputs: Arrays, grads: Arrays, needed: Needed, _attrs: Attrs) -> Arrays:
-    """Each element's gradient for the input that it is a copy of."""
+    """Passes the gradient of each element to the input from which the element was copied."""
     t, low, high = inputs
     raised = t < low
     lowered = np.where(raised, low, t) > high
@@ -385,7 +385,7 @@ def _rows_of(condition: HostArray, rank: int) -> HostArray:
 @kernel("Select")
 def select(condition: HostArray, t: HostArray, e: HostArray) -> HostArray:
     """``t`` where the condition holds, else ``e``; a vector of conditions chooses whole rows."""
-    if condition.ndim == 1 and not condition.any():  # usual for rows without ids
+    if condition.ndim == 1 and not condition.any():  # the usual case where all rows have ids
         return e
     return np.where(_rows_of(condition, t.ndim), t, e)
 
@@ -410,7 +410,7 @@ def _chosen(condition: HostArray, inputs: Arrays, g: HostArray, needed: Needed) 
 
 @gradient_kernel("Select")
 def select_gradient(inputs: Arrays, grads: Arrays, needed: Needed, _attrs: Attrs) -> Arrays:
-    """Each element's gradient for the input that it is a copy of."""
+    """Passes the gradient of each element to the input from which the element was copied."""
     return _chosen(_rows_of(inputs[0], inputs[1].ndim), inputs, grads[0], needed)
 
 
@@ -440,8 +440,8 @@ def cast(x: HostArray, *, DstT: DType) -> HostArray:
 
 
 def _integers(x: HostArray, target: np.dtype[Any]) -> HostArray:
-    """Converts floats to integers in the way of x86-64 processors: first to int32 or int64, where values that do not
-    fit become the lowest integer; see `headwater.graph.ops.elementwise`."""
+    """Converts floats to integers as x86-64 processors do: first to int32 or int64, where values that do not fit become
+    the lowest integer; see `headwater.graph.ops.elementwise`."""
     wide = np.dtype(np.int32 if target.itemsize < 4 or target == np.int32 else np.int64)
     if x.dtype.kind != "f" or x.dtype.itemsize < 4:
         x = x.astype(np.float32)

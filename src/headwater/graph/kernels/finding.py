@@ -15,7 +15,7 @@ def in_order(x: HostArray) -> tuple[HostArray, HostArray]:
     """Returns the stable sort order of a vector, and the sorted elements."""
     places = max(len(x) - 1, 1).bit_length()
     if x.dtype.kind in "iu" and len(x) and x.min() >= 0 and int(x.max()) < 1 << (_BITS - places):
-        # Sort numbers that combine an element with its place, which takes a fraction of the time of `argsort`.
+        # Sort integers that combine an element with its index, which is much faster than `argsort`.
         packed = x.astype(np.int64) << places
         packed |= np.arange(len(x))
         packed.sort()
@@ -25,7 +25,7 @@ def in_order(x: HostArray) -> tuple[HostArray, HostArray]:
 
 
 def run_starts(ordered: HostArray) -> HostArray:
-    """Whether each element of a sorted vector is the first of its run of equals."""
+    """Returns, for each element of a sorted vector, whether it is the first of a run of equal elements."""
     starts = np.empty(len(ordered), bool)
     starts[:1] = True
     np.not_equal(ordered[1:], ordered[:-1], out=starts[1:])

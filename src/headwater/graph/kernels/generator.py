@@ -6,7 +6,7 @@ counter ``i``. Its upper 23 bits give a number in [0, 1); the inverse error func
 number (Giles, "Approximating the erfinv function", 2012). In the polynomials of that function, XLA rounds a product and
 a sum once (fused multiply-add); here they are computed in float64, and then rounded to float32.
 
-Nothing is compiled for a shape, so the first draw of a shape takes no longer than later draws.
+There is no compilation per shape, so the first draw of a shape takes no longer than later draws.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ Key = tuple[int, int]
 Keys = Key | tuple[Array, Array]
 """The two words of a key; or two arrays with the words of several keys, ``[keys, 1]``."""
 
-#: Elements computed at once: three arrays of them stay in the cache of a core.
+#: Number of elements computed at once: three arrays of this size fit into the cache of a core.
 _BLOCK: Final = 32_768
-#: From this number of elements on, a draw is shared by threads.
+#: Draws of at least this many elements are divided among threads.
 _LARGE: Final = 1 << 18
 #: After this many normal numbers, computing a table of all 2²³ possible values takes less time than computing further
 #: numbers one by one.
 _MANY: Final = 1 << 22
-#: Nanoseconds that NumPy takes for the words of a draw, and for each of its elements.
+#: Time that NumPy takes to compute the words of a draw, in nanoseconds: fixed, and per element.
 _DRAW_NS: Final = 50_000
 _WORD_NS: Final = 15
 _WORD: Final = 0xFFFFFFFF
@@ -63,7 +63,7 @@ def seeds_of(attrs: Mapping[str, Any], name: str, seed: int) -> tuple[int, int]:
 
 
 def fold_in(key: tuple[int, int], number: int) -> tuple[int, int]:
-    """Derives another key from a key and a number of 32 bits: both words for this counter, as in `words`."""
+    """Derives a key from a key and a 32-bit number: the two random words for the number as counter, see `words`."""
     words = key[0], key[1], key[0] ^ key[1] ^ _PARITY
     first, second = words[0], (number & _WORD) + words[1] & _WORD
     for group in range(5):
@@ -78,7 +78,7 @@ def fold_in(key: tuple[int, int], number: int) -> tuple[int, int]:
 def _threefry(key: Keys, first: Array, second: Array, spare: Array) -> None:
     """Replaces counters, as two arrays of uint32, by random words; ``spare`` is an array of the same size."""
     if isinstance(key[0], int) and first.ndim == 1 and compiled_loops_pay(_DRAW_NS + _WORD_NS * first.size):
-        from headwater.tables.random_loops import threefry  # noqa: PLC0415  with numba: only for programs that need it
+        from headwater.tables.random_loops import threefry  # noqa: PLC0415  loads numba, only if needed
 
         threefry(np.uint32(key[0]), np.uint32(key[1]), first, second)
         return
@@ -98,8 +98,8 @@ def _threefry(key: Keys, first: Array, second: Array, spare: Array) -> None:
 
 
 def words(key: Keys, count: int) -> tuple[Array, Array]:
-    """Returns both words, of uint32, for the counters 0, 1 … ``count`` - 1 with a key; if the key's words are columns
-    of several keys, one row for each key."""
+    """Returns both words, of uint32, for the counters 0, 1 … ``count`` - 1 with a key. If the words of the key are
+    columns of several keys, the result has one row for each key."""
     places = np.arange(count, dtype=np.uint64)
     shape = np.broadcast_shapes(np.shape(key[0]), (count,))
     first, second = np.empty(shape, np.uint32), np.empty(shape, np.uint32)
@@ -137,7 +137,7 @@ def _drawn(key: Key, shape: Sequence[int], finish: Callable[[Array, Array], None
         for at in range(begin, end, _BLOCK):
             size = min(_BLOCK, end - at)
             one, other, rest = first[:size], second[:size], spare[:size]
-            one.fill(at >> 32)  # a block lies on one side of 2**32: both are powers of two
+            one.fill(at >> 32)  # equal for the whole block, because block size and 2**32 are powers of two
             np.add(places[:size], np.uint64(at & _WORD), other, casting="unsafe")
             _threefry(key, one, other, rest)
             np.bitwise_xor(one, other, one)
@@ -178,7 +178,7 @@ def scaled(x: Array, factor: object, term: object, into: Array) -> Array:
 
 
 def _fractions(bits: Array, drawn: Array) -> None:
-    np.bitwise_or(bits, np.uint32(0x3F800000), bits)  # the numbers from 1 to 2
+    np.bitwise_or(bits, np.uint32(0x3F800000), bits)  # interpreted as floats, the bits are numbers in [1, 2)
     np.subtract(bits.view(np.float32), np.float32(1), drawn)
 
 
@@ -196,8 +196,8 @@ def _normal(bits: Array, drawn: Array) -> None:
 
 
 def _truncated(bits: Array, drawn: Array) -> None:
-    """Computes truncated normal numbers, from uniform numbers between the error function's values at -2 and 2 standard
-    deviations."""
+    """Computes truncated normal numbers by the inverse error function, from uniform numbers between the error
+    function's values at -2 and 2 standard deviations."""
     _fractions(bits, drawn)
     drawn[...] = np.maximum(multiply_add(drawn, _LIMIT + _LIMIT, -_LIMIT), -_LIMIT)
     below = np.nextafter(np.float32(2), np.float32(0))

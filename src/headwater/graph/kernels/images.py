@@ -29,7 +29,8 @@ def places(count: int, size: int, align_corners: bool, half_pixel_centers: bool)
 def neighbors(
     count: int, size: int, align_corners: bool, half_pixel_centers: bool
 ) -> tuple[HostArray, HostArray, HostArray]:
-    """Returns, for each of ``count`` pixels, the source pixels below and above its place, and the upper one's share."""
+    """Returns, for each of ``count`` pixels, the source pixels before and after its place, and the weight of the
+    latter."""
     at = places(count, size, align_corners, half_pixel_centers)
     floor = np.floor(at)
     low, high = (np.clip(value, 0, size - 1).astype(np.intp) for value in (floor, floor + 1))
@@ -95,7 +96,7 @@ def _transposed(
 
 @gradient_kernel("ResizeBilinear")
 def resize_bilinear_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, attrs: Attrs) -> Arrays:
-    """The transposed interpolation of each dimension."""
+    """Returns the gradient of the images, by the transposed interpolation along each dimension."""
     return _transposed(_weights, inputs[0], grads[0], attrs)
 
 
@@ -116,5 +117,5 @@ def _choices(count: int, size: int, align_corners: bool, half_pixel_centers: boo
 
 @gradient_kernel("ResizeNearestNeighbor")
 def resize_nearest_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, attrs: Attrs) -> Arrays:
-    """The gradient of each source pixel: the sum of the gradients of the pixels that are copies of it."""
+    """Returns, for each source pixel, the sum of the gradients of its copies."""
     return _transposed(_choices, inputs[0], grads[0], attrs)

@@ -1,4 +1,4 @@
-"""Parts of tensors: rows, single elements; choosing, and putting parts together; and their gradients."""
+"""Kernels and gradients for parts of tensors: rows and single elements, and assembly from parts."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def one_hot(
     return np.where(hit, on_value, off_value)
 
 
-# Put together -----------------------------------------------------------------------------------------------------
+# Assembly -----------------------------------------------------------------------------------------------------
 
 
 @kernel("ReverseSequence")
@@ -202,7 +202,7 @@ def sparse_to_dense(
     *,
     validate_indices: bool = True,
 ) -> HostArray:
-    """Returns a tensor of ``default_value`` with other values at some places: one value for all of them, or one for
+    """Returns a tensor of ``default_value`` with ``sparse_values`` at some places: one value for all places, or one for
     each."""
     del validate_indices
     shape = ints(output_shape)

@@ -1,4 +1,4 @@
-"""Matrices: products, diagonals, bands; and their gradients. Leading dimensions, where allowed, are a batch."""
+"""Kernels and gradients for matrices: products, diagonals, bands. Leading dimensions, where allowed, are a batch."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def batch_matmul_gradient(inputs: Arrays, grads: Arrays, needed: Needed, attrs: 
 
 
 def _terms(equation: str, count: int) -> tuple[list[str], str]:
-    """The letters of each input and of the result."""
+    """Returns the index letters of each input and of the result."""
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     if "." in equation or len(terms) != count or any(len(set(term)) < len(term) for term in terms):
@@ -138,8 +138,8 @@ def matrix_band_part_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _a
 
 @kernel("Diag")
 def diag(diagonal: HostArray) -> HostArray:
-    """Returns a tensor of twice the rank: these elements at places whose index has two equal halves, zeros
-    elsewhere."""
+    """Returns a tensor of twice the rank, with the elements of ``diagonal`` at the indices (i, …, i, …), whose two
+    halves are equal, and zeros elsewhere."""
     return np.diag(diagonal.reshape(-1)).reshape(diagonal.shape * 2)
 
 
@@ -155,7 +155,7 @@ def require_halves(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 @kernel("DiagPart")
 def diag_part(input: HostArray) -> HostArray:
-    """Returns the elements at places whose index has two equal halves."""
+    """Returns the elements at the indices (i, …, i, …), whose two halves are equal."""
     half = require_halves(input.shape)
     count = int(np.prod(half, dtype=np.int64))
     return input.reshape(count, count).diagonal().reshape(half)

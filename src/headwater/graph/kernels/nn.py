@@ -164,7 +164,8 @@ def softmax_cross_entropy(features: HostArray, labels: HostArray) -> tuple[HostA
 def softmax_cross_entropy_gradient(
     inputs: Arrays, grads: Arrays, needed: Needed, _attrs: Attrs, outputs: Arrays
 ) -> Arrays:
-    """The gradient through both outputs: the loss, and the loss's gradient, which may itself be differentiated."""
+    """Returns the gradient through both outputs: the loss, and the loss's gradient, which a program may differentiate,
+    too."""
     features, labels = inputs
     of_loss, of_slope = grads
     for_features = for_labels = None
@@ -234,7 +235,7 @@ def l2_loss_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Att
 
 @kernel("BiasAdd")
 def bias_add(value: HostArray, bias: HostArray, *, data_format: str = "NHWC") -> HostArray:
-    """A bias for each channel, which is the last dimension, or the second (``NCHW``)."""
+    """Adds a bias to each channel; channels are the last dimension, or the second (``NCHW``)."""
     return value + (bias.reshape((-1,) + (1,) * (value.ndim - 2)) if data_format == "NCHW" else bias)
 
 
@@ -257,7 +258,8 @@ def bias_add_gradient(_inputs: Arrays, grads: Arrays, needed: Needed, attrs: Att
     return grads[0], bias_add_grad(grads[0], data_format=data_format) if needed[1] else None
 
 
-# The best of a row ------------------------------------------------------------------------------------------------
+# Highest entries of a row
+# ------------------------------------------------------------------------------------------------
 
 
 @kernel("InTopKV2")
@@ -283,13 +285,13 @@ def _best(input: HostArray, k: int) -> HostArray:
     """Returns the positions of the k highest entries of each row in descending order; of equal entries, the first
     precede."""
     size = input.shape[-1]
-    if input.dtype.kind not in "iub":  # NaN is below all numbers
+    if input.dtype.kind not in "iub":  # as in TensorFlow, NaN is sorted below all numbers
         input = np.where(np.isnan(input), input.dtype.type(-np.inf), input)
     if k > size:
         raise ValueError(f"input must have at least k columns. Had {size}, needed {k}")
     if k == 1 and input.size:
         return input.argmax(-1)[..., np.newaxis]
-    # Reversed before a stable sort, so that the first of equal elements is last.
+    # Reverse before the stable sort, so that the first of equal elements ends up last.
     return size - 1 - np.argsort(input[..., ::-1], axis=-1, kind="stable")[..., ::-1][..., :k]
 
 
@@ -409,7 +411,7 @@ def fused_batch_norm(
 
 @kernel("FusedBatchNormV3")
 def fused_batch_norm_v3(*inputs: HostArray, **settings: Any) -> tuple[HostArray, ...]:
-    """As `fused_batch_norm`, with one more output, which only the gradient operation takes."""
+    """As `fused_batch_norm`, with one more output, which only the gradient operation reads."""
     return *fused_batch_norm(*inputs, **settings), inputs[4]
 
 
@@ -440,7 +442,7 @@ _SETTINGS = ("epsilon", "data_format", "is_training")
 
 @gradient_kernel("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 def fused_batch_norm_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, attrs: Attrs) -> Arrays:
-    """The gradients through y; gradients through the moments are left to executables."""
+    """Returns the gradients through y. Executables compute gradients through the moments."""
     if any(grad is not None for grad in grads[1:]):
         raise NoKernel
     x, scale, _, mean, variance = inputs

@@ -47,10 +47,10 @@ def _define(
     """Registers ``Apply<name>``, and if ``sparse`` ``SparseApply<name>``, which has ``indices`` after the gradient.
 
     Args:
-      slots: number of variables among the first inputs, which the rule changes.
+      slots: number of variables, which are the first inputs and which the rule changes.
       after_rows: called in the sparse version with the rows that the rule has changed.
       loop: function of the rule's inputs and the indices. It updates the rows in a compiled loop, with the same
-        results, or changes nothing and returns False if the compiled loop would not save time.
+        results; if the compiled loop would not save time, it changes nothing and returns False.
     """
 
     def define(rule: Rule) -> Rule:
@@ -124,19 +124,19 @@ def momentum(
 
 
 _CALL_NS: Final = 30_000
-"""The time of NumPy's calls that update rows."""
+"""The fixed time of the NumPy calls that update rows."""
 _NUMBER_NS: Final = 15
-"""The time in which NumPy updates one number of a row."""
+"""The additional time of these calls for each number of a row."""
 
 
 def _loop_arguments(arrays: Sequence[HostArray], grad: HostArray, at: HostArray) -> tuple[Any, ...] | None:
     """Returns the elements of ``arrays`` and ``grad``, the places and the width of rows, for a compiled loop, which
-    takes contiguous arrays of float32; None where NumPy updates the rows."""
+    takes contiguous arrays of float32. Returns None where NumPy has to update the rows."""
     if not all(array.dtype == np.float32 and array.flags.c_contiguous for array in arrays):
         return None
     if not compiled_loops_pay(_CALL_NS + _NUMBER_NS * grad.size):
         return None
-    from headwater.tables.row_loops import flat  # noqa: PLC0415  with numba: only for programs that need it
+    from headwater.tables.row_loops import flat  # noqa: PLC0415  loads numba, only if needed
 
     whole = (array.reshape(-1) for array in arrays)
     return *whole, flat(grad, np.float32), flat(at, np.int64), grad.size // at.size
@@ -183,8 +183,8 @@ def adam(
     *,
     use_nesterov: bool = False,
 ) -> None:
-    """Steps by the mean of gradients over the root of the mean of their squares."""
-    step = np.asarray(grad - m)  # NumPy makes scalars of arrays without dimensions
+    """var - lr mean(grad) / √mean(grad²), with exponentially decaying means and their bias correction."""
+    step = np.asarray(grad - m)  # NumPy's operators turn arrays without dimensions into scalars
     step *= 1 - beta1
     m += step
     np.multiply(grad, grad, out=step)

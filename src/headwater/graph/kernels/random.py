@@ -49,7 +49,7 @@ _STATELESS: Final = {
     "TruncatedNormal": "StatelessTruncatedNormal",
 }
 
-#: Draws of real numbers of a shape.
+#: Operation types that draw real numbers of a given shape.
 DRAWS: Final = frozenset(_STATELESS)
 
 _draw("RandomStandardNormal", normal)
@@ -58,8 +58,8 @@ _draw("TruncatedNormal", truncated_normal)
 
 
 def scaled_draw(x: HostArray, factor: HostArray, term: HostArray, *, spare: bool) -> HostArray:
-    """Returns ``x * factor + term`` for random numbers ``x``, rounded only once: XLA does not round the product before
-    the sum.
+    """Returns ``x * factor + term`` for random numbers ``x``, rounded only once, because XLA does not round the product
+    before the addition.
 
     Args:
       spare: whether the memory of ``x`` may be reused.
@@ -109,7 +109,7 @@ def uniform_int(
         raise NoKernel
     low, high = minval.item(), maxval.item()
     span = unsigned.type(max(high - low, 1))
-    first, second = words(key, 2)  # two further keys, as of `fold_in`
+    first, second = words(key, 2)  # two derived keys, as `fold_in` returns
     bits = _bits((first[..., np.newaxis], second[..., np.newaxis]), math.prod(sizes), unsigned)
     upper, lower = bits[..., 0, :], bits[..., 1, :]
     half = unsigned.type(1 << 4 * unsigned.itemsize) % span

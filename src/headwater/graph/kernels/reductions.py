@@ -1,4 +1,5 @@
-"""Functions of many elements: sums and their like, positions of extremes, cumulative sums; and their gradients."""
+"""Kernels and gradients of reductions: sums and other reductions over dimensions, positions of extremes, cumulative
+sums."""
 
 from __future__ import annotations
 
@@ -66,13 +67,13 @@ def _extreme(compute: Callable[..., Any], bound: str, infinite: float) -> Callab
     identity element, such as -∞ for the maximum; NaN counts as the identity element."""
 
     def extreme(x: HostArray, axes: tuple[int, ...], keep: bool) -> Any:
-        if all(x.shape[axis] == 1 for axis in axes):  # nothing is compared, so that NaN stays
+        if all(x.shape[axis] == 1 for axis in axes):  # a single element is not compared, so NaN is kept
             return np.array(x if keep else x.squeeze(axes))
         if x.dtype.kind in "iub":
             if x.size:
                 return compute(x, axis=axes, keepdims=keep)
             return compute(x, axis=axes, keepdims=keep, initial=getattr(np.iinfo(x.dtype), bound))
-        # `fmax` and `fmin` leave NaN out.
+        # `fmax` and `fmin` ignore NaN.
         return compute(x, axis=axes, keepdims=keep, initial=x.dtype.type(infinite))
 
     return extreme
@@ -127,7 +128,7 @@ _reduction("Any", lambda x, axes, keep: np.logical_or.reduce(x, axis=axes, keepd
 
 
 def _limit(dtype: np.dtype[Any], bound: str) -> Any:
-    limits: Any = ml_dtypes.finfo(dtype)  # it knows NumPy's types and bfloat16
+    limits: Any = ml_dtypes.finfo(dtype)  # supports NumPy's types and bfloat16
     return dtype.type(getattr(limits, bound))
 
 
@@ -166,8 +167,8 @@ def _accumulated(compute: Any, x: HostArray, axis: int, exclusive: bool, reverse
 
 @kernel("Cumsum")
 def cumsum(x: HostArray, axis: HostArray, *, exclusive: bool = False, reverse: bool = False) -> HostArray:
-    """For each element, the sum of all elements up to it; ``exclusive``: without the element itself; ``reverse``: from
-    the end."""
+    """Returns, for each element, the sum of all elements up to it; ``exclusive``: without the element itself;
+    ``reverse``: from the end."""
     return _accumulated(np.add, x, axis_in(axis, x.ndim), exclusive, reverse)
 
 
@@ -189,7 +190,7 @@ def _order(attrs: Attrs) -> tuple[bool, bool]:
 
 @gradient_kernel("Cumsum")
 def cumsum_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, attrs: Attrs) -> Arrays:
-    """The gradient's sums from the other end."""
+    """Returns cumulative sums of the gradient, computed from the other end."""
     x, axis = inputs
     exclusive, reverse = _order(attrs)
     return _accumulated(np.add, grads[0], axis_in(axis, x.ndim), exclusive, not reverse), None
@@ -197,7 +198,7 @@ def cumsum_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, attrs: Attrs
 
 @gradient_kernel("Cumprod")
 def cumprod_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, attrs: Attrs) -> Arrays:
-    """Sums of gradient times product from the other end, divided by the elements."""
+    """Returns the cumulative sums, from the other end, of gradient times product, divided by the elements."""
     x, axis = inputs
     if not is_floating(x.dtype) or (x == 0).any():
         raise NoKernel

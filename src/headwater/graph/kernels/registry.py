@@ -2,7 +2,7 @@
 
 A kernel takes the positional inputs and the keyword attributes of the lowering, as NumPy arrays, and returns one array
 or a tuple of arrays. It never changes an input; an output may be one of the inputs, or a view of one. Results equal the
-lowering's: integers and booleans exactly, other numbers up to rounding. It imports no JAX.
+lowering's: integers and booleans exactly, other numbers up to rounding. Kernels do not import JAX.
 
 Example:
   A kernel, its gradient, and an update of a variable::

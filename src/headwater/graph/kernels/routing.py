@@ -1,4 +1,4 @@
-"""Rows of tables that are divided among tasks, and bags of them: see `headwater.graph.ops.routing`,
+"""Kernels for tables whose rows are divided among tasks, and for bags of rows; see `headwater.graph.ops.routing` and
 `headwater.graph.ops.bags`."""
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def rows_of_part(grad: HostArray, places: HostArray, *routed: HostArray, part: i
 
 @kernel("PackRows")
 def pack_rows(*tensors: HostArray) -> HostArray:
-    """The rows of several tensors, one after the other."""
+    """Concatenates the rows of several tensors."""
     return np.concatenate(tensors)
 
 
@@ -86,19 +86,19 @@ def unpack_rows(packed: HostArray, sizes: HostArray, *, numbers: Arrays) -> tupl
 
 
 def _wide(numbers: HostArray, rows: HostArray) -> HostArray:
-    """A number for each row, of the rows' rank."""
+    """Reshapes a vector with one number per row so that it broadcasts with ``rows``."""
     return numbers.reshape(-1, *[1] * (rows.ndim - 1))
 
 
 def _loops() -> tuple[Any, Any]:
     """Returns the module of compiled loops, and the function that converts their arguments."""
-    from headwater.tables import bag_loops, row_loops  # noqa: PLC0415  with numba: only for programs that need it
+    from headwater.tables import bag_loops, row_loops  # noqa: PLC0415  loads numba, only if needed
 
     return bag_loops, row_loops.flat
 
 
 def _rows(numbers: HostArray, like: HostArray) -> HostArray:
-    """Divides numbers into rows of the shape of the rows of ``like``."""
+    """Reshapes a flat array of numbers to rows with the shape of the rows of ``like``."""
     width = math.prod(like.shape[1:])
     return numbers.reshape(len(numbers) // width if width else 0, *like.shape[1:])
 
@@ -166,7 +166,8 @@ def split_bags(
     *routed: HostArray,
     of_rows: bool = False,
 ) -> tuple[HostArray, ...]:
-    """Returns the gradients of the results of ``GatherBags`` of each part; with ``of_rows``, always of rows."""
+    """Returns, for each part, the gradient of the result of ``GatherBags``; with ``of_rows``, always a gradient of
+    rows."""
     if len(counts) and not of_rows:
         return (grad / _wide(divisors, grad),) * len(routed)
     sizes = [len(part) for part in routed]

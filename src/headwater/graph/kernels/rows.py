@@ -1,7 +1,7 @@
 """Reading, writing and adding up rows of an array by index. An index outside of the array updates nothing.
 
-Rows are added one after the other in the given order, as in `headwater.tables.xla_calls`, so that both have the same
-bits.
+Rows are added one after the other in the given order, as in `headwater.tables.xla_calls`, so that both results are bit
+for bit equal.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from headwater.graph.kernels.finding import in_order, run_starts
 from headwater.graph.registry import HostArray
 
 _PAIRS: Final = {np.dtype(np.float32): np.dtype(np.complex64), np.dtype(np.float64): np.dtype(np.complex128)}
-"""Maps real types to the complex types with which two real numbers are added at once."""
+"""Maps real types to complex types: viewed as one complex number, two real numbers are added at once."""
 _CHOSEN_NS: Final = 30_000
-"""The time of NumPy's calls that check numbers of rows, choose rows, and add them."""
+"""The fixed time of the NumPy calls that check row numbers, select rows and add them."""
 _ADDED_NS: Final = 10
-"""The time in which NumPy adds one number of a row."""
+"""The additional time of these calls for each number of a row."""
 
 
 def outside(indices: HostArray, size: int) -> HostArray | None:
@@ -78,10 +78,10 @@ def add_rows(array: HostArray, indices: HostArray, rows: HostArray) -> None:
 
 
 def combine_rows(combine: Any, array: HostArray, indices: HostArray, rows: HostArray) -> None:
-    """``array[indices] = combine(array[indices], rows)``, one after the other, in place. All indices are inside."""
+    """``array[indices] = combine(array[indices], rows)``, one after the other, in place. All indices are in range."""
     if not indices.size or not array.size:
         return
-    if indices.size == 1:  # as in each turn of a loop
+    if indices.size == 1:  # the usual case in loops, which update one row per turn
         row = array[indices.item()]
         array[indices.item()] = combine(row, rows.reshape(row.shape))
         return
@@ -92,7 +92,7 @@ def combine_rows(combine: Any, array: HostArray, indices: HostArray, rows: HostA
     flat, given = array.reshape(-1), np.ascontiguousarray(rows, array.dtype).reshape(-1)
     places = indices.astype(np.int64, copy=False)
     if combine is np.add and array.dtype == np.float32 and compiled_loops_pay(_ADDED_NS * given.size):
-        from headwater.tables import row_loops  # noqa: PLC0415  with numba: only for programs that need it
+        from headwater.tables import row_loops  # noqa: PLC0415  loads numba, only if needed
 
         row_loops.add_rows(flat, row_loops.flat(places, np.int64), row_loops.flat(given, np.float32), width)
         return
@@ -110,12 +110,13 @@ def sum_chosen_rows(
     """Adds up rows by segment in a compiled loop, as `headwater.tables.row_loops.sum_segments` does.
 
     Returns:
-      The sums, ``[segments, …]``; None where a compiled loop does not pay, or numbers are out of range or unordered.
+      The sums, ``[segments, …]``; None if a compiled loop would not save time, or if indices are out of range or
+      segment ids are not in ascending order.
     """
     shape, width = data.shape[1:], math.prod(data.shape[1:])
     if not _loops_pay(data, chosen, segments, width) or (count is not None and count < 0):
         return None
-    from headwater.tables import row_loops  # noqa: PLC0415  with numba: only for programs that need it
+    from headwater.tables import row_loops  # noqa: PLC0415  loads numba, only if needed
 
     numbers = row_loops.flat(chosen, np.int64), row_loops.flat(segments, np.int64)
     most = -1 if count is None else count
@@ -128,11 +129,11 @@ def sum_chosen_rows(
 def share_chosen_rows(
     grad: HostArray, chosen: HostArray, segments: HostArray, rows: int, power: float
 ) -> HostArray | None:
-    """Returns the gradient of the data of `sum_chosen_rows`, ``[rows, …]``, or None as there."""
+    """Returns the gradient of the data of `sum_chosen_rows`, ``[rows, …]``; None under the same conditions."""
     shape, width = grad.shape[1:], math.prod(grad.shape[1:])
     if not _loops_pay(grad, chosen, segments, width):
         return None
-    from headwater.tables import row_loops  # noqa: PLC0415  with numba: only for programs that need it
+    from headwater.tables import row_loops  # noqa: PLC0415  loads numba, only if needed
 
     numbers = row_loops.flat(chosen, np.int64), row_loops.flat(segments, np.int64)
     flat = row_loops.flat(grad, np.float32)
@@ -166,7 +167,7 @@ def turns(indices: HostArray) -> Sequence[HostArray | slice]:
 
 
 def sum_equal_rows(values: HostArray, indices: HostArray) -> tuple[HostArray, HostArray]:
-    """Adds up rows with the same index; the results are first, padded with zeros, and with the largest integer as
+    """Adds up rows with the same index; the sums are first; the remaining rows are zeros, with the largest integer as
     index."""
     if indices.size < 2:
         return values, indices

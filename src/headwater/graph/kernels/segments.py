@@ -41,8 +41,9 @@ def segment_prod(data: HostArray, segment_ids: HostArray, num_segments: HostArra
 
 
 def _limits(data: HostArray) -> Any:
-    """Returns the limits of a type: an extreme of no rows, or of infinities alone, is finite."""
-    # ml_dtypes knows NumPy's types and bfloat16.
+    """Returns the lowest and the highest finite number of a type, which are the extremes of an empty segment and of a
+    segment of infinities."""
+    # ml_dtypes supports NumPy's types and bfloat16.
     return ml_dtypes.finfo(data.dtype) if is_floating(data.dtype) else np.iinfo(data.dtype)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The effect of a strided slice on one dimension of the input, or a dimension that it adds.
+    """The effect of a strided slice on one dimension: a dimension of the input, or a dimension that the slice adds.
 
     Attributes:
       position: its position in begin, end and strides; -1 for a dimension covered by an ellipsis.
@@ -167,7 +167,7 @@ def strided_slice_grad(
 
 @kernel("Slice")
 def slice_(input: HostArray, begin: HostArray, size: HostArray) -> HostArray:
-    """Returns ``size`` elements from ``begin``, per dimension; -1: all remaining elements."""
+    """Returns, for each dimension, ``size`` elements from ``begin`` on; all remaining elements if ``size`` is -1."""
     return input[_bounds(begin, size, input.shape)]
 
 

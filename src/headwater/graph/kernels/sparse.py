@@ -1,4 +1,4 @@
-"""Sparse tensors, as their indices, values and shape, with dense ones; and their gradients."""
+"""Kernels and gradients of operations between a sparse tensor (indices, values and shape) and a dense tensor."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _places(indices: HostArray, adjoint: bool) -> tuple[HostArray, HostArray]:
-    """Returns, for each element, its row of the product, and its row of the dense matrix."""
+    """Returns, for each element, the row of the product and the row of the dense matrix that it connects."""
     return (indices[:, 1], indices[:, 0]) if adjoint else (indices[:, 0], indices[:, 1])
 
 

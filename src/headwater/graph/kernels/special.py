@@ -1,4 +1,4 @@
-"""Special functions, and their gradients, by SciPy, which is loaded when the first of them is computed."""
+"""Special functions and their gradients, by SciPy, which is loaded at the first call."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FUNCTIONS: Final = {
 
 
 def _computed(name: str, *inputs: HostArray) -> HostArray:
-    from scipy import special  # noqa: PLC0415  few programs need it, and loading it takes a tenth of a second
+    from scipy import special  # noqa: PLC0415  loading takes 0.1 s, and few programs need it
 
     if inputs[0].dtype not in (np.float32, np.float64):
         raise NoKernel

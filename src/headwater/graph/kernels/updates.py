@@ -1,4 +1,4 @@
-"""Assignments to variables and to rows, elements and slices of them, in place. Indices outside update nothing."""
+"""Assignments to variables, and to their rows, elements and slices, in place. Indices out of range update nothing."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def _define_accumulator(op_type: str, kind: str, sum_of: Callable[[str, Dims], D
     ) -> HostArray:
         sums = [sum_of(context.op_name, as_shape(shape).as_dims)]
         signature = {"type": kind, "element type": dtype, "shape": shape, "reduction_type": reduction_type}
-        make = lambda: Accumulator(context.op_name, sums, mean=reduction_type == "MEAN")  # noqa: E731 - it is one
+        make = lambda: Accumulator(context.op_name, sums, mean=reduction_type == "MEAN")  # noqa: E731 - a short factory
         return as_handle(context.resource(container, shared_name, Accumulator, make, signature))
 
 
@@ -57,7 +57,7 @@ def apply_sparse(
     dtype: DType,
     has_known_shape: bool = False,
 ) -> None:
-    del dtype, has_known_shape  # a shape that is not known is empty
+    del dtype, has_known_shape  # an unknown shape is passed as an empty one
     handle.item().apply([(indices, values, shape)], int(local_step))
 
 
@@ -95,7 +95,7 @@ def set_global_step(handle: HostArray, new_global_step: HostArray) -> None:
     handle.item().set_step(int(new_global_step))
 
 
-# Gradients of all variables of a task, added and taken together ----------------------------------------------------
+# Accumulators for the gradients of all variables of a task ----------------------------------------------------
 
 
 def _gathered(context: HostContext, name: str, shapes: Sequence[TensorShape], rows: Sequence[int]) -> Accumulator:
@@ -117,11 +117,12 @@ def gather(
     rows: Any,
     examples: str = "",
 ) -> None:
-    """Adds a gradient of every variable to their accumulator. ``rows`` lists the variables whose gradients consist of
-    rows (indices and values).
+    """Adds one gradient for each variable to the accumulator of the task. ``rows`` lists the variables whose gradients
+    consist of rows (indices and values).
 
-    ``local_step``: the step of the gradients, int64 of shape (); or the step and the name of the start of the training,
-    int64 of shape (2,). ``examples``: name of the examples of the gradient, if they are accounted for.
+    ``local_step``: the global step at which the gradients were computed, int64 of shape (); or this step and the name
+      of the training's start, int64 of shape (2,). ``examples``: name of the range of examples behind the gradient, if
+      examples are accounted for.
     """
     accumulator = _gathered(context, shared_name, shapes, rows)
     remaining = iter(parts)
@@ -182,10 +183,10 @@ def mean_gradients(
     examples: str = "",
     several: bool = False,
 ) -> Any:
-    """Waits for ``num_required`` gradients and takes them.
+    """Waits for ``num_required`` gradients, removes them from the accumulator and returns their means.
 
-    If ``several`` tasks take gradients, the step commits: each task makes its part of the update when it has learnt
-    that all tasks have taken their gradients.
+    If ``several`` tasks hold accumulators, the step is a two-phase commit: each task applies its part of the update
+    only after all tasks have removed their gradients.
 
     Returns:
       The starting step, the mean gradient of every variable, and the ranges of their examples if these are accounted
@@ -214,20 +215,20 @@ def join(context: HostContext, *, shared_name: str, shapes: Any, rows: Any) -> N
 
 @host("GatherLife", infer=fixed(int64, ()), keeps=True, stable=True)
 def run_number(context: HostContext, *, shared_name: str, shapes: Any, rows: Any) -> np.integer:
-    """Returns the number of starts of the training known to this task."""
+    """Returns the number of times that the training has started, as far as this task knows."""
     return np.int64(_gathered(context, shared_name, shapes, rows).run_number)
 
 
 @host("GatherMembers", infer=fixed(string, ()), keeps=True, stable=True)
 def members(context: HostContext, *, shared_name: str, shapes: Any, rows: Any) -> HostArray:
-    """Returns the replicas that have joined here, and those among them that have given gradients; see
+    """Returns the replicas that have joined on this task, and the replicas that have also sent gradients to it; see
     `training_runs.Members`."""
     return np.array(_gathered(context, shared_name, shapes, rows).members().encode(), object)
 
 
 @host("GatherForgotten", infer=fixed(int64, ()))
 def forgotten(*members: HostArray) -> np.integer:
-    """Returns 1 if a task has restarted since replicas gave it gradients, which are lost; otherwise 0."""
+    """Returns 1 if a task has restarted and has thereby lost gradients that replicas had sent to it; otherwise 0."""
     return np.int64(has_forgotten(Members.decode(one.item()) for one in members))
 
 
@@ -243,6 +244,6 @@ def start(
     rows: Any,
     renews: bool,
 ) -> None:
-    """Starts the training at ``step``, perhaps again; ``renews``: other replicas have to join again."""
+    """Starts or restarts the training at ``step``. ``renews``: whether the other replicas have to join again."""
     accumulator = _gathered(context, shared_name, shapes, rows)
     accumulator.start(context.step.session, int(step), int(elsewhere), renews=renews, name=int(name))

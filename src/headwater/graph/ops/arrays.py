@@ -224,7 +224,7 @@ def pad(input: AnyArray, paddings: HostArray) -> AnyArray:
 
 @pure("PadV2", inputs="input:T, paddings:Tpaddings|index=int32, constant_values:T", static=(1,), infer=_padded)
 def pad_v2(input: jax.Array, paddings: HostArray, constant_values: jax.Array) -> jax.Array:
-    """As `pad`, with another value than zero."""
+    """As `pad`, with ``constant_values`` in place of zeros."""
     return jnp.pad(input, _pairs(paddings), constant_values=constant_values) if input.ndim else input
 
 
@@ -274,8 +274,8 @@ def _filled(inference: Inference) -> Sequence[Spec]:
 def fill(dims: HostArray, value: AnyArray) -> AnyArray:
     """A tensor of one value."""
     shape = as_ints(dims)
-    # Small tensors, from which shapes are computed, stay known while compiling. A large one would become a constant of
-    # the program, and would be in memory twice.
+    # Small tensors stay known while compiling, because shapes may be computed from them. A large tensor would become a
+    # constant of the executable and occupy memory twice.
     module = array_module(value) if math.prod(shape) <= MAX_KNOWN_ELEMENTS or value.dtype == object else jnp
     return module.full(shape, value, dtype=value.dtype)
 

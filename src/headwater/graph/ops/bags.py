@@ -32,13 +32,13 @@ from headwater.lazy_jax import jax, jnp
 if TYPE_CHECKING:
     from headwater.graph.operation import Operation, Tensor
 
-#: As for `headwater.graph.ops.routing.Capacities`. It is small, because unused places are sent, too.
+#: As for `headwater.graph.ops.routing.Capacities`. The value is close to 1, because unused places are also sent.
 _HEADROOM: Final = 1.03
 _NO_ROWS: Final = {np.dtype(dtype): dtype(NO_ROW) for dtype in (np.int32, np.int64)}
 _NO_BYTES: Final = np.empty((0, 1), np.uint8)
 _NO_WEIGHTS: Final = np.empty(0, np.float32)
-#: ``RouteBags`` has this many outputs for each part. Of the outputs for all parts, which follow, the output at index
-#: `_WEIGHTS` has the weights.
+#: ``RouteBags`` first has this many outputs for each part. The outputs for the whole table follow; among these, the
+#: weights have index `_WEIGHTS`.
 _OF_A_PART: Final = 4
 _WEIGHTS: Final = 2
 
@@ -118,7 +118,7 @@ def route_bags(
       IndexError: the table has no row for an id; the message has the id and its position.
       ValueError: the bags' numbers are not in ascending order, and ``safe`` is false.
     """
-    from headwater.tables import bag_loops  # noqa: PLC0415  with numba: only for programs that need it
+    from headwater.tables import bag_loops  # noqa: PLC0415  loads numba, only if needed
     from headwater.tables.row_loops import flat  # noqa: PLC0415
 
     rooms = context.resource("", "", _Rooms, lambda: _Rooms(np.zeros((bag_loops.ORDERS, 2 * parts + 1), np.int64)))
@@ -196,7 +196,8 @@ def _numbers(arrived: jax.Array) -> jax.Array:
 
 
 def _bags_of(counts: jax.Array, places: int) -> jax.Array:
-    """Returns the bag of each of a part's ids, bag by bag, ``[places]``; the number of bags for unused places."""
+    """Returns the bag number of each id of a part, in ascending order, ``[places]``. Unused places get the number of
+    bags."""
     return jnp.searchsorted(jnp.cumsum(_numbers(counts)), jnp.arange(places), side="right")
 
 
@@ -206,7 +207,7 @@ def _times(rows: jax.Array, factors: jax.Array) -> jax.Array:
 
 
 def _wide(numbers: jax.Array, rows: jax.Array) -> jax.Array:
-    """A number for each row, of the rows' rank."""
+    """Reshapes a vector with one number per row so that it broadcasts with ``rows``."""
     return numbers.reshape(-1, *[1] * (rows.ndim - 1))
 
 
@@ -259,7 +260,7 @@ def join_bags(
     weighted: bool,
 ) -> jax.Array:
     """Returns the bags, float32 ``[bags, …]``, from the results of ``GatherBags`` of each part."""
-    del combiner, weighted  # of use to the gradient
+    del combiner, weighted  # only the gradient function reads these attributes
     rows = [part.astype(np.float32) for part in found]
     if counts.shape[0]:
         total = sum(rows[1:], rows[0])
@@ -285,7 +286,8 @@ def split_bags(
     *routed: Any,
     of_rows: bool = False,
 ) -> tuple[jax.Array, ...]:
-    """Returns the gradients of the results of ``GatherBags`` of each part; with ``of_rows``, always of rows."""
+    """Returns, for each part, the gradient of the result of ``GatherBags``; with ``of_rows``, always a gradient of
+    rows."""
     share = grad / _wide(divisors, grad)
     if counts.shape[0] and not of_rows:
         return (share,) * len(routed)

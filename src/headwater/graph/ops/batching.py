@@ -1,4 +1,5 @@
-"""Operations that only batches of queues need: conditional enqueuing, and sparse tensors by number. On the host."""
+"""Host operations that only ``tf.train.batch`` and its variants use: conditional enqueuing, and a store of sparse
+tensors that a queue refers to by number."""
 
 from __future__ import annotations
 
@@ -123,7 +124,7 @@ def take_many_sparse(
     store = _store(context, container, shared_name)
     found = [store.pop(int(number)) for number in handles]
     if not found:
-        raise InvalidArgumentError(None, None, "a batch of sparse tensors needs one at least")
+        raise InvalidArgumentError(None, None, "a batch needs at least one sparse tensor")
     if len({len(shape) for _, _, shape in found}) > 1:
         raise InvalidArgumentError(None, None, "sparse tensors of different ranks cannot be one batch")
     indices = [np.insert(index, 0, row, axis=1) for row, (index, _, _) in enumerate(found)]

@@ -1,4 +1,4 @@
-"""Beam search: sequences read back from the beams of each step, on the host."""
+"""Beam search: traces sequences back from the beams of each step, on the host."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def gather_tree(
 ) -> HostArray:
     """Returns the sequence of each final beam, [time, batch, beams], traced back from its last step by the parents.
 
-    After the first end token and after ``max_sequence_lengths`` [batch] there are end tokens.
+    A sequence is filled with end tokens after its first end token and after its maximum length,
+    ``max_sequence_lengths`` [batch].
 
     Raises:
       InvalidArgumentError: a shape differs, or a parent is not a beam.

@@ -1,7 +1,7 @@
 """Parts of a graph inside an attribute: the branches of a condition, the body of a loop.
 
 A body is a `FunctionAttr` with a serialised ``GraphDef`` as attribute ``graph``; ``inputs`` and ``outputs`` name
-tensors of it. ``key`` names the input with the key for the body's random numbers, if it draws any.
+tensors of it. If the body draws random numbers, ``key`` names the input that holds their key.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def evaluate(
     Args:
       inputs: a value for each of the body's inputs.
       outputs: the results to compute; the body's outputs if None.
-      turn: number of a loop's turn, so that turns draw different random numbers.
+      turn: number of a loop's iteration, so that iterations draw different random numbers.
     """
     env = dict(zip(body.inputs, inputs, strict=True))
     wanted = body.outputs if outputs is None else outputs
@@ -193,7 +193,7 @@ def interpret(body: Body, context: HostContext, inputs: Sequence[jax.Array], tur
       body: the body.
       context: the runtime's `HostContext`.
       inputs: NumPy arrays; cells for variables.
-      turn: number of the turn of a loop.
+      turn: number of a loop's iteration.
     """
     env = dict(zip(body.inputs, inputs, strict=True))
     for node in body.nodes:
@@ -233,7 +233,7 @@ def _interpret_node(node: BodyNode, context: Any, values: Sequence[Any], turn: i
         raise error_of(definition.name, node.name, node.attrs)
     if lower is None:
         raise UnimplementedError(None, None, f"{definition.name} ({node.name!r}) has no form for strings")
-    # Use a kernel if there is one: JAX would compile the operation for each shape, and in such loops shapes often grow.
+    # Prefer a kernel: JAX would compile the operation again for each shape, and shapes often grow in loops on the host.
     kernel = None if strings else kernel_of(definition.name)
     if kernel is not None:
         try:

@@ -13,7 +13,7 @@ from headwater.graph.ops.define import host, pure, random
 from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.lazy_jax import jax, jnp, lax
 
-# Chosen -----------------------------------------------------------------------------------------------------------
+# Selection -----------------------------------------------------------------------------------------------------------
 
 
 def _chosen_spec(inference: Inference) -> Sequence[Spec]:

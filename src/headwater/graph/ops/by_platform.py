@@ -1,7 +1,7 @@
-"""Functions with a form of their own for CPUs.
+"""Functions with a separate implementation for CPUs.
 
 XLA's code for GPUs calls libraries for convolutions and windows; its code for CPUs has naive loops for some of them.
-The form is selected when an executable is lowered for its device.
+The implementation is selected when an executable is lowered for its device.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def by_platform(plain: Function, on_cpus: Function, pull: Function | None = None
 
     Args:
       plain: a function of arrays.
-      on_cpus: computes the same.
+      on_cpus: another implementation of the same function.
       pull: ``(inputs, slope) -> slopes of the inputs`` on CPUs; by default derived from ``on_cpus``.
     """
 

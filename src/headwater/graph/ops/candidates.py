@@ -46,9 +46,9 @@ def _sample(
 ) -> Drawn:
     """Draws ``count`` classes; also returns expected counts.
 
-    If classes are drawn independently, the expected count of a class of probability p is ``count`` p. If they are
-    drawn without repetition, it is 1 - (1 - p)ⁿ, where n is the number of draws until there were ``count`` different
-    classes.
+    Let p be the probability of a class. If classes are drawn independently, the expected count of the class is
+    ``count`` p. If they are drawn without repetition, the expected count is 1 - (1 - p)ⁿ, where n is the number of
+    draws that were needed for ``count`` different classes.
     """
     if not unique:
         chosen, tries = draw(key, count), None
@@ -80,7 +80,7 @@ def _different(key: jax.Array, draw: Draw, count: int) -> tuple[jax.Array, jax.A
         order = jnp.argsort(both, stable=True)
         ordered = both[order]
         first = jnp.concatenate([jnp.ones(1, bool), ordered[1:] != ordered[:-1]])
-        # Places of ``kept`` that nothing fills yet hold -1.
+        # Unfilled places of ``kept`` hold -1.
         new = jnp.zeros(2 * count, bool).at[order].set(first) & (both >= 0)
         rank = jnp.cumsum(new)
         target = jnp.where(new & (rank <= count), rank - 1, count)
@@ -130,7 +130,7 @@ def log_uniform_candidates(
     seed: int = 0,
     seed2: int = 0,
 ) -> Drawn:
-    """Class k with probability log((k + 2) / (k + 1)) / log(range_max + 1): about Zipf's law."""
+    """Samples class k with probability log((k + 2) / (k + 1)) / log(range_max + 1), which approximates Zipf's law."""
     del num_true, seed, seed2
     whole = np.log1p(range_max)
 
@@ -226,8 +226,8 @@ def compute_accidental_hits(
     seed: int = 0,
     seed2: int = 0,
 ) -> Sequence[HostArray]:
-    """Returns the places at which drawn classes are true classes: row, index among the drawn classes, and the lowest
-    float32."""
+    """Returns the pairs of a row and a drawn class that is a true class of the row: the rows, the indices among the
+    drawn classes, and the lowest float32 as the weight of each pair."""
     del seed, seed2
     if true_classes.ndim != 2 or true_classes.shape[1] != num_true:
         raise InvalidArgumentError(
@@ -252,8 +252,8 @@ class SeenClasses:
         self._random = np.random.default_rng(seed)
 
     def draw(self, true_classes: HostArray, count: int, unique: bool) -> tuple[HostArray, HostArray, HostArray]:
-        """Samples ``count`` classes and their expected counts from the classes seen so far; then records the true
-        classes."""
+        """Samples ``count`` classes by their numbers of occurrences so far and returns them with their expected counts;
+        then records the true classes."""
         with self._lock:
             shares = self._counts / self._counts.sum()
             bounds = np.cumsum(shares)

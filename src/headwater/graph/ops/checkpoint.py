@@ -1,4 +1,4 @@
-"""Operations on checkpoints. Each runs on the host of its task, with the files that this task can access."""
+"""Operations on checkpoints. Each runs on the host of its task and uses the file system of that host."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def restore(
     """Reads tensors of one checkpoint, whole or in part; see `save`.
 
     Raises:
-      InvalidArgumentError: a tensor has another element type or shape than requested.
+      InvalidArgumentError: the element type or shape of a tensor differs from the requested one.
       NotFoundError: the checkpoint, or a tensor in it, does not exist.
       DataLossError: a file is damaged.
     """

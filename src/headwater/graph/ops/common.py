@@ -12,7 +12,7 @@ from headwater.lazy_jax import jax, jnp
 from headwater.shapes import Dims
 
 AnyArray: TypeAlias = "jax.Array | HostArray"
-"""An array of a lowering that serves traced values as well as known ones."""
+"""An array in a lowering that accepts traced values and known NumPy arrays."""
 
 
 def array_module(*values: object) -> Any:
@@ -49,7 +49,7 @@ def constant_ints(inference: Inference, index: int) -> tuple[int, ...] | None:
 
 
 def output(inference: Inference, dims: Dims, index: int = 0) -> Sequence[Spec]:
-    """One output of the type of input ``index``, of static shape ``dims``."""
+    """Returns the spec of one output with the type of input ``index`` and static shape ``dims``."""
     return [Spec(inference.inputs[index].dtype.base_dtype, dims)]
 
 

@@ -1,4 +1,5 @@
-"""Operations on gates, and the count of a group's updates. They run where the group's first variable is."""
+"""Operations on gates, and the counter of the updates of a group of variables. They run on the task of the group's
+first variable."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ def _gate(context: HostContext, shared_name: str, consistency: str) -> Gate:
 
 @host("ConsistencyArrive", infer=fixed(int64, ()), inputs="", keeps=True)
 def arrive(context: HostContext, *, shared_name: str, consistency: str, worker: str) -> np.integer:
-    """Registers a worker that is about to start its first step; returns the name of the training's start."""
+    """Registers a worker before its first step; returns the name of the training's current start."""
     gate = _gate(context, shared_name, consistency)
     gate.arrive(context.step.session, worker)
     return np.int64(gate.start)
@@ -39,8 +40,9 @@ def end_step(
 ) -> HostArray:
     """Ends a worker's step; returns the version and the start of the training for its next step.
 
-    ``version``: the version that the step has read and its start, int64 of shape (2,); only the version, of shape (),
-    if each gradient is an update. ``examples``: name of the gradient's examples, if they are accounted for.
+    ``version``: the version of the variables that the step has read and the name of the training's start, int64 of
+      shape (2,); only the version, of shape (), if each gradient is an update of its own. ``examples``: name of the
+      gradient's examples, if they are accounted for.
     """
     gate = _gate(context, shared_name, consistency)
     of, *start = np.ravel(version).tolist()
@@ -62,7 +64,8 @@ def _due(inference: Inference) -> list[Spec]:
 
 @host("ConsistencyTake", infer=_due, inputs="", blocking=True, keeps=True)
 def wait_for_update(context: HostContext, *, shared_name: str, consistency: str) -> Any:
-    """Waits until an update is due; returns its number of gradients, and the start that they belong to."""
+    """Waits until an update is due; returns the number of its gradients, and the start of the training in which they
+    were computed."""
     gate = _gate(context, shared_name, consistency)
     due, start = gate.wait_for_update(context.step, context.step.session)
     return [np.int32(due), np.int64(start)]
@@ -84,7 +87,7 @@ def restart(
     shared_name: str,
     consistency: str,
 ) -> None:
-    """Starts the training, perhaps again, with the variables at ``version``."""
+    """Starts or restarts the training, with the variables at ``version``."""
     gate = _gate(context, shared_name, consistency)
     gate.restart(int(version), again=bool(elsewhere), name=int(name))
     for ledger in context.resources.of_kind(ExampleLedger).values():
@@ -93,9 +96,10 @@ def restart(
 
 @stateful("CountUpdate", refs=(0,), updates=(0,))
 def count_update(record: jax.Array, seen: jax.Array) -> tuple[jax.Array, ...]:
-    """Counts an update with a gradient of variables read when ``record`` was ``seen``.
+    """Counts an update whose gradient was computed from variables that were read when ``record`` had the value
+    ``seen``.
 
-    ``record`` is [updates, staleness of the latest, greatest staleness, sum of all].
+    ``record`` is [number of updates, staleness of the latest update, greatest staleness, sum of all stalenesses].
     """
     staleness = record[0] - seen[0]
     return (jnp.stack([record[0] + 1, staleness, jnp.maximum(record[2], staleness), record[3] + staleness]),)

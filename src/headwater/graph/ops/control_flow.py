@@ -4,10 +4,10 @@ There are two kinds of each operation. The kind with ``Stateless`` in its name i
 ``while_loop`` and ``scan``. The other kind runs on the host, one operation of the body after the other. It is for
 bodies that change variables, print, use queues or handle strings, and for loops with values whose shapes change.
 
-Reverse-mode differentiation needs the values computed in every turn of a loop. The gradient of a loop is therefore the
-gradient of `while_scan`: the same loop with a number of turns that is known when compiling. If the graph does not
-determine this number, a run computes it first and rounds it up to a power of two, so that loops of many lengths share a
-few executables; turns beyond the end do nothing. The gradient of a nested loop recomputes its turns
+Reverse-mode differentiation needs the values computed in every iteration ("turn") of a loop. The gradient of a loop is
+therefore the gradient of `while_scan`: the same loop with a number of turns that is known when compiling. If the graph
+does not determine this number, a run computes it first and rounds it up to a power of two, so that loops of many
+lengths share a few executables; turns beyond the end do nothing. The gradient of a nested loop recomputes its turns
 (`stateless_while`).
 """
 
@@ -62,7 +62,7 @@ def stateless_if(
     """Returns the outputs of one of two bodies, which both take ``inputs``.
 
     Args:
-      shapes_differ: whether the branches' values have different shapes, so that the predicate must be known when
+      shapes_differ: whether the branches' values have different shapes, in which case the predicate must be known when
         compiling.
     """
     del output_shapes, shapes_differ
@@ -106,9 +106,9 @@ def _as_type(value: jax.Array, dtype: DType) -> jax.Array:
 
 
 def _join(a: tuple[int, ...] | None, b: tuple[int, ...] | None) -> tuple[int, ...]:
-    """Returns the common shape of two values. An empty TensorArray fits any shape.
+    """Returns the common shape of the values of two branches. An empty TensorArray fits any shape.
 
-    A missing value, None, has the other value's shape.
+    None stands for a branch without a value; the result is then the shape of the other value.
     """
     if a is None or b is None:
         shape = b if a is None else a
@@ -157,7 +157,7 @@ def _while_static(attrs: Attrs, count: int) -> frozenset[int]:
 
 
 def _start(inputs: Sequence[jax.Array], body: Body, types: Sequence[DType]) -> list[jax.Array]:
-    """The loop's values before the first turn, of the shapes that they have after it."""
+    """Returns the loop's values before the first turn, grown to the shapes that they have after it."""
     count = len(body.outputs)
     values = [_as_type(value, dtype) for value, dtype in zip(inputs[:count], types, strict=False)]
     shapes: list[tuple[int, ...]] = []
@@ -184,7 +184,7 @@ def _start(inputs: Sequence[jax.Array], body: Body, types: Sequence[DType]) -> l
 
 
 class Turns(ABC):
-    """A loop: the function of a turn, and its condition.
+    """A loop: the function that computes a turn, and its condition.
 
     Attributes:
       start: the loop's values before the first turn.
@@ -206,11 +206,11 @@ class Turns(ABC):
 
         def checked_turn(turn: jax.Array, values: Sequence[object]) -> tuple[Any, ...]:
             if are_noted():
-                self.condition(turn, values)  # a condition can return no failures
+                self.condition(turn, values)  # discard failures: a condition has no output for them
             return self.turn(turn, values)
 
         turn_with_faults = with_faults(checked_turn)
-        names: list[str] = []  # of operations that may fail, found by the trace of a turn
+        names: list[str] = []  # names of operations that may fail, collected while a turn is traced
 
         def more(state: Any) -> jax.Array:
             turn, values, failed = state
@@ -234,7 +234,7 @@ class Turns(ABC):
 
 
 class _Loop(Turns):
-    """A loop's two bodies with its invariant values."""
+    """A loop that is defined by two bodies, with its invariant inputs."""
 
     def __init__(self, inputs: Sequence[Any], cond: FunctionAttr, body: FunctionAttr, types: Sequence[DType]) -> None:
         self._cond, self._body, self._types = decode_body(cond), decode_body(body), types
@@ -276,7 +276,7 @@ def stateless_while(
 
 
 def differentiable_while(loop_of: Callable[[Sequence[Any]], Turns], dynamic: Sequence[object]) -> Any:
-    """Returns the loop with a custom gradient, for loops nested in differentiated code.
+    """Runs a loop with a custom gradient, for loops nested in differentiated code.
 
     No values of the turns are stored. The gradient processes the turns in reverse order and recomputes the initial
     values of each turn from the start. So its time is quadratic in the number of turns, and its memory is constant.
@@ -404,7 +404,7 @@ def while_trips(
         return state[0] + 1, tuple(_lax.convert_element_type(after, before.dtype) for after, before in pairs)
 
     start = tuple(jnp.asarray(given[i]) for i in loop)
-    with noting(None):  # the loop itself notes them
+    with noting(None):  # the loop itself records the failures
         turns = _lax.while_loop(more, step, (jnp.int32(0), start))[0]
     if all(isinstance(value, np.ndarray | np.generic) for value in inputs):
         return jnp.stack([turns, jnp.int32(1)])
@@ -413,7 +413,7 @@ def while_trips(
 
 @pure("RoundedTrips", infer=fixed(int32, (2,)), inputs="turns:int32", differentiable=False)
 def rounded_trips(turns: jax.Array) -> jax.Array:
-    """``turns`` in the form of `while_trips`, rounded up."""
+    """Returns ``turns``, rounded up, in the format of the result of `while_trips`."""
     return _rounded(turns)
 
 
@@ -457,7 +457,7 @@ def while_gradient(
     """Returns the gradients of a loop with values of changing shapes, turn by turn from the last to the first.
 
     Args:
-      inputs: the loop's inputs, then a gradient for each of its results that has one.
+      inputs: the loop's inputs, then the gradients of its results, without results that have no gradient.
       wanted: for each of the loop's inputs, whether to compute its gradient.
     """
     holds, turn_body = decode_body(cond), decode_body(body)

@@ -1,8 +1,8 @@
-"""Convolutions and pooling over images and volumes.
+"""Convolutions of images and volumes, and pooling over them.
 
 ``data_format`` is the position of the channels: last (``NHWC``, ``NDHWC``) or second (``NCHW``, ``NCDHW``). With
 ``SAME``, the padding is chosen so that there are ⌈size / stride⌉ outputs. It is divided between both sides; if it is
-odd, the end gets one element more. ``VALID`` adds no padding; ``EXPLICIT`` takes pairs of numbers.
+odd, the end gets the additional element. ``VALID`` adds no padding; ``EXPLICIT`` takes pairs of numbers.
 """
 
 from __future__ import annotations
@@ -253,9 +253,9 @@ def _gradient(position: int, settings: _Settings, image_shape: Sequence[int], fi
     """Returns the gradient of a convolution for its image (``position`` 0) or its filter (1).
 
     The returned function takes the other operand and the gradient of the convolution's result. A convolution is linear
-    in both operands, so this function is linear in its arguments, too. Its own gradients are therefore a convolution,
-    and the gradient at the other position. They are defined in this way, because XLA is slow with the forms that JAX
-    derives.
+    in both operands, so this function is also linear in its arguments, and its own two gradients are a convolution and
+    the gradient at the other position. They are defined here explicitly, because XLA runs the expressions that JAX
+    derives slowly.
     """
     shapes = image_shape, filter_shape
 

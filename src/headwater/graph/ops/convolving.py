@@ -1,5 +1,5 @@
-"""Convolutions in the form that is fastest with XLA: one operation on GPUs; on CPUs, for some shapes, products of
-matrices or of slices.
+"""Convolutions, expressed in the way that XLA runs fastest: on GPUs as one operation; on CPUs, for some shapes, as
+products of matrices or of slices.
 
 XLA's code for CPUs has naive loops for convolutions of single channels, for convolutions with a window that is larger
 than the image, and for volumes.
@@ -31,7 +31,7 @@ _BLOCKS: Final = 8
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Windows:
-    """The windows of a convolution; each field has one entry for each dimension of space.
+    """The windows of a convolution; each field has one entry for each spatial dimension.
 
     Attributes:
       strides: distance from one window to the next.
@@ -79,9 +79,9 @@ def convolve(image: jax.Array, filter: jax.Array, windows: Windows, data_format:
     """Returns the cross-correlation of images with a filter of shape [*window, channels in, channels out].
 
     Args:
-      image: batch, space and channels in the order of ``data_format``.
-      windows: the windows of the dimensions of space.
-      groups: number of groups of channels with filters of their own.
+      image: batch, spatial dimensions and channels in the order of ``data_format``.
+      windows: the windows along the spatial dimensions.
+      groups: number of groups of channels; each group has separate filters.
     """
     if image.size and filter.size:
         sizes = [image.shape[i] for i, letter in enumerate(data_format) if letter in "DHW"]
@@ -92,7 +92,7 @@ def convolve(image: jax.Array, filter: jax.Array, windows: Windows, data_format:
 
 
 def _form(sizes: Sequence[int], filter: Sequence[int], windows: Windows, groups: int, channels: int) -> object:
-    """Returns the form for CPUs; None if XLA's operation is fast."""
+    """Selects the implementation for CPUs; None if XLA's own operation is fast."""
     window = filter[:-2]
     if 0 in windows.counts(sizes, window):
         return None
@@ -147,7 +147,7 @@ def _plain(image: jax.Array, filter: jax.Array, windows: Windows, data_format: s
 
 
 class _Product:
-    """Windows of one element: a product of matrices."""
+    """Windows of one element, computed as a product of matrices."""
 
     @staticmethod
     def value(image: jax.Array, filter: jax.Array, windows: Windows) -> jax.Array:
@@ -158,7 +158,8 @@ class _Product:
 
 
 class _Columns:
-    """Few windows with many elements, all of which are gathered for one product of matrices."""
+    """Few windows with many elements, computed as one product of matrices after gathering the elements of all
+    windows."""
 
     @staticmethod
     def value(image: jax.Array, filter: jax.Array, windows: Windows) -> jax.Array:
@@ -173,7 +174,8 @@ class _Columns:
 
 
 class _Volume:
-    """A sum of convolutions of images, one for each place along the depth of a window."""
+    """A convolution of volumes, computed as a sum of convolutions of images: one for each position along the depth of a
+    window."""
 
     @staticmethod
     def value(image: jax.Array, filter: jax.Array, windows: Windows) -> Any:
@@ -194,7 +196,7 @@ class _Volume:
 
 
 class _Shifted:
-    """A convolution of each channel with its own filters: a sum of products with shifted images."""
+    """A convolution of each channel with its own filters, computed as a sum of products with shifted images."""
 
     @staticmethod
     def value(image: jax.Array, filter: jax.Array, windows: Windows) -> jax.Array:
@@ -264,7 +266,7 @@ def _summed(array: jax.Array) -> jax.Array:
 
 
 def _apart(array: object) -> Any:
-    """Forces XLA to compute ``array`` in memory of its own. Otherwise it fuses the padding with a sum of slices, which
+    """Forces XLA to store ``array`` before it is used. Otherwise XLA fuses the padding into the sum of slices, which
     makes each slice slow."""
     return _lax.optimization_barrier(array)
 

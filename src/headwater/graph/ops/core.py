@@ -142,7 +142,7 @@ def vjp(*inputs: object, f: FunctionAttr, wanted: Sequence[bool], given: Sequenc
         result = definition.lower(*values, **attrs)
         return result if isinstance(result, tuple) else (result,)
 
-    with noting(None):  # the forward operation notes the failures
+    with noting(None):  # the forward operation has already recorded its failures
         outputs, pull = jax.vjp(forward, *(jnp.asarray(forward_inputs[index]) for index in positions))
         cotangents = tuple(
             jnp.conj(jnp.asarray(next(grads), y.dtype).reshape(y.shape)) if has else _zero(y)

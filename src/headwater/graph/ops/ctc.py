@@ -1,4 +1,4 @@
-"""Connectionist temporal classification (Graves et al., 2006): in NumPy, on the host, whole batches at once."""
+"""Connectionist temporal classification (Graves et al., 2006), computed on the host in NumPy for whole batches."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def _loss_spec(inference: Inference) -> Sequence[Spec]:
 
 
 def _loss_gradient(op: Operation, *grads: Tensor) -> Sequence[object]:
-    """The gradient that the operation computed with the loss, scaled for each sequence."""
+    """Scales the gradient of each sequence, which the operation has computed together with the loss, by the gradient of
+    its loss."""
     graph = op.graph
     axis = graph.create_op("Const", [], {"value": np.array(1, np.int32)}).outputs[0]
     scale = graph.create_op("ExpandDims", [grads[0], axis]).outputs[0]
@@ -65,7 +66,7 @@ def ctc_loss(
 ) -> Sequence[HostArray]:
     """Returns -log p(labels | inputs) of each sequence, and its gradient for ``inputs`` [time, batch, classes].
 
-    The last class is the blank. The loss is infinite if no path has the labels.
+    The last class is the blank. The loss is infinite if no path produces the labels.
     """
     lengths = _checked_lengths(inputs, sequence_length, InvalidArgumentError)
     rows: list[list[int]] = [[] for _ in range(inputs.shape[1])]
@@ -79,7 +80,7 @@ def ctc_loss(
             None,
             None,
             f"Not enough time for target transition sequence (required: {len(labels[first])}, available: "
-            f"{lengths[first]}) of sequence {first}. ignore_longer_outputs_than_inputs=True leaves such ones out",
+            f"{lengths[first]}) of sequence {first}. ignore_longer_outputs_than_inputs=True skips such sequences",
         )
     labels = [[] if skip else row for row, skip in zip(labels, skipped, strict=True)]
     loss, gradient = _paths(inputs.astype(np.float64), labels, np.where(skipped, 0, lengths), ctc_merge_repeated)
@@ -216,7 +217,8 @@ _Prefix = tuple[int, ...]
 def _beam(scores: HostArray, width: int) -> list[tuple[_Prefix, float]]:
     """Returns at most ``width`` label sequences and the logarithms of their probabilities, best first.
 
-    Each sequence has two probabilities: of paths that end with a blank, and of paths that end with its last label.
+    For each sequence, the search keeps two probabilities: of the paths that end with a blank, and of the paths that end
+    with the sequence's last label.
     """
     blank = scores.shape[1] - 1
     beam: dict[_Prefix, tuple[float, float]] = {(): (0.0, -np.inf)}

@@ -38,18 +38,18 @@ _HOST_ONLY = (string, resource, variant)
 
 @dataclass(frozen=True, slots=True)
 class LoneStep:
-    """A replacement for the step, for elements that are produced outside of a step."""
+    """Replaces the running step for elements that are produced outside of a step."""
 
     number: int = 0
     session: str = ""
 
     def check(self) -> None:
-        """Does nothing: such a step has no deadline and cannot be cancelled."""
+        """Does nothing: outside of a step there is no deadline and no cancellation."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoneContext:
-    """A replacement for the runtime's context of host operations, for elements that are produced outside of a step."""
+    """Replaces the runtime's context of host operations for elements that are produced outside of a step."""
 
     op_name: str = "dataset"
     task: str = ""
@@ -83,10 +83,10 @@ class BodyFunction(Function):
       quiet: whether the call has no visible side effects.
 
     Args:
-      name: for messages.
+      name: the function's name in error messages.
       function: the attribute that holds the body. Its first inputs are an element's components.
       inputs: static properties of an element.
-      captured: values of its other inputs, in order, except the key of random numbers.
+      captured: values of the body's other inputs, in order, except the key of random numbers.
       specs: static properties of its results.
     """
 
@@ -210,9 +210,9 @@ class _Piece:
 
     Attributes:
       outputs: names of its output tensors.
-      one: ``one(env, host, turn)`` for one element.
-      rows: ``rows(env, host, last_turn, count)`` for a block; None if unsupported.
-      host: the called function, for a single host operation.
+      one: ``one(env, host, turn)`` computes the piece for one element.
+      rows: ``rows(env, host, last_turn, count)`` computes the piece for a block of elements; None if unsupported.
+      host: the lowering of the host operation, if the piece is a single host operation.
     """
 
     outputs: tuple[str, ...]
@@ -246,7 +246,8 @@ class _Planner:
         return self._pieces
 
     def _told(self, node: BodyNode) -> bool:
-        """Computes the outputs of a node now, if all its inputs are known; returns whether it did."""
+        """Computes the outputs of a node while planning, if all its inputs are known; returns whether the outputs are
+        known."""
         if node.definition.kind is not Kind.PURE or any(name not in self._known for name in node.inputs):
             return False
         values = [self._known[name] for name in node.inputs]
@@ -261,7 +262,7 @@ class _Planner:
         return True
 
     def _infer(self, node: BodyNode) -> None:
-        """Notes the types of a node's outputs."""
+        """Records the types of a node's outputs."""
         inputs = [self._specs[name] for name in node.inputs]
         known = [self._known.get(name) for name in node.inputs]
         values = [None if value is None else np.asarray(value) for value in known]
@@ -292,7 +293,7 @@ class _Planner:
         return name in self._varying or name.rpartition(":")[0] + ":" in self._varying
 
     def _of_text(self, node: BodyNode) -> bool:
-        """Whether a node has inputs or outputs of types that only exist on the host."""
+        """Whether a node has inputs or outputs of a type without a JAX equivalent, such as strings."""
         outputs = (f"{node.name}:{index}" for index in itertools.count())
         given = itertools.takewhile(lambda name: name in self._specs, outputs)
         return any(self._specs[name].dtype.base_dtype in _HOST_ONLY for name in (*node.inputs, *given))

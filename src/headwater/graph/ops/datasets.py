@@ -1,7 +1,7 @@
 """Operations on datasets and iterators. They run on the host of the task that they are placed on.
 
-A dataset's tensor (`variant`) holds a node of `headwater.data`. Each kind of node has an operation with the inputs, in
-order: its source datasets, its values, and its function's captured values.
+A dataset's tensor (`variant`) holds a node of `headwater.data`. There is one operation type for each class of nodes;
+its inputs are, in order, the source datasets, the values, and the captured values of the node's function.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ def settings_of(kind: type[Node]) -> tuple[str, ...]:
 def specs_of(
     types: Sequence[DType], shapes: Sequence[TensorShape], classes: Sequence[str] = ()
 ) -> tuple[TensorSpec, ...]:
-    """Returns the components of an element described by the attributes; all are dense without ``classes``."""
+    """Returns the specs of an element's components, as the attributes describe them; without ``classes``, all
+    components are dense."""
     codes = tuple(code.decode() if isinstance(code, bytes) else code for code in classes) or ("dense",) * len(types)
     return _known_specs(tuple(types), tuple(as_shape(shape).as_dims for shape in shapes), codes)
 
@@ -165,7 +166,7 @@ for _op_type, _kind in NODES.items():
 
 @host("DatasetComponent", infer=fixed(variant, ()))
 def dataset_component(*parts: HostArray, dtype: DType, shape: TensorShape, code: str) -> HostArray:
-    """A sparse or ragged value of a dataset as one tensor."""
+    """Packs the arrays of a sparse or ragged component into one tensor."""
     return as_handle(specs_of([dtype], [shape], [code])[0].joined(parts))
 
 
@@ -173,7 +174,7 @@ def dataset_component(*parts: HostArray, dtype: DType, shape: TensorShape, code:
 
 
 def element_specs(inference: Inference) -> Sequence[Spec]:
-    """Returns the outputs of operations with attributes that describe an element."""
+    """Shape function of operations whose attributes describe an element."""
     attrs = inference.attrs
     shapes = list(map(as_shape, attrs["output_shapes"]))
     found = specs_of(attrs["output_types"], shapes, attrs.get("output_classes", ()))
@@ -187,7 +188,7 @@ def _state(
     output_types: Sequence[DType],
     output_shapes: Sequence[TensorShape],
 ) -> IteratorState:
-    make = lambda: IteratorState(context.op_name)  # noqa: E731 - it is one
+    make = lambda: IteratorState(context.op_name)  # noqa: E731 - a short factory
     signature = {"element types": output_types, "element shapes": output_shapes}
     return context.resource(container, shared_name, IteratorState, make, signature)
 
@@ -250,7 +251,7 @@ def checked_element(element: Element, specs: Sequence[TensorSpec]) -> tuple[Any,
             raise InvalidArgumentError(
                 None,
                 None,
-                f"component {index} of the element is of {spec_of_value(part)}, where {spec} was promised",
+                f"component {index} of the element is of {spec_of_value(part)}, but {spec} was declared",
             )
         found += arrays
     return tuple(found)
@@ -328,10 +329,10 @@ def dataset_to_records(
 
 
 class MaybeValue:
-    """A value, or none.
+    """The value of a ``tf.data.Optional``, which may be missing.
 
     Attributes:
-      element: its components; None for none.
+      element: the components of the value; None if there is no value.
     """
 
     def __init__(self, element: Element | None) -> None:

@@ -128,8 +128,8 @@ def _call(context: HostContext, *input: HostArray, token: str, Tout: Sequence[DT
     """Calls this process's Python function with the given ``token``.
 
     Raises:
-      InvalidArgumentError: its results have other types than declared.
-      OpError: the function's error, with its message and of a matching class.
+      InvalidArgumentError: the types of the results differ from the declared types.
+      OpError: the function raised an exception; the error has its message and a matching class.
     """
     function = function_of(token)
     if function is None:

@@ -230,7 +230,7 @@ _ARGUMENT = re.compile(r"(?P<name>\w+):(?P<type>\w+)(\|(?P<allowed>\w+))?(=(?P<d
 
 
 def parse_arguments(inputs: str) -> tuple[Argument, ...]:
-    """The arguments that `pure`'s ``inputs`` declares."""
+    """Parses a declaration of inputs (see `pure`)."""
     arguments: list[Argument] = []
     for part in filter(None, inputs.replace(" ", "").split(",")):
         match = _ARGUMENT.fullmatch(part)
@@ -334,7 +334,7 @@ def by_evaluation(
 ) -> Infer:
     """Returns the shape rule that evaluates ``function`` abstractly.
 
-    Unknown dimensions are symbols. If JAX cannot decide a question about symbols, the output's shape is unknown.
+    Unknown dimensions are symbols. If JAX cannot evaluate a comparison of symbols, the output's shape is unknown.
     """
 
     def infer(inference: Inference) -> Sequence[Spec]:
@@ -398,7 +398,7 @@ def _evaluate_uncached(
             try:
                 return tuple(_spec(out) for out in run(_with_symbols(shapes, symbols)))
             except (*_MISFITS, jax.errors.InconclusiveDimensionOperation):
-                continue  # JAX could not decide something about the symbols
+                continue  # JAX could not evaluate a comparison of symbols
     sizes = dict.fromkeys([2, *(dim for dims in shapes for dim in dims or () if dim), 1])
     for size, rank in itertools.product(sizes, range(_MAX_PROBED_RANK) if None in shapes else [0]):
         guess = [(size,) * rank if dims is None else tuple(size if d is None else d for d in dims) for dims in shapes]
@@ -406,7 +406,7 @@ def _evaluate_uncached(
             return tuple(Spec(from_numpy(out.dtype), None) for out in run(guess))
         except _MISFITS:
             continue
-    raise ValueError("no shape that is known so far fits the operation")
+    raise ValueError("the known parts of the inputs' shapes do not fit the operation")
 
 
 def _with_symbols(shapes: Sequence[Dims], suffix: str) -> list[tuple[object, ...]]:

@@ -1,4 +1,4 @@
-"""Functions of each element on its own: arithmetic, comparison, logic, rounding, casts."""
+"""Element-wise functions: arithmetic, comparison, logic, rounding, casts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _unary(op_type: str, function: Function | str, allowed: str, argument: str =
 
 
 def _round(x: AnyArray) -> AnyArray:
-    """Rounds to the nearest integer, halves to the even integer."""
+    """Rounds to the nearest integer; halves are rounded to the nearest even integer."""
     return x if x.dtype.kind in "iub" else array_module(x).round(x)
 
 
@@ -167,7 +167,7 @@ def _floor_div(x: AnyArray, y: AnyArray) -> AnyArray:
 
 
 def _div(x: jax.Array, y: jax.Array) -> jax.Array | HostArray:
-    """x / y; of integers towards zero."""
+    """x / y; integer quotients are rounded towards zero."""
     return _truncate_div(x, y) if x.dtype.kind in "iu" else x / y
 
 
@@ -248,7 +248,7 @@ def _div_no_nan(x: jax.Array, y: jax.Array) -> jax.Array:
 
 @custom_jvp
 def _mul_no_nan(x: jax.Array, y: jax.Array) -> jax.Array:
-    """x y, and 0 where y is 0 even if x is not finite."""
+    """x y; where y is 0, the result is 0 even if x is not finite."""
     return _where_nonzero(y != 0, x, lambda: jnp.where(y == 0, 0, x) * y)
 
 
@@ -256,7 +256,7 @@ def _mul_no_nan(x: jax.Array, y: jax.Array) -> jax.Array:
 def _mul_no_nan_jvp(
     primals: tuple[jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array]
 ) -> tuple[jax.Array, jax.Array]:
-    # The slope for y is x where y is 0, too.
+    # Unlike the result, the slope for y is x everywhere, also where y is 0.
     x, y = primals
     return _mul_no_nan(x, y), y * tangents[0] + x * tangents[1]
 
@@ -422,7 +422,7 @@ def cast(x: AnyArray, *, DstT: DType) -> AnyArray:
 
 
 def _integers(x: AnyArray, target: np.dtype[Any]) -> AnyArray:
-    """Converts floats to integers in the way of x86-64 processors, and so of TensorFlow on CPUs.
+    """Converts floats to integers as x86-64 processors do, and therefore TensorFlow on CPUs.
 
     A number is first converted to int32 (to int64 if the target type does not fit into 32 bits). NaN, and numbers that
     do not fit, become the lowest integer. The result is the low bits: 300 becomes 44 as uint8, and -1 becomes 255.

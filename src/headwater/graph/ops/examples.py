@@ -1,7 +1,7 @@
 """Operations on examples that are accounted for; see `headwater.graph.resources.example_ledger`.
 
 A ``ps`` assigns ranges of examples to steps, and a worker makes a batch from the range of its step. The update of a
-step and the accounting of its range are either both made or neither.
+step and the accounting of its range are atomic: either both are made or neither.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ def assign_range(
     epochs: int,
     patience_s: float,
 ) -> HostArray:
-    """Takes a range for this step; returns its epoch, start, end, and the seed of the epoch's order.
+    """Assigns a range to this step; returns its epoch, start, end, and the seed of the epoch's order.
 
     Args:
-      applied: the variable of applied batches.
+      applied: the variable that records the applied batches.
       seed: -1 to let the ``ps`` draw a seed.
     """
 
@@ -103,7 +103,7 @@ def round_of(context: HostContext, applied: object, num_required: HostArray, *, 
 
 @host("ExamplesGiven", infer=no_outputs, inputs="", keeps=True)
 def given(context: HostContext, *, shared_name: str) -> None:
-    """Notes that the step has given its gradients to all accumulators."""
+    """Records that the step has sent its gradients to all accumulators."""
     ledger_of(context.resources, shared_name).given(context.step)
 
 
@@ -121,7 +121,7 @@ def batches(
     shared_name: str = "",
 ) -> HostArray:
     """Returns the source of batches of ranges, for the dataset of ``dataset_factory`` or of ``MakeIterator``."""
-    make = lambda: ExampleBatches(context.op_name, size=size, shuffle=shuffle)  # noqa: E731 - it is one
+    make = lambda: ExampleBatches(context.op_name, size=size, shuffle=shuffle)  # noqa: E731 - a short factory
     signature = {"size": size, "shuffle": shuffle, "element types": output_types, "element shapes": output_shapes}
     if output_classes:
         signature["element classes"] = output_classes
@@ -141,7 +141,7 @@ def batch_of(
     output_shapes: Any,
     output_classes: Any = (),
 ) -> Sequence[HostArray]:
-    """The examples of a range."""
+    """Returns the examples of a range."""
     epoch, start, stop, seed = map(int, handed)
     specs = specs_of(output_types, output_shapes, output_classes)
     return checked_element(batches.item().batch(Work(epoch, start, stop), seed, context), specs)

@@ -12,7 +12,8 @@ from headwater.lazy_jax import custom_vjp, jax, jnp
 
 
 def _nudged(low: jax.Array, high: jax.Array, bits: int, narrow: bool) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Returns the bounds, moved so that zero can be represented, and the distance of consecutive numbers."""
+    """Returns the bounds, shifted so that zero can be represented exactly, and the distance between consecutive
+    numbers."""
     _check(bits)
     least, most = float(narrow), float(2**bits - 1)
     scale = (high - low) / (most - least)
@@ -36,8 +37,8 @@ def _forward(
 def _backward(
     bits: int, narrow: bool, kept: tuple[jax.Array, jax.Array, jax.Array], grad: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Returns the gradients: the gradient of an element within the bounds is passed to the element, and the gradient of
-    an element outside of them to the bound."""
+    """Returns the gradients. The incoming gradient of an element within the bounds is passed to the element; otherwise
+    it is added to the gradient of the exceeded bound."""
     x, low, high = kept
     bottom, top, _ = _nudged(low, high, bits, narrow)
     none = (low == 0) & (high == 0)
@@ -96,7 +97,7 @@ _vars("FakeQuantWithMinMaxVarsPerChannel")
 def fake_quant_with_min_max_args(
     inputs: jax.Array, *, min: float = -6.0, max: float = 6.0, num_bits: int = 8, narrow_range: bool = False
 ) -> jax.Array:
-    """Inputs rounded to the numbers of ``num_bits`` bits between two bounds."""
+    """Rounds inputs to the numbers that ``num_bits`` bits can represent between two bounds."""
     return _rounded(jnp.asarray(inputs), jnp.float32(min), jnp.float32(max), num_bits, narrow_range)
 
 

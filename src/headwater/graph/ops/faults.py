@@ -188,8 +188,8 @@ def _square(matrix: Any) -> bool:
 
 
 def _linalg(matrix: object) -> Any:
-    """Returns the module that factorises a matrix: NumPy for host arrays of types that LAPACK has, as it need not
-    compile a program for each shape."""
+    """Returns the module that factorises a matrix: NumPy for host arrays of types that LAPACK supports, because JAX
+    would compile a program for each shape."""
     return np if isinstance(matrix, np.ndarray) and matrix.dtype.itemsize > 2 else jnp
 
 
@@ -211,7 +211,7 @@ def _zero_on_diagonal(inputs: Sequence[Any], attrs: _Attrs) -> object:
 
 
 def _not_positive_definite(inputs: Sequence[Any], attrs: _Attrs) -> object:
-    """Whether the factor is NaN although the lower triangle, the only part that is read, is not."""
+    """Whether the factor has NaN although the lower triangle of the input, the only part that is read, has none."""
     del attrs
     matrix = inputs[0]
     if not _square(matrix):
@@ -251,7 +251,7 @@ def _other_rank(inputs: Sequence[Any], attrs: _Attrs) -> object:
 
 
 def _unlike(inputs: Sequence[Any], attrs: _Attrs) -> object:
-    """Whether the inputs of Select have other shapes than its static checks permit."""
+    """Whether the shapes of the inputs of Select violate its static checks."""
     del attrs
     condition, x, y = (value.shape for value in inputs)
     fits = not condition or condition == x or (len(condition) == 1 and condition == x[:1])
@@ -313,7 +313,7 @@ _GRADIENT_FAULTS: Final[Mapping[str, Callable[[Sequence[Any], _Attrs], object]]]
     "LogMatrixDeterminant": _singular,
     "MatrixDeterminant": _singular,
 }
-"""Failures of gradients whose forward operations cannot fail."""
+"""Failures of gradients of forward operations that cannot fail themselves."""
 
 _SAID: Final = {
     **{
@@ -331,7 +331,7 @@ _SAID: Final = {
     "SelfAdjointEigV2": "Self-adjoint eigen decomposition was not successful. The input might not be valid.",
     "TridiagonalSolve": "The matrix is not invertible.",
     "RandomUniformInt": "Need minval < maxval",
-    "InvertPermutation": "an element is out of range, or there twice",
+    "InvertPermutation": "an element is out of range or duplicated",
     "ReverseSequence": "a length is negative or greater than the dimension",
     "SparseSoftmaxCrossEntropyWithLogits": "Received a label value which is outside the valid range of classes",
     "SparseToDense": "indices are out of bounds, repeated, or out of order",

@@ -148,7 +148,7 @@ def fingerprint64(text: bytes) -> int:
 
 
 _TEXT_NS: Final = 200
-"""The time in which NumPy hashes one of many texts."""
+"""Average time in which NumPy hashes one of many texts."""
 
 
 def fingerprints64(texts: Sequence[bytes]) -> NDArray[np.uint64]:
@@ -157,7 +157,7 @@ def fingerprints64(texts: Sequence[bytes]) -> NDArray[np.uint64]:
     sizes = np.fromiter(map(len, texts), np.uint64, len(texts))
     joined = b"".join(texts)
     if compiled_loops_pay(_TEXT_NS * len(texts)):
-        from headwater.tables import fingerprints  # noqa: PLC0415  with numba: only for programs that need it
+        from headwater.tables import fingerprints  # noqa: PLC0415  loads numba, only if needed
 
         fingerprints.of_texts(np.frombuffer(joined, np.uint8), np.cumsum(sizes, dtype=np.int64), found)
         for row in np.flatnonzero(sizes > fingerprints.LONGEST).tolist():
@@ -247,7 +247,7 @@ def concatenated(first: int, second: int) -> int:
 
 
 def keyed(text: bytes, key: tuple[int, int]) -> int:
-    """Returns a hash below 2⁶⁴. A text with a chosen hash can be found only with ``key``."""
+    """Returns a keyed hash below 2⁶⁴: without ``key``, nobody can construct a text with a chosen hash."""
     secret = struct.pack("<2Q", *(part & _MASK for part in key))
     return int.from_bytes(hashlib.blake2b(text, digest_size=8, key=secret).digest(), "little")
 

@@ -1,4 +1,4 @@
-"""Tensors as text: for messages of checks and prints."""
+"""Formats tensors as text, for messages of checks and prints."""
 
 from __future__ import annotations
 

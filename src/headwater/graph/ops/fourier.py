@@ -37,7 +37,8 @@ def _real_spec(inference: Inference) -> Sequence[Spec]:
 
 
 def _real(op_type: str, compute: Callable[..., jax.Array], rank: int, dtype: type[np.generic]) -> None:
-    """A transform between real numbers and half of their symmetric spectrum; ``fft_length`` has the real sizes."""
+    """Registers a transform between real numbers and the non-redundant half of their spectrum; ``fft_length`` has the
+    sizes of the real array."""
     axes = tuple(range(-rank, 0))
 
     def lower(input: object, fft_length: object) -> object:

@@ -1,4 +1,4 @@
-"""Operations that read and write image formats, with Pillow. On the host."""
+"""Host operations that decode and encode image files with Pillow."""
 
 from __future__ import annotations
 
@@ -152,7 +152,8 @@ def decode_image(
     dtype: DType = uint8,
     expand_animations: bool = True,
 ) -> Any:
-    """An image of any format: (height, width, channels), or of a GIF all frames, with one dimension more.
+    """Decodes an image of any format to (height, width, channels). A GIF yields all frames, with the frame as first
+    dimension.
 
     Pixels of a floating type are between 0 and 1.
     """

@@ -1,4 +1,4 @@
-"""Images transformed. Shapes are [batch, height, width, channels]."""
+"""Transformations of images of shape [batch, height, width, channels]."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def rgb_to_hsv(images: jax.Array) -> jax.Array:
         said = f"input must have 3 channels but input only has {images.shape[-1]} channels."
         raise FailedPreconditionError(None, None, said)
     red, green, blue = images[..., 0], images[..., 1], images[..., 2]
-    # In ties the gradient belongs to one channel, as in TensorFlow: to the first highest one, to the last lowest one.
+    # If channels are equal, only one of them gets the gradient, as in TensorFlow: the first of the highest channels,
+    # and the last of the lowest.
     most_red, more_green = (red >= green) & (red >= blue), green >= blue
     value = jnp.where(most_red, red, jnp.where(more_green, green, blue))
     least_blue, less_green = (blue <= red) & (blue <= green), green <= red

@@ -1,4 +1,4 @@
-"""Parts of tensors: slices, rows, single elements; choosing between two; and putting parts together."""
+"""Parts of tensors: slices, rows and single elements; selection between two tensors; and assembly from parts."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def _subscript(place: Sequence[object]) -> str:
 
 
 def _take(params: jax.Array, indices: jax.Array, axis: int) -> Any:
-    """Returns slices of ``params``; zeros for indices out of range, as in TensorFlow on GPUs. For shapes and strings,
-    such an index is an error."""
+    """Returns slices of ``params``; for an index out of range, zeros, as in TensorFlow on GPUs. If ``params`` is a
+    shape or has strings, such an index is an error."""
     if _is_exact(params) and isinstance(indices, np.ndarray):
         require_rows(indices, params.shape[axis])
         return np.take(params, indices, axis)
@@ -204,7 +204,8 @@ def one_hot(
     return module.where(hit, on_value, off_value)
 
 
-# One or the other -------------------------------------------------------------------------------------------------
+# Selection between two tensors
+# -------------------------------------------------------------------------------------------------
 
 
 def _selected(inference: Inference) -> Sequence[Spec]:
@@ -242,7 +243,7 @@ def select_v2(condition: AnyArray, t: AnyArray, e: AnyArray) -> AnyArray:
     return array_module(condition, t, e).where(condition, t, e)
 
 
-# Put together -----------------------------------------------------------------------------------------------------
+# Assembly -----------------------------------------------------------------------------------------------------
 
 
 def _reversed_spec(inference: Inference) -> Sequence[Spec]:
@@ -286,7 +287,7 @@ def sparse_to_dense(
     *,
     validate_indices: bool = True,
 ) -> HostArray | jax.Array:
-    """Returns a tensor of ``default_value`` with other values at some places: one value for all of them, or one for
+    """Returns a tensor of ``default_value`` with ``sparse_values`` at some places: one value for all places, or one for
     each."""
     del validate_indices
     shape = as_ints(output_shape)

@@ -2,7 +2,7 @@
 
 While a program is traced, each operation of a body that may fail records a boolean. Code outside of a loop or branch
 cannot use values that were traced within it. So the loop or branch returns the booleans together with its own results,
-and they are recorded again outside. The runtime checks all of them after the run (`headwater.graph.runtime.compile`).
+and the outer code records them again. The runtime checks all of them after the run (`headwater.graph.runtime.compile`).
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from headwater.lazy_jax import jnp
 
 _Result = TypeVar("_Result")
 Faults = dict[str, Any]
-"""Whether operations fail, by their names."""
+"""Maps names of operations to booleans that tell whether they fail."""
 
 _noted: Final[ContextVar[Faults | None]] = ContextVar("noted", default=None)
 
 
 @contextmanager
 def noting(faults: Faults | None) -> Generator[None]:
-    """A context in which failures are noted in ``faults``, or not at all if None."""
+    """Returns a context in which failures are recorded in ``faults``, or ignored if it is None."""
     token = _noted.set(faults)
     try:
         yield
@@ -34,7 +34,7 @@ def noting(faults: Faults | None) -> Generator[None]:
 
 
 def are_noted() -> bool:
-    """Whether failures are noted here."""
+    """Whether failures are recorded in the current context."""
     return _noted.get() is not None
 
 
@@ -49,8 +49,8 @@ def record_faults(found: Mapping[str, Any]) -> None:
 
 
 def with_faults(function: Callable[..., _Result]) -> Callable[..., tuple[_Result, Faults]]:
-    """Wraps ``function`` so that it returns its result together with its failures, instead of recording the failures
-    here."""
+    """Wraps ``function`` so that it returns its result together with its failures, instead of recording the failures in
+    the current context."""
 
     def run(*args: Any) -> tuple[_Result, Faults]:
         faults: Faults = {}

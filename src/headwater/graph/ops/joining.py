@@ -1,4 +1,4 @@
-"""Tensors joined to one and taken apart again."""
+"""Concatenates, stacks and splits tensors."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _packed(inference: Inference) -> Sequence[Spec]:
 
 @pure("Pack", inputs="values:T*", infer=_packed, strings=True)
 def pack(*values: jax.Array, axis: int = 0) -> AnyArray:
-    """Tensors of one shape stacked along a new dimension."""
+    """Stacks tensors of one shape along a new dimension."""
     return array_module(*values).stack(values, axis=axis)
 
 
@@ -120,7 +120,7 @@ def _split_spec(inference: Inference) -> Sequence[Spec]:
 
 @pure("Split", inputs="split_dim:int32, value:T", static=(0,), infer=_split_spec, strings=True)
 def split(split_dim: HostArray, value: AnyArray, *, num_split: int) -> tuple[AnyArray, ...]:
-    """``num_split`` equal parts along one dimension."""
+    """Splits into ``num_split`` equal parts along one dimension."""
     axis = int(split_dim)
     if value.shape[axis] % num_split:
         raise ValueError(f"Dimension size must be evenly divisible by {num_split} but is {value.shape[axis]}")

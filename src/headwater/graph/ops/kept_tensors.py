@@ -14,7 +14,7 @@ from headwater.graph.resources.host_context import HostContext
 
 
 class KeptTensors:
-    """The tensors that one session keeps on one task, by their handles."""
+    """Maps handles to the tensors that one session keeps on one task."""
 
     def __init__(self) -> None:
         self.by_handle: dict[bytes, HostArray] = {}

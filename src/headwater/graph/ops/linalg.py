@@ -143,8 +143,8 @@ def _diag_spec(inference: Inference) -> Sequence[Spec]:
 
 @pure("Diag", inputs="diagonal:T|numeric", infer=_diag_spec)
 def diag(diagonal: jax.Array) -> jax.Array:
-    """Returns a tensor of twice the rank: these elements at places whose index has two equal halves, zeros
-    elsewhere."""
+    """Returns a tensor of twice the rank, with the elements of ``diagonal`` at the indices (i, …, i, …), whose two
+    halves are equal, and zeros elsewhere."""
     return jnp.diag(jnp.ravel(diagonal)).reshape(diagonal.shape * 2)
 
 
@@ -160,7 +160,7 @@ def _diag_part_spec(inference: Inference) -> Sequence[Spec]:
 
 @pure("DiagPart", inputs="input:T|numeric", infer=_diag_part_spec)
 def diag_part(input: jax.Array) -> jax.Array:
-    """Returns the elements at places whose index has two equal halves."""
+    """Returns the elements at the indices (i, …, i, …), whose two halves are equal."""
     half = require_halves(input.shape)
     count = int(np.prod(half, dtype=np.int64))
     return jnp.diagonal(input.reshape(count, count)).reshape(half)
@@ -421,7 +421,8 @@ def _lu_specs(inference: Inference) -> Sequence[Spec]:
 
 @pure("Lu", inputs="input:T|inexact", infer=_lu_specs)
 def lu(input: jax.Array, *, output_idx_type: DType = int32) -> tuple[jax.Array, jax.Array]:
-    """Returns L and U in one matrix, and the permutation: for each of its rows, the number of the input's row."""
+    """Returns L and U in one matrix, and the permutation: for each row of this matrix, the number of the input's
+    row."""
     factors, _, permutation = jax.lax.linalg.lu(input)
     return factors, permutation.astype(output_idx_type.numpy_dtype)
 
@@ -435,9 +436,9 @@ def matrix_logarithm(input: jax.Array) -> jax.Array:
 
 @pure("TridiagonalSolve", inputs="diagonals:T|inexact, rhs:T", infer=lambda inference: [inference.inputs[1]])
 def tridiagonal_solve(diagonals: jax.Array, rhs: jax.Array, *, partial_pivoting: bool = True) -> jax.Array:
-    """X with A X = rhs; A's diagonals [..., 3, n] are the upper, the main and the lower one."""
+    """X with A X = rhs; ``diagonals`` [..., 3, n] are the upper, the main and the lower diagonal of A."""
     del partial_pivoting
     upper, main, lower = (jnp.asarray(diagonals)[..., place, :] for place in range(3))
-    # The elements that lie outside of the matrix are to be zero.
+    # Set the elements that lie outside of the matrix to zero.
     upper, lower = upper.at[..., -1].set(0), lower.at[..., 0].set(0)
     return jax.lax.linalg.tridiagonal_solve(lower, main, upper, jnp.asarray(rhs))

@@ -28,7 +28,7 @@ def decode_proto(
     sanitize: bool = False,
 ) -> Sequence[HostArray]:
     """Decodes fields of messages; returns the number of values of each field, and the values."""
-    del sanitize  # results have only the named fields, so there are no unknown ones
+    del sanitize  # results have only the named fields, so there are no unknown fields to remove
     fields = Fields(message_type, field_names, [dtype.name for dtype in output_types], descriptor_source)
     sizes, values = fields.decoded(bytes, "text" if message_format == "text" else "binary")
     return [sizes, *values]

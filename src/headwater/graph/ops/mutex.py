@@ -13,7 +13,7 @@ def _mutex(context: HostContext, name: str) -> Mutex:
 
 @host("MutexLock", infer=no_outputs, inputs="", blocking=True)
 def lock(context: HostContext, *, shared_name: str) -> None:
-    """Waits for the lock, and takes it."""
+    """Acquires the lock, waiting until it is free."""
     _mutex(context, shared_name).lock(context.step)
 
 

@@ -161,7 +161,7 @@ def _bias_spec(inference: Inference) -> Sequence[Spec]:
 
 @pure("BiasAdd", inputs="value:T|numeric, bias:T", infer=_bias_spec)
 def bias_add(value: jax.Array, bias: jax.Array, *, data_format: str = "NHWC") -> jax.Array:
-    """A bias for each channel, which is the last dimension, or the second (``NCHW``)."""
+    """Adds a bias to each channel; channels are the last dimension, or the second (``NCHW``)."""
     if data_format == "NCHW":
         bias = bias.reshape((-1,) + (1,) * (value.ndim - 2))
     return value + bias
@@ -173,7 +173,8 @@ def bias_add_v1(value: jax.Array, bias: jax.Array) -> jax.Array:
     return value + bias
 
 
-# The best of a row ------------------------------------------------------------------------------------------------
+# Highest entries of a row
+# ------------------------------------------------------------------------------------------------
 
 
 def _in_top_k_spec(inference: Inference) -> Sequence[Spec]:
@@ -226,7 +227,7 @@ def _top(input: jax.Array, k: int) -> tuple[jax.Array, jax.Array]:
     if input.dtype.kind in "iub":
         values, places = jax.lax.top_k(input, k)
         return values, places.astype(np.int32)
-    # In TensorFlow, NaN is below all numbers; in XLA, it is above them.
+    # TensorFlow sorts NaN below all numbers; XLA sorts it above them.
     _, places = jax.lax.top_k(jnp.where(jnp.isnan(input), -np.inf, jax.lax.stop_gradient(input)), k)
     return jnp.take_along_axis(input, places, axis=-1), places.astype(np.int32)
 
@@ -286,7 +287,8 @@ def local_response_normalization(
 
 
 def _negative_power(x: jax.Array, exponent: float) -> Any:
-    """Returns x^-exponent for x > 0; for the usual multiples of 1/4 by roots, which take a fraction of the time."""
+    """Returns x^-exponent for x > 0; common exponents, multiples of 1/4, are computed by square roots, which are
+    faster."""
     if exponent not in (0.25, 0.5, 0.75, 1.0):
         return jnp.power(x, -exponent)
     root: Any = jax.lax.rsqrt(x)
@@ -306,7 +308,8 @@ def _fused_batch_norm(
 ) -> tuple[jax.Array, ...]:
     """y = scale (x - mean) / √(variance + epsilon) + offset, per channel.
 
-    In training the mean and variance are the batch's own; as outputs the variance has Bessel's correction n / (n - 1).
+    In training, mean and variance are computed from the batch; the returned variance has Bessel's correction n / (n -
+    1).
     """
     channel = 1 if data_format == "NCHW" else x.ndim - 1
     axes = tuple(axis for axis in range(x.ndim) if axis != channel)
@@ -336,7 +339,7 @@ def _fused_batch_norm_v3(
     data_format: str = "NHWC",
     is_training: bool = True,
 ) -> tuple[jax.Array, ...]:
-    """As FusedBatchNorm, with one more output, which only the gradient operation takes."""
+    """As FusedBatchNorm, with one more output, which only the gradient operation reads."""
     outputs = _fused_batch_norm(
         x, scale, offset, mean, variance, epsilon=epsilon, data_format=data_format, is_training=is_training
     )

@@ -1,8 +1,8 @@
 """Updates of variables by gradients: one operation type per optimizer, with TensorFlow's inputs and arithmetic.
 
 Every rule is written once, as a function of arrays. Its sparse version gathers the rows at ``indices`` from the
-variable and its slots, applies the rule to them, and scatters them back. Rows with equal indices are applied one after
-the other, as in TensorFlow; indices outside the variable update nothing.
+variable and its slots, applies the rule to the rows, and scatters them back. Rows with equal indices are applied one
+after the other, as in TensorFlow; indices outside the variable update nothing.
 
 The order of operations within a rule is the same as in TensorFlow 1.15's CPU kernels, so that values agree almost to
 the last bit.
@@ -52,7 +52,7 @@ def _spec(slots: int, grad: int, indices: int | None) -> Infer:
 
 
 _COUNTER: dict[str, int] = {}
-"""Position of the integer step count, for the types that have one."""
+"""Input position of the integer step count, for operation types with such an input."""
 
 
 def _define(
@@ -61,10 +61,10 @@ def _define(
     """Registers ``Apply<name>``, and if ``sparse`` ``SparseApply<name>``, which has ``indices`` after the gradient.
 
     Args:
-      slots: number of variables among the first inputs; the rule returns their new values.
+      slots: number of variables, which are the first inputs; the rule returns their new values.
       after_rows: maps the rows that the sparse version has updated to their new values.
-      at_once: a faster form of the sparse version: takes the sparse version and its arguments, and returns the result,
-        or None if it does not support them.
+      at_once: a faster implementation of the sparse version. It is called with the sparse version and its arguments,
+        and returns the result, or None for unsupported arguments.
     """
 
     def define(rule: Rule) -> Rule:
@@ -223,8 +223,8 @@ def sparse_adam(
     *,
     use_locking: bool = False,
 ) -> tuple[jax.Array, ...]:
-    """Updates all rows, unlike the other sparse updates: the averages of rows without a gradient decay, and these rows
-    change accordingly."""
+    """Updates all rows, unlike the other sparse updates: in rows without a gradient, the moving averages decay, and the
+    variable changes accordingly."""
     del use_locking
     at = rows(var, indices)
     alpha = lr * jnp.sqrt(1 - beta2_power) / (1 - beta1_power)

@@ -24,7 +24,7 @@ from headwater.shapes import Dims, TensorShape, as_shape
 from headwater.tensorboard_protos import tensor_pb2
 
 _FEATURE_NS: Final = 2_500
-"""The time in which the protobuf library reads a feature."""
+"""The time that the protobuf library needs to read one feature."""
 
 
 def _batch(
@@ -34,13 +34,13 @@ def _batch(
     types: Sequence[DType],
     sparse: Sequence[str] = (),
 ) -> ExampleBatch:
-    """Returns the parsed examples, from which the features ``keys`` will be requested, each with its type; those in
-    ``sparse`` by `ExampleBatch.sparse`."""
+    """Parses the examples for later requests of the features ``keys``, each with its type. The features in ``sparse``
+    will be requested by `ExampleBatch.sparse`."""
     wanted = dict(zip(keys, types, strict=True))
     # A feature may be requested twice, with different types.
     if len(wanted) < len(keys) or not compiled_loops_pay(_FEATURE_NS * len(serialized) * len(keys)):
         return ExampleBatch(serialized, names)
-    from headwater.tables import examples  # noqa: PLC0415  with numba: only for programs that need it
+    from headwater.tables import examples  # noqa: PLC0415  loads numba, only if needed
 
     return ExampleBatch(serialized, names, examples.columns_of(serialized, wanted, sparse))
 
@@ -106,14 +106,14 @@ def parse_single_example(
 
 
 def parse_examples_alike(serialized: HostArray, *dense_defaults: Any, **attrs: Any) -> tuple[HostArray, ...]:
-    """As `parse_single_example`, for many examples at once, if their features are `all_fixed`: each result has a row
-    for every example."""
+    """As `parse_single_example`, for many examples at once: each result has a row for every example. All requested
+    features must have fixed shapes (`all_fixed`)."""
     batch = _batch(serialized.tolist(), None, attrs["dense_keys"], attrs["Tdense"])
     return tuple(_dense(batch, attrs["dense_keys"], attrs["Tdense"], attrs["dense_shapes"], dense_defaults))
 
 
 def all_fixed(attrs: Attrs) -> bool:
-    """Whether all features requested by a `parse_single_example` have the same shape in all examples."""
+    """Whether each feature that a `parse_single_example` requests has the same shape in all examples."""
     return not attrs["num_sparse"] and not any(_varies(as_shape(shape)) for shape in attrs["dense_shapes"])
 
 
@@ -282,8 +282,9 @@ def decode_csv(
 def _fields(record: bytes, index: int, delimiter: str, quoted: bool) -> list[str]:
     """Returns the fields of one line; bytes that are not valid UTF-8 are kept.
 
-    Line breaks before a field are skipped. A field ends at the next delimiter and has neither quotes nor line breaks,
-    or it is in quotes, with each quote within it doubled. Without ``quoted``, quotes are ordinary characters.
+    Line breaks before a field are skipped. A field is either unquoted, ends at the next delimiter and has neither
+    quotes nor line breaks; or it is enclosed in quotes, and each quote within it is doubled. Without ``quoted``, quotes
+    are ordinary characters.
     """
     text = record.decode(errors="surrogateescape")
     if not text:

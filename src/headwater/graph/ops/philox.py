@@ -1,8 +1,8 @@
-"""Random numbers computed from a counter and a key, bit for bit as TensorFlow's Philox generator.
+"""Random numbers computed from a counter and a key; bit for bit the numbers of TensorFlow's Philox generator.
 
 Philox 4x32-10 is J. Salmon and others, "Parallel random numbers: as easy as 1, 2, 3" (2011). A state is three int64:
-128 bits of the counter, low first, and the key. 256 counters are reserved for each number of a result. Most kinds of
-numbers use a quarter of one counter; kinds that are drawn again until a number fits use more.
+128 bits of the counter, low first, and the key. 256 counters are reserved for each number of a result. Most
+distributions use a quarter of one counter; distributions sampled by rejection use more.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _64: Final = (1 << 64) - 1
 
 
 def blocks(counters: Sequence[int], key: int) -> HostArray:
-    """Four numbers of 32 bits for each counter of 128 bits, as uint64 of shape (counters, 4)."""
+    """Returns four 32-bit numbers for each 128-bit counter, as uint64 of shape (counters, 4)."""
     parts: list[HostArray] = [
         np.array([(counter >> shift) & 0xFFFFFFFF for counter in counters], np.uint64) for shift in (0, 32, 64, 96)
     ]
@@ -64,7 +64,7 @@ def _units(words: HostArray, dtype: DType) -> HostArray:
 
 
 def _normals(words: HostArray, dtype: DType) -> HostArray:
-    """Returns normal numbers, computed from pairs of uniform numbers by the method of Box and Muller."""
+    """Returns normally distributed numbers, computed from pairs of uniform numbers by the Box-Muller transform."""
     units = _units(words, dtype)
     least = dtype.numpy_dtype.type(1e-7)
     angle = dtype.numpy_dtype.type(2 * np.pi) * units[..., 1::2]
@@ -73,7 +73,8 @@ def _normals(words: HostArray, dtype: DType) -> HostArray:
 
 
 def _truncated(start: int, key: int, count: int, dtype: DType) -> HostArray:
-    """Draws normal numbers of magnitude below 2: from each group of a block's numbers, the first that fit."""
+    """Draws normally distributed numbers of magnitude below 2: from each group of a block, the first numbers in this
+    range."""
     group = 4 if dtype == float32 else 2
     found: list[HostArray] = []
     for at in range(-(-count // group)):
@@ -135,7 +136,8 @@ def normal(
     algorithm: int = 1,
     truncated: bool = False,
 ) -> HostArray:
-    """Draws normal numbers; with ``truncated``, only such as are within two standard deviations of the mean."""
+    """Draws normally distributed numbers; with ``truncated``, only numbers within two standard deviations of the
+    mean."""
     wanted = as_ints(shape)
     count = math.prod(wanted)
     start, key = _taken(context, state, algorithm, count)

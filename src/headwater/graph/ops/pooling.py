@@ -1,4 +1,4 @@
-"""Maxima and sums of windows, in the form that is fastest with XLA.
+"""Maxima and sums of windows, expressed in the way that XLA runs fastest.
 
 XLA's code for CPUs visits the elements of each window in a naive loop. The functions here take slices of the whole
 array instead, one for each position in a window, and combine these with vector instructions.
@@ -23,7 +23,8 @@ _lax: Any = lax
 Sizes = tuple[int, ...]
 
 _MOST_SLICES: Final = 16
-"""Windows with more elements (for sums: longer windows) use XLA's operation, since many slices take long to compile."""
+"""Windows with more elements (for sums: windows longer than this) use XLA's operation, since many slices take long to
+compile."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,7 +52,8 @@ class Pools:
         )
 
     def elements(self) -> Any:
-        """Returns the number of elements of each window without padding; its shape broadcasts to the windows'."""
+        """Returns the number of elements of each window, excluding padding, in a shape that broadcasts to the shape of
+        the windows."""
         result: Any = np.ones((), np.int64)
         for axis, (size, reach, stride, (before, _)) in enumerate(
             zip(self.sizes, self.window, self.strides, self.pads, strict=True)
@@ -84,8 +86,8 @@ class Pools:
         ]
 
     def back(self, windows: jax.Array, fill: object) -> list[jax.Array]:
-        """Returns, for each position in a window, an array of shape `sizes`. It has, for each element, the value of the
-        window in which the element is at that position, or ``fill`` if there is no such window."""
+        """Returns, for each position in a window, an array of shape `sizes`. Its value at an element is the value of
+        the window that has the element at that position, or ``fill`` if there is no such window."""
         pads = [
             (reach - 1 - before, size + before - 1 - (count - 1) * stride, stride - 1)
             for reach, size, (before, _), count, stride in zip(
@@ -125,7 +127,7 @@ def _largest(pools: Pools) -> Any:
 
 
 def _first_of_largest(array: jax.Array, pools: Pools) -> tuple[jax.Array, jax.Array]:
-    """Returns the maximum of each window, and its position there."""
+    """Returns the maximum of each window, and the position of the maximum within the window."""
     first, *rest = pools.slices(array, _lowest(array.dtype))
     result, places = first, jnp.zeros(first.shape, np.int8)
     for place, part in enumerate(rest, 1):
@@ -181,6 +183,6 @@ def _padded(array: jax.Array, pads: list[tuple[int, int, int]], fill: object) ->
 
 
 def _apart(array: object) -> Any:
-    """Forces XLA to compute ``array`` in memory of its own. Otherwise it fuses the padding with a combination of
-    slices, which makes each slice slow."""
+    """Forces XLA to store ``array`` before it is used. Otherwise XLA fuses the padding into the combination of slices,
+    which makes each slice slow."""
     return _lax.optimization_barrier(array)

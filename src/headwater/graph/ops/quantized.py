@@ -1,5 +1,4 @@
-"""Conversion of numbers to integers of few bits between two bounds, and back. Each mode documents how TensorFlow 1.15
-rounds."""
+"""Conversion between numbers in a range and integers of few bits. Each mode rounds as TensorFlow 1.15 does."""
 
 from __future__ import annotations
 
@@ -54,7 +53,7 @@ def quantize(
     mode: str = "MIN_COMBINED",
     round_mode: str = "HALF_AWAY_FROM_ZERO",
 ) -> tuple[HostArray, HostArray, HostArray]:
-    """Returns the nearest numbers of type ``T``, which represent a range of numbers, and the bounds of that range.
+    """Returns the nearest integers of type ``T``, and the bounds of the range that the integers represent.
 
     ``MIN_COMBINED`` and ``MIN_FIRST`` spread the numbers evenly over the range, which is extended to include 0.
     ``SCALED`` multiplies by a factor, so that 0 represents 0, and does not use the lowest number of a signed type.
@@ -205,7 +204,8 @@ def _pooled(inference: Inference) -> Sequence[Spec]:
 
 
 def _of_8_bits(what: str, *arrays: jax.Array) -> None:
-    """Raises InvalidArgumentError for an array of another type than ``quint8``, which TensorFlow's kernels require."""
+    """Raises InvalidArgumentError for an array that is not ``quint8``, the only type that TensorFlow's kernels
+    support."""
     if any(np.dtype(array.dtype) != np.uint8 for array in arrays):
         raise InvalidArgumentError(
             None, None, f"No OpKernel was registered to support Op '{what}' of other than quint8"
@@ -222,7 +222,7 @@ def quantized_avg_pool(
     strides: Sequence[int],
     padding: str,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """The mean of each window, rounded down; the range stays."""
+    """Returns the mean of each window, rounded down; the range is unchanged."""
     _of_8_bits("QuantizedAvgPool", input)
     total, counts = summed_windows(jnp.asarray(input, jnp.int32), ksize, strides, padding)
     return (total // counts).astype(input.dtype), min_input, max_input
@@ -238,7 +238,7 @@ def quantized_max_pool(
     strides: Sequence[int],
     padding: str,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """The maximum of each window; the range stays."""
+    """Returns the maximum of each window; the range is unchanged."""
     _of_8_bits("QuantizedMaxPool", input)
     return max_pool(input, ksize=ksize, strides=strides, padding=padding), min_input, max_input
 

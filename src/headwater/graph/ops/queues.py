@@ -54,7 +54,7 @@ def _define_queue(kind: str, make: Callable[[str, int, list[Dims]], Queue]) -> N
         shared_name: str = "",
     ) -> HostArray:
         signature = _signature(kind, capacity, component_types, shapes)
-        made = lambda: make(context.op_name, capacity, _dims(shapes))  # noqa: E731 - it is one
+        made = lambda: make(context.op_name, capacity, _dims(shapes))  # noqa: E731 - a short factory
         return _queue(context, container, shared_name, made, signature)
 
 
@@ -81,7 +81,7 @@ def random_shuffle_queue(
         "min_after_dequeue": min_after_dequeue,
         "seeds": (seed, seed2),
     }
-    make = lambda: ShuffleQueue(context.op_name, capacity, _dims(shapes), min_after_dequeue, order)  # noqa: E731 - it is one
+    make = lambda: ShuffleQueue(context.op_name, capacity, _dims(shapes), min_after_dequeue, order)  # noqa: E731 - a short factory
     return _queue(context, container, shared_name, make, signature)
 
 
@@ -97,13 +97,13 @@ def priority_queue(
 ) -> HostArray:
     dims: list[Dims] = [(), *_dims(shapes)] if shapes else []
     signature = _signature("PriorityQueue", capacity, component_types, shapes)
-    make = lambda: PriorityQueue(context.op_name, capacity, dims)  # noqa: E731 - it is one
+    make = lambda: PriorityQueue(context.op_name, capacity, dims)  # noqa: E731 - a short factory
     return _queue(context, container, shared_name, make, signature)
 
 
 @host("SelectResource", infer=_handle, inputs="index:T|index=int32, handles:resource*", keeps=True)
 def select_resource(index: HostArray, *handles: HostArray) -> HostArray:
-    """One of several resources of a task."""
+    """Returns the resource with the given index."""
     place = int(index)
     if not 0 <= place < len(handles):
         raise ValueError(f"index {place} is not in [0, {len(handles)})")

@@ -58,13 +58,13 @@ def rows_to_splits(rows: HostArray, count: HostArray) -> HostArray:
         raise _refuse("Arguments to from_value_rowids do not form a valid RaggedTensor:rows must ascend, from 0 on")
     number = int(count) if count >= 0 else int(rows[-1]) + 1 if rows.size else 0
     if rows.size and rows[-1] >= number:
-        raise _refuse("Arguments to from_value_rowids do not form a valid RaggedTensor: nrows is less than a row")
+        raise _refuse("Arguments to from_value_rowids do not form a valid RaggedTensor: nrows is too small")
     return _splits_of(np.bincount(rows, minlength=number), rows.dtype)
 
 
 @host("RaggedSplitsToRows", inputs="splits:T|index", infer=_rows_spec)
 def splits_to_rows(splits: HostArray) -> HostArray:
-    """The row of each value."""
+    """Returns the row number of each value."""
     return np.repeat(np.arange(len(splits) - 1, dtype=splits.dtype), np.diff(splits))
 
 
@@ -109,7 +109,7 @@ def string_ngrams(
     pad_width: int = 0,
     preserve_short_sequences: bool = False,
 ) -> tuple[HostArray, HostArray]:
-    """The n-grams of each row."""
+    """Returns the n-grams of each row."""
     found: list[bytes] = []
     lengths: list[int] = []
     between, left, right = separator.encode(), left_pad.encode(), right_pad.encode()
@@ -120,7 +120,7 @@ def string_ngrams(
             pads = min(pad_width if pad_width >= 0 else width - 1, width - 1)
             padded = [left] * pads + row + [right] * pads
             found += [between.join(padded[at : at + width]) for at in range(len(padded) - width + 1)]
-            # A row shorter than the width is one n-gram, if it has no other.
+            # A row that is too short for any n-gram becomes one n-gram.
             if preserve_short_sequences and len(found) == count and row:
                 found.append(between.join(padded))
         lengths.append(len(found) - count)

@@ -1,4 +1,4 @@
-"""Broadcasting of ragged tensors: one row, or a row of one value, is repeated."""
+"""Broadcasting of ragged tensors: a dimension with a single row, and a row with a single value, are repeated."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ def _specs(inference: Inference) -> Sequence[Spec]:
 
 @host("RaggedBroadcast", infer=_specs)
 def broadcast(context: HostContext, *splits: HostArray, exact: bool = False) -> Sequence[HostArray]:
-    """Broadcasts the rows of two ragged tensors of equal rank; finds the value of each tensor for every place.
+    """Broadcasts the rows of two ragged tensors of equal rank, and determines which value of each tensor belongs to
+    each place of the result.
 
     Args:
       splits: the first tensor's splits, from the outermost, then the second tensor's.
-      exact: do not broadcast rows of one value.
+      exact: whether rows of one value are not broadcast.
 
     Returns:
       The splits of the result, and the indices of its values in the first and in the second tensor.
@@ -36,7 +37,7 @@ def broadcast(context: HostContext, *splits: HostArray, exact: bool = False) -> 
     levels = len(splits) // 2
     sides = splits[:levels], splits[levels:]
     count = int(_broadcast(context, 0, exact, *(np.array([len(side[0]) - 1]) for side in sides))[0])
-    # For each row of the result, the row of each side.
+    # For each row of the result, the corresponding row of each tensor.
     rows: list[Any] = [np.arange(count) if len(side[0]) - 1 == count else np.zeros(count, np.int64) for side in sides]
     found: list[HostArray] = []
     for level in range(levels):

@@ -20,14 +20,14 @@ def _shaped(inference: Inference) -> Sequence[Spec]:
 
 @random("RandomStandardNormal", infer=_shaped)
 def standard_normal(key: jax.Array, shape: HostArray, *, dtype: DType, seed: int = 0, seed2: int = 0) -> jax.Array:
-    """Normal numbers of mean 0 and standard deviation 1."""
+    """Draws normally distributed numbers with mean 0 and standard deviation 1."""
     del seed, seed2
     return jax.random.normal(key, as_ints(shape), dtype.numpy_dtype)
 
 
 @random("TruncatedNormal", infer=_shaped)
 def truncated_normal(key: jax.Array, shape: HostArray, *, dtype: DType, seed: int = 0, seed2: int = 0) -> jax.Array:
-    """As `standard_normal`, within two standard deviations."""
+    """As `standard_normal`, restricted to two standard deviations."""
     del seed, seed2
     return jax.random.truncated_normal(key, -2.0, 2.0, as_ints(shape), dtype.numpy_dtype)
 
@@ -85,7 +85,7 @@ def multinomial(
     seed: int = 0,
     seed2: int = 0,
 ) -> jax.Array:
-    """Classes drawn for each row, with probabilities softmax(logits)."""
+    """Draws classes for each row, with probabilities softmax(logits)."""
     del seed, seed2
     count = int(num_samples)
     drawn = jax.random.categorical(key, jnp.asarray(logits)[:, None, :], axis=-1, shape=(logits.shape[0], count))
@@ -100,7 +100,8 @@ def _after_shape(inference: Inference) -> Sequence[Spec]:
 
 @random("RandomGamma", infer=_after_shape, inputs="shape:S|index=int32, alpha:T|floating")
 def gamma(key: jax.Array, shape: HostArray, alpha: jax.Array, *, seed: int = 0, seed2: int = 0) -> jax.Array:
-    """Gamma numbers of shape parameter ``alpha`` and rate 1: ``shape`` of them for each alpha."""
+    """Draws from gamma distributions with shape parameter ``alpha`` and rate 1: an array of shape ``shape`` for each
+    alpha."""
     del seed, seed2
     return jax.random.gamma(key, alpha, as_ints(shape) + alpha.shape, alpha.dtype)
 
@@ -109,7 +110,7 @@ def gamma(key: jax.Array, shape: HostArray, alpha: jax.Array, *, seed: int = 0, 
 def poisson(
     key: jax.Array, shape: HostArray, rate: jax.Array, *, dtype: DType = int64, seed: int = 0, seed2: int = 0
 ) -> jax.Array:
-    """Poisson numbers: ``shape`` of them for each rate."""
+    """Draws from Poisson distributions: an array of shape ``shape`` for each rate."""
     del seed, seed2
     return jax.random.poisson(key, rate, as_ints(shape) + rate.shape, np.int64).astype(dtype.numpy_dtype)
 
@@ -155,5 +156,5 @@ _stateless(
 def stateless_multinomial(
     logits: jax.Array, num_samples: HostArray, seed: jax.Array, *, output_dtype: DType = int64
 ) -> jax.Array:
-    """As `multinomial`; the classes follow from ``seed``."""
+    """As `multinomial`; ``seed`` determines the classes."""
     return multinomial(_seeded(seed), logits, num_samples, output_dtype=output_dtype)

@@ -31,7 +31,7 @@ _handle = fixed(resource, ())
 def _reader(
     context: HostContext, container: str, shared_name: str, kind: Callable[..., Reader], *options: object
 ) -> HostArray:
-    make = lambda: kind(context.op_name, *options)  # noqa: E731 - it is one
+    make = lambda: kind(context.op_name, *options)  # noqa: E731 - a short factory
     signature = {"type": kind.__name__, "options": options}
     return as_handle(context.resource(container, shared_name, Reader, make, signature))
 

@@ -1,4 +1,4 @@
-"""Functions of many elements: sums and their like, positions of extremes, cumulative sums."""
+"""Reductions: sums and other reductions over dimensions, positions of extremes, cumulative sums."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _sum(x: AnyArray, axes: tuple[int, ...], keep: bool) -> AnyArray:
 
 
 def _mean(x: AnyArray, axes: tuple[int, ...], keep: bool) -> AnyArray:
-    """Sum over count; of integers without the fraction."""
+    """Returns the sum divided by the count; for integers, the fraction is dropped."""
     if x.dtype.kind not in "iu":
         return jnp.mean(x, axis=axes, keepdims=keep, dtype=x.dtype)
     total = _sum(x, axes, keep)
@@ -120,7 +120,7 @@ def _position_spec(inference: Inference) -> Sequence[Spec]:
     if axis is None:
         return [Spec(dtype, (None,) * (len(dims) - 1))]
     if not -len(dims) <= axis < len(dims):
-        if len(dims) < 2:  # TensorFlow refuses it in the run
+        if len(dims) < 2:  # TensorFlow reports the error only when the step runs
             return [Spec(dtype, ())]
         raise ValueError(
             f"Dimension ({axis}) must be in the range [{-len(dims)}, {len(dims)}), where {len(dims)} is "

@@ -1,4 +1,4 @@
-"""Regular expressions on text: RE2's syntax and matching, on the characters of UTF-8."""
+"""Regular expressions with RE2's syntax and semantics, on UTF-8 text."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from headwater.graph.registry import HostArray, Inference, Spec
 
 @functools.lru_cache(maxsize=256)
 def compiled(pattern: bytes) -> Any:
-    """The compiled expression; ValueError with RE2's reason when ``pattern`` is not valid."""
-    import re2  # noqa: PLC0415  few programs match text, and loading it costs all tasks a shared library
+    """Compiles an expression; raises ValueError with RE2's reason if ``pattern`` is invalid."""
+    import re2  # noqa: PLC0415  a shared library that few programs need
 
     options = re2.Options()
     options.log_errors = False
@@ -46,9 +46,9 @@ def _rewrite_parts(rewrite: bytes) -> tuple[list[bytes | int], bool]:
 def replace(pattern: bytes, rewrite: bytes, text: bytes, everywhere: bool = True) -> bytes:
     """Returns ``text`` with its first match, or all non-overlapping matches, replaced; ``\\1`` is the first group.
 
-    An empty match directly after another match is skipped. A group that the pattern does not have counts as empty. If
-    ``rewrite`` has an invalid escape, only the part before the escape is used; if only the first match is to be
-    replaced, ``text`` is returned unchanged.
+    An empty match directly after another match is skipped. A reference to a group that the pattern does not have is
+    replaced by nothing. If ``rewrite`` has an invalid escape, only the part before the escape is used; if only the
+    first match is to be replaced, ``text`` is returned unchanged.
     """
     expression = compiled(pattern)
     parts, valid = _rewrite_parts(rewrite)
@@ -92,7 +92,7 @@ def _truths(inference: Inference) -> Sequence[Spec]:
 
 @host("StaticRegexReplace", inputs="input:string", infer=_same_shape)
 def static_regex_replace(input: HostArray, *, pattern: str, rewrite: str, replace_global: bool = True) -> HostArray:
-    """Matches of a regular expression replaced; ``\\1`` in ``rewrite`` is the first group."""
+    """Replaces matches of a regular expression; ``\\1`` in ``rewrite`` is the first group."""
     expression, new = as_bytes(pattern), as_bytes(rewrite)
     compiled(expression)
     return each(lambda text: replace(expression, new, text, replace_global), input)
@@ -102,7 +102,7 @@ def static_regex_replace(input: HostArray, *, pattern: str, rewrite: str, replac
 def regex_replace(
     input: HostArray, pattern: HostArray, rewrite: HostArray, *, replace_global: bool = True
 ) -> HostArray:
-    """As StaticRegexReplace."""
+    """As `static_regex_replace`, with the expression as an input."""
     return static_regex_replace(input, pattern=pattern.item(), rewrite=rewrite.item(), replace_global=replace_global)
 
 
@@ -115,5 +115,5 @@ def static_regex_full_match(input: HostArray, *, pattern: str) -> HostArray:
 
 @host("RegexFullMatch", inputs="input:string, pattern:string", infer=_truths)
 def regex_full_match(input: HostArray, pattern: HostArray) -> HostArray:
-    """As StaticRegexFullMatch."""
+    """As `static_regex_full_match`, with the expression as an input."""
     return static_regex_full_match(input, pattern=pattern.item())

@@ -99,10 +99,10 @@ _NOT_NEGATIVE: Final[Mapping[str, int]] = {
     "TopKV2": 1,
     **{f"UnsortedSegment{kind}": 2 for kind in ("Max", "Min", "Prod", "Sum")},
 }
-"""An input whose numbers must be at least 0, if the graph determines them."""
+"""An input whose numbers must be at least 0; checked if the graph determines them."""
 
 _POSITIVE: Final[Mapping[str, tuple[int, str]]] = {"HistogramFixedWidth": (2, "nbins"), "LinSpace": (2, "num")}
-"""An input, and its name, that must be greater than 0, if the graph determines it."""
+"""An input that must be greater than 0, and its name; checked if the graph determines the value."""
 
 _LEAST: Final[Mapping[str, Mapping[str, int]]] = {
     **{
@@ -142,7 +142,7 @@ _ALLOWED: Final[Mapping[str, Mapping[str, Sequence[DType]]]] = {
     "DecodeRaw": {"out_type": (*_NUMBERS, bool_, complex64, complex128)},
     "StringToNumber": {"out_type": (float32, float64, int32, int64)},
 }
-"""The element types that are allowed as the value of an attribute."""
+"""The element types that an attribute may have as its value."""
 
 _IMAGE_TYPES: Final[Mapping[str, tuple[int, Sequence[DType]]]] = {
     "EncodePng": (0, (uint8, uint16)),

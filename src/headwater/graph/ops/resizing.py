@@ -1,4 +1,4 @@
-"""Resizing of images. Shapes are [batch, height, width, channels]; source places and weights are computed as in
+"""Resizing of images. Shapes are [batch, height, width, channels]; source positions and weights are computed as in
 TensorFlow."""
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _output_size(size: object) -> tuple[int, ...]:
 
 
 def _between(values: jax.Array, low: HostArray, high: HostArray, share: HostArray, axis: int) -> jax.Array:
-    """Interpolates linearly between the two values next to each fractional place along a dimension."""
+    """Interpolates linearly between the two neighbours of each fractional position along a dimension."""
     shape = [1] * values.ndim
     shape[axis] = -1
     below, above = jnp.take(values, low, axis=axis), jnp.take(values, high, axis=axis)
@@ -68,7 +68,7 @@ def resize_nearest(
 
 # Bicubic ----------------------------------------------------------------------------------------------------------
 
-#: Number of places between two pixels that TensorFlow distinguishes.
+#: TensorFlow rounds fractional positions to this fraction of a pixel, so that it can tabulate the weights.
 _STEPS: Final = 1024
 
 
@@ -126,7 +126,7 @@ def resize_bicubic(
 
 
 def _shares(count: int, size: int, align_corners: bool) -> HostArray:
-    """Returns the share of each of ``size`` source pixels in each of ``count`` pixels: [count, size]; rows add up to
+    """Returns the weights of the ``size`` source pixels in each of ``count`` pixels: [count, size]; rows add up to
     1."""
     scale = scale_of(count, size, align_corners)
     shares = np.zeros((count, size), np.float32)

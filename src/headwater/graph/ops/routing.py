@@ -28,11 +28,13 @@ NO_ROW: Final = -1
 """Marks an unused place. The row that is read for it is ignored, and its update changes no row."""
 
 _HEADROOM = 1.25
-"""Factor by which a later share rarely exceeds the largest share so far, if shares vary at random."""
+"""Headroom factor: if shares vary at random, a later share rarely exceeds the largest share so far by more than this
+factor."""
 
 
 class Capacities:
-    """The numbers of places of the parts of tables. They never shrink, since each change compiles new executables.
+    """The numbers of places in the arrays for the parts of tables. They never shrink, since each change compiles new
+    executables.
 
     Batches of different orders of magnitude have separate numbers.
 
@@ -56,7 +58,8 @@ class Capacities:
         return found
 
     def fitting(self, ids: Sequence[int], counts: HostArray) -> HostArray:
-        """Raises the numbers of places to at least ``counts``, ``[lookups, parts]``; returns them as `of` does."""
+        """Raises the numbers of places to at least ``counts``, ``[lookups, parts]``, and returns them in the same
+        shape."""
         found = self.of(ids).copy()
         for room, needed, total in zip(found, counts, ids, strict=True):
             if not room.any():
@@ -104,7 +107,8 @@ def _owners(ids: Any, total: Any, parts: int, strategy: str, module: Any) -> tup
 
 
 def route_traced(ids: jax.Array, sizes: jax.Array, *, parts: int, strategy: str) -> tuple[jax.Array, ...]:
-    """As `route`, within an executable: sizes cannot depend on values there, so each part has a place for every id."""
+    """As `route`, within an executable. Sizes cannot depend on values there, so each part has as many places as there
+    are ids."""
     flat = jnp.ravel(ids)
     part, row = _owners(flat, jnp.sum(sizes).astype(flat.dtype), parts, strategy, jnp)
     count = flat.shape[0]
@@ -132,11 +136,11 @@ def route(context: object, ids: HostArray, sizes: HostArray, *, parts: int, stra
       sizes: int64 ``[parts]``, the number of rows of each part.
 
     Returns:
-      For each part, the requested rows, ``[places]``, padded with `NO_ROW`; then, in the shape of ``ids``, the index of
-      each id's place in the concatenation of all parts' places, as int32.
+      For each part, the requested rows, ``[places]``, padded with `NO_ROW`; then, as int32 in the shape of ``ids``, the
+      index of each id's row in the concatenation of the results of all parts.
 
     Raises:
-      IndexError: the table has no row of an id; the message names the id and its place.
+      IndexError: the table has no row for an id; the message has the id and its position.
     """
     found = _route(context, [ids], [sizes], parts, [strategy])
     return *found[:parts], found[-1]
@@ -158,14 +162,14 @@ def route_tables(
     Args:
       inputs: the ids of each lookup, then the sizes of the parts of each table.
       strategies: the strategy of each lookup.
-      names: names of the operations that it replaces.
+      names: names of the operations that this operation replaces.
 
     Returns:
       For each part, the requested rows, table by table; for each part, the number of these rows by table,
       ``[lookups]``; and for each lookup, the place of each id.
 
     Raises:
-      InvalidArgumentError: a table has no row of an id; the message names the operation, the id and its place.
+      InvalidArgumentError: a table has no row for an id; the message has the operation, the id and its position.
     """
     half = len(inputs) // 2
     return _route(context, inputs[:half], inputs[half:], parts, strategies, names)
@@ -174,13 +178,13 @@ def route_tables(
 def route_once(
     capacities: Capacities, ids: Sequence[HostArray], sizes: Sequence[HostArray], strategies: Sequence[str]
 ) -> tuple[int, HostArray, HostArray, HostArray, HostArray]:
-    """Calls `headwater.tables.routing.route` with enough places for all requests; also returns their numbers.
+    """Calls `headwater.tables.routing.route` with enough places for all requests.
 
     Returns:
       The position of the first id without a row, or -1; the number of requests and the number of places of each part,
       ``[lookups, parts]`` each; the requested rows; the place of each id.
     """
-    from headwater.tables import routing  # noqa: PLC0415  with numba: only for programs that need it
+    from headwater.tables import routing  # noqa: PLC0415  loads numba, only if needed
 
     lengths = [each.size for each in ids]
     flat = np.concatenate([each.ravel() for each in ids], dtype=np.int64)
@@ -222,7 +226,7 @@ def _route(
 
 
 def refuse(ids: HostArray, sizes: HostArray, parts: int, strategy: str, name: str = "") -> None:
-    """Raises the error of the first id that no part has, with the operation's name if given."""
+    """Raises IndexError for the first id that no part has, with the operation's name if given."""
     total = int(sizes.sum())
     short, longer = divmod(total, parts)
     try:
@@ -303,8 +307,8 @@ def split_routed(grad: jax.Array, places: jax.Array, *routed: Any, halves: bool 
 
     Args:
       grad: the gradient of the rows in the order of the ids.
-      routed: the request to each part, for the number of places.
-      halves: whether to convert them to bfloat16 for sending, after adding up.
+      routed: the request to each part; only its number of places is used.
+      halves: whether to convert the sums to bfloat16 for sending.
     """
     sizes = [each.shape[0] for each in routed]
     tail = grad.shape[places.ndim :]
@@ -339,7 +343,7 @@ def rows_of_part(grad: jax.Array, places: jax.Array, *routed: Any, part: int) ->
 
 @pure("PackRows", infer=lambda inference: [Spec(inference.inputs[0].dtype.base_dtype, None)], differentiable=False)
 def pack_rows(*tensors: jax.Array) -> jax.Array:
-    """The rows of several tensors, one after the other."""
+    """Concatenates the rows of several tensors."""
     return jnp.concatenate(tensors)
 
 

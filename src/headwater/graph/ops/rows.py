@@ -1,4 +1,4 @@
-"""Host operations on many elements at once: inputs and outputs with a row for each element."""
+"""Vectorised host operations: their inputs and outputs have a row for each element of a block."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _FUNCTIONS = frozenset(
 
 
 def row_form(op_type: str, attrs: Mapping[str, object], varying: tuple[bool, ...]) -> RowForm | None:
-    """Returns the form of an operation for many elements at once; None if it has to run once for each.
+    """Returns the vectorised form of an operation; None if the operation has to run once per element.
 
     Args:
       op_type: the operation's type.

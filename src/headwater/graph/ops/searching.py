@@ -1,4 +1,4 @@
-"""Searching. Operations with output shapes that depend on values run in NumPy."""
+"""Searching, partitioning and counting. Operations whose output shapes depend on values run in NumPy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _where_spec(inference: Inference) -> Sequence[Spec]:
 
 @host("Where", inputs="input:T", infer=_where_spec)
 def where(input: HostArray) -> HostArray:
-    """The places of all true (or not zero) elements, one per row, in row-major order."""
+    """Returns the indices of all true (or nonzero) elements, one per row, in row-major order."""
     if not input.ndim:
         raise ValueError("WhereOp : Unhandled input dimensions: 0")
     return np.argwhere(input).astype(np.int64)
@@ -36,14 +36,14 @@ def _unique_spec(inference: Inference) -> Sequence[Spec]:
     if dims is not None and len(dims) != 1:
         if inference.op_type == "Unique":
             raise ValueError(f"Shape must be rank 1 but is rank {len(dims)}")
-        dims = None  # TensorFlow refuses it in the run
+        dims = None  # TensorFlow reports the error only when the step runs
     places = inference.attrs.get("out_idx", int32)
     found = [Spec(inference.inputs[0].dtype.base_dtype, (None,)), Spec(places, dims or (None,))]
     return [*found, Spec(places, (None,))] if inference.op_type == "UniqueWithCounts" else found
 
 
 _NUMBER_NS: Final = 60
-"""The time in which NumPy sorts one of many numbers."""
+"""Average time in which NumPy sorts one of many numbers."""
 
 
 def _unique(x: Any) -> tuple[HostArray, HostArray, HostArray]:
@@ -52,7 +52,7 @@ def _unique(x: Any) -> tuple[HostArray, HostArray, HostArray]:
     if x.ndim != 1:
         raise ValueError("unique expects a 1D vector.")
     if x.dtype.kind in "iu" and compiled_loops_pay(_NUMBER_NS * x.size):
-        from headwater.tables import hashing  # noqa: PLC0415  with numba: only for programs that need it
+        from headwater.tables import hashing  # noqa: PLC0415  loads numba, only if needed
 
         first, places = hashing.distinct(x.astype(np.int64), np.empty(0, np.int64))
         return x[first], places, np.bincount(places, minlength=len(first))
@@ -74,7 +74,7 @@ def unique(x: HostArray, *, out_idx: DType = int32) -> Sequence[HostArray]:
 
 @host("UniqueWithCounts", inputs="x:T", infer=_unique_spec)
 def unique_with_counts(x: HostArray, *, out_idx: DType = int32) -> Sequence[HostArray]:
-    """As `unique`, also with the count of each."""
+    """As `unique`; also returns the count of each distinct element."""
     values, places, counts = _unique(x)
     return values, places.astype(out_idx.numpy_dtype), counts.astype(out_idx.numpy_dtype)
 
@@ -104,7 +104,7 @@ def _partition_spec(inference: Inference) -> Sequence[Spec]:
 
 @host("DynamicPartition", inputs="data:T, partitions:int32", infer=_partition_spec)
 def dynamic_partition(data: HostArray, partitions: HostArray, *, num_partitions: int) -> Sequence[HostArray]:
-    """The slices of data that belong to each partition, in order."""
+    """Returns the slices of ``data`` that belong to each partition, in order."""
     if data.shape[: partitions.ndim] != partitions.shape:
         raise ValueError(
             f"data.shape must start with partitions.shape, got data.shape = {brackets(data.shape)}, partitions.shape = "
@@ -146,7 +146,7 @@ def _bound(op_type: str, side: str) -> None:
         search = partial(jnp.searchsorted, side=side)
         rows, wanted = jnp.asarray(sorted_inputs), jnp.asarray(values)
         places = jax.vmap(search)(rows, wanted)
-        if wanted.dtype.kind not in "iub":  # no element is before NaN, and none behind it
+        if wanted.dtype.kind not in "iub":  # an unordered comparison with NaN is always false
             places = jnp.where(jnp.isnan(wanted), 0 if side == "left" else rows.shape[-1], places)
         return places.astype(out_type.numpy_dtype)
 
@@ -184,8 +184,8 @@ def _histogram_spec(inference: Inference) -> Sequence[Spec]:
 def histogram_fixed_width(
     values: jax.Array, value_range: jax.Array, nbins: HostArray, *, dtype: DType = int32
 ) -> jax.Array:
-    """Returns the number of values in each of ``nbins`` equal parts of a range; values outside count for the first and
-    last."""
+    """Returns the number of values in each of ``nbins`` equal parts of a range; values outside of the range are counted
+    in the first or last part."""
     count = int(nbins)
     step = (value_range[1] - value_range[0]) / count
     places = jnp.clip(jnp.floor((jnp.ravel(values) - value_range[0]) / step), 0, count - 1).astype(np.int32)

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from headwater.graph.registry import HostArray
 
 
-# With any ids, and a given number of segments ---------------------------------------------------------------------
+# Ids in any order, with a given number of segments
+# ---------------------------------------------------------------------
 
 
 def _segments(op_type: str, compute: Callable[..., object]) -> None:
@@ -75,7 +76,8 @@ def _product(rows: jax.Array, ids: jax.Array, count: int) -> jax.Array:
 def _product_jvp(
     ids: jax.Array, count: int, primals: tuple[jax.Array], tangents: tuple[jax.Array]
 ) -> tuple[jax.Array, jax.Array]:
-    # The slope for a row is the product of the other rows: the whole product divided by the row, unless a row is zero.
+    # The slope for a row is the product of the other rows. Unless a row is zero, this is the whole product divided by
+    # the row.
     rows = primals[0]
     zero = rows == 0
     zeros = jax.ops.segment_sum(zero.astype(np.int32), ids, count)[ids]
@@ -85,7 +87,8 @@ def _product_jvp(
 
 
 def _limits(rows: jax.Array) -> Any:
-    """Returns the limits of a type: as in TensorFlow, an extreme of no rows, or of infinities alone, is finite."""
+    """Returns the lowest and the highest finite number of a type. As in TensorFlow, these are the extremes of an empty
+    segment and of a segment of infinities."""
     return jnp.finfo(rows.dtype) if jnp.issubdtype(rows.dtype, jnp.inexact) else jnp.iinfo(rows.dtype)
 
 
@@ -132,7 +135,8 @@ def _require_ascending(segment_ids: HostArray, rows: int | None = None) -> int:
 
 
 def _divided(sums: HostArray, segment_ids: HostArray, divisor: Callable[[Any], Any]) -> HostArray:
-    """Returns the sums of segments, each divided by a function of its number of rows; integers are truncated."""
+    """Returns the sums of segments, each divided by a function of the segment's number of rows; integer quotients are
+    truncated."""
     sizes = np.maximum(np.bincount(segment_ids, minlength=len(sums)), 1)
     wide = divisor(sizes.reshape((-1,) + (1,) * (sums.ndim - 1))).astype(sums.dtype)
     return (sums / wide).astype(sums.dtype, copy=False)
@@ -170,7 +174,8 @@ _sorted_segments("SegmentMax", np.maximum)
 _sorted_segments("SegmentMin", np.minimum)
 
 
-# Of chosen rows ---------------------------------------------------------------------------------------------------
+# Reductions of selected rows
+# ---------------------------------------------------------------------------------------------------
 
 
 def _chosen_spec(inference: Inference) -> Sequence[Spec]:
@@ -208,11 +213,11 @@ _chosen_segments("SparseSegmentMean", 1)
 _chosen_segments("SparseSegmentSqrtN", 0.5)
 
 
-# Gradients of means of chosen rows --------------------------------------------------------------------------------
+# Gradients of means of selected rows --------------------------------------------------------------------------------
 
 
 def _chosen_gradient(op_type: str, divisor: Callable[[Any], Any]) -> None:
-    """Registers the gradient of a mean of chosen rows: for each row, the sum of the gradients of its segments, each
+    """Registers the gradient of a mean of selected rows: for each row, the sum of the gradients of its segments, each
     divided by a function of the segment's number of rows."""
 
     def lower(grad: jax.Array, indices: jax.Array, segment_ids: jax.Array, output_dim0: object) -> object:
@@ -234,4 +239,4 @@ def _rows_spec(inference: Inference) -> Sequence[Spec]:
 
 
 _chosen_gradient("SparseSegmentMeanGrad", lambda sizes: sizes)
-_chosen_gradient("SparseSegmentSqrtNGrad", lambda sizes: jnp.sqrt(sizes))  # `jnp.sqrt` here would import JAX
+_chosen_gradient("SparseSegmentSqrtNGrad", lambda sizes: jnp.sqrt(sizes))  # `jnp.sqrt` alone would import JAX

@@ -1,4 +1,4 @@
-"""Operations on the host that parse sequence examples, and that serialize and parse sparse tensors."""
+"""Host operations that parse sequence examples, and that serialize and parse sparse tensors."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def _steps_specs(inference: Inference) -> Sequence[Spec]:
 
 @host("FeatureListSteps", infer=_steps_specs, inputs="serialized:string")
 def feature_list_steps(serialized: HostArray, *, key: str, required: bool) -> tuple[HostArray, HostArray]:
-    """The steps of one feature list of ``SequenceExample`` messages.
+    """Extracts the steps of one feature list of ``SequenceExample`` messages.
 
     Returns:
       An ``Example`` with the feature ``key`` for each step of each message, and the number of steps of each message.
 
     Raises:
-      InvalidArgumentError: a message cannot be read, or lacks the list though it is ``required``.
+      InvalidArgumentError: a message cannot be parsed, or lacks a ``required`` list.
     """
     steps: list[bytes] = []
     counts: list[int] = []
@@ -42,7 +42,7 @@ def feature_list_steps(serialized: HostArray, *, key: str, required: bool) -> tu
             raise InvalidArgumentError(None, None, f"Could not parse example input: {error}") from error
         if required and key not in lists:
             raise InvalidArgumentError(
-                None, None, f"Feature list '{key}' is required but could not be found; allow_missing=True takes none"
+                None, None, f"Feature list '{key}' is required but could not be found; allow_missing=True accepts this"
             )
         features = lists[key].feature if key in lists else ()
         counts.append(len(features))
@@ -124,7 +124,8 @@ def deserialize_sparse(serialized_sparse: HostArray, *, dtype: DType) -> tuple[H
     """Stacks sparse tensors of equal rank along new first dimensions, the dimensions of ``serialized_sparse[…, 3]``.
 
     Raises:
-      InvalidArgumentError: a part cannot be read, has another type, or another rank than the first one.
+      InvalidArgumentError: a tensor cannot be parsed, or differs in type from ``dtype`` or in rank from the first
+        tensor.
     """
     places = serialized_sparse.shape[:-1]
     indices: list[HostArray] = []

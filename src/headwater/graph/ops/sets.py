@@ -1,4 +1,4 @@
-"""Operations on sets in the rows of tensors, and edit distances of sequences: in NumPy, on the host."""
+"""Host operations in NumPy on sets in the rows of tensors, and edit distances of sequences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.shapes import merge_dims
 
 Rows = dict[tuple[int, ...], list[Any]]
-"""The values of each row of a tensor by the row's index; rows without values may be missing."""
+"""Maps the index of each row of a tensor to its values; rows without values may be missing."""
 
 _OPERATIONS: dict[str, Callable[[set[Any], set[Any]], set[Any]]] = {
     "a-b": lambda a, b: a - b,
@@ -41,10 +41,10 @@ def _rows_of_sparse(
     for index, value in zip(indices.tolist(), values.tolist(), strict=True):
         if validate and (any(not 0 <= i < size for i, size in zip(index, sizes, strict=True)) or index == before):
             raise InvalidArgumentError(
-                None, None, f"index {index} is out of bounds or there twice; the shape is {list(sizes)}"
+                None, None, f"index {index} is out of bounds or repeated; the shape is {list(sizes)}"
             )
         if validate and before is not None and index < before:
-            raise InvalidArgumentError(None, None, f"index {index} is out of order: tf.sparse.reorder mends that")
+            raise InvalidArgumentError(None, None, f"index {index} is out of order; use tf.sparse.reorder")
         rows.setdefault(tuple(index[:-1]), []).append(value)
         before = index
     return rows, sizes[:-1]
@@ -110,7 +110,7 @@ def dense_to_sparse(
     set_operation: str,
     validate_indices: bool = True,
 ) -> Sequence[HostArray]:
-    """As `dense_to_dense`, the second tensor being sparse."""
+    """As `dense_to_dense`, where the second tensor is sparse."""
     second = _rows_of_sparse(set2_indices, set2_values, set2_shape, validate_indices)
     return _combined(_rows_of_dense(set1), second, set_operation, set1)
 
@@ -131,7 +131,7 @@ def sparse_to_sparse(
     set_operation: str,
     validate_indices: bool = True,
 ) -> Sequence[HostArray]:
-    """As `dense_to_dense`, both tensors being sparse."""
+    """As `dense_to_dense`, where both tensors are sparse."""
     first = _rows_of_sparse(set1_indices, set1_values, set1_shape, validate_indices)
     second = _rows_of_sparse(set2_indices, set2_values, set2_shape, validate_indices)
     return _combined(first, second, set_operation, set1_values)

@@ -48,7 +48,7 @@ def _slice_spec(inference: Inference) -> Sequence[Spec]:
     "Slice", inputs="input:T, begin:Index|index, size:Index", static_of=_slice_static, infer=_slice_spec, strings=True
 )
 def slice_(input: jax.Array, begin: jax.Array, size: HostArray) -> jax.Array:
-    """Returns ``size`` elements from ``begin``, per dimension; -1: all remaining elements."""
+    """Returns, for each dimension, ``size`` elements from ``begin`` on; all remaining elements if ``size`` is -1."""
     sizes = as_ints(size)
     if not isinstance(begin, np.ndarray):
         return lax.dynamic_slice(input, [begin[axis] for axis in range(input.ndim)], sizes)
@@ -163,7 +163,7 @@ def strided_slice(
 
 
 def _index(input: jax.Array, written: Sequence[Entry], begin: jax.Array) -> jax.Array:
-    """A slice that takes single indices, known only when the step runs, and whole dimensions."""
+    """Slices by single indices, which are known only when the step runs, and whole dimensions."""
     axis = 0
     for entry in written:
         if entry.adds:
@@ -175,7 +175,7 @@ def _index(input: jax.Array, written: Sequence[Entry], begin: jax.Array) -> jax.
     return input
 
 
-# Assigned to ------------------------------------------------------------------------------------------------------
+# Assignment ------------------------------------------------------------------------------------------------------
 
 
 def _assigned_spec(inference: Inference) -> Sequence[Spec]:
@@ -203,7 +203,7 @@ def strided_slice_assign(
     new_axis_mask: int = 0,
     shrink_axis_mask: int = 0,
 ) -> tuple[jax.Array]:
-    """The variable with ``value`` in place of a slice of it; see `strided_slice`.
+    """Returns the variable with one slice replaced by ``value``; see `strided_slice`.
 
     Raises:
       UnimplementedError: ``value`` has another shape than the slice; TensorFlow does not broadcast it either.
@@ -220,6 +220,6 @@ def strided_slice_assign(
         raise UnimplementedError(
             None, None, f"a slice of shape {list(taken)} cannot take a value of shape {list(value.shape)}"
         )
-    # Leave out new dimensions, which have size 1: the value has to match the variable's dimensions.
+    # Omit new dimensions, which have size 1: the value has to match the variable's dimensions.
     kept = tuple(part for part in key if part is not None)
     return (ref.at[kept].set(value.reshape(jax.eval_shape(lambda array: array[kept], ref).shape)),)

@@ -1,4 +1,4 @@
-"""Blocks of pixels moved to other dimensions: to channels, to the batch, and back."""
+"""Rearrangement of blocks of pixels: into channels, into the batch, and back."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _batched_spec(inference: Inference) -> Sequence[Spec]:
     infer=_batched_spec,
 )
 def space_to_batch(input: jax.Array, block_shape: HostArray, paddings: HostArray) -> jax.Array:
-    """Divides the padded dimensions after the first into blocks, and moves the positions in a block to the batch
+    """Divides the padded dimensions after the first into blocks, and moves the position within a block to the batch
     dimension."""
     block = as_ints(block_shape)
     _check_blocks("SpaceToBatchND", block, paddings)
@@ -152,7 +152,7 @@ def _image_patches(
 
 def _patches_spec(inference: Inference) -> Sequence[Spec]:
     if unsupported(inference.op_type, inference.attrs):
-        return output(inference, (None,) * 4)  # the run fails
+        return output(inference, (None,) * 4)  # the step will fail
     return by_evaluation(_image_patches)(inference)
 
 

@@ -1,4 +1,4 @@
-"""Operations on sparse tensors with a number of elements that depends on values; they run in NumPy, on the host."""
+"""Host operations in NumPy on sparse tensors, for results whose number of elements depends on values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _reordered(inference: Inference) -> Sequence[Spec]:
 
 
 def _reorder_gradient(op: Operation, *grads: Tensor) -> Sequence[object]:
-    """Each element's gradient is the gradient at its place in the output."""
+    """Returns the gradient of each element: the gradient at the element's place in the output."""
     graph = op.graph
     count = graph.create_op("Shape", [op.inputs[1]], {"out_type": int64}).outputs[0]
     order = graph.create_op("SparseOrder", [op.inputs[0], count]).outputs[0]
@@ -80,7 +80,8 @@ def _distinct_spec(inference: Inference) -> Sequence[Spec]:
 
 
 def _fill_gradient(op: Operation, *grads: Tensor) -> Sequence[object]:
-    """Returns the gradients of the original elements, and for the default the sum of the other gradients."""
+    """Returns the gradients of the original elements, and the sum of the added elements' gradients as the gradient of
+    the default."""
     graph = op.graph
     axis = graph.create_op("Const", [], {"value": np.array(0, np.int32), "dtype": int32}).outputs[0]
     kept = graph.create_op("GatherV2", [grads[1], op.outputs[3], axis]).outputs[0]
@@ -98,8 +99,8 @@ def _fill_gradient(op: Operation, *grads: Tensor) -> Sequence[object]:
 def fill_empty_rows(
     indices: HostArray, values: HostArray, dense_shape: HostArray, default: HostArray
 ) -> Sequence[HostArray]:
-    """Returns the elements, with an element of value ``default`` added to each empty row; which rows were empty; and
-    the new position of each original element."""
+    """Returns the elements, including an added element of value ``default`` in each empty row; a boolean for each row
+    that tells whether it was empty; and the new position of each original element."""
     rows = int(dense_shape[0])
     bad = outside(indices[:, 0], rows)
     if bad is not None:
@@ -107,7 +108,7 @@ def fill_empty_rows(
         raise ValueError(f"indices({first}, 0) is invalid: {indices[first, 0]} >= {rows}")
     counts = np.bincount(indices[:, 0], minlength=rows) if len(indices) else np.zeros(rows, np.int64)
     empty = counts == 0
-    if not empty.any() and (indices[1:, 0] >= indices[:-1, 0]).all():  # usual, and a third of the time
+    if not empty.any() and (indices[1:, 0] >= indices[:-1, 0]).all():  # the usual case, three times as fast
         return indices.copy(), values.copy(), empty, np.arange(len(indices))
     missing = np.zeros((int(empty.sum()), indices.shape[1]), np.int64)
     missing[:, 0] = np.flatnonzero(empty)
@@ -121,9 +122,9 @@ def fill_empty_rows(
 
 
 _CALL_NS: Final = 50_000
-"""The time of NumPy's calls that sort ids into bags."""
+"""The fixed time of the NumPy calls that sort ids into bags."""
 _ID_NS: Final = 60
-"""The time in which they sort one of many ids."""
+"""The additional time of these calls for each id."""
 
 
 @host("DistinctBags", infer=_distinct_spec, inputs="ids:int64, indices:int64, dense_shape:int64, default_value:int64")
@@ -133,11 +134,11 @@ def distinct_bags(
     """Combines the operations on the ids of a safe lookup; see `headwater.graph.passes.bags`.
 
     Returns:
-      The distinct ids of all bags, int64; the number of each id among these, int32; the bag of each id, int32; and
-      which bags have only the default id.
+      The distinct ids of all bags, int64; the index of each id among these, int32; the bag of each id, int32; and a
+      boolean for each bag, true if it has only the default id.
     """
     if indices.ndim == 2 and indices.shape[1] == 2 and compiled_loops_pay(_CALL_NS + _ID_NS * ids.size):
-        from headwater.tables import row_loops  # noqa: PLC0415  with numba: only for programs that need it
+        from headwater.tables import row_loops  # noqa: PLC0415  loads numba, only if needed
 
         given = row_loops.flat(ids, np.int64), row_loops.flat(indices, np.int64)
         found, numbers, bags, empty, bad = row_loops.distinct_bags(*given, int(dense_shape[0]), int(default))
@@ -237,7 +238,7 @@ def _number(values: Sequence[HostArray], key: int, buckets: int) -> int:
     return found % (buckets or 0x7FFFFFFFFFFFFFFF)
 
 
-# Two at a time ----------------------------------------------------------------------------------------------------
+# Two tensors ----------------------------------------------------------------------------------------------------
 
 _TWO = "a_indices:int64, a_values:T, a_shape:int64, b_indices:int64, b_values:T, b_shape:int64"
 
@@ -249,8 +250,8 @@ def _pair_spec(inference: Inference) -> Sequence[Spec]:
 
 
 def _together(a: Sequence[HostArray], b: Sequence[HostArray], combine: Any) -> tuple[HostArray, HostArray]:
-    """Merges the places of two sparse tensors, in order if both are; returns the places, and at each the combination of
-    the elements, with 0 for a missing element."""
+    """Merges two sparse tensors, in order if both are ordered. Returns all indices of both, and for each index the
+    combination of the two elements, with 0 for a missing element."""
     if not np.array_equal(a[2], b[2]):
         raise InvalidArgumentError(
             None, None, f"Operands' shapes do not match: got {a[2].tolist()} and {b[2].tolist()}"

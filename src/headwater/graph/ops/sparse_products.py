@@ -83,7 +83,8 @@ def add_to_dense(indices: jax.Array, values: jax.Array, shape: jax.Array, b: jax
     return jnp.asarray(b).at[tuple(jnp.asarray(indices).T)].add(values)
 
 
-# On the host, because shapes of results depend on values -----------------------------------------------------------
+# Host operations, because shapes of results depend on values
+# -----------------------------------------------------------
 
 
 def _reduced_spec(inference: Inference) -> Sequence[Spec]:
@@ -100,7 +101,7 @@ def _define_reduction(name: str, reduce: np.ufunc, lowest: bool) -> None:
         *,
         keep_dims: bool = False,
     ) -> HostArray:
-        """Returns a dense tensor, with zeros for positions to which no element is reduced."""
+        """Returns a dense tensor, with zeros at positions without elements."""
         rank = len(shape)
         gone = {normal_axis(int(axis), rank) for axis in axes.ravel()} or set(range(rank))
         kept = [axis for axis in range(rank) if axis not in gone]
@@ -142,8 +143,8 @@ def _joined_spec(inference: Inference) -> Sequence[Spec]:
 
 @host("SparseConcat", infer=_joined_spec)
 def concat(*inputs: HostArray, concat_dim: int, N: int) -> Sequence[HostArray]:
-    """Concatenates sparse tensors along a dimension. ``inputs`` are the indices of all, the values of all, and the
-    shapes of all."""
+    """Concatenates sparse tensors along a dimension. ``inputs`` are the indices of all tensors, then their values, then
+    their shapes."""
     all_indices, all_values, shapes = inputs[:N], inputs[N : 2 * N], inputs[2 * N :]
     axis = normal_axis(concat_dim, len(shapes[0]))
     moved: list[HostArray] = []

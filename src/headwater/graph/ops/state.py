@@ -1,8 +1,8 @@
 """Variables and their updates.
 
-A variable is a ``VariableV2`` operation: it names a cell in the container of its task, and its output is a reference
-to it. The operations here take references and return the new values; their own output, if used, is the first updated
-variable.
+A variable is a ``VariableV2`` operation: it names a cell (storage for a value) in the container of its task, and its
+output is a reference to it. The operations here take references and return the new values; their own output, if used,
+is the first updated variable.
 
 Indices outside of a variable update nothing; for indices from the program, `headwater.graph.ops.faults` reports them.
 """
@@ -32,7 +32,7 @@ def _variable_spec(inference: Inference) -> Sequence[Spec]:
 
 
 def _never_lowered(**attrs: object) -> jax.Array:
-    raise AssertionError(f"a variable is a cell of its task, nothing to compile: {attrs}")
+    raise AssertionError(f"a variable is a cell of its task and is never compiled: {attrs}")
 
 
 register(
@@ -121,7 +121,7 @@ def assign(
     use_locking: bool = True,
     _shape: TensorShape | None = None,
 ) -> tuple[jax.Array, ...]:
-    """``_shape`` is the variable's static shape, if fully known."""
+    """Replaces the variable's value. ``_shape`` is the variable's static shape, if fully known."""
     del use_locking
     wanted = _shape.as_dims if _shape is not None else None if ref is None else tuple(ref.shape)
     if validate_shape and wanted is not None and wanted != tuple(value.shape):
@@ -257,7 +257,7 @@ def _sum_rows_spec(inference: Inference) -> Sequence[Spec]:
 
 @pure("SumEqualRows", infer=_sum_rows_spec, differentiable=False, types={"T": 0, "Tindices": 1})
 def sum_equal_rows(values: jax.Array, indices: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Adds up rows that have the same index, with as many rows as before so that the shape stays known.
+    """Adds up rows that have the same index. The result has as many rows as ``values``, so that its shape is known.
 
     The sums are first. The remaining rows are zeros, with the largest integer as index, which is outside of every
     variable, so that updates skip them.

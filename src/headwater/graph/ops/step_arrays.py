@@ -1,9 +1,10 @@
-"""Stacks and arrays of tensors behind handles, as the loops of TensorFlow's graphs use them, within one step.
+"""Stacks and arrays of tensors that are referred to by handles and exist for one step, as loops in TensorFlow's graphs
+use them.
 
-A handle is a scalar array that contains the object itself; the object is freed with the last value that refers to it.
+A handle is a scalar array that contains the object itself; the object is freed together with its last handle.
 The operations of an array also take and return a *flow*: a number without meaning, whose dependencies determine the
-order of the operations. Functions for programs use `headwater.graph.ops.tensor_arrays` instead: there an array is a
-tensor, so its operations can be compiled.
+order of the operations. Headwater's own functions use `headwater.graph.ops.tensor_arrays` instead, where an array is a
+tensor, so that its operations can be compiled.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def _handle(held: object) -> HostArray:
 
 
 class Stack:
-    """A stack of values of a loop's turns; the loop's gradient takes the value of the last turn first.
+    """A stack of values, one for each turn of a loop; the loop's gradient pops them in reverse order.
 
     Args:
       limit: maximum number of values; negative for no limit.
@@ -97,7 +98,7 @@ class Elements:
       clears: whether an element is freed when it is read, and so can be read only once.
       same: whether all elements must have the shape of the first one written.
       sums: whether writing to an element again adds to it.
-      of: the array of which this array has the gradients.
+      of: the array whose gradients this array holds, if any.
     """
 
     def __init__(
@@ -127,7 +128,8 @@ class Elements:
         """Sets an element.
 
         Raises:
-          InvalidArgumentError: it is outside of the array, or written already, or ``value`` has another shape or type.
+          InvalidArgumentError: ``index`` is outside of the array, the element was already written, or ``value`` has the
+            wrong shape or type.
         """
         if index < 0 or (index >= len(self) and not self._grows):
             raise InvalidArgumentError(
@@ -156,7 +158,7 @@ class Elements:
         """Returns an element; zeros if it was not written, but its shape is known.
 
         Raises:
-          InvalidArgumentError: it is outside of the array, was cleared, or nothing was written to it.
+          InvalidArgumentError: ``index`` is outside of the array, or the element was cleared or never written.
         """
         if not 0 <= index < len(self):
             raise InvalidArgumentError(None, None, f"Tried to read from index {index} but array size is: {len(self)}")
@@ -185,7 +187,7 @@ class Elements:
                 None,
                 None,
                 f"Could not read from TensorArray index {index}: nothing was written to it, and element_shape "
-                f"{self._shape} does not say the shape of zeros in its place",
+                f"{self._shape} does not determine the shape of zeros to return",
             )
         return np.zeros([dim or 0 for dim in dims], self._dtype.numpy_dtype)
 
@@ -218,7 +220,8 @@ class Elements:
         return np.stack(values)
 
     def gradients(self, source: str) -> Elements:
-        """Returns the array of gradients of the computation ``source``; the same array for equal names."""
+        """Returns the array of gradients for the gradient computation named ``source``; calls with equal names return
+        the same array."""
         if self._grows and self._values:
             self._grows = False
         if source not in self._gradients:

@@ -44,5 +44,5 @@ def issue_tokens(context: HostContext, step: HostArray, *, shared_name: str, tok
 
 @host("StepBarrierWait", infer=fixed(int64, ()), inputs="local_step:int64", blocking=True, keeps=True)
 def wait_for_step(context: HostContext, local_step: HostArray, *, shared_name: str) -> np.integer:
-    done = local_step[0] if local_step.ndim else local_step  # with the start of the training, which gradients need
+    done = local_step[0] if local_step.ndim else local_step  # local_step may also have the name of the training's start
     return np.int64(_barrier(context, shared_name).wait(context.step, context.step.session, int(done)))

@@ -1,4 +1,5 @@
-"""Generates straight-line Python for functions of host operations, so that an element costs only their calls."""
+"""Generates straight-line Python code for functions of host operations, so that an element costs only the calls of the
+operations."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ class HasHostCall(Protocol):
 
 
 class Named:
-    """Adds to errors of NumPy and JAX in which operation they were raised."""
+    """Adds the operation's name to errors of NumPy and JAX."""
 
     def __init__(self, node: BodyNode) -> None:
         self._node = node
@@ -120,7 +121,7 @@ def straight_line(
     ]
     exec("\n".join(lines), scope)
     line: Callable[..., tuple[Array, ...]] = scope["line"]
-    last: tuple[Any, list[Any]] = None, []  # as one, for calls of several threads
+    last: tuple[Any, list[Any]] = None, []  # one tuple, so that concurrent calls see matching parts
 
     def run(given: Sequence[Any], context: Any) -> tuple[Array, ...]:
         nonlocal last

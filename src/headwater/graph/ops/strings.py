@@ -1,4 +1,4 @@
-"""Text: joined, split, changed, and turned into numbers and back. All of it runs in Python."""
+"""Operations on text, in Python: joining, splitting, conversion, and formatting and parsing of numbers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _require_unit(inference: Inference) -> None:
 
 
 def each(function: Callable[[Any], object], values: HostArray, dtype: DType = string) -> HostArray:
-    """``function`` of every element."""
+    """Applies ``function`` to every element."""
     flat = np.empty(values.size, dtype.numpy_dtype)
     for index, value in enumerate(values.ravel()):
         flat[index] = function(value)
@@ -74,7 +74,7 @@ def as_string(
     if scientific and shortest:
         raise ValueError("Cannot select both scientific and shortest notation")
     layout = _number_format(kind, precision, width, fill, scientific, shortest).encode()
-    plain = layout if fill != "0" else layout.replace(b"0", b"", 1)  # zeros are for digits only
+    plain = layout if fill != "0" else layout.replace(b"0", b"", 1)  # infinity and NaN are not padded with zeros
 
     def shown(value: Any) -> bytes:
         return (layout if math.isfinite(value) else plain) % value
@@ -96,7 +96,7 @@ def _parsed(text: bytes, dtype: np.dtype[Any]) -> object:
             raise ValueError
         if dtype.kind == "f":
             word = text.strip().lower()
-            if word.endswith(b"y"):  # infinity, which is not a number here
+            if word.endswith(b"y"):  # ``infinity``, which TensorFlow does not accept
                 raise ValueError
             return float(int(word, 16)) if b"x" in word else float(word)
         value = int(text)
@@ -123,7 +123,7 @@ def string_to_number(string_tensor: HostArray, *, out_type: DType = float32) -> 
         return each(lambda text: _parsed(text, dtype), string_tensor, out_type)
 
 
-#: Characters in texts that `float` or `int` parses in another way than `_parsed`, or that `_parsed` refuses.
+#: Characters of texts for which `float` or `int` may differ from `_parsed`.
 _UNUSUAL_FLOAT: Final = re.compile(rb"[_xXyY]")
 _UNUSUAL_INT: Final = re.compile(rb"[_+]")
 
@@ -174,7 +174,7 @@ def string_length(input: HostArray, *, unit: str = "BYTE") -> HostArray:
 
 @host("EncodeBase64", inputs="input:string", infer=_same_shape(string))
 def encode_base64(input: HostArray, *, pad: bool = False) -> HostArray:
-    """Base64 with ``-`` and ``_``, as for the web."""
+    """Encodes in the URL-safe Base64 alphabet, which has ``-`` and ``_``."""
     return each(
         lambda item: base64.urlsafe_b64encode(item) if pad else base64.urlsafe_b64encode(item).rstrip(b"="), input
     )
@@ -224,7 +224,7 @@ def _substr_spec(inference: Inference) -> Sequence[Spec]:
 
 @host("Substr", inputs="input:string, pos:T|index, len:T", infer=_substr_spec)
 def substr(input: HostArray, pos: HostArray, len: HostArray, *, unit: str = "BYTE") -> HostArray:
-    """``len`` bytes, or characters in UTF-8, from ``pos`` on; ``pos`` and ``len`` broadcast with ``input``."""
+    """Returns ``len`` bytes, or UTF-8 characters, from ``pos`` on; ``pos`` and ``len`` broadcast with ``input``."""
     texts, starts, lengths = np.broadcast_arrays(input, pos, len)
     take = _part if unit == "BYTE" else _part_of_text
     flat = np.empty(texts.size, object)
@@ -236,7 +236,8 @@ def substr(input: HostArray, pos: HostArray, len: HostArray, *, unit: str = "BYT
     return flat.reshape(texts.shape)
 
 
-# Joined and split -------------------------------------------------------------------------------------------------
+# Joining and splitting
+# -------------------------------------------------------------------------------------------------
 
 
 def _joined_spec(inference: Inference) -> Sequence[Spec]:
@@ -322,7 +323,7 @@ def unsorted_segment_join(
     *,
     separator: str = "",
 ) -> HostArray:
-    """The texts of each segment joined; nothing for a segment without any."""
+    """Joins the texts of each segment; an empty segment yields an empty text."""
     between, count = as_bytes(separator), int(num_segments)
     ids = segment_ids.ravel()
     if ((ids < 0) | (ids >= count)).any():
@@ -342,7 +343,7 @@ def _sparse_specs(inference: Inference) -> Sequence[Spec]:
 
 @functools.lru_cache(maxsize=64)
 def _grid(rows: int, columns: int) -> HostArray:
-    """The indices of all places of a matrix, row by row; read-only."""
+    """Returns the indices of all elements of a matrix, row by row; read-only."""
     indices = np.indices((rows, columns)).reshape(2, -1).T.astype(np.int64, order="C")
     indices.flags.writeable = False
     return indices
@@ -365,7 +366,7 @@ def _sparse_of(parts: list[bytes], lengths: list[int]) -> tuple[HostArray, HostA
 
 
 def _sparse(rows: list[list[bytes]]) -> tuple[HostArray, HostArray, HostArray]:
-    """Lists of texts as the indices, values and shape of a sparse matrix."""
+    """Converts lists of texts to the indices, values and shape of a sparse matrix."""
     return _sparse_of([*itertools.chain.from_iterable(rows)], [*map(len, rows)])
 
 
@@ -381,7 +382,7 @@ def _split_at(text: bytes, delimiters: bytes, skip_empty: bool) -> list[bytes]:
 
 @host("StringSplit", inputs="input:string, delimiter:string", infer=_sparse_specs)
 def string_split(input: HostArray, delimiter: HostArray, *, skip_empty: bool = True) -> Sequence[HostArray]:
-    """Texts split at any of the delimiter's characters; at every character when it is empty."""
+    """Splits texts at each of the delimiter's characters; with an empty delimiter, into single characters."""
     delimiters, texts = delimiter.item(), input.tolist()
     if len(delimiters) == 1:
         parts = delimiters.join(texts).split(delimiters)
@@ -394,7 +395,7 @@ def string_split(input: HostArray, delimiter: HostArray, *, skip_empty: bool = T
 
 @host("StringSplitV2", inputs="input:string, sep:string", infer=_sparse_specs)
 def string_split_v2(input: HostArray, sep: HostArray, *, maxsplit: int = -1) -> Sequence[HostArray]:
-    """Texts split at a separator as Python's ``split`` does."""
+    """Splits texts at a separator as Python's ``split`` does."""
     separator = sep[()] or None
     return _sparse([text.split(separator, maxsplit) for text in input])
 
@@ -409,7 +410,7 @@ def _raw_spec(inference: Inference) -> Sequence[Spec]:
 
 @host("DecodeRaw", inputs="bytes:string", infer=_raw_spec)
 def decode_raw(bytes: HostArray, *, out_type: DType, little_endian: bool = True) -> HostArray:
-    """The bytes of each text as numbers, along a further dimension."""
+    """Reinterprets the bytes of each text as numbers, along an additional dimension."""
     dtype = out_type.numpy_dtype
     texts = bytes.ravel().tolist()
     size = len(texts[0]) if texts else 0

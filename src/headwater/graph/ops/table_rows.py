@@ -1,7 +1,7 @@
 """Reading, writing and adding up rows of an array by index, for lookups in tables and their updates.
 
-XLA's code for CPUs is slow for these tasks. It reads rows several times slower than a copy of the rows would take, and
-sums equal rows, which it sorts, up to 80 times slower. If there are enough rows, an executable for a CPU therefore
+XLA's code for CPUs is slow for these tasks. Reading rows takes several times as long as copying them, and the addition
+of equal rows, which XLA sorts, up to 80 times as long. If there are enough rows, an executable for a CPU therefore
 calls `headwater.tables.xla_calls`, which computes the same result: in place if the executable owns the array, and with
 rows in the given order. An index outside of the array updates nothing.
 """
@@ -21,8 +21,9 @@ from headwater.lazy_jax import custom_vjp, jax, jnp
 _jax: Any = jax
 
 _WORTH_ROWS: Final = 2048
-"""Minimum number of rows for such a call. With fewer rows, a call saves less than a millisecond, while loading the
-called library takes 1 to 4 s, during which the tracing thread holds the interpreter's lock."""
+"""Minimum number of rows for a call of `headwater.tables.xla_calls`. With fewer rows, a call saves less than a
+millisecond, while loading the called library takes 1 to 4 s, during which the tracing thread holds the interpreter's
+lock."""
 _COPIED: Final = frozenset({"float32", "float64", "int32", "int64", "uint32", "uint64", "complex64"})
 _ADDED: Final = frozenset({"float32"})
 _INDICES: Final = frozenset({"int32", "int64"})
@@ -89,7 +90,7 @@ def adagrad_rows(
     faster than XLA's own code. See `headwater.graph.ops.optimizers.adagrad`.
 
     Args:
-      otherwise: computes it from the other arguments on other devices than CPUs.
+      otherwise: computes the result from the other arguments on devices other than CPUs.
     """
     if not _worth_a_call(array, indices, _ADDED):
         return None

@@ -1,4 +1,4 @@
-"""Operations on lookup tables: dictionaries on the task on which the table is placed. They run on that task's host."""
+"""Operations on lookup tables. A table is a dictionary on its task; the operations run on the host of that task."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _define_table(kind: str, *, fixed_content: bool) -> None:
         return as_handle(context.resource(container, shared_name, Table, make, signature))
 
 
-_define_table("HashTable", fixed_content=True)  # which an initializer fills
+_define_table("HashTable", fixed_content=True)  # its initializer fills it
 _define_table("MutableHashTable", fixed_content=False)
 
 
@@ -222,7 +222,8 @@ def _fingerprints(inference: Inference) -> Sequence[Spec]:
 
 @host("Fingerprint", inputs="data:T, method:string", infer=_fingerprints)
 def fingerprint(data: HostArray, method: HostArray) -> HostArray:
-    """Returns FarmHash's fingerprint of each row's bytes; for several strings, of their fingerprints."""
+    """Returns FarmHash's fingerprint of each row's bytes; a row of several strings is represented by their
+    fingerprints."""
     if method.item() != b"farmhash64":
         raise InvalidArgumentError(None, None, f"Unsupported data fingerprinting method {method.item()!r}")
     rows: list[int] = []
@@ -243,7 +244,7 @@ def _two_numbers(inference: Inference) -> Sequence[Spec]:
 
 @host("SdcaFprint", inputs="input:string", infer=_two_numbers)
 def sdca_fprint(input: HostArray) -> HostArray:
-    """FarmHash's fingerprint of 128 bits of each text, the low half first."""
+    """Returns FarmHash's 128-bit fingerprint of each text, the low half first."""
     return np.array([fingerprint128(text) for text in input], np.uint64).reshape(-1, 2).view(np.int64)
 
 
@@ -255,7 +256,7 @@ def to_hash_bucket_fast(input: HostArray, *, num_buckets: int) -> HostArray:
 
 
 _NUMBER_NS: Final = 600
-"""The time in which a number is converted to text and hashed without a compiled loop."""
+"""The time for the conversion of one number to text and its hash without a compiled loop."""
 
 
 @host("NumberToHashBucketFast", inputs="input:T|numeric_or_bool", infer=_buckets)
@@ -263,7 +264,7 @@ def number_to_hash_bucket_fast(input: HostArray, *, num_buckets: int) -> HostArr
     """Returns `to_hash_bucket_fast` of each number as text; `headwater.graph.passes.merge` combines both operations."""
     is_integer = input.dtype.kind in "iu" and np.can_cast(input.dtype, np.int64)
     if is_integer and compiled_loops_pay(_NUMBER_NS * input.size):
-        from headwater.tables import fingerprints  # noqa: PLC0415  with numba: only for programs that need it
+        from headwater.tables import fingerprints  # noqa: PLC0415  loads numba, only if needed
 
         numbers = np.ascontiguousarray(input.ravel(), np.int64)
         return fingerprints.buckets_of_numbers(numbers, num_buckets).reshape(input.shape)

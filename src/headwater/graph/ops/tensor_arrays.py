@@ -1,6 +1,6 @@
 """Arrays of tensors, represented by one tensor with the elements along its first dimension.
 
-An array with elements of unknown shape has shape ``[size, 0]``, until the first write.
+Until the first write, an array with elements of unknown shape has shape ``[size, 0]``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _new_spec(inference: Inference) -> Sequence[Spec]:
 
 @pure("TensorArray", inputs="size:int32", infer=_new_spec, static=(0,), differentiable=False)
 def new(size: HostArray, *, dtype: DType, element_shape: TensorShape | None = None) -> jax.Array:
-    """An array of ``size`` elements for a loop to write. If the elements' shape is known, they are zeros."""
+    """Returns an array of ``size`` elements for a loop to fill. If the elements' shape is known, they are zeros."""
     shape = None if element_shape is None else element_shape.as_dims
     known: tuple[object, ...] = (0,) if shape is None or None in shape else shape
     return jnp.zeros((int(size), *known), dtype.numpy_dtype)
@@ -48,7 +48,7 @@ def _write_static(attrs: Any, count: int) -> frozenset[int]:
 
 @pure("TensorArrayWrite", inputs="array:T, index:int32, value:T", infer=_write_spec, static_of=_write_static)
 def write(array: jax.Array, index: jax.Array, value: jax.Array, *, grows: bool = False) -> jax.Array:
-    """``array`` with ``value`` at ``index``."""
+    """Returns ``array`` with ``value`` at ``index``."""
     value = jnp.asarray(value)
     array = jnp.asarray(array)
     if array.shape[1:] != value.shape and array.size == 0:

@@ -1,7 +1,6 @@
-"""Lists of tensors as values. TensorFlow's second kind of loops stores the tensors of its turns in such lists.
+"""Immutable lists of tensors. TensorFlow's version 2 loops store the tensors of their iterations in such lists.
 
-A list is an immutable value: an operation on it returns a new list. It is passed as a scalar array that contains a
-`TensorList`.
+An operation on a list returns a new list. A list is passed as a scalar array that contains a `TensorList`.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class TensorList:
         """Returns an element; zeros if it was not set and its shape is known.
 
         Raises:
-          InvalidArgumentError: there is no such element, or it was not set and its shape is unknown.
+          InvalidArgumentError: ``index`` is out of range, or the element was not set and its shape is unknown.
         """
         if not 0 <= index < len(self.items):
             raise InvalidArgumentError(
@@ -61,7 +60,7 @@ class TensorList:
         return np.zeros(known, self.dtype.numpy_dtype)
 
     def stacked(self, indices: Sequence[int], dims: tuple[int, ...] | None) -> HostArray:
-        """Elements along a new first dimension."""
+        """Stacks elements along a new first dimension."""
         if indices:
             return np.stack([self.at(index, dims) for index in indices])
         known = _merged(self.dims, dims)

@@ -1,4 +1,5 @@
-"""Operations on a task's note of its variables' training; see `headwater.tf1.training.seals`."""
+"""Operations on a task's seal, which records that the chief has prepared the model; see
+`headwater.tf1.training.seals`."""
 
 from __future__ import annotations
 

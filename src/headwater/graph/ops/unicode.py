@@ -1,4 +1,4 @@
-"""Text as characters of Unicode, and back. These operations run on the host."""
+"""Host operations that convert text to Unicode characters and back."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def _codec(name: str) -> str:
 
 
 def _ordered(data: bytes, encoding: str) -> tuple[str, int]:
-    """Returns the encoding with its order of bytes, and the length of the mark that determines it.
+    """Returns the encoding including its byte order, and the length of the byte order mark.
 
-    Without a mark, the bytes of UTF-16 and UTF-32 are in descending order of value.
+    Without a mark, UTF-16 and UTF-32 are big-endian.
     """
     if encoding not in ("utf-16", "utf-32"):
         return encoding, 0
@@ -57,7 +57,7 @@ def characters(data: bytes, encoding: str, errors: str, replacement: int) -> Ite
 
 
 def encoded(points: Sequence[int], encoding: str, errors: str, replacement: int) -> bytes:
-    """The text of characters.
+    """Encodes characters, given as code points.
 
     Raises:
       InvalidArgumentError: ``errors`` is "strict" and a number is not a character.
@@ -125,7 +125,7 @@ def encode(
     errors: str = "replace",
     replacement_char: int = 65533,
 ) -> HostArray:
-    """The text of each row of characters."""
+    """Encodes each row of characters as a text."""
     encoding = _codec(output_encoding)
     pairs = itertools.pairwise(input_splits)
     return _texts(
@@ -143,7 +143,7 @@ def transcode(
     replacement_char: int = 65533,
     replace_control_characters: bool = False,
 ) -> HostArray:
-    """Texts in another encoding."""
+    """Converts texts to another encoding."""
     source, target = _codec(input_encoding), _codec(output_encoding)
     found = [
         encoded(

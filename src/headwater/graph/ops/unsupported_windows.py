@@ -1,4 +1,5 @@
-"""Windows that TensorFlow's kernels refuse: over the batch, and, except in pools of images, over the channels."""
+"""Windows that TensorFlow's kernels refuse: windows that extend over the batch or, except for pooling of images, over
+the channels."""
 
 from __future__ import annotations
 

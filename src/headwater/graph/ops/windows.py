@@ -1,4 +1,4 @@
-"""Operations on the host: windows of images, distinct labels, JPEG of any quality, examples as JSON."""
+"""Host operations: windows of images, distinct labels, JPEG encoding with a given quality, examples from JSON."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _same_twice(inference: Inference) -> Sequence[Spec]:
 
 @host("CTCUniqueLabels", inputs="labels:T|index", infer=_same_twice)
 def unique_labels(labels: HostArray) -> tuple[HostArray, HostArray]:
-    """The distinct labels of each row, and the place of each label among them."""
+    """Returns the distinct labels of each row, and the index of each label among them."""
     distinct, places = np.zeros_like(labels), np.zeros(labels.shape, np.int64)
     for index, row in enumerate(labels):
         found, first, inverse = np.unique(row, return_index=True, return_inverse=True)
@@ -78,7 +78,7 @@ def unique_labels(labels: HostArray) -> tuple[HostArray, HostArray]:
 
 @host("EncodeJpegVariableQuality", inputs="images:uint8, quality:int32", infer=fixed(string, ()))
 def encode_with_quality(images: HostArray, quality: HostArray) -> HostArray:
-    """An image as JPEG of a quality from 0 to 100."""
+    """Encodes an image as JPEG with a quality from 0 to 100."""
     if not 0 <= int(quality) <= 100:
         raise InvalidArgumentError(None, None, f"quality must be in [0,100], got {int(quality)}")
     return encode_jpeg(images, quality=int(quality))
@@ -97,7 +97,7 @@ def decode_json_example(json_examples: HostArray) -> HostArray:
 
 
 def boundaries(size: int, ratio: float, pseudo: bool, draw: Any) -> HostArray:
-    """Returns the starts of windows, and the end of the last one: ``size`` divided into windows by ``ratio``.
+    """Divides ``size`` into windows by ``ratio``; returns the starts of the windows and the end of the last window.
 
     Source: Graham, *Fractional Max-Pooling*, 2014.
     """
@@ -107,7 +107,7 @@ def boundaries(size: int, ratio: float, pseudo: bool, draw: Any) -> HostArray:
     alpha = size / count
     low = int(alpha)
     if pseudo:
-        # The first is 0 and the last the size, and all windows are of one of two sizes.
+        # The first boundary is 0, the last is the size, and there are only two different sizes of windows.
         shift = draw.random() * ((low + 2) / alpha - 1 if count == 1 else 1 / alpha)
         places = np.ceil(alpha * (np.arange(count + 1) + shift)).astype(np.int64)
         places = places - places[0]

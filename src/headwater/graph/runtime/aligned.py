@@ -28,7 +28,7 @@ class AlignedCopies:
     """Copies arrays that XLA would copy, into memory that it reuses. Thread-safe.
 
     Args:
-      positions: positions of the arrays passed to XLA, in the argument of `replace`.
+      positions: positions of the arrays passed to XLA, in the list that `replace` takes.
     """
 
     def __init__(self, positions: Sequence[int]) -> None:
@@ -59,7 +59,7 @@ class AlignedCopies:
         return taken
 
     def recycle(self, memory: list[NDArray[np.uint8]]) -> None:
-        """Gives the memory of copies back after the run; it is reused when no array refers to it any more."""
+        """Returns the memory of copies after the run; it is reused as soon as no array refers to it."""
         self._spare.extend(memory)
         # A program with feeds of many sizes must not keep memory for each of them.
         if len(self._spare) > _MAX_SPARE:

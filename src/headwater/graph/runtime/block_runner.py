@@ -87,8 +87,8 @@ class BlockRunner:
             # are then added, as without blocks.
             for row in range(rows):
                 queue.enqueue_many(step, self._handled(shared, [column[row : row + 1] for column in taken], step))
-            # This line is reached only if no element has failed on its own. So the shapes of the elements differ, and
-            # they would differ in the next blocks, too.
+            # Reached only if each element alone has succeeded. So the shapes of the elements differ, and shapes in
+            # later blocks probably differ, too.
             self._count = 1
         else:
             queue.enqueue_many(step, batch)

@@ -136,7 +136,7 @@ def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
         raise RuntimeError("the CPU must stay visible: host operations run on it")
     gpus = [device.name.rpartition(":")[2] for device in visible if device.device_type == "GPU"]
     if virtual_gpus() and len(gpus) < virtual_gpus():
-        raise RuntimeError("stand-ins for GPUs are all visible: set HEADWATER_VIRTUAL_GPUS to the number wanted")
+        raise RuntimeError("emulated GPUs are always visible: set HEADWATER_VIRTUAL_GPUS to the number wanted")
     if gpus:
         _jax.config.update("jax_cuda_visible_devices", ",".join(gpus))
     else:

@@ -1,6 +1,6 @@
 """The devices of this process: ``CPU:0`` for all cores, and one device for each GPU.
 
-With the environment variable ``HEADWATER_VIRTUAL_GPUS`` the CPU stands in for that number of GPUs, each with its own
+With the environment variable ``HEADWATER_VIRTUAL_GPUS``, the CPU emulates that number of GPUs, each with its own
 work queue, so that programs for several GPUs can be tested anywhere.
 """
 
@@ -79,7 +79,7 @@ def has_cpu_only() -> bool:
 
 @cache
 def _has_plugins() -> bool:
-    """Whether JAX could find a plugin for a device; checks the packages, variables and entry points that JAX checks."""
+    """Whether JAX could find a plugin for a device; examines the same packages, variables and entry points as JAX."""
     if any(map(importlib.util.find_spec, ("jax_plugins", "libtpu"))) or "PJRT_NAMES_AND_LIBRARY_PATHS" in os.environ:
         return True
     # Read as files: `importlib.metadata` would parse the metadata of all installed packages.
@@ -116,7 +116,7 @@ def share_machine(*, beside: int, sparing: int) -> None:
         global _cpu_threads
         if _cpu_threads is None:
             _cpu_threads = max(1, (cores - sparing) // beside)
-    if not virtual_gpus():  # stand-ins for GPUs have to compute at the same time
+    if not virtual_gpus():  # emulated GPUs have to compute at the same time
         on_import("jax", _dispatch_at_once)
 
 
