@@ -312,7 +312,7 @@ def test_places_that_do_not_suffice_are_given_back(running: Server, cluster: Rea
     asked = {"count": 2, "cpus": total * 0.6}
     job_id = running.submit("sleep 1000", ps=1, workers=asked, kubernetes={**RESTRICTED, "gang": "3s"})
     job = running.until(job_id, lambda job: "all is given back" in job["reason"] and job["phase"] == "queued")
-    assert "found no room in 3 s while others of its tasks held theirs" in job["reason"]
+    assert "was not placed within 3 s, while other tasks held resources" in job["reason"]
     assert not cluster.names(job_id).get("Job")
     running.client.post(f"/jobs/{job_id}/stop")
     assert running.over(job_id)["phase"] == "stopped"

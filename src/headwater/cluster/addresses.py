@@ -41,7 +41,7 @@ def parse_address(address: str) -> Address:
     if match is not None:
         host, port = match["host"], match["port"] or ""
         if ":" not in host:
-            raise ValueError(f"address {address!r}: only IPv6 addresses stand in brackets")
+            raise ValueError(f"address {address!r}: only IPv6 addresses may have brackets")
     else:
         host, _, port = text.rpartition(":")
         if ":" in host:

@@ -7,12 +7,13 @@ network partition. Rules:
 
 1. A task gets the place that it claims if the place is free, or if the holder is not connected and has not just claimed
    the place itself.
-2. Of two live tasks, the task whose cluster spec gives the place the same address as this cluster prevails. The other
-   task, with another address, belongs to another cluster.
-3. Otherwise the task that was started later prevails, because the other one is left over.
+2. Of two live tasks, the task whose own cluster spec has the same address for the place as this cluster prevails. The
+   other task belongs to another cluster.
+3. Otherwise the task that was started later prevails, because the earlier one is a leftover process.
 
-A refused task gets the reason, and its program ends. It never regains the place, with one exception: a task that lost
-its place by rule 1 while it was disconnected, and would have kept the place by rule 2, regains it with a new claim.
+A refused task receives the reason, and its program ends. It cannot regain the place, with one exception: a task that
+lost the place by rule 1 while it was disconnected, although it would have won by rule 2, regains the place with a new
+claim.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Claim:
       task: full name of the place; empty for a client that is not a task.
       generation: the generation of the task's incarnation.
       started: the start time of that incarnation, in seconds since 1970; 0 where unknown.
-      address: the task's address in its own cluster spec; empty where unknown.
+      address: the task's address in its own cluster spec; empty if unknown.
     """
 
     task: str = ""
@@ -51,7 +52,7 @@ class Verdict:
     Attributes:
       prevails: whether the newcomer gets the place.
       reason: the reason, in words.
-      final: whether the other task can never get the place back.
+      final: whether the losing task can never regain the place.
     """
 
     prevails: bool
@@ -66,7 +67,7 @@ def decide(holder: Claim | None, newcomer: Claim, *, connected: bool, address: s
       holder: the claim of the current holder; None for a free place.
       newcomer: the new claim.
       connected: whether the holder is still connected.
-      address: the address of the place in this cluster; empty where the cluster does not have the place.
+      address: the address of the place in this cluster; empty if the cluster does not have the place.
     """
     if holder is None:
         return Verdict(prevails=True, reason="the place was free")
@@ -81,7 +82,7 @@ def decide(holder: Claim | None, newcomer: Claim, *, connected: bool, address: s
         return Verdict(prevails=True, reason=f"the connection to {holder} has ended", final=final)
     if unrelated:
         other = holder if newcomer.address == address else newcomer
-        reason = f"{other} is of another cluster: this one has {newcomer.task} at {address}"
+        reason = f"{other} belongs to another cluster: in this cluster, {newcomer.task} is at {address}"
         return Verdict(prevails=other is holder, reason=reason)
     if holder.started and newcomer.started and newcomer.started < holder.started:
         return Verdict(prevails=False, reason=f"{holder} was started later, and is alive")
@@ -93,7 +94,7 @@ FRESH_S = 10.0
 
 
 class ClaimedPlaces:
-    """Holders of places, as one task sees them.
+    """The holders of places that one task knows.
 
     Args:
       clock: returns monotonic seconds.
@@ -111,11 +112,11 @@ class ClaimedPlaces:
         Args:
           newcomer: the claim.
           connected: returns whether a holder is still connected.
-          address: the address of the place in this cluster; empty where the cluster does not have the place, or to
+          address: the address of the place in this cluster; empty if the cluster does not have the place, or to
             decide without addresses.
 
         Returns:
-          Why ``newcomer`` is refused; empty where it has the place.
+          Why ``newcomer`` is refused; empty if it has the place.
         """
         key = newcomer.task, newcomer.generation
         if key not in self._refused:
@@ -135,7 +136,7 @@ class ClaimedPlaces:
         self._claimed_at[newcomer.task] = self._clock()
 
     def refusal(self, task: Claim, *, connected: Callable[[Claim], bool], address: str = "") -> str:
-        """Returns why a claim would be refused, without processing it; empty where it has the place, or would get it.
+        """Returns why a claim would be refused, without processing it; empty if it has the place, or would get it.
 
         Args:
           task, connected, address: see `claim`.

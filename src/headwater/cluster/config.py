@@ -23,11 +23,12 @@ from headwater.cluster.spec import ClusterSpec
 from headwater.cluster.variables import ENDED
 
 VARIABLE = "TF_CONFIG"
-#: A job whose tasks need no place in the cluster: it reads checkpoints and talks to no other task.
+#: A job whose tasks need not be in the cluster: an evaluator reads checkpoints and does not communicate with other
+#: tasks.
 EVALUATOR = "evaluator"
 #: Jobs whose one task is the chief: ``master`` is the older name.
 CHIEFS = ("chief", "master")
-#: Jobs whose tasks train, the chief's first.
+#: Jobs whose tasks train, beginning with the chief's jobs.
 TRAINING = (*CHIEFS, "worker")
 _MAX_CHARACTERS = 16 << 20
 
@@ -49,8 +50,8 @@ class TaskConfig:
     """A cluster, and this process's place in it.
 
     Attributes:
-      cluster: all tasks; empty where there are none but this process.
-      task: this process's task; None where the configuration does not name it.
+      cluster: all tasks; empty if there are none but this process.
+      task: this process's task; None if the configuration does not name it.
       rest: the other members of the JSON object, such as ``environment``.
     """
 
@@ -60,7 +61,7 @@ class TaskConfig:
 
 
 def task_config_from_environment(environ: Mapping[str, str] | None = None) -> TaskConfig | None:
-    """Reads ``TF_CONFIG``; returns None where it is not set or empty.
+    """Reads ``TF_CONFIG``; returns None if it is not set or empty.
 
     Args:
       environ: the process's own environment unless given.
@@ -115,7 +116,7 @@ def ended_tasks(cluster: ClusterSpec, environ: Mapping[str, str] | None = None) 
             raise ClusterConfigError(ENDED, f"is not valid: {error}") from error
         task = check_task(cluster, task.job, task.index, ENDED)
         if task.job != "worker" or task == chief_of(cluster):
-            raise ClusterConfigError(ENDED, f"names {task}, but can name workers only that are not the chief")
+            raise ClusterConfigError(ENDED, f"names {task}, but can only name workers other than the chief")
         tasks.add(task)
     return frozenset(tasks)
 
@@ -136,12 +137,12 @@ def parse_hosts(text: str, field: str) -> list[str]:
 
 
 def check_cluster(cluster: ClusterSpec, source: str) -> None:
-    """Raises `ClusterConfigError` where a task's address is invalid, or another task has it, too."""
+    """Raises `ClusterConfigError` if a task's address is invalid, or another task has it, too."""
     _check_addresses((f"{source} cluster.{task.job}[{task.index}]", address) for task, address in cluster.tasks())
 
 
 def check_task(cluster: ClusterSpec, job: str, index: int, source: str) -> TaskName:
-    """Returns the task ``index`` of ``job``; raises `ClusterConfigError` where ``cluster`` has no such task."""
+    """Returns the task ``index`` of ``job``; raises `ClusterConfigError` if ``cluster`` has no such task."""
     if job not in cluster.jobs:
         raise ClusterConfigError(f"{source} task.type", f"is {job!r}, but the cluster has only {_listed(cluster.jobs)}")
     indices = cluster.task_indices(job)
@@ -186,7 +187,9 @@ def _cluster(value: object, source: str) -> ClusterSpec:
     for job, tasks in _object(value, f"{source} cluster").items():
         name = f"{source} cluster.{job}"
         if not job or "/" in job or ":" in job:
-            raise ClusterConfigError(f"{source} cluster", f"has a job with the name {job!r}, which no device can carry")
+            raise ClusterConfigError(
+                f"{source} cluster", f"has a job with the name {job!r}, which is not valid in device names"
+            )
         if isinstance(tasks, list):
             entries = {str(number): address for number, address in enumerate(cast("list[Any]", tasks))}
         elif isinstance(tasks, dict):
@@ -228,7 +231,7 @@ def _check_chief(cluster: ClusterSpec, task: TaskName | None, source: str) -> No
 
 
 def _index(value: object, field: str) -> int:
-    # The keys of JSON objects are strings. ``bool`` is a subclass of ``int``, but no index.
+    # The keys of JSON objects are strings. ``bool`` is a subclass of ``int``, but is not accepted as an index.
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10 and str(int(value)) == value:
         return int(value)
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
@@ -244,7 +247,7 @@ def _check_addresses(named: Iterable[tuple[str, str]]) -> None:
         except ValueError as error:
             raise ClusterConfigError(field_name, f"is not valid: {error}") from error
         if address.port == 0:
-            raise ClusterConfigError(field_name, f"is {text!r}: with port 0 no other task could find it")
+            raise ClusterConfigError(field_name, f"is {text!r}: with port 0, other tasks could not find it")
         if address in seen:
             raise ClusterConfigError(field_name, f"is {text!r}, which {seen[address]} is already")
         seen[address] = field_name

@@ -51,7 +51,7 @@ class Device(NamedTuple):
 
 @functools.lru_cache(maxsize=4096)
 def parse_device(name: str) -> Device:
-    """Parses ``name``; raises ValueError where it is not a device name."""
+    """Parses ``name``; raises ValueError if it is not a device name."""
     found: dict[str, Any] = {}
     for part in name.split("/"):
         key, *values = part.split(":")
@@ -94,7 +94,7 @@ def _type(device_type: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def canonical_device_name(name: str) -> str:
-    """Returns ``name`` in the newer spelling, its parts in order; raises ValueError where it is not a device name."""
+    """Returns ``name`` in the newer spelling, its parts in order; raises ValueError if it is not a device name."""
     return parse_device(name).name()
 
 
@@ -102,7 +102,7 @@ def canonical_device_name(name: str) -> str:
 def merge_device_names(outer: str, inner: str) -> str:
     """Returns the canonical name of ``inner`` with missing parts taken from ``outer``.
 
-    Raises ValueError where one of them is not a device name.
+    Raises ValueError if one of them is not a device name.
     """
     return parse_device(inner).over(parse_device(outer)).name()
 
@@ -144,11 +144,11 @@ class DeviceSpec:
 
     @classmethod
     def from_string(cls, spec: str) -> DeviceSpec:
-        """Parses a full or partial name; raises ValueError where it is not a device name."""
+        """Parses a full or partial name; raises ValueError if it is not a device name."""
         return cls(*parse_device(spec))
 
     def parse_from_string(self, spec: str) -> DeviceSpec:
-        """Sets this spec to the device ``spec`` and returns it; raises ValueError where that is not a device name."""
+        """Sets this spec to the device ``spec`` and returns it; raises ValueError if that is not a device name."""
         self._parts = parse_device(spec)
         return self
 

@@ -33,5 +33,5 @@ class TaskName:
         """Parses ``/job:ps/task:0``, with or without ``/replica:0``; raises ValueError for anything else."""
         match = _NAME.fullmatch(name)
         if match is None:
-            raise ValueError(f"{name!r} is not a task's name; one looks like '/job:ps/task:0'")
+            raise ValueError(f"{name!r} is not a task's name, such as '/job:ps/task:0'")
         return cls(match["job"], int(match["index"]))

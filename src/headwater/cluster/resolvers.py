@@ -20,8 +20,8 @@ class ClusterResolver(ABC):
     """Base of cluster resolvers.
 
     Attributes:
-      task_type: the job of this process; None where unknown.
-      task_id: its index within the job; None where unknown.
+      task_type: the job of this process; None if unknown.
+      task_id: its index within the job; None if unknown.
       environment: a word for the environment of the cluster; may be empty.
       rpc_layer: the protocol that addresses for sessions begin with, such as ``grpc``; None for none.
     """
@@ -36,7 +36,7 @@ class ClusterResolver(ABC):
         """Returns the current cluster."""
 
     def master(self, task_type: str | None = None, task_id: int | None = None, rpc_layer: str | None = None) -> str:
-        """Returns the target for a session with a task; empty where there is no cluster.
+        """Returns the target for a session with a task; empty if there is no cluster.
 
         Args:
           task_type: the task's job; this process's job when None.
@@ -59,13 +59,13 @@ class ClusterResolver(ABC):
     def num_accelerators(
         self, task_type: str | None = None, task_id: int | None = None, config_proto: object = None
     ) -> dict[str, int]:
-        """Returns a task's number of accelerators by kind, as given to the resolver; empty where not given."""
+        """Returns a task's number of accelerators by kind, as given to the resolver; empty if not given."""
         del task_type, task_id, config_proto
         return {}
 
 
 class SimpleClusterResolver(ClusterResolver):
-    """A cluster that the program knows.
+    """A resolver for a cluster that the program specifies itself.
 
     Args:
       cluster_spec: the cluster.
@@ -307,7 +307,7 @@ def expand_nodes(text: str) -> list[str]:
             continue
         inside, closing, tail = rest.partition("]")
         if not closing:
-            raise ClusterConfigError("node list", f"has a bracket without its other half: {text!r}")
+            raise ClusterConfigError("node list", f"has an unmatched bracket: {text!r}")
         for item in inside.split(","):
             low, dash, high = item.partition("-")
             if not low.isdigit() or (dash and not high.isdigit()):

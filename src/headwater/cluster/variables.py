@@ -11,8 +11,8 @@ LISTEN_FDS = "HEADWATER_LISTEN_FDS"
 MAX_WORKERS = "HEADWATER_MAX_WORKERS"
 #: ``1`` allows a server without authentication that other machines can reach.
 INSECURE = "HEADWATER_INSECURE"
-#: A secret that a launcher made for the tasks that it starts. Unlike ``HEADWATER_TOKEN``, it is used on loopback only,
-#: and other programs of the same user are accepted as well.
+#: A secret that a launcher has created for the tasks that it starts. Unlike ``HEADWATER_TOKEN``, it is used on loopback
+#: only, and other programs of the same user are accepted as well.
 LAUNCH_TOKEN = "HEADWATER_LAUNCH_TOKEN"
 #: Set for a worker that has joined a running cluster: the address of the task that assigned its place.
 JOINED = "HEADWATER_JOINED"

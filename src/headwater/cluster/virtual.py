@@ -1,4 +1,4 @@
-"""Virtual GPUs: the CPU stands in for several GPUs, so that programs for them can be tried anywhere."""
+"""Virtual GPUs: the CPU emulates several GPUs, so that programs for several GPUs can be tested anywhere."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _MOST = 64
 
 
 def virtual_gpus() -> int:
-    """Returns the number of GPUs for which the CPU stands in.
+    """Returns the number of GPUs that the CPU emulates.
 
     Raises:
       ValueError: the environment variable is not a number from 0 to 64.

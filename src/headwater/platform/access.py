@@ -73,7 +73,7 @@ def _known(request: Request, platform: Platform, credentials: HTTPAuthorizationC
 def _may(role: TokenRole) -> Callable[[Requester], Requester]:
     def check(identity: Annotated[Requester, Depends(identify)]) -> Requester:
         if not identity.may(role):
-            raise Refused(403, f"the token of {identity.name!r} allows to {identity.role}, but this needs {role}")
+            raise Refused(403, f"the token of {identity.name!r} has role {identity.role}, but this needs role {role}")
         return identity
 
     # FastAPI resolves annotations in the global namespace; as text they would refer to `role`, which is local.

@@ -45,13 +45,13 @@ from headwater.platform.views import (
 )
 
 _REFUSALS: dict[int | str, JsonObject] = {
-    400: {"model": ErrorView, "description": "The request cannot be understood."},
+    400: {"model": ErrorView, "description": "The request is malformed."},
     401: {"model": ErrorView, "description": "No valid token."},
-    403: {"model": ErrorView, "description": "The token does not allow it."},
-    404: {"model": ErrorView, "description": "There is no such thing."},
-    409: {"model": ErrorView, "description": "The job is not in a state for that."},
+    403: {"model": ErrorView, "description": "The token does not permit the request."},
+    404: {"model": ErrorView, "description": "The job, task, token or file does not exist."},
+    409: {"model": ErrorView, "description": "The job's state does not permit the request."},
     413: {"model": ErrorView, "description": "Too large."},
-    422: {"model": ErrorView, "description": "A field is wrong."},
+    422: {"model": ErrorView, "description": "A field is invalid."},
     429: {"model": ErrorView, "description": "Too many requests."},
     503: {"model": ErrorView, "description": "A backend does not answer."},
 }
@@ -199,11 +199,11 @@ def submit(
     ] = None,
     archive: Annotated[str | None, Query(pattern=r"^[0-9a-f]{64}$", description="An archive's digest.")] = None,
     sweep: Annotated[
-        str | None, Query(pattern=r"^[a-z0-9-]{1,64}$", description="The group that it belongs to.")
+        str | None, Query(pattern=r"^[a-z0-9-]{1,64}$", description="The sweep that the job belongs to.")
     ] = None,
     setting: Annotated[
         list[Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][\w.-]{0,60}=[^\x00]{0,200}$")]] | None,
-        Query(max_length=20, description="NAME=VALUE, which differs within the sweep; passed as --NAME=VALUE."),
+        Query(max_length=20, description="NAME=VALUE that differs within the sweep, passed as --NAME=VALUE."),
     ] = None,
 ) -> JobView:
     """Queues a job from a job file in YAML or JSON. Paths in it are paths on the server's machine."""
@@ -227,7 +227,7 @@ def jobs(
     live: Annotated[bool | None, Query(description="true: only unfinished jobs; false: only finished jobs.")] = None,
     name: Annotated[str | None, Query(max_length=40)] = None,
     owner: Annotated[str | None, Query(max_length=100)] = None,
-    before: Annotated[float | None, Query(description="Only those submitted before.", ge=0, le=1e11)] = None,
+    before: Annotated[float | None, Query(description="Only jobs submitted before this time.", ge=0, le=1e11)] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> JobList:
     """Lists jobs, the most recently submitted first."""
@@ -318,7 +318,7 @@ def log(
     platform: PlatformOf,
     identity: MayView,
     offset: Annotated[int, Query(ge=-(2**53), lt=2**53, description="In bytes; negative from the end.")] = 0,
-    tail: Annotated[int | None, Query(ge=0, le=100_000, description="Instead, the number of last lines.")] = None,
+    tail: Annotated[int | None, Query(ge=0, le=100_000, description="Instead, number of last lines to return.")] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PART, description="Maximum number of bytes.")] = MAX_PART,
     times: Annotated[bool, Query(description="With the time before each line.")] = False,
 ) -> LogView:
@@ -334,10 +334,10 @@ def search_logs(
     job_id: JobId,
     platform: PlatformOf,
     identity: MayView,
-    text: Annotated[str, Query(min_length=1, max_length=200, description="Part of a line, whatever its case.")],
+    text: Annotated[str, Query(min_length=1, max_length=200, description="Part of a line, case-insensitive.")],
     task: TaskQuery = None,
     cursor: Annotated[
-        str | None, Query(max_length=40, pattern=CURSOR, description="Where the last answer ended.")
+        str | None, Query(max_length=40, pattern=CURSOR, description="The cursor in the previous response.")
     ] = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="Maximum number of lines.")] = 200,
 ) -> FoundView:

@@ -98,13 +98,13 @@ class _Guard:
         host = headers.get("host", "")
         if not self._platform.auth.required and _name(host) not in self._platform.hosts:
             # DNS rebinding: an attacker's name that resolves to this address would make a foreign page same-origin.
-            return 400, f"this server is not called {host!r}"
+            return 400, f"this server does not have the name {host!r}"
         if scope["method"] in SAFE_METHODS:
             return None
         origin = headers.get("origin")
         foreign = origin is not None and urlsplit(origin).netloc != host
         if foreign or headers.get("sec-fetch-site") in ("cross-site", "same-site"):
-            return 403, "requests that change something are not taken from other sites"
+            return 403, "requests that change something are not accepted from other sites"
         return None
 
 

@@ -42,15 +42,15 @@ def unpack(archive: Path, folder: Path, *, max_bytes: int = MAX_BYTES, max_membe
     """Unpacks a tar file, compressed or not, or a zip file into ``folder``, which exists.
 
     Nothing is written outside of ``folder``: members with absolute paths, with ``..``, or with links that lead out of
-    it are refused, and so are devices. Owners and all permissions but execution are dropped.
+    it are refused, and so are devices. Owners are dropped, and all permissions except execution.
 
     Args:
       max_bytes: the maximum size of the unpacked content, in bytes.
       max_members: the maximum number of files and folders.
 
     Raises:
-      ArchiveError: it is no such archive, is damaged, is too large, or has a forbidden member. If its name ends with
-        64 hexadecimal digits, they must be the SHA-256 of its content.
+      ArchiveError: the file is not a tar or zip archive, is damaged, is too large, or has a forbidden member. If its
+        name ends with 64 hexadecimal digits, they must be the SHA-256 of its content.
       OSError: it cannot be read, or the folder cannot be written.
     """
     digest = _DIGEST.search(archive.name)
@@ -141,7 +141,7 @@ def _check_size(archive: Path, size: int, members: int, max_bytes: int, max_memb
     if members > max_members:
         raise ArchiveError(f"{archive} has more than {max_members} members")
     if size > max_bytes:
-        raise ArchiveError(f"{archive} would take more than {max_bytes} bytes")
+        raise ArchiveError(f"{archive} would need more than {max_bytes} bytes")
 
 
 def main() -> int:

@@ -36,7 +36,7 @@ def done_at(state: JobState, now: float) -> float | None:
 
 
 def _is_absent(state: JobState, task: TaskState, now: float) -> bool:
-    """Returns whether the end of a job does not wait for a worker or chief.
+    """Returns whether a job can end without waiting for ``task``, a worker or the chief.
 
     A job does not wait for a worker that cannot be placed if the job is elastic or the worker has never started.
     Otherwise several jobs could deadlock: each would hold the places of its finished workers and wait for a place for
@@ -71,7 +71,8 @@ def _complete_at(state: JobState) -> float | None:
 
 
 def _again_alone(state: JobState, task: TaskState) -> bool:
-    """Returns whether a worker other than the chief has been restarted more often than the whole job."""
+    """Returns whether ``task`` is a worker other than the chief that was restarted by itself since the last start of
+    the whole job."""
     leader = _leader(state)
     return leader is not None and task.name != leader.name and task.attempt > state.attempt
 
@@ -106,7 +107,7 @@ def validates(state: JobState, done: float, now: float) -> bool:
 
 
 def waits_for_evaluator(state: JobState) -> tuple[JobState, tuple[Note, ...]]:
-    """Returns the state of a job that is complete except for its evaluator, and a note on the first call."""
+    """Returns the state of a job that only waits for its evaluator, and a note on the first call."""
     reason = "all workers are done; waits for the evaluator"
     notes = (Note("pending", reason),) if state.reason != reason else ()
     return replace(state, reason=reason), notes

@@ -95,7 +95,7 @@ def in_words(cost: Cost) -> str:
     text += f", {cost.gpu_hours:.2f} GPU-hours" if cost.gpu_hours else ""
     if cost.preemptions:
         times = f"{cost.preemptions} time{'s' if cost.preemptions > 1 else ''}"
-        text += f". Preempted {times}: {cost.lost_steps:,} steps had to be made again"
+        text += f". Preempted {times}: {cost.lost_steps:,} steps had to be repeated"
     return text
 
 
@@ -112,7 +112,7 @@ def _lost(before: JobState, after: JobState) -> JobState:
         if task.step is None or (known is not None and known.step == task.step):
             continue
         lives = task.started_at is not None and task.started_at >= after.preempted_at
-        # Only the step of a restarted task shows where training resumed, not the step of a task that was not preempted.
+        # Only restarted tasks show where training resumed; tasks that were not preempted continue with their old steps.
         if task.step < after.furthest or lives:
             lost = max(0, after.furthest - task.step)
             return replace(after, lost_steps=after.lost_steps + lost, furthest=None, preempted_at=None)

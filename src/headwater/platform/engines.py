@@ -202,7 +202,7 @@ def reported(state: JobState, report: JobReport, now: float) -> JobDecision:
             state = replace(
                 state, phase=JobPhase.RUNNING, reason="", started_at=state.started_at or now, attempt_at=now
             )
-            notes.append(Note("started", "the engine runs it"))
+            notes.append(Note("started", "the engine has started the job"))
         return JobDecision(state, tuple(notes))
     done = done_at(state, now) if report.phase == "succeeded" and state.phase is JobPhase.RUNNING else None
     if done is not None and validates(state, done, now):

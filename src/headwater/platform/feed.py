@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 from headwater.platform.store import Store
 
-# The longest time in which the thread notices the shutdown.
+# Maximum time until the thread notices a shutdown, in seconds.
 _TURN_S = 0.5
 
 

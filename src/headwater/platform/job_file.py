@@ -153,7 +153,7 @@ class _Reader:
         self._nodes += 1
         # Aliases are counted each time they are expanded, which bounds the result rather than the file.
         if self._nodes > _MAX_NODES or len(path) > _MAX_DEPTH:
-            raise self._error(node, path, "holds too much, or is nested too deeply")
+            raise self._error(node, path, "is too large or nested too deeply")
         if isinstance(node, MappingNode):
             return self._mapping(node, path)
         if isinstance(node, SequenceNode):
@@ -189,7 +189,7 @@ class _Reader:
             case "float":
                 return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
             case _:
-                raise self._error(node, path, f"is of a type that job files do not have: {node.tag}")
+                raise self._error(node, path, f"has a type that job files do not support: {node.tag}")
 
     def _error(self, node: Node, path: Path, message: str) -> JobSpecError:
         problem = Problem(field=format_path(path), line=node.start_mark.line + 1, message=message)

@@ -43,11 +43,11 @@ class JobStore(ABC):
 
     @abstractmethod
     def ended(self, *, before: float | None, beyond: int | None, limit: int) -> list[tuple[str, float]]:
-        """Returns finished jobs that are not to be kept, with the times of their ends, the earliest first.
+        """Returns finished jobs to be deleted, with the times at which they ended, the earliest first.
 
         Args:
           before: select the jobs that ended before this time; None selects none by their age.
-          beyond: select all but the last ``beyond`` jobs to end; None selects none by their number.
+          beyond: select all finished jobs except the ``beyond`` latest; None selects none by their number.
           limit: maximum number.
         """
 
@@ -68,7 +68,8 @@ class JobStore(ABC):
         """Returns an attempt of a task; None if there was none."""
 
     def wait_change(self, seen: int, timeout_s: float) -> int:
-        """Waits for a change after the change ``seen``, for at most ``timeout_s``; returns the latest change."""
+        """Waits until the number of changes exceeds ``seen``, for at most ``timeout_s``; returns the number of
+        changes."""
         with self.changed:
             self.changed.wait_for(lambda: self._changes != seen, timeout_s)
             return self._changes

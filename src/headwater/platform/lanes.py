@@ -117,7 +117,7 @@ class Lane:
         """
         backend = self.usable()
         with self._lock:
-            # Callers share the query in progress, so that a silent backend blocks one thread, not one for each request.
+            # Concurrent callers share one query, so that a silent backend blocks one thread instead of one per request.
             if self._looking is None or not self._looking.is_alive():
                 self._seen = None
                 # A daemon thread, so that neither this call nor the end of the process waits for the backend.

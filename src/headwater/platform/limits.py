@@ -34,8 +34,8 @@ class RateLimit:
             left = min(self._burst, left + (now - since) * self._per_s)
             allowed = left >= max(cost, 1.0)
             self._left[key] = (left - cost if allowed else left, now)
-            # Dropping a bucket means that its client begins again with a full one. The least recently used bucket has
-            # had the longest time to fill, so this gains its client the least.
+            # The client of a dropped bucket gets a new, full one. Drop the least recently used bucket, because it is
+            # probably the fullest.
             while len(self._left) > _MOST_KEYS:
                 self._left.popitem(last=False)
         return 0.0 if allowed else (max(cost, 1.0) - left) / self._per_s

@@ -38,7 +38,7 @@ _PROGRESS_SAVE_S = 2.0
 
 
 class JobIsGone(LookupError):
-    """The job is not in memory any more: it is over and was dropped, or it was deleted."""
+    """The job is no longer in memory, because it is over or was deleted."""
 
 
 class LiveJobs:

@@ -325,7 +325,7 @@ class Manager:
 
     def turn(self) -> None:
         """Processes each unfinished job once."""
-        # In placement order across all backends, unlike the threads, which each process one backend.
+        # In placement order across all backends; the threads process only the jobs of their own backend.
         for record in self.live():
             lane = self.lanes.get(record.backend)
             if lane is not None:

@@ -302,7 +302,7 @@ def _lost(state: JobState, task: TaskState, reason: str, now: float) -> JobDecis
 def _preempted(state: JobState, task: TaskState, how: Exited, now: float) -> JobDecision:
     why = how.reason if how.preempted else f"{how.reason}, which this server did not ask for"
     note = Note("preempted", f"{task.label} was preempted: {why}", task.label)
-    # Nothing is counted as a restart: a preemption is not the job's fault, so it may happen any number of times.
+    # A preemption is not the job's fault, so it does not count as a restart and may happen any number of times.
     state = state.with_task(replace(task, phase=TaskPhase.STOPPED))
     if not state.spec.requeue:
         decision = _end(state, JobPhase.FAILED, note.text, now, told=True)
@@ -336,7 +336,7 @@ def _decide_stop(state: JobState, event: AskStop, now: float) -> JobDecision:
 
 
 def _decide_restart(state: JobState, event: AskRestart, now: float) -> JobDecision:
-    note = Note("asked", f"{event.by} asked to restart it")
+    note = Note("asked", f"{event.by} requested a restart")
     fresh = replace(state, restarts=0, first=None, not_before=0.0)
     fresh = replace(fresh, tasks={name: replace(task, restarts=0, first=None) for name, task in fresh.tasks.items()})
     if state.phase.over:
@@ -345,7 +345,7 @@ def _decide_restart(state: JobState, event: AskRestart, now: float) -> JobDecisi
     if state.phase is JobPhase.QUEUED:
         return JobDecision(replace(fresh, queued_at=now), (note,))
     if state.phase is JobPhase.ENDING and state.then is not None and state.then.over:
-        raise NotPossible(f"the job is about to be {state.then}; restart it when it is")
+        raise NotPossible(f"the job is about to be {state.then}; restart it after that")
     decision = _end(fresh, JobPhase.RESTARTING, f"restarted by {event.by}", now, told=True)
     return JobDecision(decision.state, (note, *decision.notes))
 
@@ -360,7 +360,7 @@ def _decide_scale(state: JobState, event: AskScale, now: float) -> JobDecision:
     except ValueError as error:
         raise NotPossible(str(error)) from error
     if event.workers == 0 and not state.spec.chief.count.most:
-        raise NotPossible("workers must be at least 1 where there is no chief")
+        raise NotPossible("workers must be at least 1 without a chief")
     changes = [
         f"from {was} to {now_wanted} {what}"
         for was, now_wanted, what in ((state.workers, workers, "workers"), (before, ps, "ps"))
@@ -449,7 +449,7 @@ def stall(state: JobState, task: TaskState, now: float) -> str | None:
 
 def _settle(state: JobState, now: float) -> JobDecision:
     """Applies the consequences of the state and the time: starts tasks that are due, ends a job whose work is done, and
-    enters the next phase once all tasks have ended."""
+    enters the next phase after all tasks have ended."""
     notes: tuple[Note, ...] = ()
     if state.phase is JobPhase.RUNNING:
         done = done_at(state, now)

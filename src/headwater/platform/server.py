@@ -175,7 +175,7 @@ def serve_forever(
             announce(f"Headwater serves at {settings.scheme}://{settings.host}:{port}")
             _announce_token(auth, settings, announce)
             if not settings.loopback and settings.scheme == "http":
-                announce("WARNING: tokens travel in the clear: give --certificate and --key")
+                announce("WARNING: tokens are sent unencrypted: use --certificate and --key")
             config = uvicorn.Config(
                 create_app(platform, routers),
                 log_config=None,
@@ -234,7 +234,7 @@ def _family(host: str) -> socket.AddressFamily:
 def _announce_token(auth: Auth, settings: ServerSettings, announce: Callable[[str], None]) -> None:
     """Announces where the admin token is; creates it on first use, readable only by the server's user."""
     if not settings.auth:
-        announce("WARNING: --no-auth: everybody on this machine can run programs as the user of this server")
+        announce("WARNING: --no-auth: every user of this machine can run programs as the user of this server")
         return
     path = settings.data_dir / TOKEN_FILE
     if not auth.tokens():

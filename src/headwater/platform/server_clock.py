@@ -42,7 +42,9 @@ def server_clock(
             origin = float(known["origin"])
             set_by = wall() - since_boot() - origin
             if abs(set_by) > 60:
-                _log.warning("the clock was set by %+.0f s; it counts from the next start of the machine on", set_by)
+                _log.warning(
+                    "the system clock was set by %+.0f s, which is ignored until this machine restarts", set_by
+                )
             return SteadyClock(lambda: origin + since_boot(), since_boot)
     except NotFoundError:
         pass

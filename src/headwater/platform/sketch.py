@@ -19,7 +19,7 @@ class Curve:
     Attributes:
       name: the name of its values.
       points: seconds and values, in order of time.
-      steps: whether a value holds until the next one, as for a number of workers.
+      steps: whether to draw a step function, in which each value is valid until the next point.
     """
 
     name: str

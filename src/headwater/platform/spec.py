@@ -86,7 +86,7 @@ def _count(value: Json) -> Json:
     if isinstance(least, bool) or not isinstance(least, int) or not isinstance(most, int):
         raise ValueError(f"must be a number such as 2 or a range such as 2:8, but is {value!r}")
     if not 0 <= least <= most <= MAX_TASKS:
-        raise ValueError(f"must be from 0 to {MAX_TASKS}, the smaller number first, but is {value!r}")
+        raise ValueError(f"must be from 0 to {MAX_TASKS}, with the smaller number first, but is {value!r}")
     return Count(least=least, most=most)
 
 
@@ -111,7 +111,7 @@ def _text_of(value: Json) -> Json:
             f"must be text, but is {'true or false' if value is not None else 'nothing'}: put it in quotes"
         )
     if isinstance(value, str) and "\0" in value:
-        raise ValueError("must not hold a zero byte")
+        raise ValueError("must not contain a zero byte")
     return value
 
 
@@ -457,13 +457,13 @@ class JobSpec(_Model):
             )
         for role in ("chief", "evaluator"):
             if self.role(role).count.most > 1:
-                raise _FieldError(role, f"can be one task at most, not {self.role(role).count}")
+                raise _FieldError(role, f"must be at most one task, but is {self.role(role).count}")
         if self.ps.count.least != self.ps.count.most and (not self.ps.count.least or self.restart_scope != "task"):
-            raise _FieldError("ps", "may be a range from 1 on, where tasks restart by themselves (restart.scope)")
+            raise _FieldError("ps", "can only be a range from 1 on, with restart.scope: task")
         if self.workers.count.least == 0 and self.chief.count.least == 0:
             raise _FieldError("workers", "must be at least 1 where there is no chief")
         if self.flags and self.chief.count.most:
-            raise _FieldError("flags", "cannot be used with a chief, for whose address there is no flag")
+            raise _FieldError("flags", "cannot be used with a chief, because there is no flag for its address")
         for field in ("args", "command"):
             for folder in FOLDERS:
                 if getattr(self, folder) is None and any(

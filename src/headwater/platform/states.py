@@ -25,7 +25,7 @@ class JobPhase(StrEnum):
 
     @property
     def over(self) -> bool:
-        """Whether the job has ended. Only a user's request, such as a restart, can change its phase after that."""
+        """Whether the job has ended, so that only a user's request, such as a restart, can change its phase."""
         return self in (JobPhase.SUCCEEDED, JobPhase.FAILED, JobPhase.STOPPED)
 
 
@@ -209,7 +209,7 @@ class NotPlaced:
 
     Attributes:
       reason: why, in words.
-      ever: whether they may fit later, for example when other tasks have ended.
+      ever: whether the tasks can be placed later, for example when other tasks have ended.
     """
 
     reason: str

@@ -186,7 +186,8 @@ class Store(JobStore):
             if before is not None:
                 past = over.where(at < before).order_by(at, JobRow.id).limit(limit)
                 old = [(key, time) for key, time in session.execute(past)]
-            # Both lists are prefixes of the same order, so the longer one contains the other.
+            # Both lists are prefixes of the list of finished jobs in order of their ends, so the longer list contains
+            # the shorter one.
             return max(extra, old, key=len)
 
     def archives(self) -> set[str]:

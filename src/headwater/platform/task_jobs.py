@@ -194,7 +194,7 @@ class TaskJobs:
             places = self._reserve_places(record, [further])
         except BackendError:
             return record
-        request = AskScale("the server, as there is room,", state.workers + 1, fixed=False)
+        request = AskScale("the server, because resources are free,", state.workers + 1, fixed=False)
 
         def unchanged(now: JobRecord) -> bool:
             before = state.phase, state.workers, state.attempt
@@ -250,7 +250,7 @@ class TaskJobs:
             try:
                 handle = self._backend.start(self._order(record, name))
             except BackendError as error:
-                # Decide now, before the next task is started: after this failure it may not have to be started.
+                # Decide at once: after this failure, the remaining tasks may not have to be started.
                 record = self._jobs.decide(self._store_started(record, started), CouldNotStart(name, str(error)))
                 started = {}
                 continue
@@ -275,7 +275,7 @@ class TaskJobs:
         training = any(task.phase.alive and name.job in policy.WORKING for name, task in tasks.items())
         for name, task in tasks.items():
             if name.job == "ps" and training and record.state.phase is not JobPhase.RUNNING:
-                continue  # it holds values that the others may still save
+                continue  # a ps holds values that other tasks may still save
             handle = record.handles.get(name)
             key = (record.id, name, task.attempt)
             if task.phase is TaskPhase.ENDING and handle is not None and key not in self._stopped:

@@ -85,7 +85,8 @@ def task_environment(
     folders = {f"HEADWATER_{name.upper()}": value for name in FOLDERS if (value := getattr(spec, name)) is not None}
     shards: dict[str, str] = {}
     if spec.ps.count.most > spec.ps.count.least:
-        # The number of shards is fixed when training starts, so it follows from the maximum number of ps: two for each.
+        # The number of shards cannot change after the start of the training, so there are two for each ps of the
+        # maximum number.
         shards = {SHARDS: str(2 * spec.ps.count.most), FIRST_PS: str(spec.ps.count.least)}
     given = {name: value for name, value in _variables(spec, task).items() if isinstance(value, str)}
     return {

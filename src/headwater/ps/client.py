@@ -73,8 +73,8 @@ class ParameterClient:
       links: routes to every ``ps``, with its name.
       initial: values of the variables, sent to a ``ps`` without values; read when needed. None in the place of a table:
         its rows are initialized on the ``ps``.
-      shard_names: the name of each part of the set, in the order of ``links``; None where all have the name ``name``.
-      reach_chief: raises OpError where the chief, which provides the values, cannot be reached now; None on the chief.
+      shard_names: the name of each part of the set, in the order of ``links``; None if all have the name ``name``.
+      reach_chief: raises OpError if the chief, which provides the values, cannot be reached now; None on the chief.
       met: called after each handshake with a ``ps``, with its number and the generation of its process.
 
     Attributes:
@@ -138,7 +138,7 @@ class ParameterClient:
         #: Epoch of the current training and seed, as the first ``ps`` reported them.
         self.epoch: int = -1
         self.seed: int = 0
-        #: This worker's part of a batch that several workers share, as the ``ps`` assigned it; None where it did not.
+        #: This worker's part of a batch that several workers share, as the ``ps`` assigned it; None if it did not.
         self.share: tuple[int, int] | None = None
         #: Assignment in the latest answer of the first ``ps``: a range of examples and the seed of its epoch's order;
         #: or a text that names the ranges that were set aside.
@@ -371,7 +371,7 @@ class ParameterClient:
         other worker waits for a gradient of this one.
 
         Returns:
-          False where no examples will be returned, because all workers that hold some of them rest, too.
+          False if no examples will be returned, because all workers that hold some of them rest, too.
         """
         frames = [Frame(kinds.REST, (step_request if index == 0 else None,)) for index in range(len(self._sessions))]
         # Repeat this to a restarted ps, too: otherwise it would wait for gradients of this worker.
@@ -561,7 +561,7 @@ class ParameterClient:
           may_stop: whether the chief may stop the training at the end of any epoch.
 
         Returns:
-          The epoch; None where the ``ps`` does not know it, because it was restarted during the training.
+          The epoch; None if the ``ps`` does not know it, because it was restarted during the training.
         """
         answer = self.conversation.request_until_answered(
             0, Frame(kinds.BEGIN, (training, -1 if epoch is None else epoch, may_stop))

@@ -136,7 +136,7 @@ def from_text(setting: str | Consistency, workers: int | None = None) -> Consist
 
     Args:
       setting: a text, or a choice, which is returned unchanged.
-      workers: number of workers of the job, for ``sync`` without a number; None where it is unknown.
+      workers: number of workers of the job, for ``sync`` without a number; None if it is unknown.
 
     Raises:
       ValueError: the text names no choice, or an invalid one.
@@ -247,7 +247,7 @@ class TrainingState:
         after it on others, so their versions would differ.
       arriving: workers that may be in their first step, and are not members yet.
       void: workers whose current step began before training was restarted. The gradient of that step does not count.
-      batch: the batch whose gradients are being gathered; None where workers do not share batches.
+      batch: the batch whose gradients are being gathered; None if workers do not share batches.
       lacks: number of positions of that batch that no gathered gradient covers.
       last: the batch of the latest update.
       stopped: whether synchronous training was stopped, so that no further update is made.
@@ -321,7 +321,7 @@ class Left:
 class Gave:
     """``worker`` has completed a step and asks for the next; its gradient, of variables at ``version``, has arrived.
 
-    ``void``: whether the step began before training was restarted. None where the worker does not report this; then
+    ``void``: whether the step began before training was restarted. None if the worker does not report this; then
     `TrainingState.void` decides. ``part``: in synchronous training on examples that are accounted for, the part of the
     batch. Then an update is made of gradients of a whole batch: if a worker is lost, the others compute its part.
     """
@@ -445,7 +445,7 @@ Action = Go | Apply | Drop | Discard
 
 @dataclass(frozen=True, slots=True)
 class ConsistencyDecision:
-    """The next state, the actions in order, and the reason; empty where there is nothing to log."""
+    """The next state, the actions in order, and the reason; empty if there is nothing to log."""
 
     state: TrainingState
     actions: tuple[Action, ...] = ()
@@ -509,7 +509,7 @@ def decide(state: TrainingState, event: Event, now: float) -> ConsistencyDecisio
 
 
 def waited_for(state: TrainingState) -> tuple[str, ...]:
-    """Returns the workers whose gradients others wait for; empty where none waits."""
+    """Returns the workers whose gradients others wait for; empty if none waits."""
     if not any(member.waits_since is not None for member in state.members.values()) or state.updating:
         return ()
     choice = state.choice
@@ -606,7 +606,7 @@ def is_early(state: TrainingState, worker: str, part: Part) -> bool:
 
 
 def _batch_now(state: TrainingState) -> tuple[int, int] | None:
-    """Returns the batch of the present round; None where it is not known."""
+    """Returns the batch of the present round; None if it is not known."""
     return state.batch or (None if state.last is None else (state.last[0], state.last[1] + 1))
 
 

@@ -47,7 +47,7 @@ class ServerLink(Protocol):
           deadline_s: the time limit of the wait, in seconds; None for the limit of this process.
 
         Returns:
-          The status of the ``ps``; None where the ``ps`` is in this process.
+          The status of the ``ps``; None if the ``ps`` is in this process.
         """
         ...
 
@@ -67,7 +67,7 @@ class ServerSession:
     Attributes:
       task: its name.
       link: the route to the ``ps``.
-      channel: the open channel to the ``ps``; None where there is none.
+      channel: the open channel to the ``ps``; None if there is none.
       filled: generation of its values; 0 before it has values.
       version: the version of its values, according to its latest answer.
       incarnation: incarnation of the ``ps`` that serves the channel.
@@ -263,7 +263,7 @@ class Conversation:
         return answers
 
     def _answer(self, index: int) -> Frame | None:
-        """Returns the answer of a ``ps`` to the frame that `exchange` sent; None where it was lost meanwhile."""
+        """Returns the answer of a ``ps`` to the frame that `exchange` sent; None if it was lost meanwhile."""
         session, answer = self.sessions[index], None
         # If the frame was sent on an earlier channel of the session, this worker lost the ps and reconnected to it
         # while it waited for another answer. No answer to the frame will arrive then.

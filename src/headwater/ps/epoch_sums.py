@@ -94,7 +94,7 @@ class EpochSums:
         return np.where(ways == 1, numbers, found)
 
     def of(self, epoch: int) -> Sequence[Array]:
-        """Returns the sums of an epoch; empty where no worker has contributed any."""
+        """Returns the sums of an epoch; empty if no worker has contributed any."""
         return (self._folded(epoch),) if epoch in self._sums or epoch in self._open else ()
 
     def all(self) -> dict[int, list[float]]:

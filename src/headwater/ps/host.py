@@ -82,7 +82,7 @@ class HostedParameters:
       memory: exports and imports the whole state of this host, for saving and handoff.
       secured: called before each answer is sent, with the channel of the answer; the lock is not held. The call returns
         once the changes that the answer acknowledges are safe: no failover or migration can lose them. It raises
-        UnavailableError where this host no longer serves. None where there are no failovers or migrations.
+        UnavailableError if this host no longer serves. None if there are no failovers or migrations.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class HostedParameters:
 
     @property
     def way_back(self) -> WayBack | None:
-        """How the host recovered its own saved state; None where it has not recovered."""
+        """How the host recovered its own saved state; None if it has not recovered."""
         return self.updates.way_back
 
     def sizes(self) -> list[VariableSize]:
@@ -226,7 +226,7 @@ class HostedParameters:
     # Service interface ------------------------------------------------------------------------------------------------
 
     def refusal(self, task: Claim) -> str:
-        """Returns why a task has no right to its place in the cluster; empty where it has the right."""
+        """Returns why a task has no right to its place in the cluster; empty if it has the right."""
         return self.workers.refusal(task)
 
     def job_over(self) -> None:
@@ -308,7 +308,7 @@ class HostedParameters:
                 self._accounts.flush()
 
     def _refused(self, claim: Claim, signature: str, choice: str) -> FailedPreconditionError | None:
-        """Returns the error with which a worker is refused; None where it is served."""
+        """Returns the error with which a worker is refused; None if it is served."""
         mine = without_count(self._choice)
         if signature != self._layout.signature() or choice != mine:
             what = (

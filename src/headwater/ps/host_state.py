@@ -43,7 +43,7 @@ class HostState:
         steps.
       answered: the latest request of each worker, by its name.
       sums: contributions of the workers, by epoch.
-      ledger: record of the applied examples; None where none are accounted for.
+      ledger: record of the applied examples; None if none are accounted for.
       values: the values of all blocks except tables.
       state: the optimizer's, by name.
     """

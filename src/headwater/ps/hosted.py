@@ -36,7 +36,7 @@ class Hosted(Protocol):
 
     @property
     def way_back(self) -> WayBack | None:
-        """Report of the recovery from saved state; None where nothing was recovered."""
+        """Report of the recovery from saved state; None if nothing was recovered."""
         ...
 
     def serve(self, channel: Channel, hello: Frame, watchdog: ProgressWatchdog) -> None:
@@ -48,7 +48,7 @@ class Hosted(Protocol):
         ...
 
     def refusal(self, task: Claim) -> str:
-        """Returns why a task has no right to its place in the cluster; empty where it has the right."""
+        """Returns why a task has no right to its place in the cluster; empty if it has the right."""
         ...
 
     def job_over(self) -> None:

@@ -158,7 +158,7 @@ class Layout:
 
 
 def joined(pieces: Sequence[tuple[int, NDArray[Any]]]) -> NDArray[Any]:
-    """Concatenates parts, each given with its first row; empty where there are none."""
+    """Concatenates parts, each given with its first row; empty if there are none."""
     if len(pieces) == 1:
         return pieces[0][1]
     return np.concatenate([array for _, array in sorted(pieces, key=_start)]) if pieces else np.empty(0)

@@ -86,12 +86,12 @@ class Membership:
     # Connecting -------------------------------------------------------------------------------------------------------
 
     def refusal(self, task: Claim) -> str:
-        """Returns why a task has no right to its place in the cluster; empty where it has the right."""
+        """Returns why a task has no right to its place in the cluster; empty if it has the right."""
         with self._changed:
             return self._places.refusal(task, connected=self._is_connected)
 
     def claim(self, claim: Claim) -> str:
-        """Returns why a task is refused the place it claims; empty where it gets the place."""
+        """Returns why a task is refused the place it claims; empty if it gets the place."""
         with self._changed:
             return self._places.claim(claim, connected=self._is_connected)
 
@@ -194,7 +194,7 @@ class Membership:
         return request, False
 
     def require_present(self, connection: WorkerConnection) -> None:
-        """Raises UnavailableError where the worker has reconnected: it repeats its request on the new channel."""
+        """Raises UnavailableError if the worker has reconnected: it repeats its request on the new channel."""
         if self._updates.connections.get(connection.worker) is not connection:
             raise UnavailableError(None, None, f"{connection.worker} has reconnected on another channel")
 
@@ -206,7 +206,7 @@ class Membership:
     def share(self, worker: str) -> tuple[int, int] | None:
         """Returns the worker's part of a batch that several workers share, as (number, of how many).
 
-        None where each worker takes whole batches, or while workers expected at the start have yet to connect.
+        None if each worker takes whole batches, or while workers expected at the start have yet to connect.
         """
         state = self._updates.state
         if not state.gathers or not state.formed:

@@ -37,7 +37,7 @@ def no_memory(
         `headwater.graph.runtime.devices.memory_stats`.
 
     Returns:
-      The error; None where ``error`` has another reason.
+      The error; None if ``error`` has another reason.
     """
     text = str(error)
     if not isinstance(error, MemoryError) and "RESOURCE_EXHAUSTED" not in text:

@@ -85,7 +85,7 @@ class ParameterTask:
     Attributes:
       members: the cluster, and this process's place in it.
       shell: the task.
-      saves: on a ``ps``, where it saves its own state; None where it saves none.
+      saves: on a ``ps``, where it saves its own state; None if it saves none.
       table_service: on a ``ps``, the service of dynamic tables; None before the first call of `tables`.
       holders: on a ``ps``, the holder of each set's shards, by name of the set, where each shard has one replica.
       copies: on a ``ps``, its replicas by name of the shard, where shards have two replicas that do not move.
@@ -102,7 +102,7 @@ class ParameterTask:
         self.saves: Saves | None = None
         self.table_service: TableService | CopiesOfTables | None = None
         self._tables_are = 1, 0
-        #: Number of shards that have two replicas each: None where shards do not move, and 0 until the program has
+        #: Number of shards that have two replicas each: None if shards do not move, and 0 until the program has
         #: called `host` with ``replicas=2``.
         self._shards_of_copies: int | None = 0
         self._known_servers: dict[str, KnownServers] = {}
@@ -211,7 +211,7 @@ class ParameterTask:
           shards: number of parts that can move between ``ps``; None for one part on each ``ps``, which does not move.
             See `headwater.ps.shards`, and `headwater.ps.replicas.holder` for shards with two replicas.
           squares: creates the function that computes this ``ps``'s part of a sum over all ``ps``, from its number; see
-            `headwater.ps.round_sums`. None where updates need no such sum.
+            `headwater.ps.round_sums`. None if updates need no such sum.
         """
         index, servers = self.members.number, self.members.servers
         sums = None
@@ -474,7 +474,7 @@ class ParameterTask:
     def met(self, name: str, replicas: int, shards: int | None = None) -> Callable[[int, int], None] | None:
         """Returns the function that a client calls after a handshake with a ``ps``; see `LeftStates.discard_outdated`.
 
-        Its arguments are the number of the ``ps`` or shard, and the generation of the process of the ``ps``. None where
+        Its arguments are the number of the ``ps`` or shard, and the generation of the process of the ``ps``. None if
         this task keeps no deposited state of the set ``name``: on workers other than the chief, and with two replicas.
         """
         if not self.members.is_chief or replicas > 1:
@@ -493,7 +493,7 @@ class ParameterTask:
         Args:
           name: the name of the set.
           replicas: number of replicas of each part.
-          shards: number of shards that move; None where each ``ps`` has one fixed part.
+          shards: number of shards that move; None if each ``ps`` has one fixed part.
         """
         if shards is not None:
             directory = self._directory(name)

@@ -148,7 +148,7 @@ class RoundSums:
         return part
 
     def _part(self, sources: Sequence[Source]) -> float | None:
-        """Returns this task's part of a round; None where the round may still be completed here."""
+        """Returns this task's part of a round; None if the round may still be completed here."""
         # One common gradient is enough to identify the round. This ps may lack other gradients that the asking ps has.
         for known, part in self._rounds:
             if not known.isdisjoint(sources):

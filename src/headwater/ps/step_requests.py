@@ -21,7 +21,7 @@ def asking(first: int, plan: Plan, part: tuple[int, int] | None = None) -> tuple
     Args:
       first: the first epoch of the request.
       plan: the plan of the epochs.
-      part: the worker's part of a batch, as (number, of how many), until the ``ps`` assigns one; None where the worker
+      part: the worker's part of a batch, as (number, of how many), until the ``ps`` assigns one; None if the worker
         takes whole batches.
     """
     return first, plan.size, plan.batch, plan.tries, plan.shuffle, plan.seed, plan.unit, plan.in_turn, part
@@ -83,7 +83,7 @@ def step_request_of(
 
 
 def part_of(part: object) -> Part | None:
-    """Returns the part of a batch from which a gradient was computed, from a frame; None where the frame has none."""
+    """Returns the part of a batch from which a gradient was computed, from a frame; None if the frame has none."""
     match part:
         case None:
             return None

@@ -28,7 +28,7 @@ class TableKeys:
     Attributes:
       tables: the tables.
       words: the first words of the keys, concatenated over the tables.
-      checks: the second words of the keys; empty where no keys are strings.
+      checks: the second words of the keys; empty if no keys are strings.
       counts: number of keys of each table.
     """
 
@@ -59,7 +59,7 @@ class Asked(TableKeys):
     Attributes:
       forms: encoding of the rows or gradients of each table.
       bags: for each table, the code that says how its rows are pooled into bags.
-      parts: for each table, this task's part of the bags; None where rows are not pooled.
+      parts: for each table, this task's part of the bags; None if rows are not pooled.
       left: tensors of the request that have not been read yet.
     """
 

@@ -96,8 +96,8 @@ class TableService:
 
     Attributes:
       saving: held during a save of tables, so that there is one at a time.
-      saver: saves the tables periodically; None where that was not requested.
-      left: hands the tables to the chief at a graceful shutdown; None where the saver or a backup has them.
+      saver: saves the tables periodically; None if that was not requested.
+      left: hands the tables to the chief at a graceful shutdown; None if the saver or a backup has them.
       rounds: gradients of rows of the present round, of synchronous training.
       lost_updates: number of workers' updates that were lost with an earlier incarnation of this task.
     """
@@ -151,7 +151,7 @@ class TableService:
 
         Args:
           clients: by the number of a worker's program, how many of its updates the saved tables contain.
-          rounds: the gradients of a round that was not over; None where there are none.
+          rounds: the gradients of a round that was not over; None if there are none.
         """
         self.rounds = rounds or TableRounds()
         self._went_back = True

@@ -6,7 +6,7 @@ A worker keeps one channel to each ``ps``, and sends a frame only after the answ
                                             table its name, configuration (`pack`), and a folder with saves or
                                             None. Answered by DONE. A table that exists already is unchanged. Where
                                             each part has two replicas, a third word is the part's number, and a
-                                            fourth the number of parts, or None where parts do not move and each
+                                            fourth the number of parts, or None if parts do not move and each
                                             ``ps`` has one; ERROR says that this replica is not the primary, and WAIT
                                             (reason) may precede any answer
     LOOK_UP      (training, names, forms, bags, counts, sizes, round)   the distinct keys that belong to this task, of

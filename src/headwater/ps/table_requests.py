@@ -86,7 +86,7 @@ class Divided:
 
     Attributes:
       words: the first words of the distinct keys.
-      checks: the second words of the keys; empty where keys have one word.
+      checks: the second words of the keys; empty if keys have one word.
       inverse: index of the key of each id.
       bounds: start of the keys of each task, and the end of the last ones, [tasks + 1].
       bags: bags in which rows are pooled, or None: each row is returned.
@@ -182,7 +182,7 @@ class Batch:
     Args:
       names: the names of the tables.
       words: the first words of the keys, concatenated over the tables.
-      checks: the second words of the keys; empty where no keys are strings.
+      checks: the second words of the keys; empty if no keys are strings.
       bounds: start of the keys of each task, and the end of the last ones, [tables, tasks + 1].
     """
 
@@ -226,7 +226,7 @@ class Ids(Batch):
       names: the names of the tables.
       shapes: the shapes of the ids of each.
       ids: the first words of all ids, flat.
-      checks: the second words of all ids; empty where no keys are strings.
+      checks: the second words of all ids; empty if no keys are strings.
       tasks: number of tasks.
     """
 

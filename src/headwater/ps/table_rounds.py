@@ -49,7 +49,7 @@ class RowGradients:
       rates: new learning rate of each table, or None.
       counts: number of keys of each table.
       words: the first words of the distinct keys, concatenated over the tables.
-      checks: the second words of the keys; empty where no keys are strings.
+      checks: the second words of the keys; empty if no keys are strings.
       gradients: the gradients of all keys in one flat array.
     """
 

@@ -44,7 +44,7 @@ class TableSessions:
       tables: returns the contents of the first frame of a connection: for each table its name, its configuration, and a
         folder with saves or None.
       twice: whether there are two replicas of each part. If so, the first frame of a connection names the part.
-      shards: number of parts that move between ``ps``; None where each ``ps`` has one fixed part.
+      shards: number of parts that move between ``ps``; None if each ``ps`` has one fixed part.
       met: called after each handshake with a ``ps``, with its number and the generation of its process.
     """
 

@@ -50,13 +50,13 @@ class Updates:
       accounts: records which examples the applied gradients have used.
       state: the membership and the counters from which `decide` decides.
       round: the gradients of the next update.
-      round_sums: exchange of sums over gradients with the other ``ps``; None where it is not needed.
+      round_sums: exchange of sums over gradients with the other ``ps``; None if it is not needed.
       filled: generation of the values; 0 while there are none.
       made: number of updates made by this object.
       staleness_total: sum over all applied gradients.
       staleness_max: largest staleness of an applied gradient.
       hyperparameters: hyperparameters sent with the latest gradient; empty before the first.
-      way_back: how the saved values were recovered; None where nothing was recovered.
+      way_back: how the saved values were recovered; None if nothing was recovered.
       connections: the connection of each worker, by its name.
       latest: the latest request of each worker, by its name.
       free: the workers that may begin their next step.

@@ -24,7 +24,7 @@ class Waiting:
       updates: the updates that workers wait for.
 
     Attributes:
-      held_for: the event until which the host's state is frozen and workers wait; empty where it is not frozen.
+      held_for: the event until which the host's state is frozen and workers wait; empty if it is not frozen.
       pauses_for: the event until which no new round may begin, so that a worker with the first gradient of a round
         waits. Empty where rounds may begin.
     """
@@ -59,7 +59,7 @@ class Waiting:
           within_s: how long to wait, in seconds.
 
         Returns:
-          Whether the state is frozen; False where that was not possible within ``within_s`` seconds.
+          Whether the state is frozen; False if that was not possible within ``within_s`` seconds.
         """
         with self._changed:
             self.pauses_for = what
@@ -101,7 +101,7 @@ class Waiting:
             return self._changed.wait_for(lambda: bool(self._updates.filled), timeout_s)
 
     def require_filled(self) -> None:
-        """Raises AbortedError where there are no values. The lock is held, here and below."""
+        """Raises AbortedError if there are no values. The lock is held, here and below."""
         if not self._updates.filled:
             raise AbortedError(None, None, f"{self._context.task} was restarted: its values are lost")
 

@@ -42,7 +42,7 @@ def settle(view: View, aim: Aim | None, beside: int, staying: Sequence[int]) -> 
 
     Args:
       view: the current view.
-      aim: the requested placement; None where none was requested: replicas stay where they are.
+      aim: the requested placement; None if none was requested: replicas stay where they are.
       beside: the ``ps`` for the backup, where the view has no backup.
       staying: the ``ps`` that are not shutting down.
     """
@@ -62,7 +62,7 @@ def settle(view: View, aim: Aim | None, beside: int, staying: Sequence[int]) -> 
 
 
 def _after(ps: int, but: Collection[int], staying: Sequence[int]) -> int | None:
-    """Returns the next number of ``staying`` after ``ps`` that is not in ``but``; None where there is none.
+    """Returns the next number of ``staying`` after ``ps`` that is not in ``but``; None if there is none.
 
     The lowest number follows the highest one.
     """

@@ -7,7 +7,7 @@ The frames of a channel from a primary to the other replica::
                                 primary sends no snapshot, only changes. The other replica answers DONE (accepted, ps,
                                 incarnation, view, has_state): whether it accepts the feed, its ``ps`` number, its
                                 incarnation, the view it knows, and whether it still has the state it handed over
-    NEW_VIEW (number, view, aim)  a new view, and the requested placement (None where none was requested). If the view
+    NEW_VIEW (number, view, aim)  a new view, and the requested placement (None if none was requested). If the view
                                 makes the other replica the primary, that replica closes this channel and opens one in
                                 the other direction
     ...     (number, ...)       the snapshot and changes, in frames that the kind of state defines
@@ -203,7 +203,7 @@ class Feed:
             self.end()
 
     def wait(self, number: int, continues: Callable[[], bool]) -> bool:
-        """Waits until the other replica has confirmed frame ``number``; returns False where the feed ends before.
+        """Waits until the other replica has confirmed frame ``number``; returns False if the feed ends before.
 
         Args:
           number: the number of the frame.

@@ -27,7 +27,7 @@ class FeedingCopy(BackupCopy):
         """Feeds the backup of ``view`` over a new channel; if that fails, asks for a view without the backup.
 
         Returns:
-          The feed; None where it could not be opened.
+          The feed; None if it could not be opened.
         """
         assert view.backup is not None
         resigned = self._standing.resigned
@@ -54,7 +54,7 @@ class FeedingCopy(BackupCopy):
         """Fills another replica and makes it the backup.
 
         Returns:
-          The feed of the new backup; None where no backup is wanted, or no other ``ps`` accepts the feed.
+          The feed of the new backup; None if no backup is wanted, or no other ``ps`` accepts the feed.
         """
         first = next_step(view, self._desired_placement(view)).ps
         others = [number for number in self._processes.staying() if number not in (first, self._site.ps)]
@@ -102,7 +102,7 @@ class FeedingCopy(BackupCopy):
         return self._feed or feed
 
     def _open_filled_feed(self, view: View, ps: int) -> Feed | None:
-        """Opens a feed to the replica of another ``ps``, and sends the whole state. Returns None where that fails."""
+        """Opens a feed to the replica of another ``ps``, and sends the whole state. Returns None if that fails."""
         try:
             feed = self._dial(view, ps)
             if feed is not None:
@@ -115,7 +115,7 @@ class FeedingCopy(BackupCopy):
         return None if feed is None or feed.broken.is_set() else feed
 
     def _dial(self, view: View, ps: int, *, resumes: bool = False) -> Feed | None:
-        """Opens a feed to the replica of another ``ps``; returns None where it cannot be reached or does not accept.
+        """Opens a feed to the replica of another ``ps``; returns None if it cannot be reached or does not accept.
 
         Args:
           view: the current view.

@@ -84,7 +84,7 @@ class LeftCopies:
         self._link = link
 
     def require_chief(self) -> None:
-        """Raises UnavailableError where the chief cannot be reached."""
+        """Raises UnavailableError if the chief cannot be reached."""
         self._kept("", 0).require_chief()
 
     def _kept(self, name: str, term: int) -> StateAtChief:

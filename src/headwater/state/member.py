@@ -120,7 +120,7 @@ class Member(Contents):
 
     @property
     def backup(self) -> str:
-        """The name of the backup's task, as far as this replica knows; empty where there is no backup."""
+        """The name of the backup's task, as far as this replica knows; empty if there is no backup."""
         view = self._standing.view
         return "" if view is None or view.backup is None else self._processes.name(view.backup.ps)
 
@@ -151,7 +151,7 @@ class Member(Contents):
 
     @property
     def aimed(self) -> Aim | None:
-        """The requested placement; None where none was requested."""
+        """The requested placement; None if none was requested."""
         return self._aim
 
     def aim(self, primary: int, backup: int | None) -> None:
@@ -159,7 +159,7 @@ class Member(Contents):
 
         Args:
           primary: the number of the ``ps`` that should have the primary.
-          backup: the number of the ``ps`` that should have the backup; None where no backup is wanted.
+          backup: the number of the ``ps`` that should have the backup; None if no backup is wanted.
         """
         with self._changed:
             self._aim = Aim(primary, backup)
@@ -225,7 +225,7 @@ class Member(Contents):
         """Sends a request to the witness, and adopts the view that it answers with.
 
         Returns:
-          The view; None where the witness knows none.
+          The view; None if the witness knows none.
 
         Raises:
           OpError: the witness has not answered.

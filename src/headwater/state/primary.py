@@ -97,7 +97,7 @@ class PrimaryCopy(FeedingCopy):
           contents: returns the state for the worker.
 
         Returns:
-          The result of ``contents``; None where the worker has disconnected, or was sent an error that makes it try the
+          The result of ``contents``; None if the worker has disconnected, or was sent an error that makes it try the
           other replica.
         """
         reminder = Reminder()
@@ -137,7 +137,7 @@ class PrimaryCopy(FeedingCopy):
         An update may be acknowledged only then. So a backup that is promoted has all acknowledged updates.
 
         Args:
-          feed: the feed of the update; None where there was none.
+          feed: the feed of the update; None if there was none.
           number: the number of the update's frame in ``feed``.
           serves: returns whether this replica still serves the state to which the answer belongs.
           waits: called regularly with the reason for the wait, in words. Its exceptions end the wait.

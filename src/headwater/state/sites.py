@@ -118,7 +118,7 @@ class Site:
       pair: the numbers of the ``ps`` that have replicas when the job starts, the primary's first.
       processes: the processes that may have replicas.
       request_view: sends a request to the witness, see `headwater.state.witness`.
-      left: deposits the state of a last replica with the chief; None where that state is lost with its process.
+      left: deposits the state of a last replica with the chief; None if that state is lost with its process.
       grace_s: how long a backup waits for its primary to reconnect before it asks to serve, in seconds.
     """
 

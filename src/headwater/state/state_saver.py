@@ -162,7 +162,7 @@ class StateSaver(PeriodicSaver):
     ) -> None:
         super().__init__(saves, name, what, index=index, tasks=tasks, troubles=troubles, clock=clock)
         self._option = option
-        # Header of the last file written; None where the next must be a full state.
+        # Header of the last file written; None if the next must be a full state.
         self._last: Header | None = None
         self._digests: dict[Spec, _Digests] = {}
         self._full_bytes = self._delta_bytes = 0
@@ -173,7 +173,7 @@ class StateSaver(PeriodicSaver):
     # The state to save ------------------------------------------------------------------------------------------------
 
     def _snapshot(self, *, whole: bool) -> Taken | None:
-        """Takes a snapshot of the current state; returns None where there is nothing to save.
+        """Takes a snapshot of the current state; returns None if there is nothing to save.
 
         Args:
           whole: a full state will be written, not only the changes.
@@ -189,7 +189,7 @@ class StateSaver(PeriodicSaver):
     # Lifecycle --------------------------------------------------------------------------------------------------------
 
     def _found(self) -> Chain | None:
-        """Returns the newest state that is complete and readable; None where there is none.
+        """Returns the newest state that is complete and readable; None if there is none.
 
         Raises:
           FailedPreconditionError: the saved states are of another number of ``ps``.
@@ -206,7 +206,7 @@ class StateSaver(PeriodicSaver):
         return chain if chain.paths else None
 
     def _require_no_others(self) -> None:
-        """Raises FailedPreconditionError where there are saved states of another number of ``ps``."""
+        """Raises FailedPreconditionError if there are saved states of another number of ``ps``."""
         parent, mine = os.path.split(self.folder)
         count = mine.rpartition("-of-")[2]
         for name in files.listdir(parent) if files.isdir(parent) else ():

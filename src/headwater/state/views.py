@@ -60,7 +60,7 @@ class Copy(NamedTuple):
 
 
 class View(NamedTuple):
-    """The primary and the backup of a shard in one term; ``backup`` is None where there is none."""
+    """The primary and the backup of a shard in one term; ``backup`` is None if there is none."""
 
     term: int
     primary: Copy

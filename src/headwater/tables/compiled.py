@@ -166,7 +166,7 @@ def _store(typing: object, pointer: object, value: object) -> Any:
 
 @inlined
 def try_lock(address: int) -> bool:
-    """Acquires the lock that is the word at ``address``; returns False where it is held."""
+    """Acquires the lock that is the word at ``address``; returns False if it is held."""
     return _exchange(_to_words(address), 0, 1)
 
 

@@ -45,7 +45,7 @@ _TOP: Final[Any] = np.uint64(0x8080808080808080)
 def columns_of(
     serialized: Sequence[bytes], wanted: Mapping[str, DType], sparse: Collection[str] = ()
 ) -> dict[str, Column] | None:
-    """Parses features of serialized examples; returns None where the protobuf library has to parse them.
+    """Parses features of serialized examples; returns None if the protobuf library has to parse them.
 
     Args:
       serialized: the ``Example`` messages.
@@ -370,7 +370,7 @@ def decode(
     integers: Words,
     indices: Words,
 ) -> bool:
-    """Decodes the lists that `find` has found; returns False where an integer is too long.
+    """Decodes the lists that `find` has found; returns False if an integer is too long.
 
     Args:
       starts, counts, kinds: as of `find`.

@@ -48,7 +48,7 @@ _AFTER: Final = 6
 
 @compiled
 def lock_shard(directory: Words, s: int) -> bool:
-    """Acquires a shard's lock; returns False where it is held."""
+    """Acquires a shard's lock; returns False if it is held."""
     return try_lock(directory.ctypes.data + s * f.FIELDS * WORD)
 
 

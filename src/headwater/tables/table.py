@@ -502,7 +502,7 @@ class Table:
     # Calls of compiled functions --------------------------------------------------------------------------------------
 
     def require_open(self) -> None:
-        """Raises FailedPreconditionError where the table was closed."""
+        """Raises FailedPreconditionError if the table was closed."""
         if self._closed:
             raise FailedPreconditionError(None, None, f"{self._where()} is closed")
 

@@ -216,7 +216,7 @@ class CheckpointManager(GraphManager):
         self._saved_at: int | None = None
 
     def save(self, checkpoint_number: object = None, check_interval: bool = True, options: object = None) -> Any:
-        """Saves a checkpoint and returns its path; None where the last one is not old enough."""
+        """Saves a checkpoint and returns its path; None if the last one is not old enough."""
         _refuse(options)
         step = None if self._counter is None else int(np.asarray(value_of(self._counter)))
         last = self._saved_at

@@ -344,7 +344,7 @@ def test_mirrored_job_is_restarted_as_a_whole(cluster: Cluster, tmp_path: Path) 
 def test_pauses_that_kubernetes_does_not_keep_are_refused() -> None:
     refused = {"name": "a", "program": "b", "ps": 1, "restart": {"backoff": "5s"}}
     ((field, why),) = KubernetesBackend.refusals(job_from_data(refused), has_archive=False)
-    assert (field, "pauses of its own" in why) == ("restart.backoff", True)
+    assert (field, "determines the pauses itself" in why) == ("restart.backoff", True)
     assert KubernetesBackend.refusals(job_from_data({**refused, "ps": 0}), has_archive=False) == []
 
 
@@ -384,7 +384,7 @@ def test_a_queue_that_lets_some_tasks_start_gets_their_places_back(tmp_path: Pat
         assert fake.names("pods") == []
         now[0] += 1000  # it holds no resources, so it may wait
         report = backend.poll_job(handle)
-        waits = "its Job is suspended: the queue team has no room for it yet"
+        waits = "its Job is suspended until the queue team has free capacity"
         assert (report.phase, report.reason) == ("waiting", f"ps 0: {waits}")
         for name in ("linear-x1-ps-0", "linear-x1-worker-0"):
             fake.admit(name)
@@ -392,7 +392,7 @@ def test_a_queue_that_lets_some_tasks_start_gets_their_places_back(tmp_path: Pat
         assert backend.poll_job(handle).phase == "running"
         now[0] += 301
         report = backend.poll_job(handle)
-        others = "worker-1 found no room in 300 s while others of its tasks held theirs"
+        others = "worker-1 was not placed within 300 s, while other tasks held resources"
         assert (report.phase, report.reason) == ("crowded", f"{others}: {waits}")
         backend.delete_job(handle)
         handle = backend.submit_job(order(tmp_path, 1, kubernetes={"queue": "team"}))
@@ -447,7 +447,7 @@ def test_places_that_do_not_suffice_are_given_back(tmp_path: Path) -> None:
         report = backend.poll_job(handle)
         assert (report.phase, report.reason) == (
             "crowded",
-            "worker-1 found no room in 300 s while others of its tasks held theirs: "
+            "worker-1 was not placed within 300 s, while other tasks held resources: "
             "0/3 nodes are available: 3 Insufficient nvidia.com/gpu",
         )
         assert 60 <= report.pause_s <= 600
@@ -492,7 +492,7 @@ def test_workers_of_a_preemptible_job_join_and_leave(cluster: Cluster, tmp_path:
     for _ in range(2):
         fake.end(pods(fake)["worker-0"], 3)
     report = backend.poll_job(handle)
-    assert (report.phase, report.reason) == ("failed", "worker 0 failed: it fails again and again (after 1 restarts)")
+    assert (report.phase, report.reason) == ("failed", "worker 0 failed: it has failed repeatedly (after 1 restarts)")
 
 
 @pytest.mark.parametrize(("least", "phase"), [(1, "succeeded"), (2, "running")])

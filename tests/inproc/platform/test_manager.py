@@ -613,11 +613,13 @@ def test_a_job_without_room_in_the_engine_is_released_and_retried(
 ) -> None:
     job_id = engine_server.submit("requeue: false")
     engine_server.turn()
-    engine.reports["#0"] = JobReport(phase="crowded", reason="worker-1 found no room in 300 s", pause_s=60.0)
+    engine.reports["#0"] = JobReport(phase="crowded", reason="worker-1 was not placed within 300 s", pause_s=60.0)
     engine_server.turn()
     state = engine_server.job(job_id).state
     assert (state.phase, state.restarts, state.requeues, engine.deleted) == (JobPhase.QUEUED, 0, 0, ["#0"])
-    assert state.reason == "worker-1 found no room in 300 s; its resources are released, and it is retried after 60 s"
+    assert (
+        state.reason == "worker-1 was not placed within 300 s; its resources are released, and it is retried after 60 s"
+    )
     engine_server.turn(after=59.0)
     assert "#1" not in engine.orders
     engine_server.turn(after=1.0)

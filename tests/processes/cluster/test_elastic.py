@@ -141,7 +141,7 @@ def test_a_ps_that_is_stopped(tmp_path: Path) -> None:
         worker = cluster.start("worker", 0, program, f"--folder={tmp_path}")
         wait_for_step(worker, 100)
         ps.suspend()
-        worker.wait_for(r"/job:ps/task:0 .*it no longer answers; it has ended, was stopped, or its machine is lost")
+        worker.wait_for(r"/job:ps/task:0 .*it no longer answers; it has ended, was stopped, or its machine has failed")
         lines = worker.line_count()
         ps.resume()
         worker.wait_for("^step ", after=lines)

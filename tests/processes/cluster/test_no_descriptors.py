@@ -43,10 +43,10 @@ def test_a_ps_without_descriptors_says_so_and_serves_the_others(spare: int) -> N
         late = cluster.run(*client, HEADWATER_CONNECT_DEADLINE_S="2")
         assert late.ends() == 1
         error = (
-            f"ResourceExhaustedError: .* the master at {cluster.address('ps')}.* it has as many open files as it may"
+            f"ResourceExhaustedError: .* the master at {cluster.address('ps')}.* it has reached its limit of open files"
         )
         late.wait_for(error)
-        ps.wait_for("/job:ps/task:0 refused a connection from .*: it has as many open files as it may have")
+        ps.wait_for("/job:ps/task:0 refused a connection from .*: it has reached its limit of open files")
         worker.wait_for("step", after=worker.line_count())
         limit(ps, None)
         assert "shared 1" in cluster.run(*client).succeeds()
@@ -58,4 +58,4 @@ def test_a_client_without_descriptors_says_so_at_once() -> None:
         ps.wait_for("serving")
         client = cluster.run(sys.executable, str(PROGRAMS / "no_descriptors.py"), f"grpc://{cluster.address('ps')}")
         assert client.ends() == 1
-        client.wait_for("ResourceExhaustedError: .* this process has as many open files as it may have")
+        client.wait_for("ResourceExhaustedError: .* this process has reached its limit of open files")

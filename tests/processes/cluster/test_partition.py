@@ -43,7 +43,7 @@ def test_a_chief_that_was_replaced_is_refused(tmp_path: Path) -> None:
         assert former.ends() != 0
         assert "FailedPreconditionError" in former.output
         assert "/job:ps/replica:0/task:0 refuses generation" in former.output
-        assert "is of another cluster: this one has /job:worker/replica:0/task:0 at" in former.output
+        assert "belongs to another cluster: in this cluster, /job:worker/replica:0/task:0 is at" in former.output
         wait_for_step(chief, newest_step(chief) + 100)
         assert "Traceback" not in ps.output
 
@@ -66,6 +66,6 @@ def test_a_worker_of_an_earlier_cluster_does_not_disturb_the_one_in_its_place(tm
         living = start(worker_task, present)
         assert stale.ends() != 0  # regardless of which of the two connected first
         assert "FailedPreconditionError" in stale.output
-        assert "is of another cluster: this one has /job:worker/replica:0/task:0 at" in stale.output
+        assert "belongs to another cluster: in this cluster, /job:worker/replica:0/task:0 is at" in stale.output
         wait_for_step(living, newest_step(living) + 100)
         assert "refuses" not in living.output

@@ -359,7 +359,7 @@ print("done")
     while not all(getattr(state, "waiting", "") for state in map(report.tasks.__getitem__, gone)):
         report = backend.poll_job(handle)
     assert report.phase == "running"
-    assert str(getattr(report.tasks[SECOND], "waiting", "")).startswith("there is no room for it now (Slurm: ")
+    assert str(getattr(report.tasks[SECOND], "waiting", "")).startswith("no free resources at present (Slurm: ")
     assert (report.tasks[PS], report.tasks[FIRST]) == before
     (tmp_path / "end").touch()
     assert over(backend, other).phase == "succeeded"

@@ -116,7 +116,7 @@ def test_a_worker_that_joins_when_all_have_ended_ends_at_once(tmp_path: Path) ->
     with processes(ps=2, worker=1) as cluster:
         shown = late(cluster, tmp_path)
         shown.succeeds()
-        assert "/job:worker/task:1 has come too late: the job is over" in shown.output
+        assert "/job:worker/task:1 ends, because the job is already over" in shown.output
         assert "no parameter server and no chief is there any more" in shown.output
 
 

@@ -40,7 +40,7 @@ def test_a_claim_of_another_cluster_does_not_prevail_at_any_start_time() -> None
     stranger = replace(LIVING, generation=2, started=3000.0, address="10.0.0.9:2222")
     verdict = decided(LIVING, stranger)
     assert not verdict.prevails
-    assert f"is of another cluster: this one has {LIVING.task} at {HERE}" in verdict.reason
+    assert f"belongs to another cluster: in this cluster, {LIVING.task} is at {HERE}" in verdict.reason
     assert decided(stranger, replace(LIVING, started=1.0)).prevails  # and gives way
 
 
@@ -105,7 +105,7 @@ def test_a_partitioned_holder_regains_its_place() -> None:
     assert claims(2, "10.0.0.9:2222") == ""
     connected.add(2)
     assert claims(1, HERE) == ""
-    assert f"is of another cluster: this one has {LIVING.task} at {HERE}" in claims(2, "10.0.0.9:2222")
+    assert f"belongs to another cluster: in this cluster, {LIVING.task} is at {HERE}" in claims(2, "10.0.0.9:2222")
     now.s += FRESH_S
     assert claims(3, HERE) == ""  # it was restarted, and its earlier incarnation has ended
     assert "it was replaced by generation 3" in claims(1, HERE)

@@ -68,7 +68,7 @@ def test_steps_that_a_preempted_mirrored_job_makes_again_are_lost() -> None:
     job.happens(Progressed(FIRST, 900), after=5.0)
     told = cost(job.state, job.now)
     assert told.lost_steps == 199
-    assert in_words(told).endswith("Preempted 1 time: 199 steps had to be made again")
+    assert in_words(told).endswith("Preempted 1 time: 199 steps had to be repeated")
 
 
 def test_others_continue_without_a_worker_of_a_preemptible_job() -> None:

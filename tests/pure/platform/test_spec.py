@@ -55,12 +55,15 @@ def test_a_whole_job() -> None:
         (MINIMAL + "command: [ls]\n", "job.yaml:3: command: cannot be given together with program"),
         (MINIMAL + "worker: 2\n", "job.yaml:3: worker: is not a field of a job"),
         ("program: a\n", "job.yaml:1: name: is missing"),
-        (MINIMAL + "workers: 8:2\n", "job.yaml:3: workers.count: must be from 0 to 1000, the smaller number first"),
+        (
+            MINIMAL + "workers: 8:2\n",
+            "job.yaml:3: workers.count: must be from 0 to 1000, with the smaller number first",
+        ),
         (MINIMAL + "workers:\n  memory: lots\n", "job.yaml:4: workers.memory: must be a size such as 512MiB"),
         (MINIMAL + "workers:\n  count: 2\n  cpus: -1\n", "job.yaml:5: workers.cpus: input should be greater"),
-        (MINIMAL + "ps: 0:2\n", "job.yaml:3: ps: may be a range from 1 on"),
+        (MINIMAL + "ps: 0:2\n", "job.yaml:3: ps: can only be a range from 1 on"),
         (MINIMAL + "workers: 0\n", "job.yaml:3: workers: must be at least 1"),
-        (MINIMAL + "chief: {count: 2}\n", "job.yaml:3: chief: can be one task at most"),
+        (MINIMAL + "chief: {count: 2}\n", "job.yaml:3: chief: must be at most one task"),
         (MINIMAL + "flags: true\nchief: true\n", "job.yaml:3: flags: cannot be used with a chief"),
         (MINIMAL + "env:\n  A: true\n", "job.yaml:4: env.A: must be text, but is true or false: put it in quotes"),
         (MINIMAL + "env:\n  1A: x\n", "job.yaml:4: env.1A: '1A' cannot be the name of an environment variable"),
@@ -69,8 +72,8 @@ def test_a_whole_job() -> None:
         (MINIMAL + "restart:\n  max_backoff: 0s\n", "job.yaml:4: restart.max_backoff: must not be shorter"),
         (MINIMAL + "deadlines: {grace: soon}\n", "job.yaml:3: deadlines.grace: must be a time such as 30s"),
         (MINIMAL + "name: b\n", "job.yaml:3: name: is given twice"),
-        (MINIMAL + "args: &a [*a]\n", "holds too much, or is nested too deeply"),
-        (MINIMAL + "args: !!python/object:os.system x\n", "is of a type that job files do not have"),
+        (MINIMAL + "args: &a [*a]\n", "is too large or nested too deeply"),
+        (MINIMAL + "args: !!python/object:os.system x\n", "has a type that job files do not support"),
         ("- a\n", "job.yaml:1: must be a mapping"),
         ("", "job.yaml:1: must be a mapping"),
         ("a: [", "job.yaml:1: is not YAML"),
@@ -95,7 +98,7 @@ def test_expansion_of_aliases_is_limited() -> None:
     bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
         f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n" for before, name in zip("abcdef", "bcdefg", strict=True)
     )
-    assert "holds too much" in problems(bomb)[0]
+    assert "is too large" in problems(bomb)[0]
 
 
 @given(st.text(max_size=300))

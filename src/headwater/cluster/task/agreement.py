@@ -38,7 +38,7 @@ def shortened(text: str) -> str:
 
 
 def difference(one: str, ones: Said, other: str, others: Said) -> str:
-    """Describes the first topic that two tasks both report, but differently; empty where there is none.
+    """Describes the first topic that two tasks both report, but differently; empty if there is none.
 
     Args:
       one, other: names of the two tasks.
@@ -100,7 +100,7 @@ class Agreement:
         return differs
 
     def other_data(self, worker: str, data: Said) -> str:
-        """Describes how a worker's data differ from the first worker's data; empty where they do not."""
+        """Describes how a worker's data differ from the first worker's data; empty if they do not."""
         if self._first is None:
             return ""
         first, firsts, _ = self._first

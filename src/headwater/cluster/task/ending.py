@@ -1,4 +1,4 @@
-"""The end of a program that only serves: its main thread waits until the task ends, or until SIGTERM."""
+"""Shutdown of a program that only serves: its main thread waits until the task ends, or until SIGTERM."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Final
 
-#: How often the main thread wakes up while it waits, in seconds. The kernel may deliver a signal to another thread, for
-#: example after SIGSTOP and SIGCONT. Python runs the handler in the main thread, but only when that thread wakes up.
+#: Interval at which the waiting main thread wakes up, in seconds. The kernel may deliver a signal to another thread,
+#: for example after SIGSTOP and SIGCONT. Python runs the handler in the main thread, but only when that thread wakes
+#: up.
 _WAKES_S: Final = 1.0
 
 
@@ -17,7 +18,7 @@ class Ending:
     """A one-time event that wakes all threads that wait for the end of a task."""
 
     def __init__(self) -> None:
-        # A queue rather than an event: a signal may arrive while the handler of another one runs, and only
+        # A queue rather than an event: a signal may arrive while the handler of another signal runs, and only
         # `SimpleQueue.put` is reentrant.
         self._come: SimpleQueue[None] = SimpleQueue()
 

@@ -19,7 +19,7 @@ _log = logging.getLogger("headwater")
 
 #: Seconds between two attempts to open a channel.
 _PAUSE_S: Final = 0.1
-#: Problems after which `open_channel_within` does not retry: no process listens, or the problem is permanent.
+#: Problems after which `open_channel_within` does not retry, because no process listens or the problem is permanent.
 _ENDS: Final = FINAL | {Problem.REFUSED, Problem.UNKNOWN_HOST}
 
 

@@ -116,4 +116,4 @@ NAMES: Final = {number: name for name, number in list(globals().items()) if name
 
 def describe(kind: int) -> str:
     """Returns the name and number of a kind, for messages."""
-    return f"{NAMES[kind]} ({kind})" if kind in NAMES else f"{kind}, which no service has"
+    return f"{NAMES[kind]} ({kind})" if kind in NAMES else f"{kind}, which belongs to no service"

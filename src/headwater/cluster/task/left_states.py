@@ -44,7 +44,7 @@ _log = logging.getLogger("headwater")
 PART_BYTES: Final = 8 << 20
 #: How long the chief may take to answer, in seconds: longer than it may hold the GIL (docs/faults.md).
 CHIEF_S: Final = 30.0
-#: How often a request is sent where the channel is lost before the answer.
+#: Maximum number of attempts to send a request, if channels are lost before the answer.
 _TRIES: Final = 3
 
 
@@ -224,7 +224,7 @@ class StateAtChief:
         self._link = link
 
     def require_chief(self) -> None:
-        """Raises UnavailableError where the chief cannot be reached."""
+        """Raises UnavailableError if the chief cannot be reached."""
         self._link.release_channel(open_channel_within(self._link, self.chief, CHIEF_S), False)
 
     def deposit_part(self, at: int, words: Sequence[object], tensors: Sequence[object]) -> None:
@@ -244,7 +244,7 @@ class StateAtChief:
         self.request(kinds.LEAVE_STATE, *words, tensors=tensors)
 
     def fetch(self) -> FetchedState | None:
-        """Fetches the deposited state; returns None where the chief has none.
+        """Fetches the deposited state; returns None if the chief has none.
 
         Raises:
           OpError: the chief cannot be reached, or does not answer.

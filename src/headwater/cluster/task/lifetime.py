@@ -1,8 +1,8 @@
 """Lifetime of a task: the connected tasks, the members of the cluster, and the end of the job. Pure.
 
-A job is over when the program of its chief has ended without an error, each worker of the cluster has connected once,
-and none is connected any more; or when the task itself is shut down. `decide` takes a state and an event and returns
-the next state, whether the task ends, and a message. The shell (`headwater.cluster.task.shell`) executes it.
+A job is over when the program of its chief has ended without an error, and each worker of the cluster has connected
+once and disconnected again; or when the task itself is shut down. `decide` takes a state and an event and returns the
+next state, whether the task ends, and a message. The shell (`headwater.cluster.task.shell`) executes it.
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ class Connected:
 
 @dataclass(frozen=True, slots=True)
 class Came:
-    """The first frame of a channel of ``incarnation`` has arrived, so the channel is more than a probe of this task."""
+    """The first frame of a channel of ``incarnation`` has arrived, so the channel is not merely a probe of this
+    task."""
 
     incarnation: Incarnation
 
@@ -102,7 +103,7 @@ class Disconnected:
 class JobOver:
     """The program of the chief has ended without an error.
 
-    None of the tasks below is awaited any longer. ``chief`` is the task that reports the end; it may never have needed
+    This task stops awaiting the tasks below. ``chief`` is the task that reports the end; it may never have needed
     this task. ``gone`` are tasks that have left other ``ps``; they may have left before this task was restarted.
     """
 
@@ -256,7 +257,7 @@ def _users(state: LifetimeState) -> list[str]:
 
 
 def _missing(state: LifetimeState) -> str:
-    """Returns, in words, the tasks that still prevent the end of this task; empty where there are none."""
+    """Returns, in words, the tasks that still prevent the end of this task; empty if there are none."""
     parts = [
         f"{', '.join(names)} {what}"
         for names, what in ((_users(state), "to leave"), (sorted(state.awaited), "to come and to leave"))

@@ -13,7 +13,7 @@ from headwater.errors import DeadlineExceededError, UnavailableError
 
 T = TypeVar("T")
 
-#: How long to wait for an answer before another channel is tried, in seconds.
+#: Timeout of an answer before another channel is tried, in seconds.
 _ANSWER_S = 5.0
 
 

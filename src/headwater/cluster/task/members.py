@@ -31,7 +31,7 @@ class Members:
             TaskName(job, index) for job in TRAINING if job in jobs for index in cluster.task_indices(job)
         ]
         if not self.servers:
-            raise ValueError(f"the cluster has no job 'ps', only {jobs}: there is nowhere to keep parameters")
+            raise ValueError(f"the cluster has no job 'ps', only {jobs}: no task can store parameters")
         if not self.workers:
             raise ValueError(f"the cluster has no job 'worker', only {jobs}: no task computes gradients")
         if me not in self.servers and me not in self.workers and me.job != EVALUATOR:
@@ -61,7 +61,7 @@ class Members:
 
 
 def find_members(resolver: Any = None) -> Members | None:
-    """Returns the roles in the cluster of a resolver, or of ``TF_CONFIG``; None where neither names a cluster.
+    """Returns the roles in the cluster of a resolver, or of ``TF_CONFIG``; None if neither names a cluster.
 
     Args:
       resolver: a cluster resolver with a task type and a task id, or None.

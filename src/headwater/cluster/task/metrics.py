@@ -19,8 +19,8 @@ from headwater.errors import UnavailableError
 _log = logging.getLogger("headwater")
 
 _OF_PEERS: tuple[tuple[str, str, Callable[[PeerTraffic], float]], ...] = (
-    ("open_channels_sent_bytes", "Sent over the channels that are open", lambda peer: peer.sent),
-    ("open_channels_received_bytes", "Received over the channels that are open", lambda peer: peer.received),
+    ("open_channels_sent_bytes", "Bytes sent over open channels", lambda peer: peer.sent),
+    ("open_channels_received_bytes", "Bytes received over open channels", lambda peer: peer.received),
 )
 _OF_GROUPS: tuple[tuple[str, str, Callable[[GroupProgress], float]], ...] = (
     ("updates", "Updates of a group of variables", lambda group: group.updates),
@@ -28,15 +28,20 @@ _OF_GROUPS: tuple[tuple[str, str, Callable[[GroupProgress], float]], ...] = (
     ("staleness_max", "Greatest staleness of a gradient, in updates", lambda group: group.staleness_max),
     ("dropped_gradients", "Gradients that arrived too late", lambda group: group.dropped),
     ("workers", "Workers that take part", lambda group: len(group.workers)),
-    ("saved_bytes", "Written to save this task's state of them", lambda group: group.saved_bytes),
-    ("lost_updates", "Lost when this task went back to the state that it had saved", lambda group: group.lost_updates),
+    ("saved_bytes", "Bytes written to save this task's state", lambda group: group.saved_bytes),
+    ("lost_updates", "Updates lost because this task restored its saved state", lambda group: group.lost_updates),
     ("lacks_backup", "1 on a primary that has no complete backup now", lambda group: group.lacks_backup),
     ("backup_lag", "Frames that the backup has yet to confirm", lambda group: group.backup_lag),
 )
 _OF_TABLES: tuple[tuple[object, str, str, Callable[[TableLoad], float]], ...] = (
     (GaugeMetricFamily, "table_rows", "Rows of an embedding table", lambda one: one.rows),
-    (GaugeMetricFamily, "table_bytes", "Memory for them, their state, keys and index", lambda one: one.nbytes),
-    (GaugeMetricFamily, "table_file_bytes", "File for rows beyond memory", lambda one: one.file_bytes),
+    (GaugeMetricFamily, "table_bytes", "Memory for rows, their state, keys and index", lambda one: one.nbytes),
+    (
+        GaugeMetricFamily,
+        "table_file_bytes",
+        "Size of the file for rows that do not fit into memory",
+        lambda one: one.file_bytes,
+    ),
     (CounterMetricFamily, "table_hits", "Lookups of rows in memory", lambda one: one.hits),
     (CounterMetricFamily, "table_misses", "Lookups of rows in the file", lambda one: one.misses),
     (CounterMetricFamily, "table_admissions", "Rows ever made", lambda one: one.made),
@@ -44,17 +49,27 @@ _OF_TABLES: tuple[tuple[object, str, str, Callable[[TableLoad], float]], ...] = 
     (CounterMetricFamily, "table_dropped_gradients", "Gradients of keys not admitted", lambda one: one.dropped),
     (CounterMetricFamily, "table_evictions", "Rows that went", lambda one: one.evicted),
     (CounterMetricFamily, "table_updates", "Updates of an embedding table", lambda one: one.updates),
-    (GaugeMetricFamily, "table_lost_updates", "Lost when the task went back to its save", lambda one: one.lost_updates),
+    (
+        GaugeMetricFamily,
+        "table_lost_updates",
+        "Updates lost because the task restored its save",
+        lambda one: one.lost_updates,
+    ),
 )
 _OF_WORKERS: tuple[tuple[str, str, Callable[[WorkerProgress], float]], ...] = (
     ("worker_steps", "Steps of a worker that have ended here", lambda one: one.steps),
-    ("worker_idle_seconds", "Since a worker ended its latest step", lambda one: one.idle_s),
+    ("worker_idle_seconds", "Time since a worker ended its latest step", lambda one: one.idle_s),
     ("worker_behind", "1 where a worker makes no steps while others continue or wait", lambda one: one.behind),
 )
 
 _OF_TROUBLES: tuple[tuple[object, str, str, Callable[[Trouble], float]], ...] = (
-    (CounterMetricFamily, "write_failures", "What could not be written", lambda one: one.failures),
-    (GaugeMetricFamily, "write_failing_seconds", "Since it cannot be written", lambda one: one.seconds),
+    (CounterMetricFamily, "write_failures", "Failed attempts to write a file", lambda one: one.failures),
+    (
+        GaugeMetricFamily,
+        "write_failing_seconds",
+        "Time since the first failure of attempts that still fail",
+        lambda one: one.seconds,
+    ),
 )
 
 

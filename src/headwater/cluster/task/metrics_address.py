@@ -13,7 +13,7 @@ METRICS = "HEADWATER_METRICS"
 
 
 def metrics_address(environ: Mapping[str, str] | None = None) -> Address | None:
-    """Returns the address for metrics; None where the environment asks for none.
+    """Returns the address for metrics; None if the environment asks for none.
 
     Raises:
       InvalidArgumentError: `METRICS` is not an address.

@@ -110,8 +110,9 @@ class TaskShell:
       elastic: whether tasks that are not in the cluster spec may join.
       inside_grpc: whether tensors are sent inside gRPC.
       devices: returns the devices of this process.
-      wiring: creates the settings of connections from the identity of this task; None: from the environment.
-      predecessor: the incarnation from which this one continues; None where it starts with a new generation.
+      wiring: creates the settings of connections from the identity of this task; None to read them from the
+        environment.
+      predecessor: the incarnation from which this one continues; None if it starts with a new generation.
 
     Attributes:
       me: this task.
@@ -120,7 +121,7 @@ class TaskShell:
       claim: the claim to its place in the cluster.
       wiring: the settings of its connections to others.
       watchdog: records workers' steps, and reports workers that make none.
-      address: the address where it listens; empty where it does not.
+      address: the address where it listens; empty if it does not.
     """
 
     def __init__(
@@ -183,8 +184,8 @@ class TaskShell:
         """Starts to listen and to serve.
 
         Args:
-          plans: handles plans of graphs; None where the task runs none.
-          master: handles sessions of clients; None where the task has none.
+          plans: handles plans of graphs; None if the task runs none.
+          master: handles sessions of clients; None if the task has none.
 
         Raises:
           AlreadyExistsError: another process holds the port; the message names it.
@@ -233,13 +234,13 @@ class TaskShell:
             options=wiring.options,
             on_trusted=listener.trust,
         )
-        self._control.start()  # before the listener, which passes connections on to it
+        self._control.start()  # start it before the listener, which forwards connections to it
         listener.start()
 
     def wait_until_over(self) -> None:
         """Waits until the job is over or the process gets SIGTERM, then shuts the task down gracefully.
 
-        In the main thread SIGTERM ends the wait rather than the process, so that services can drain first.
+        In the main thread, SIGTERM ends the wait instead of the process, so that services can drain first.
         """
         # If the main thread waits here, the process only serves from now on, and its present objects never become
         # garbage. If another thread waits here, the main thread still runs a program whose objects may become garbage.
@@ -264,7 +265,7 @@ class TaskShell:
         self._watch.stop()
         if self._teller is not None:
             self._teller.close()
-        self.wiring.waiter.cancel()  # first: threads of services may wait for other tasks
+        self.wiring.waiter.cancel()  # cancel waits first, because threads of services may wait for other tasks
         for service in self._services:
             service.close()
         if self._listener is not None:
@@ -312,8 +313,8 @@ class TaskShell:
             self.announce_end()
             return
         missed = self._servers()
-        # A ps that is starting cannot be told yet. When it runs, it asks the other ps which workers have ended, but it
-        # may ask before they were told. So try that ps once more after all others have been told.
+        # A ps that is starting cannot be notified yet. When it runs, it asks the other ps which workers have ended, but
+        # perhaps before those were notified. So try that ps once more after all others have been notified.
         for _ in range(2):
             missed = [task for task in missed if not self._hears_leaving(task)]
 
@@ -321,7 +322,7 @@ class TaskShell:
         try:
             self.link(server).send_once(Frame(LEAVES))
         except (ConnectFailure, OpError) as error:
-            _log.debug("%s could not be told that %s is done: %s", server, self.me, error)
+            _log.debug("%s could not be notified that %s is done: %s", server, self.me, error)
             return False
         return True
 
@@ -332,12 +333,12 @@ class TaskShell:
         # restart.
         gone = lifetime.gone_from_all(self._whereabouts())
         # Tell the parameter servers first. They refuse the message if another incarnation has taken this task's place;
-        # then the job continues, and no other task may be told that it is over.
+        # then the job continues, and no other task may be notified.
         for task in dict.fromkeys([*self._servers(), *known]):
             if task == self.me:
                 continue
             link = known.get(task) or self.link(task)
-            # A ps needs this message and may be restarting, so retry. A worker that cannot be reached has left.
+            # A ps needs this message and may be restarting, so retry. A worker that cannot be reached has already left.
             may_return = task.job == lifetime.PS
             try:
                 link.call(
@@ -347,8 +348,8 @@ class TaskShell:
                 _log.warning("%s", error.message)
                 return
             except OpError as error:
-                # The task may have exited; then it need not be told.
-                _log.debug("%s could not be told that the job is over: %s", task, error.message)
+                # The task may have exited; then it need not be notified.
+                _log.debug("%s could not be notified that the job is over: %s", task, error.message)
 
     def _whereabouts(self) -> list[lifetime.Whereabouts]:
         """Returns the reports of the ``ps`` that answer on connected and departed tasks."""
@@ -400,7 +401,7 @@ class TaskShell:
         self._happened(lifetime.Connected(incarnation))
         try:
             first = channel.recv()
-            if first.kind != WHERE:  # WHERE only asks for places of shards: the task may never use this one
+            if first.kind != WHERE:  # WHERE only asks for places of shards: its sender may never use this task
                 self._happened(lifetime.Came(incarnation))
             service = self._by_kind.get(first.kind)
             if service is not None:
@@ -452,7 +453,7 @@ class TaskShell:
 
     def end_with_job(self, reason: str) -> None:
         """Ends this task at once, as the job was over before it started."""
-        _log.warning("%s has come too late: the job is over: %s", self.me, reason)
+        _log.warning("%s ends, because the job is already over: %s", self.me, reason)
         for service in list(self._services):
             service.job_over(reason)
         self._happened(lifetime.JobOver(gone=self._state.awaited))
@@ -500,7 +501,7 @@ class TaskShell:
 
     def add_plan(self, session: str, number: int, plan: bytes, owner: Claim) -> None:
         if self._plans is None:
-            raise UnimplementedError(None, None, f"{self.me} runs a program without graphs; it takes no plans")
+            raise UnimplementedError(None, None, f"{self.me} runs a program without graphs; it does not accept plans")
         self._plans.add_plan(session, number, plan, owner)
 
     def release(self, session: str) -> None:
@@ -521,10 +522,10 @@ class TaskShell:
         for service in list(self._services):
             refusal = service.refusal(chief)
             if refusal:
-                message = f"{self.me} continues, though {chief} says that the job is over: {refusal}"
+                message = f"{self.me} continues, although {chief} reports that the job is over: {refusal}"
                 _log.warning("%s", message)
                 raise FailedPreconditionError(None, None, message)
-        _log.info("%s heard that the job is over: %s", self.me, reason)
+        _log.info("%s was notified that the job is over: %s", self.me, reason)
         for service in list(self._services):
             service.job_over(reason)
         if self.me.job == lifetime.PS and self.chief.job in self.cluster.jobs:
@@ -532,9 +533,9 @@ class TaskShell:
         self._happened(lifetime.JobOver(chief.task, frozenset(gone)))
 
     def _miss_chief(self) -> None:
-        """Stops waiting for workers that have yet to connect, because the chief's program has ended.
+        """Stops awaiting workers that have yet to connect, because the chief's program has ended.
 
-        Called when a service has failed to reach the chief, without which it could not serve such workers.
+        Called when a service has failed to reach the chief, which it needs to serve such workers.
 
         Raises:
           UnavailableError: always.
@@ -553,7 +554,7 @@ class TaskShell:
             raise InvalidArgumentError(None, None, f"a task cannot join at {address!r}: {error}") from error
         most = os.environ.get(MAX_WORKERS, "")
         if self._state.over:
-            raise OutOfRangeError(None, None, f"{job} at {address} has come too late: the job is over")
+            raise OutOfRangeError(None, None, f"{job} at {address} cannot join: the job is already over")
         with self._lock:
             task = lifetime.place_in(self._state, job, int(most) if most.isdecimal() else None)
             decision = lifetime.decide(self._state, lifetime.Joined(str(task), address))

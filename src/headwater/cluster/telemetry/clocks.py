@@ -10,8 +10,8 @@ from typing import Final
 class SteadyClock:
     """Monotonic seconds since 1970: setting the system clock during the process has no effect.
 
-    For expiry, and for times that are compared with each other. If the system clock is set between the starts of two
-    processes, their steady clocks differ by that adjustment.
+    Used for expiry, and for times that are compared with each other. If the system clock is set between the starts of
+    two processes, their steady clocks differ by that adjustment.
 
     Args:
       wall: returns the time of day, in seconds since 1970; called once.

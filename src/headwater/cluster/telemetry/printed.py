@@ -1,4 +1,4 @@
-"""Progress of a task parsed from its output, for programs that do not report it; independent of where they run."""
+"""Progress of a task parsed from its output, for programs that do not report progress."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _MOST = 2000
 
 @dataclass(frozen=True, slots=True)
 class PrintedProgress:
-    """The step and the loss in a printed line; each None where the line has none."""
+    """The step and the loss in a printed line; each None if the line has none."""
 
     step: int | None
     loss: float | None
 
 
 def read_line(line: str) -> PrintedProgress | None:
-    """Finds a step, and a loss beside it, in a line such as ``Step: 100, loss: 0.25``; None where it has no step."""
+    """Finds a step, and a loss beside it, in a line such as ``Step: 100, loss: 0.25``; None if it has no step."""
     step = _STEP.search(line, 0, _MOST)
     if step is None:
         return None
@@ -53,7 +53,7 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
 
 
 def read_with(pattern: re.Pattern[str], line: str) -> PrintedProgress | None:
-    """Searches ``line`` with ``pattern``; returns None where it does not match, or its groups hold no numbers."""
+    """Searches ``line`` with ``pattern``; returns None if it does not match, or its groups hold no numbers."""
     found = pattern.search(line, 0, _MOST)
     if found is None:
         return None
@@ -77,7 +77,9 @@ class TaskProgress:
         if pattern:
             try:
                 self._pattern = compile_pattern(pattern)
-            except ValueError:  # job files are checked earlier; ignore one that a user has set
+            except (
+                ValueError
+            ):  # patterns of job files are checked earlier; ignore an invalid pattern that a user has set
                 self._pattern = None
         self._steps_reported = self._losses_reported = False
         self.progress = Progress(task="")

@@ -40,12 +40,12 @@ class Progress:
 
     Attributes:
       task: the device name of the task, e.g. ``/job:worker/task:0``.
-      step: the global step, None where unknown.
-      steps_per_s: steps of this task per second, None where unknown.
-      loss: the latest loss, None where unknown.
-      together: True from a task that cannot continue without the others, None where not reported.
+      step: the global step, None if unknown.
+      steps_per_s: steps of this task per second, None if unknown.
+      loss: the latest loss, None if unknown.
+      together: True from a task that cannot continue without the others, None if not reported.
       metrics: further numbers by name, such as ``accuracy``; at most `MAX_METRICS`.
-      activity: the task's traffic and staleness; None where not reported.
+      activity: the task's traffic and staleness; None if not reported.
     """
 
     task: str
@@ -71,7 +71,7 @@ class Progress:
 
     @staticmethod
     def decode(datagram: bytes) -> Progress | None:
-        """Decodes a datagram; returns None where it is malformed."""
+        """Decodes a datagram; returns None if it is malformed."""
         try:
             fields: object = json.loads(datagram)
         except (ValueError, RecursionError):
@@ -168,7 +168,7 @@ class ProgressReporter:
 
     @property
     def task(self) -> str:
-        """The device name of the task; empty where none is named."""
+        """The device name of the task; empty if none is named."""
         return self._task
 
     @property

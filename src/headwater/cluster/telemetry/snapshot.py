@@ -83,13 +83,13 @@ class GroupProgress:
       waiting: which task waits for which, in words; empty without waits.
       consistency, optimizer: their names, where they are known.
       examples: progress of epochs whose examples are accounted for, in words; empty without any.
-      saved: the state that this task has saved of the group, and its losses, in words; empty where it saves none.
+      saved: the state that this task has saved of the group, and its losses, in words; empty if it saves none.
       saved_bytes: bytes written for these saves so far.
       lost_updates: the number of updates lost when the task was restarted from a saved state.
       copies: the role of the task's replica and the progress of the other one, in words; empty without replication.
       lacks_backup: whether the task is a primary that has no complete backup now.
       backup_lag: the number of frames that the backup has yet to confirm to the primary.
-      shards: the shards that the task has, and their total number, in words; empty where shards do not move.
+      shards: the shards that the task has, and their total number, in words; empty if shards do not move.
     """
 
     name: str
@@ -121,14 +121,14 @@ class TableLoad:
       nbytes: bytes in memory for rows, state, keys and index.
       file_bytes: size of the file with the rows that are not in memory, in bytes.
       hits, misses: lookups of rows that were in memory, and in the file.
-      made: the number of rows ever created, that is of admitted keys.
+      made: the number of rows ever created, which is the number of admitted keys.
       refused: lookups of keys that had not been admitted.
       dropped: gradients of keys that had not been admitted.
       evicted: the number of evicted rows.
       updates: the number of updates.
       hot: the most used keys with the number of uses, most used first; for strings, the first words of the keys. They
         may be slightly outdated, because a pass over all rows is needed to find them.
-      saved: the task's own saves of its tables, in words; empty where it makes none.
+      saved: the task's own saves of its tables, in words; empty if it makes none.
       lost_updates: updates lost by all of the task's tables when it was restarted from a save.
     """
 
@@ -161,7 +161,7 @@ class Snapshot:
       at: the time by the task's clock, in seconds of any origin.
       steps: the number of parts of steps that the task has run since it started.
       sessions: the number of sessions that have plans on the task.
-      global_step: the value of a variable of that name; None where the task has none.
+      global_step: the value of a variable of that name; None if the task has none.
       peers: traffic with others.
       variables: the largest variables, at most `MAX_VARIABLES`.
       variables_count, variables_bytes: the number and size of all variables.
@@ -171,7 +171,7 @@ class Snapshot:
       workers: the progress of each worker's steps here.
       troubles: failures of the process to write.
       cluster: the address of every task that this task knows, by name.
-      metrics: the address at which the task serves metrics; empty where it serves none.
+      metrics: the address at which the task serves metrics; empty if it serves none.
     """
 
     at: float
@@ -243,7 +243,7 @@ class Rates:
 
     Attributes:
       steps: parts of steps.
-      global_step: shared steps; None where unknown.
+      global_step: shared steps; None if unknown.
       bytes: bytes sent and received, by peer.
       rows: rows looked up, by embedding table.
     """

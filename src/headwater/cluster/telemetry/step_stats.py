@@ -30,7 +30,7 @@ class Activity:
 
     Attributes:
       device: the device's full name.
-      name: the name of the operation; of the last one where many ran as one executable.
+      name: the name of the operation; for an executable, the name of its last operation.
       type: the operation's type, or `EXECUTABLE`, or another kind of activity.
       inputs: names of the input tensors.
       start_us: the start time.

@@ -25,7 +25,7 @@ class TaskActivity:
 
     Attributes:
       bytes_per_s: bytes per second sent to and received from each other task, by its label (``ps-0``).
-      staleness: mean staleness of the gradients that it applied, in updates; None where it applies none.
+      staleness: mean staleness of the gradients that it applied, in updates; None if it applies none.
       staleness_max: the greatest staleness of a gradient, in updates.
       waiting: the reason why a step waits, or which task waits for which; empty without waits.
     """
@@ -47,7 +47,7 @@ class TaskActivity:
 
     @classmethod
     def of(cls, value: object) -> Self | None:
-        """Decodes the received values of `fields`; returns None where they are malformed."""
+        """Decodes the received values of `fields`; returns None if they are malformed."""
         if not isinstance(value, dict):
             return None
         fields = cast("JsonObject", value)

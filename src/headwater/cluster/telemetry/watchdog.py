@@ -39,8 +39,8 @@ class WorkerProgress:
       steps: the number of steps that the worker has completed on the task.
       idle_s: time since the worker completed its last step, or began its first step, in seconds.
       in_step: whether a step of the worker is running on the task now.
-      waiting: the reason why that step waits on the task; empty where it does not wait.
-      behind: whether the worker makes no steps while others make steps or wait, or while there is no other worker.
+      waiting: the reason why that step waits on the task; empty if it does not wait.
+      behind: whether the worker makes no steps although it is the only worker, or other workers make steps or wait.
     """
 
     worker: str
@@ -160,7 +160,8 @@ class ProgressWatchdog:
     def sentences(self) -> list[str]:
         """Returns messages about workers that make no steps, or make steps again.
 
-        A message is repeated each time that the pause has doubled. One thread has to call this about once a second.
+        A message is repeated whenever the duration of the pause has doubled. One thread has to call this method about
+        once a second.
         """
         now = self._clock()
         with self._lock:
@@ -174,8 +175,8 @@ class ProgressWatchdog:
                 for name in behind
                 if self._is_to_say(name, now)
             ]
-            # A late worker may itself be waiting on another task for the worker that is behind. This task cannot tell
-            # them apart, so report all of them.
+            # A late worker may itself be waiting, on another task, for the worker that is behind. This task cannot
+            # distinguish them, so report all of them.
             idle = sorted(late.difference(behind))
             if [name for name in idle if self._is_to_say(name, now)]:
                 said.append("no worker makes steps: " + "; ".join(f"{name}: {_place(found[name])}" for name in idle))

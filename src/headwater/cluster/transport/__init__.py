@@ -2,5 +2,6 @@
 
 import os
 
-# Keep gRPC's own messages, such as of a peer that disconnects, off the terminal. It reads this when first imported.
+# Keep gRPC's own messages, such as about a peer that disconnects, off the terminal. gRPC reads this variable when it is
+# first imported.
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")

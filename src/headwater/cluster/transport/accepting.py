@@ -64,20 +64,23 @@ def receive_greeting(
       messages: the connection; the next byte follows the preamble.
       me: this end.
       security: this end's security settings.
-      tls: the context for TLS; None where this end does not use TLS.
-      make_offer: called with the authenticated peer, and whether it wants a lifeline; returns the offer for it.
+      tls: the context for TLS; None if this end does not use TLS.
+      make_offer: called with the authenticated peer and a boolean, whether the peer wants a lifeline; returns the offer
+        for the peer.
       redeem: returns the peer to which a ticket was given; None for an unknown ticket.
 
     Returns:
-      The authenticated connection, or None where the other end accepted the offer and disconnected. Without a `Met`,
+      The authenticated connection, or None if the other end accepted the offer and disconnected. Without a `Met`,
       the connection is closed.
 
     Raises:
-      Refusal: this end has refused the other end. If that speaks the protocol, it was sent the reason.
+      Refusal: this end has refused the other end. If the other end speaks the protocol, it was sent the reason.
       OSError, EOFError: the connection broke.
     """
     with contextlib.ExitStack() as closing:
-        closing.callback(lambda: messages.sock.close())  # look the socket up then: TLS may have replaced it
+        closing.callback(
+            lambda: messages.sock.close()
+        )  # evaluated at the time of closing, because TLS may replace the socket
         try:
             met = _receive_greeting(messages, me, security, tls, make_offer, redeem)
         except Nonsense as nonsense:
@@ -100,7 +103,7 @@ def _receive_greeting(
         return _receive_ticket(messages, redeem)
     messages.send(PREAMBLE + bytes([TLS if tls is not None else 0]))
     if bool(flags & TLS) != (tls is not None):
-        raise Refusal(Problem.CERTIFICATE, "it asked for TLS" if flags & TLS else "it did not ask for TLS")
+        raise Refusal(Problem.CERTIFICATE, "it requires TLS" if flags & TLS else "it does not use TLS")
     if tls is not None:
         try:
             messages.start_tls(tls, server_hostname=None)
@@ -121,7 +124,7 @@ def _receive_ticket(messages: TimedMessages, redeem: Callable[[bytes], PeerIdent
             peer = None
     messages.send(PREAMBLE + bytes([0]))
     if peer is None:
-        _refuse(messages, Problem.TOKEN, "a ticket that was not given out", "the ticket is not valid")
+        _refuse(messages, Problem.TOKEN, "an unknown ticket", "the ticket is not valid")
     # This raises OSError if no descriptor is left for the lane. Then the ticket is not accepted, and the other end
     # continues over TCP.
     os.close(os.dup(messages.sock.fileno()))
@@ -166,7 +169,7 @@ def _receive_identity(
     if offer is not None:
         try:
             messages.receive_message()
-        except EOFError:  # the other end uses the offered Unix socket
+        except EOFError:  # the other end has accepted the offer and uses the Unix socket
             return None
     return peer
 
@@ -179,10 +182,10 @@ def _token_problem(tokens: Tokens, proof: bytes) -> tuple[str, str]:
         shown = "no token" if not proof else "another user's token" if of_user(proof) else f"a {TOKEN}, this task none"
         return (
             f"it has {shown}",
-            f"it has no {TOKEN}, and so lets in programs of user {os.geteuid()} on its machine only",
+            f"it has no {TOKEN}, and so accepts only programs of user {os.geteuid()} on its machine",
         )
     problem = "another token" if proof and not of_user(proof) else "no token"
-    return f"it has {problem}", f"it asks for a token, and this task has {problem}"
+    return f"it has {problem}", f"it requires a token, and this task has {problem}"
 
 
 def _refuse(messages: TimedMessages, problem: Problem, detail: str, told: str) -> NoReturn:

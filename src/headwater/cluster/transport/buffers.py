@@ -1,7 +1,7 @@
 """Pools of receive buffers. A buffer is reused once no array refers to it.
 
-To allocate 100 MB costs more time than to receive them, because the kernel provides new memory page by page at the
-first access. So a channel keeps the buffers of its large frames. The reference count of a buffer shows whether it is in
+Allocating 100 MB takes longer than receiving 100 MB, because the kernel provides new memory page by page at the first
+access. So a channel keeps the buffers of its large frames. The reference count of a buffer shows whether it is in
 use: every array over the buffer, and every view of such an array, holds a reference to it.
 """
 

@@ -47,7 +47,7 @@ def make_proof(tokens: Tokens, method: str, *, now: float | None = None) -> str:
 
 
 def time_of_server(tokens: Tokens, method: str, proof: str, told: str) -> float | None:
-    """Returns the seconds since 1970 from `ProofChecker.signed_time`; None where the server lacks our token."""
+    """Returns the seconds since 1970 from `ProofChecker.signed_time`; None if the server lacks our token."""
     stamp, _, mac = told.partition(" ")
     nonce = "".join(proof.split(" ")[1:2])
     if not any(hmac.compare_digest(mac.encode(), _mac_of_time(token, method, stamp, nonce)) for token in tokens.values):
@@ -83,12 +83,12 @@ class ProofChecker:
         stamp, nonce, macs = words[0], "".join(words[1:2]), words[2 : 2 + _MAX_MACS]
         of_user = macs[-1:] == [_OF_USER]
         if proof is None or (of_user and not tokens.of_user):
-            return f"the call brings no proof that the caller knows the token; set {TOKEN} for the caller too"
+            return f"the call has no proof that the caller knows the token; set {TOKEN} for the caller, too"
         expected = [_mac(token, method, stamp, nonce).encode() for token in tokens.values]
         if not any(hmac.compare_digest(mac.encode(), right) for mac in macs for right in expected):
             if tokens.of_user:
                 return (
-                    f"there is no {TOKEN} here, so that only programs of user {os.geteuid()} on this machine are let "
+                    f"there is no {TOKEN} here, so only programs of user {os.geteuid()} on this machine are accepted "
                     f"in; set {TOKEN} to the same value for all tasks, or for none"
                 )
             return f"the caller has another token; set {TOKEN} to the same value for all tasks"
@@ -96,7 +96,7 @@ class ProofChecker:
         now = self._clock()
         skew = float(stamp) - now
         if abs(skew) > MAX_SKEW_S:
-            return f"the clocks of the two machines are {abs(skew):.0f} s apart; {MAX_SKEW_S:.0f} s are allowed"
+            return f"the clocks of the two machines differ by {abs(skew):.0f} s; {MAX_SKEW_S:.0f} s are allowed"
         return self._remember(nonce, now)
 
     def signed_time(self, method: str, proof: str) -> str | None:
@@ -121,6 +121,6 @@ class ProofChecker:
                 return "the proof was used before"
             if len(self._seen) >= _MAX_REMEMBERED:
                 return "too many calls in a short time"
-            # The caller's clock may be ahead by as much as it may be behind.
+            # Twice the maximum difference, because the caller's clock may be ahead by that difference.
             self._seen[nonce] = now + 2 * MAX_SKEW_S
             return None

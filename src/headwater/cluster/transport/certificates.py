@@ -56,7 +56,7 @@ def make_certificates(directory: Path, hosts: Iterable[str], *, valid_days: int 
       directory: created where missing, for its owner only.
       hosts: names and IP addresses at which tasks are reached, as in the cluster spec, without ports; this machine's
         loopback names are added.
-      valid_days: how long the certificates hold, in days.
+      valid_days: validity of the certificates, in days.
 
     Raises:
       AlreadyExistsError: one of the files exists; nothing was written.
@@ -151,7 +151,8 @@ def _private(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def _write(file: Path, content: bytes, mode: int) -> None:
-    # The mode is set at creation, so that nobody can read the key early; O_EXCL refuses links that others have planted.
+    # The mode is set at creation, so that other users can never read the key; O_EXCL refuses to follow links that other
+    # users have created.
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(descriptor, "wb") as stream:
         stream.write(content)

@@ -92,7 +92,7 @@ def _introduce(
         local = _local(met, options, timeout_s)
         if local is not None:
             return make_channel(local, options=options)
-        if met.offer is not None:  # the accepting end waits to hear whether its offer is accepted
+        if met.offer is not None:  # the accepting end waits for the acceptance or refusal of its offer
             stay(met.sock, timeout_s=timeout_s)
         channel = make_channel(met, options=options)
         closing.pop_all()
@@ -121,7 +121,7 @@ def dial(address: Address, *, timeout_s: float) -> socket.socket:
 
 
 def _local(met: Met, options: TransportOptions, timeout_s: float) -> Met | None:
-    """Connects to the Unix socket of an offer; returns None where that is not possible from here."""
+    """Connects to the Unix socket of an offer; returns None if that is not possible from here."""
     offer = met.offer
     if offer is None or not options.local_sockets or offer.machine != machine_id():
         return None

@@ -105,7 +105,7 @@ class ControlClient:
       inside_grpc: whether the network may pass only gRPC, so that heartbeats may never arrive.
 
     Attributes:
-      reason: why the task is lost, in words; empty where it has exited, or is not lost.
+      reason: why the task is lost, in words; empty if it has exited, or is not lost.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class ControlClient:
         self._calls: set[Any] = set()
         self.reason: str = ""
         self._changed = threading.Condition()
-        # Whether the connection was ever established, and whether it has broken since.
+        # Whether the connection was ever established, and whether it is broken now.
         self._stood = False
         self._broken = False
         self._methods = calls(self._channel)
@@ -153,7 +153,7 @@ class ControlClient:
             return self._changed.wait_for(self.lost, timeout_s)
 
     def is_alive(self) -> bool:
-        """Returns whether a recent heartbeat shows that the task runs; False where there is no lifeline."""
+        """Returns whether a recent heartbeat shows that the task runs; False if there is no lifeline."""
         return self._lifeline is not None and self._lifeline.is_alive()
 
     def close(self) -> None:
@@ -336,7 +336,7 @@ class ControlClient:
         if "handshake" in details.lower():
             return ConnectFailure(Problem.CERTIFICATE, f"no TLS connection: {details}")
         try:
-            # gRPC's messages differ between releases; a plain connection shows the problem.
+            # gRPC's messages differ between releases, so diagnose the problem with a plain connection.
             dial(self._address, timeout_s=_DIAL_S).close()
         except OSError as reason:
             return failure_of(reason)
@@ -350,7 +350,7 @@ class ControlClient:
             )
         except ValueError as error:  # gRPC's error for a closed channel
             raise self._is_closed() from error
-        # Under one lock: either `_heard` finds the call and cancels it, or this thread finds the reason and cancels it.
+        # Both checks are made under one lock, so that the call is cancelled either by `_heard` or by this thread.
         with self._changed:
             self._calls.add(call)
             lost = bool(self.reason) and not wait
@@ -426,7 +426,7 @@ class ControlClient:
         with self._changed:
             was_broken = self._broken
             self._broken = self._stood and not stands
-            if stands and self.reason:  # an answer disproves that it is lost
+            if stands and self.reason:  # the answer shows that the task is not lost
                 self.reason = ""
                 if self._lifeline is not None:
                     self._lifeline.answered()
@@ -463,7 +463,7 @@ class ControlClient:
             self._on_lost()
 
     def _keep_watching(self) -> None:
-        """Keeps one call open, which ends only when the connection is lost, to detect that loss."""
+        """Keeps a call open whose end shows that the connection is lost."""
         while not self._closing.is_set():
             # gRPC ends a call with an error, and raises ValueError for a call on a closed channel.
             with contextlib.suppress(grpc.RpcError, ValueError):

@@ -62,7 +62,7 @@ class ControlServer:
       security: the security settings at the address of the listener.
       on_trusted: called for each authenticated call, with gRPC's name of the caller's end of the connection.
       task: handles calls of tasks.
-      master: handles calls of clients; None where the task has no master.
+      master: handles calls of clients; None if the task has no master.
       on_channel: called with each channel inside gRPC, in a new thread.
       options: limits of those channels.
     """
@@ -105,7 +105,7 @@ class ControlServer:
 
     def stop(self, grace_s: float = 0.5) -> None:
         """Rejects new calls, and cancels running ones after ``grace_s`` seconds. Idempotent."""
-        # Health watchers are told by the end of their streams.
+        # Health watchers notice the end of their streams.
         self._server.stop(grace_s).wait()
         self._threads.shutdown(wait=False)
 

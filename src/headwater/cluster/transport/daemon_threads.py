@@ -17,10 +17,10 @@ T = TypeVar("T")
 class DaemonThreads(Executor):
     """Runs calls in daemon threads, which are started when needed and reused.
 
-    A task has to answer others until its process ends, even after the last line of its program: perhaps the program
-    ends because of a request of another task, which still waits for the answer and then closes its session. At
-    interpreter shutdown, `concurrent.futures.ThreadPoolExecutor` rejects calls, so that gRPC's own thread would end
-    with an error. Since Python 3.12, no thread can be started during shutdown; then calls wait for idle threads.
+    A task has to answer others until its process ends, even after the last line of its program: for example, another
+    task may have requested the end, and still waits for the answer before it closes its session. At interpreter
+    shutdown, `concurrent.futures.ThreadPoolExecutor` rejects calls, so that gRPC's own thread would end with an error.
+    Since Python 3.12, no thread can be started during shutdown; then calls wait for idle threads.
 
     Args:
       name: the threads' name.

@@ -64,7 +64,7 @@ def greet(
         try:
             met = _greet(messages, me, wanted, host, security, LIFELINE * lifeline)
         except Nonsense as nonsense:
-            detail = f"the process that listens there is not Headwater: it {nonsense}"
+            detail = f"the listening process is not Headwater: it {nonsense}"
             raise ConnectFailure(Problem.NOT_HEADWATER, detail) from nonsense
         closing.pop_all()
         return met
@@ -76,10 +76,10 @@ def _greet(
     messages.send(PREAMBLE + bytes([flags | (TLS if security.tls else 0)]))
     peer_flags = _receive_preamble(messages)
     if peer_flags & FULL:
-        raise ConnectFailure(Problem.FULL, "it has as many open files as it may have")
+        raise ConnectFailure(Problem.FULL, "it has reached its limit of open files")
     peer_tls = peer_flags & TLS
     if security.tls and not peer_tls:
-        raise ConnectFailure(Problem.CERTIFICATE, "it does not speak TLS, which this task asks for")
+        raise ConnectFailure(Problem.CERTIFICATE, "it does not speak TLS, which this task requires")
     if peer_tls and not security.tls:
         raise ConnectFailure(Problem.CERTIFICATE, "it speaks TLS, for which this task has no certificates")
     if peer_tls:

@@ -9,8 +9,8 @@ On the wire, little-endian::
                         and for strings [dtype code, [dimensions], bytes in the payload]
     payload             the tensors' buffers, each starting at a multiple of 64 bytes
 
-The layout is separate from the header because it is the same in every step, while the header is not: both ends cache
-layouts, and neither build nor parse them again.
+The layout is separate from the header because the layout is the same in every step, while the header changes: both ends
+cache layouts instead of building and parsing them in every step.
 
 A dtype code is TensorFlow's ``DataType`` number. Strings are object arrays of ``bytes``; in the payload they are one
 u64 length for each, then all bytes in a row. With flag `IN_SHARED_MEMORY` the payload is not in the stream but in the
@@ -174,7 +174,7 @@ def joined(frame: Frame, payload_bytes: int) -> bytes | None:
       payload_bytes: maximum length of its payload, in bytes.
 
     Returns:
-      The buffer; None where the layout of its tensors is not cached, its payload is longer, or it is invalid: use
+      The buffer; None if the layout of its tensors is not cached, its payload is longer, or it is invalid: use
       `encode` then.
     """
     kind, values, tensors = frame
@@ -243,7 +243,7 @@ def _string_buffer(tensor: Array) -> bytes:
         elif isinstance(element, bytes):
             elements.append(element)
         else:
-            raise _malformed(f"an object array holds a {type(element).__name__}; a frame carries bytes and str only")
+            raise _malformed(f"an object array holds a {type(element).__name__}; a frame supports bytes and str only")
     lengths = np.fromiter((len(element) for element in elements), np.uint64, len(elements))
     return b"".join([lengths.tobytes(), *elements])
 
@@ -299,7 +299,7 @@ def parse_prefix(
 
     Raises:
       InvalidArgumentError: the data are not a frame, of another version, or too long.
-      ResourceExhaustedError: this machine has no room for the payload.
+      ResourceExhaustedError: this machine does not have enough memory for the payload.
     """
     magic, version, flags, kind, header_bytes, layout_bytes, payload_bytes, slot = PREFIX.unpack_from(data, offset)
     if magic != MAGIC:
@@ -309,9 +309,9 @@ def parse_prefix(
     if flags & ~known_flags:
         raise _malformed(f"a frame has flags {flags:#x}, of which this channel knows {known_flags:#x}")
     if header_bytes > MAX_HEADER_BYTES:
-        raise _malformed(f"a frame announces a header of {header_bytes} bytes, more than {MAX_HEADER_BYTES}")
+        raise _malformed(f"a frame declares a header of {header_bytes} bytes, more than {MAX_HEADER_BYTES}")
     if layout_bytes > MAX_LAYOUT_BYTES:
-        raise _malformed(f"a frame announces a layout of {layout_bytes} bytes, more than {MAX_LAYOUT_BYTES}")
+        raise _malformed(f"a frame declares a layout of {layout_bytes} bytes, more than {MAX_LAYOUT_BYTES}")
     if payload_bytes > max_payload_bytes:
         raise _malformed(f"a frame announces {payload_bytes} bytes of tensors; {max_payload_bytes} are allowed")
     # Query the memory for large payloads only: for a small one, the query takes longer than the allocation.
@@ -325,7 +325,7 @@ def parse_prefix(
 
 
 def parse_header(packed: Buffer) -> tuple[Any, ...]:
-    """Unpacks a header; raises `InvalidArgumentError` where it is not one msgpack array."""
+    """Unpacks a header; raises `InvalidArgumentError` if it is not one msgpack array."""
     try:
         values = _unpack(packed, use_list=False)
     except (ValueError, TypeError, OverflowError) as error:
@@ -345,7 +345,7 @@ def parse_layout(packed: bytes, payload_bytes: int) -> PayloadLayout:
     if layout is None:
         layout = _parse_new_layout(packed, payload_bytes)
     if layout.payload_bytes != payload_bytes:
-        raise _malformed(f"a frame's tensors take {layout.payload_bytes} bytes, but it announces {payload_bytes}")
+        raise _malformed(f"a frame's tensors take {layout.payload_bytes} bytes, but it declares {payload_bytes}")
     return layout
 
 
@@ -422,7 +422,7 @@ def whole(data: memoryview, start: int, end: int, max_payload_bytes: int) -> tup
     """Decodes the frame at ``start`` of ``data``, if it ends at or before ``end``. The tensors are copies.
 
     Returns:
-      The frame and its end; None where it is incomplete, malformed, has flags, or its layout is not cached: use
+      The frame and its end; None if it is incomplete, malformed, has flags, or its layout is not cached: use
       `parse_prefix` and the functions below then.
     """
     if end - start < PREFIX_SIZE:

@@ -1,4 +1,4 @@
-"""Channels inside gRPC: a stream of pieces each way, for networks that pass only gRPC.
+"""Channels inside gRPC, as a stream of pieces in each direction, for networks that pass only gRPC.
 
 Such channels are slower than sockets by an order of magnitude. Each end has a thread that receives, because a call that
 waits for gRPC has no timeout and cannot be interrupted.
@@ -47,7 +47,7 @@ class _Pieces:
         self._ended = False
 
     def put(self, piece: bytes) -> bool:
-        """Adds a piece once there is room; returns False where the queue has ended."""
+        """Adds a piece once there is room; returns False if the queue has ended."""
         with self._changed:
             self._changed.wait_for(lambda: self._ended or len(self._pieces) < _MAX_PIECES)
             if not self._ended:
@@ -56,7 +56,7 @@ class _Pieces:
             return not self._ended
 
     def get(self) -> bytes | None:
-        """Waits for the next piece; returns None where the queue has ended and is empty."""
+        """Waits for the next piece; returns None if the queue has ended and is empty."""
         with self._changed:
             self._changed.wait_for(lambda: self._ended or bool(self._pieces))
             if not self._pieces:
@@ -185,7 +185,7 @@ def open_grpc_channel(
             case (str(task), int(generation)):
                 on_failure.pop_all()
             case _:
-                raise ConnectFailure(Problem.CLOSED, "it ended the channel at once")
+                raise ConnectFailure(Problem.CLOSED, "it ended the channel immediately")
     channel = GrpcChannel(
         peer=f"{task} ({place})",
         peer_generation=generation,

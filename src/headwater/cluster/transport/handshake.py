@@ -14,7 +14,7 @@
     [stays here]                            ->       only after an offer
 
 Messages are msgpack arrays after their length (u32, little-endian), at most 16 KiB. A proof is the HMAC-SHA256 of a
-label and all values that both ends have sent, keyed with the token; it is empty where no token is set. The dialling end
+label and all values that both ends have sent, keyed with the token; it is empty if no token is set. The dialling end
 sends its proof first. So an unauthenticated end gets nothing from an accepting end, not even a proof with which it
 could search for the token offline. An end without ``HEADWATER_TOKEN`` has its user's token, and perhaps the token of
 its launcher: it sends a "u" and a proof for each, and the accepting end answers with a proof for the token that both
@@ -118,7 +118,8 @@ def new_generation() -> int:
 
 
 class Nonsense(Exception):
-    """Raised when the other end has violated the protocol. The message is a predicate, such as ``answered ...``."""
+    """Raised when the other end has violated the protocol. The message completes a sentence that begins with "it", such
+    as ``sent an unknown answer``."""
 
 
 class TimedMessages:
@@ -204,7 +205,7 @@ def prove(tokens: Tokens, label: bytes, *said: object) -> bytes:
 
 
 def proven(tokens: Tokens, proof: bytes, label: bytes, *said: object) -> Tokens | None:
-    """Returns the token among ``tokens`` that ``proof`` proves; None where the proof is invalid.
+    """Returns the token among ``tokens`` that ``proof`` proves; None if the proof is invalid.
 
     Where both ends have no token, returns ``tokens``, which are empty.
     """

@@ -58,7 +58,7 @@ class _Heartbeats:
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
                     cwd="/",
-                    # Ctrl-Z stops the whole process group; the helper has to continue, to report that.
+                    # Ctrl-Z stops the whole process group; the helper must not be stopped, so that it can report this.
                     start_new_session=True,
                 )
             except OSError:

@@ -32,7 +32,7 @@ _log = logging.getLogger("headwater")
 
 #: A task is lost this long after its last heartbeat, in seconds.
 SILENCE_S = 15.0
-#: A task is lost when it is stopped for this long, in seconds. A shorter pause only costs time.
+#: A task is lost when it is stopped for this long, in seconds. A shorter stop only delays the job.
 STOPPED_S = 2.5
 #: A task that has never sent a heartbeat is lost after this long, in seconds: it may be too busy to accept a lifeline.
 UNKNOWN_S = 60.0
@@ -42,7 +42,7 @@ _MAX_BEATS = 4096
 
 
 class Signs:
-    """The failure detector: judges a task by its heartbeats. Times are in seconds of a monotonic clock.
+    """Failure detector for a task, based on its heartbeats. Times are in seconds of a monotonic clock.
 
     Args:
       silence_s: see `SILENCE_S`.
@@ -94,8 +94,8 @@ class Signs:
         allowed = self._silence_s if self._ever else self._unknown_s
         if now - self._heard >= allowed:
             return (
-                f"nothing was heard of it for {allowed:g} s, not even a heartbeat: its machine is stopped, or its "
-                "machine or network is gone"
+                f"no heartbeat or other message for {allowed:g} s: its machine is stopped, or its "
+                "machine or network has failed"
             )
         return ""
 

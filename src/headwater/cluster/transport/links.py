@@ -29,7 +29,7 @@ T = TypeVar("T")
 _log = logging.getLogger("headwater")
 #: Timeout of one attempt to connect, in seconds.
 _ATTEMPT_S = 5.0
-#: How long to wait for a task that did not answer a call before the call is repeated, in seconds.
+#: Maximum wait for a task that did not answer a call before the call is repeated, in seconds.
 _BACK_S = 1.0
 
 
@@ -99,7 +99,7 @@ class Link:
         # wait forever.
         with self._lock:
             why = self._control.reason if self._control is not None else ""
-        reason = "it no longer answers; it has ended, was stopped, or its machine is lost"
+        reason = "it no longer answers; it has ended, was stopped, or its machine has failed"
         self._pool.break_off(self._peer, f"{reason}: {why}" if why else reason)
 
     def _attempt(self, limit_s: float | None = None) -> Channel:

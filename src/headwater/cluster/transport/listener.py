@@ -92,7 +92,7 @@ def listens_here(address: Address) -> bool:
 
 
 def machine_id() -> str:
-    """Returns the boot id, which all processes under this machine's running kernel share; empty where there is none."""
+    """Returns the boot id, which all processes under this machine's running kernel share; empty if there is none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -109,7 +109,7 @@ class Listener:
       on_channel: called with each channel in a new thread. The channel is closed when it returns.
       options: limits.
       workplace: the directory of its Unix socket.
-      control_path: the Unix socket of the gRPC server; None where there is none.
+      control_path: the Unix socket of the gRPC server; None if there is none.
       environ: see `headwater.cluster.transport.ports.listen`.
 
     Raises:
@@ -233,7 +233,8 @@ class Listener:
         while not self._stopping:
             full = self._unauthenticated.to_drop()
             now = time.monotonic()
-            # Do not accept while descriptors are short, or while all unauthenticated connections are too new to drop.
+            # Do not accept connections while descriptors are exhausted, or while all unauthenticated connections are
+            # too new to be dropped.
             wanted = now >= open_again_at and (full is None or full[1] == 0)
             if wanted != watching:
                 for sock in accepting:
@@ -249,7 +250,8 @@ class Listener:
                         open_again_at = time.monotonic() + _PAUSE_S
                 elif self._selector.get_map().get(key.fd) == key:  # no earlier event has closed it
                     key.data()
-            # The time during which this thread did not run, for example after SIGSTOP, and could not read from clients.
+            # The time during which this thread did not run, for example because of SIGSTOP, and so could not read from
+            # clients.
             stood_still = time.monotonic() - now - (pause or 0.0)
             if stood_still > _STOOD_STILL_S and pause is not None:
                 self._unauthenticated.forgive(stood_still)
@@ -307,7 +309,7 @@ class Listener:
             with contextlib.suppress(TimeoutError):  # closing with unread data would lose the answer
                 sock.recv(len(PREAMBLE) + 1)
             sock.sendall(PREAMBLE + bytes([FULL]))
-        self._refuse(_Unauthenticated(sock), "it has as many open files as it may have. Raise the limit (ulimit -n)")
+        self._refuse(_Unauthenticated(sock), "it has reached its limit of open files. Raise the limit (ulimit -n)")
 
     def _read(self, candidate: _Unauthenticated) -> None:
         try:
@@ -336,7 +338,7 @@ class Listener:
                 self._refuse(candidate, "it sent no greeting in time")
             else:
                 # This is normal: after a restart of this task, other tasks may reconnect only to watch its health.
-                self._refuse(candidate, "it makes no call that carries the token", logging.INFO)
+                self._refuse(candidate, "it made no call with a valid proof", logging.INFO)
 
     def _drop(self, candidate: _Unauthenticated) -> None:
         """Closes a connection to make room for another one."""
@@ -535,7 +537,7 @@ def _descriptors() -> int:
 
 
 def _new_spare() -> int | None:
-    """Opens a spare descriptor, to be freed when no other is left; returns None where none is available."""
+    """Opens a spare descriptor, to be freed when no other is left; returns None if none is available."""
     try:
         return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

@@ -32,8 +32,8 @@ class Holder:
     """A process that listens at a port of this machine.
 
     Attributes:
-      pid: its process id; None where the system does not show it, as for another user's process.
-      command: its command line, shortened; empty where the system does not show it.
+      pid: its process id; None if the system does not show it, as for another user's process.
+      command: its command line, shortened; empty if the system does not show it.
       user: its user.
     """
 
@@ -151,7 +151,7 @@ def _cannot_listen(address: Address, error: OSError) -> Exception:
             None,
             f"cannot listen at {address}: no address of this machine. Does this task run on the machine that the "
             f"cluster spec names for it? If others reach this machine by an address that it does not have itself, set "
-            f"{BIND_HOST} to one that it has",
+            f"{BIND_HOST} to one of its own addresses",
         )
     if isinstance(error, PermissionError):
         return PermissionDeniedError(

@@ -40,7 +40,7 @@ _HINTS = {
     Problem.NO_ANSWER: "is a firewall dropping packets to this port, or the machine down?",
     Problem.UNREACHABLE: "is the machine up, and is there a route (or a firewall) between it and this one?",
     Problem.UNKNOWN_HOST: "no such name; is it spelled right in the cluster spec?",
-    Problem.SILENT: "the process that holds the port took the connection and says nothing; is it stopped or stuck, or "
+    Problem.SILENT: "the process at the port accepted the connection but does not answer; is it stopped or stuck, or "
     "something other than Headwater?",
     Problem.CLOSED: "it closed the connection before it authenticated; is it starting, stopping or overloaded?",
     Problem.BUSY: "it is still ending the work of the previous incarnation of this process",
@@ -53,7 +53,7 @@ _HINTS = {
     Problem.VERSION: "run the same version of Headwater in all tasks",
     Problem.OTHER_TASK: "do the two tasks' cluster specs differ, or does a process of an earlier run hold the port?",
     Problem.GENERATION: "the task was restarted",
-    Problem.DESCRIPTORS: "raise the limit of open files (ulimit -n), or close some",
+    Problem.DESCRIPTORS: "raise the limit of open files (ulimit -n), or close some files",
     Problem.OTHER: "",
 }
 
@@ -122,7 +122,7 @@ def failure_of(error: Exception) -> ConnectFailure:
     if isinstance(error, ConnectionError):
         return ConnectFailure(Problem.CLOSED, "the connection was closed")
     if isinstance(error, OSError) and error.errno in NO_DESCRIPTORS:
-        return ConnectFailure(Problem.DESCRIPTORS, "this process has as many open files as it may have")
+        return ConnectFailure(Problem.DESCRIPTORS, "this process has reached its limit of open files")
     if isinstance(error, OSError):
         unreachable = error.errno in (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN)
         problem = Problem.UNREACHABLE if unreachable else Problem.OTHER

@@ -130,7 +130,7 @@ class Security:
         """Returns the current tokens of this end: the user's token is read from its file each time.
 
         Raises:
-          PermissionDeniedError: the user's token cannot be read or made, and there is no token of a launcher.
+          PermissionDeniedError: the user's token cannot be read or created, and there is no token of a launcher.
         """
         if self.token is not None:
             return Tokens(values=(self.token,))
@@ -152,16 +152,16 @@ class Security:
         return self.certificate_file is not None or self.authority_file is not None
 
     def check_may_listen(self, host: str) -> None:
-        """Raises `PermissionDeniedError` where a server at ``host`` would be open to other machines, unless allowed."""
+        """Raises `PermissionDeniedError` if a server at ``host`` would be open to other machines, unless allowed."""
         serves_tls = self.certificate_file is not None
         guarded = self.token is not None or (serves_tls and self.authority_file is not None)
         if not (guarded or self.insecure or is_loopback(host)):
             raise PermissionDeniedError(
                 None,
                 None,
-                f"a server at {host} can be reached from other machines, and nothing guards it. Set {TOKEN} to the "
+                f"a server at {host} can be reached from other machines, and has no authentication. Set {TOKEN} to the "
                 f"same secret for all tasks, or {CERTIFICATE}, {KEY} and {AUTHORITY} to certificates (`headwater "
-                f"certs` makes them), or allow it with {INSECURE}=1 (--insecure) where all on the network are trusted",
+                f"certs` makes them), or allow it with {INSECURE}=1 (--insecure) if the whole network is trusted",
             )
         if self.authority_file is not None and not serves_tls:
             raise InvalidArgumentError(
@@ -169,7 +169,7 @@ class Security:
             )
 
     def server_context(self) -> ssl.SSLContext:
-        """Returns the context of the accepting end of TLS; raises InvalidArgumentError where a file is invalid."""
+        """Returns the context of the accepting end of TLS; raises InvalidArgumentError if a file is invalid."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._load(context)
         # Without a CA the clients are authenticated by the token alone.
@@ -178,7 +178,7 @@ class Security:
         return context
 
     def client_context(self) -> ssl.SSLContext:
-        """Returns the context of the dialling end of TLS; raises InvalidArgumentError where a file is invalid."""
+        """Returns the context of the dialling end of TLS; raises InvalidArgumentError if a file is invalid."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self._load(context)
         if self.authority_file is None:
@@ -213,11 +213,11 @@ def _reached_by_loopback(host: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Returns whether ``host`` has only loopback addresses; False where its name is unknown."""
+    """Returns whether ``host`` has only loopback addresses; False if its name is unknown."""
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except OSError:
         return False
     addresses = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
-    # Require it of all addresses: a server could listen at any of them.
+    # All addresses must be loopback addresses, because a server could listen at any of them.
     return bool(addresses) and all(address.is_loopback for address in addresses)

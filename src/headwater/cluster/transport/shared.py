@@ -189,7 +189,7 @@ class SharedMemoryChannel(SocketChannel):
             self._peer_slots[number] = self._receive_slot(number, prefix.payload_bytes)
         memory = self._peer_slots.get(number)
         if memory is None or len(memory) < _PAGE + prefix.payload_bytes:
-            raise InvalidArgumentError(None, None, f"a frame's tensors are said to be in slot {number}, but are not")
+            raise InvalidArgumentError(None, None, f"a frame's tensors should be in slot {number}, but are not")
         payload = np.ndarray((prefix.payload_bytes,), np.uint8, memory, _PAGE)
 
         # Bind these objects as defaults: at interpreter shutdown the names of the module may be cleared before the
@@ -203,7 +203,7 @@ class SharedMemoryChannel(SocketChannel):
 
     def _receive_slot(self, number: int, payload_bytes: int) -> mmap.mmap:
         if number >= _MAX_SLOTS:
-            raise InvalidArgumentError(None, None, f"the other end wants a slot {number}; there are {_MAX_SLOTS}")
+            raise InvalidArgumentError(None, None, f"the other end uses slot {number}, but there are only {_MAX_SLOTS}")
         _, descriptors, flags, _ = socket.recv_fds(self._lane, 1, 1)
         if flags & socket.MSG_CTRUNC:
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))

@@ -143,7 +143,7 @@ class ByteStreamChannel(ABC):
                 self.close()
 
     def _receive_first(self, timeout_s: float | None) -> bool:
-        """Receives the first bytes of a frame into the empty chunk; returns False where none arrived in time."""
+        """Receives the first bytes of a frame into the empty chunk; returns False if none arrived in time."""
         if timeout_s is not None and not self._wait_readable(timeout_s):
             return False
         self._start, self._end = 0, self._receive_into(self._chunk_view)

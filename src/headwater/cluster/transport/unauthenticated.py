@@ -57,7 +57,7 @@ class UnauthenticatedConnections(Generic[ConnectionT]):
             self._since[candidate] = self._clock()
 
     def remove(self, candidate: ConnectionT) -> bool:
-        """Removes a connection that was authenticated or closed; returns False where it was removed before."""
+        """Removes a connection that was authenticated or closed; returns False if it was removed before."""
         with self._lock:
             return self._since.pop(candidate, None) is not None
 

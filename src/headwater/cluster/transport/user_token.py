@@ -5,7 +5,7 @@ needs a token writes the file under a temporary name, and links it to the final 
 that start at the same time use the same token.
 
 The file is ``headwater/token`` in the user's runtime folder (``XDG_RUNTIME_DIR``, else ``/run/user/UID``), which the
-system makes for one user and empties when that user has logged out; where there is none, it is ``token`` in
+system creates for one user and empties when that user has logged out; without such a folder, it is ``token`` in
 ``/tmp/headwater-UID``. A folder that belongs to another user, or that others may enter, is rejected, as another user
 could read the secret.
 """
@@ -38,8 +38,8 @@ def user_token(environ: Mapping[str, str] | None = None) -> str:
       environ: the process's own environment unless given.
 
     Raises:
-      PermissionDeniedError: the folder or the file is accessible to others, or cannot be made; the message names it and
-        the remedy.
+      PermissionDeniedError: the folder or the file is accessible to others, or cannot be created; the message names it
+        and the remedy.
       ResourceExhaustedError: the process has reached its limit of open files.
     """
     folder = token_folder(os.environ if environ is None else environ)
@@ -79,7 +79,7 @@ def _check_owned(path: Path, found: os.stat_result, kind: int) -> None:
     if stat.S_IFMT(found.st_mode) != kind:
         raise _cannot(path, "it was not created by Headwater")
     if found.st_uid != os.geteuid():
-        raise _cannot(path, f"it belongs to user {found.st_uid}, who could read the secret or give another one")
+        raise _cannot(path, f"it belongs to user {found.st_uid}, who could read or replace the secret")
     if found.st_mode & _FOR_OTHERS:
         raise _cannot(path, f"other users may enter or read it (its mode is {stat.S_IMODE(found.st_mode):04o})")
 

@@ -134,7 +134,7 @@ class Waiter:
           peer: the name of the task that is waited for.
           address: the address of that task.
           deadline_s: the deadline in place of the patience's, in seconds.
-          otherwise: the caller's action after the deadline, in words.
+          otherwise: the caller's action after the deadline, in words, for messages.
           known: whether the address has answered before. Then silence cannot mean a wrong address or a firewall, and
             the long deadline applies.
 

@@ -48,5 +48,5 @@ _NUMBERS = {dtype: number for number, dtype in DTYPES.items()}
 
 
 def dtype_code(dtype: np.dtype[Any]) -> int | None:
-    """Returns the code of ``dtype``, in any byte order; None where a frame cannot carry it."""
+    """Returns the code of ``dtype``, in any byte order; None if a frame cannot carry it."""
     return STRING if dtype.kind in "OSU" else _NUMBERS.get(dtype.newbyteorder("="))

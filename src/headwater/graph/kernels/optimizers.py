@@ -131,7 +131,7 @@ _NUMBER_NS: Final = 15
 
 def _loop_arguments(arrays: Sequence[HostArray], grad: HostArray, at: HostArray) -> tuple[Any, ...] | None:
     """Returns the elements of ``arrays`` and ``grad``, the places and the width of rows, for a compiled loop, which
-    takes contiguous arrays of float32. Returns None where NumPy has to update the rows."""
+    takes contiguous arrays of float32. Returns None if NumPy has to update the rows."""
     if not all(array.dtype == np.float32 and array.flags.c_contiguous for array in arrays):
         return None
     if not compiled_loops_pay(_CALL_NS + _NUMBER_NS * grad.size):

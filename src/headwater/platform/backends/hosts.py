@@ -357,8 +357,8 @@ def _secret(path: Path) -> bytes:
     content, sealed = unseal(path.read_bytes())
     if sealed == "broken" or not content:
         raise BackendError(
-            f"{path}, from which the tokens of jobs are made, is damaged. Restore it; or remove it once no job runs, "
-            "since tasks of different tokens refuse each other"
+            f"{path}, the source of tokens of jobs, is damaged. Restore it; or remove it while no job runs, "
+            "since tasks with different tokens refuse each other"
         )
     return content
 

@@ -100,7 +100,7 @@ class KubernetesBackend(JobBackend):
         return [
             (
                 f"restart.{field}",
-                "Kubernetes restarts single tasks after pauses of its own: leave it out, or restart the job",
+                "Kubernetes determines the pauses itself: omit the field, or use restart.scope: job",
             )
             for field in own
             if getattr(spec.restart, field) != getattr(usual, field)
@@ -205,9 +205,9 @@ class KubernetesBackend(JobBackend):
                 tasks[task] = state
             elif task in jobs and is_suspended(jobs[task]):
                 queue = jobs[task]["metadata"]["labels"].get(objects.QUEUE_LABEL)
-                tasks[task] = Running(waiting=f"its Job is suspended: the queue {queue} has no room for it yet")
+                tasks[task] = Running(waiting=f"its Job is suspended until the queue {queue} has free capacity")
             else:
-                tasks[task] = Running(waiting="Kubernetes has not made its pod yet")
+                tasks[task] = Running(waiting="Kubernetes has not created its pod yet")
             failed = int(jobs.get(task, {}).get("status", {}).get("failed") or 0)
             # If a Job has failed permanently, Kubernetes has counted its last failure as well, but no restart followed
             # that failure.
@@ -254,7 +254,7 @@ class KubernetesBackend(JobBackend):
         del self._crowded_since[fields["name"]]
         first = tasks[without[0]]
         why = first.waiting if isinstance(first, Running) else ""
-        reason = f"{label(without[0])} found no room in {gang:g} s while others of its tasks held theirs: {why}"
+        reason = f"{label(without[0])} was not placed within {gang:g} s, while other tasks held resources: {why}"
         # If several jobs block each other, their random pauses differ, so one of them can be placed before the others
         # try again.
         return JobReport(phase="crowded", reason=reason, pause_s=gang * random.uniform(0.2, 2.0))
@@ -341,7 +341,7 @@ class KubernetesBackend(JobBackend):
             listener.close(max(0.0, until - time.monotonic()))
 
     def _hide_dead(self, handle: Mapping[str, str], pods: Mapping[TaskName, list[JsonObject]]) -> None:
-        """Removes ended pods from the Service, which would otherwise keep resolving to their addresses."""
+        """Removes ended pods from the Service; otherwise its names would still resolve to their addresses."""
         for pod in (pod for attempts in pods.values() for pod in attempts):
             ended = pod.get("status", {}).get("phase") in DONE
             if not ended or objects.LIVE_LABEL not in pod["metadata"]["labels"]:
@@ -411,7 +411,7 @@ class KubernetesBackend(JobBackend):
 
     def _policy_version(self) -> str:
         """Returns the API version of budgets that the cluster prefers: v1 from Kubernetes 1.21 on."""
-        with self._asking("say which versions of the API policy it has"):
+        with self._asking("list the versions of the API policy"):
             found = _decoded(self._policy.get_api_group(**_RAW))
         return str(found["preferredVersion"]["version"])
 

@@ -4,8 +4,8 @@ Each task is a Job (``batch/v1``) of one pod, which Kubernetes restarts when it 
 always has the same name behind a headless Service, such as ``worker-0.linear``, so that ``TF_CONFIG`` never changes.
 All features used exist since Kubernetes 1.20.
 
-Kubernetes has no object that ends a job when its workers are done: the ``ps`` tasks run until the backend, or a person
-who applied the objects by hand, deletes them.
+Kubernetes has no object that ends a job when its workers are done: the ``ps`` tasks run until the backend, or the user
+who applied the objects manually, deletes them.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def _archive(path: Path, how: Rendering) -> dict[str, object]:
     if len(data) > MAX_ARCHIVE_BYTES:
         raise ValueError(
             f"the archive {path} has {len(data)} bytes, and {MAX_ARCHIVE_BYTES} fit into an object of Kubernetes: "
-            "put the program into the image or a volume, and leave archive out"
+            "put the program into the image or a volume, and omit archive"
         )
     return {
         "apiVersion": "v1",

@@ -111,7 +111,7 @@ def own_failures(attempts: list[dict[str, object]]) -> int:
 
 def blame(state: TaskState) -> str:
     """Returns the reason of the last failure of a task that has failed too often."""
-    return state.reason if isinstance(state, Exited) else "it fails again and again"
+    return state.reason if isinstance(state, Exited) else "it has failed repeatedly"
 
 
 def cannot_run(pod: Mapping[str, Json]) -> bool:
@@ -154,7 +154,7 @@ def task_state(pod: Mapping[str, Json]) -> Running | Exited:
         return Running(waiting=unscheduled.get("message") or unscheduled.get("reason") or "not scheduled yet")
     held = [state["waiting"] for state in containers.values() if "waiting" in state]
     if held:
-        return Running(waiting=held[0].get("message") or held[0].get("reason") or "its container is being made")
+        return Running(waiting=held[0].get("message") or held[0].get("reason") or "its container is being created")
     return Running(waiting="not scheduled yet")
 
 
@@ -184,7 +184,7 @@ def host_capacity(node: Mapping[str, Json], taken: list[Mapping[str, Json]]) -> 
             memory_bytes=max(0, int(_quantity(total.get("memory", "0")) - sum_of("memory"))),
             gpus=max(0, int(_quantity(total.get(gpu, "0")) - sum_of(gpu))),
         ),
-        problem="" if ready and not closed else "it takes no pods" if closed else "it is not ready",
+        problem="" if ready and not closed else "it accepts no pods" if closed else "it is not ready",
     )
 
 

@@ -1,6 +1,6 @@
 """Placement: the resources of hosts, their reservations, and the choice of a host for each task.
 
-`Reservations` know nothing of processes and are not thread-safe.
+`Reservations` do not depend on processes, and are not thread-safe.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class Reservations:
             if name in problems:
                 reasons.append(f"{name}: {problems[name]}")
             elif not _matches(account.host, request):
-                reasons.append(f"{name} has not the labels {_listed(request.selector)}")
+                reasons.append(f"{name} does not have the labels {_listed(request.selector)}")
             else:
                 of_total = _missing(request.resources, account.host.total)
                 missing = of_total or _missing(request.resources, account.free())

@@ -69,8 +69,9 @@ class TaskHolder:
     """The actor that runs the process of one task."""
 
     def __init__(self, folder: str) -> None:
-        # Each actor has its own folder, because nodes may share a disk, and because it must not act on another one's
-        # tasks. The folder must be private: another user's folder of this name would expose the tasks' environments.
+        # Each actor has its own folder, because nodes may share a disk, and an actor must not act on the tasks of
+        # another actor. The folder must be private: another user's folder of this name would expose the tasks'
+        # environments.
         root = private_folder(Path(tempfile.gettempdir(), f"headwater-ray-{os.getuid()}"))
         self._agent = Agent(root / folder, os.environ, outlive=False)
 
@@ -227,7 +228,7 @@ class RayBackend(HostsBackend):
         """Creates a placement group for each task: for all tasks or for none.
 
         One group for all tasks is not possible: a part of a group cannot be released, and Ray would automatically
-        reserve another bundle in place of a bundle on a lost node.
+        replace a bundle on a lost node by a bundle on another node.
         """
         bundles = [_bundle(request.resources) for request in requests]
         groups = [
@@ -244,7 +245,7 @@ class RayBackend(HostsBackend):
         asked = {name: sum(bundle.get(name, 0) for bundle in bundles) for name in ("CPU", "memory", "GPU")}
         short = [f"{amount:g} {name} of {there.get(name, 0):g}" for name, amount in asked.items() if amount]
         beyond = any(amount > there.get(name, 0) for name, amount in asked.items())
-        # More than the cluster has now may be available later: a Ray cluster can grow.
+        # Resources beyond the cluster's present size may become available later, because a Ray cluster can grow.
         more = ", more than the cluster has now" if beyond else ""
         raise NotEnough(f"Ray found no place for {len(bundles)} tasks that ask for {', '.join(short)}{more}", ever=True)
 

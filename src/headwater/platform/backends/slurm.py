@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _TIMEOUT_S = 60.0
 _MIB = 1 << 20
 _UNKNOWN_JOB = "Invalid job id"
-_NO_ROOM = "there is no room for it now"
+_NO_ROOM = "no free resources at present"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -22,8 +22,8 @@ _BY_ITSELF = "NonZeroExitCode"
 ALIVE = ("RUNNING", "COMPLETING", "STAGE_OUT", "SIGNALING", "RESIZING", "STOPPED")
 _ENDS: dict[str, tuple[Phase, str]] = {
     "TIMEOUT": ("failed", "it ran into its time limit"),
-    "DEADLINE": ("failed", "the deadline that Slurm was given for it has passed"),
-    "OUT_OF_MEMORY": ("lost", "it ran out of the memory that it had asked for"),
+    "DEADLINE": ("failed", "the deadline of its submission has passed"),
+    "OUT_OF_MEMORY": ("lost", "it exceeded the memory that it had requested"),
     "NODE_FAIL": ("lost", "one of its nodes failed"),
     "BOOT_FAIL": ("lost", "one of its nodes did not boot"),
     "REVOKED": ("lost", "another cluster took it over"),

@@ -138,10 +138,10 @@ def run(
         _usage_error("run", str(error))
     if job is not None:
         if program:
-            _usage_error("run", "--job: the job file names the program; give no other")
+            _usage_error("run", "--job: the job file has the program; do not give another one")
         raise typer.Exit(_run_job(job, least or None, as_json=as_json))
     if as_json:
-        _usage_error("run", "--json: is for --job alone: without it, the output of tasks is shown unchanged")
+        _usage_error("run", "--json: requires --job: otherwise, the output of tasks is shown unchanged")
     try:
         invocation = parse_arguments(program or ())
         if invocation.kind == "stdin":

@@ -59,7 +59,7 @@ def parse_arguments(arguments: Sequence[str]) -> Invocation:
     rest = list(arguments)
     while kind is None:
         if not rest:
-            raise UsageError("which program? Name a file, -m MODULE or -c CODE")
+            raise UsageError("the program is missing: name a file, -m MODULE or -c CODE")
         argument = rest.pop(0)
         if argument == _INSECURE:
             insecure = True

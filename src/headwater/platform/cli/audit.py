@@ -82,7 +82,7 @@ def _of_example(epoch: Epoch, example: int) -> list[str]:
     if not 0 <= example < epoch.size:
         return [f"{_name(epoch)} has no number {example}: it has {epoch.size} {epoch.unit}"]
     if epoch.unit == "places":
-        return [f"{_name(epoch)} is a part of all examples: its journal knows places in their order, no examples"]
+        return [f"{_name(epoch)} is a subset of all examples: its journal has positions, not examples"]
     place = epoch.place_of(example)
     entries = [entry for entry in epoch.entries if entry.start <= place < entry.stop]
     times = {0: "not applied", 1: "applied once,"}.get(len(entries), f"applied {len(entries)} times,")

@@ -2,7 +2,8 @@
 
 The launcher configures it through the environment:
 
-- ``HEADWATER_PARENT``: the launcher's process id. Read once and removed, so that it applies to this process only.
+- ``HEADWATER_PARENT``: the launcher's process id. The variable is removed after reading, so that it applies to this
+  process only.
 - ``HEADWATER_LISTEN_FDS``: JSON, from ``host:port`` to the number of an inherited file descriptor of a socket that is
   bound to that address and listens; the task's server takes it over instead of binding the address itself.
 """

@@ -34,8 +34,8 @@ Runs a Python program as python does, with Headwater in place of TensorFlow: `im
 PYTHON OPTIONS are python's own, such as -u, -W error, -O or -X dev, and
 
   --insecure     Lets servers start at addresses that others can reach without a token or certificates.
-  --dialect WAY  Which of TensorFlow's ways the program is written in: 1 for graphs and sessions, 2 for values at once
-                 (GradientTape, tf.function). By default, auto: 2 for programs that name what only that way has, use
+  --dialect WAY  Version of TensorFlow's API that the program uses: 1 for graphs and sessions, 2 for eager execution
+                 (GradientTape, tf.function). By default, auto: 2 for programs that use names of version 2 only, use
                  Keras, or have no use for a session; 1 for all others and for modules.
 """
 

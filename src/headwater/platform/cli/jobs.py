@@ -42,8 +42,8 @@ _COLOURS = {
 # The number of jobs for which the page has colours.
 _MOST_COMPARED = 8
 _NOT_REACHED, _JOB_FAILED = 1, 1
-# Phases that messages state with "is"; others with "has". They include phases of unfinished jobs, because following a
-# job also ends when the server does.
+# Phases that messages state with "is"; for other phases they use "has". They include phases of unfinished jobs, because
+# following a job also ends when the server shuts down.
 _ONGOING = ("queued", "running", "restarting", "ending", "stopped")
 
 ServerOption = Annotated[str, typer.Option("--server", envvar="HEADWATER_SERVER", help="The server's address.")]
@@ -107,7 +107,7 @@ def submit(
     spec = read_spec(file)
     combinations = _combinations(values or [])
     if values and follow:
-        fail("--follow: shows one job, and --set makes several", code=2)
+        fail("--follow: shows one job, but --set submits several", code=2)
     from headwater.platform.submission import upload_files  # noqa: PLC0415  pydantic takes 100 ms
 
     with connected(server) as client:
@@ -305,7 +305,7 @@ def scale(
 ) -> None:
     """Changes the number of workers or of parameter servers of a job, within the ranges of its file."""
     if workers is None and ps is None:
-        raise typer.BadParameter("say --workers, --ps, or both")
+        raise typer.BadParameter("give --workers, --ps, or both")
     _post_action(job, "scale", {"workers": workers, "ps": ps}, server, as_json)
 
 

@@ -112,7 +112,7 @@ def _words(text: str, field: str, problems: list[Problem]) -> list[str]:
     try:
         return shlex.split(text)
     except ValueError as error:
-        problems.append(Problem(field=field, line=None, message=f"cannot be taken apart: {error}"))
+        problems.append(Problem(field=field, line=None, message=f"cannot be split into words: {error}"))
         return []
 
 

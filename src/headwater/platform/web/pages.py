@@ -60,7 +60,7 @@ def static(name: str) -> Response:
 
 @router.get(SIGN_IN)
 def sign_in_page(request: Request, platform: PlatformOf, next: str = "/") -> Response:
-    """Returns the form that asks for a token."""
+    """Returns the sign-in page."""
     if not platform.auth.required:
         return redirect("/")
     return render(request, "sign_in.html", next=_own(next), problem="")
@@ -110,7 +110,7 @@ class Wanted:
 
     @property
     def filters(self) -> bool:
-        """Whether the list may omit jobs."""
+        """Whether the filters may exclude jobs."""
         return bool(self.q or self.phase or self.backend)
 
 

@@ -1,4 +1,4 @@
-"""Resources of the page with the lifetime of the server."""
+"""Resources that the page holds for the lifetime of the server."""
 
 from __future__ import annotations
 

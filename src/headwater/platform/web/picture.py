@@ -116,7 +116,8 @@ def _rate(one: Box, other: Box) -> float | None:
 
 
 def _would_talk(one: Box, other: Box, boxes: Sequence[Box]) -> bool:
-    """Guesses from their roles whether two tasks communicate: with the ps or, without any, all training tasks."""
+    """Guesses from their roles whether two tasks communicate: tasks communicate with the ps or, without ps, all
+    training tasks with each other."""
     roles = {one.task.role, other.task.role}
     if "evaluator" in roles:
         return False

@@ -1,4 +1,4 @@
-"""The proxy to a job's TensorBoard: only users with a session see it, and it does not receive their session."""
+"""The proxy to a job's TensorBoard: it requires a session of the page, and does not forward the session's cookie."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ _NOT_PASSED = frozenset(
 
 
 def _onlooker(request: Request, platform: PlatformOf) -> None:
-    """Requires a session, but no CSRF secret: TensorBoard also reads data with POST, and changes nothing."""
+    """Requires a session, but no CSRF secret: TensorBoard uses POST for reading, too, and has no requests that change
+    anything."""
     session = request.cookies.get(SESSION_COOKIE, "")
     known = not platform.auth.required or platform.auth.identify_session(session, csrf=None, changes=False) is not None
     if not known:

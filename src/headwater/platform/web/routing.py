@@ -51,7 +51,7 @@ Visitor = Annotated[Requester, Depends(visitor)]
 
 def _may_run(identity: Visitor) -> Requester:
     if not identity.may("run"):
-        raise Refused(403, f"the token of {identity.name!r} allows to look only")
+        raise Refused(403, f"the token of {identity.name!r} permits viewing only")
     return identity
 
 

@@ -18,7 +18,7 @@ _SERVES = re.compile(r"http://127\.0\.0\.1:(\d+)/")
 _START_S = 120.0
 _END_S = 10.0
 _LAST_LINES = 20
-# Ends the command when this process exits or crashes: its end closes the pipe to the shell's standard input.
+# Ends the command when this process exits or crashes, because that closes the pipe to the shell's standard input.
 _UNTIL_CLOSED = '"$@" & child=$!; exec >/dev/null 2>&1; read -r _; kill "$child"; wait "$child"'
 
 
@@ -78,7 +78,7 @@ class TensorBoards:
             self._changed.wait_for(lambda: board.port is not None or board.ended, _START_S)
             if board.port is None or board.ended:
                 said = " / ".join(board.last)
-                raise Refused(503, f"TensorBoard does not start for {folder}: {said or 'it said nothing'}")
+                raise Refused(503, f"TensorBoard does not start for {folder}: {said or 'it printed no error'}")
             return board.port
 
     def forget_idle(self) -> None:

@@ -203,7 +203,7 @@ class Accounts:
     # Saving -----------------------------------------------------------------------------------------------------------
 
     def to_bytes(self, again: Collection[str] | None = None) -> bytes | None:
-        """Returns the ledger as bytes, see `Ledger.to_bytes`; None where there is no ledger."""
+        """Returns the ledger as bytes, see `Ledger.to_bytes`; None if there is no ledger."""
         return None if self._ledger is None else self._ledger.to_bytes(again)
 
     def restore(self, data: bytes, update: int) -> int:

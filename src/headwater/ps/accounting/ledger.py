@@ -181,9 +181,9 @@ class _Epoch:
     out: int = 0
 
     def assign(self, share: tuple[int, int] | None, *, joins: bool = False) -> _Piece | None:
-        """Assigns the next range within one batch; returns None where no range is left.
+        """Assigns the next range within one batch; returns None if no range is left.
 
-        ``share``, as (number, of how many), limits the range to a part of the batch. The range is empty where batches
+        ``share``, as (number, of how many), limits the range to a part of the batch. The range is empty if batches
         are assigned in turn and the current batch is completely assigned, or ``joins`` is true.
         """
         plan = self.plan
@@ -216,7 +216,7 @@ class _Epoch:
         """Assigns the positions from ``start`` up to ``stop``, which belong to one batch.
 
         Returns:
-          Whether that was possible: False where some of the positions are not waiting.
+          Whether that was possible: False if some of the positions are not waiting.
         """
         if start >= self.fresh:
             # The positions before the range were not assigned by this ledger: keep them as waiting.

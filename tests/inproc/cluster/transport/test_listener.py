@@ -260,11 +260,11 @@ def test_only_one_of_two_has_a_token(start: Start, caplog: pytest.LogCaptureFixt
     by_hand, launched = Security.from_environment({}), Security.from_environment({"HEADWATER_LAUNCH_TOKEN": "launched"})
     for ours in (by_hand, launched):
         failure, message = refused(start(security=Security(token="secret")), caplog, Problem.TOKEN, security=ours)
-        assert "it asks for a token, and this task has no token" in failure.detail
+        assert "it requires a token, and this task has no token" in failure.detail
         assert "it has no token" in message
         assert "set HEADWATER_TOKEN to the same value for all tasks, or for none" in failure.hint
         failure, message = refused(start(security=ours), caplog, Problem.TOKEN, security=Security(token="secret"))
-        assert f"it has no HEADWATER_TOKEN, and so lets in programs of user {os.geteuid()}" in failure.detail
+        assert f"it has no HEADWATER_TOKEN, and so accepts only programs of user {os.geteuid()}" in failure.detail
         assert "it has a HEADWATER_TOKEN, this task none" in message
         dial(start(security=by_hand), security=launched).close()
         dial(start(security=launched), security=by_hand).close()

@@ -41,7 +41,7 @@ def test_help_lists_the_commands() -> None:
     ("arguments", "message"),
     [
         (["fly"], "headwater: No such command 'fly'."),
-        (["run"], "headwater run: which program?"),
+        (["run"], "headwater run: the program is missing"),
         (["run", "--ps", "x", "program.py"], "headwater run: Invalid value for '--ps'"),
         (["version", "--loud"], "headwater version: No such option: --loud"),
     ],

@@ -90,7 +90,7 @@ def test_is_python(arguments: list[str], programs: Path) -> None:
         (["-m", "absent"], 1, "No module named"),
         (["-m", "package.absent"], 1, "No module named package.absent"),
         (["empty"], 2, "can't find '__main__' module in "),
-        ([], 2, "which program?"),
+        ([], 2, "the program is missing"),
         (["--frobnicate", "look.py"], 2, "--frobnicate"),
     ],
 )

@@ -14,4 +14,4 @@ def test_each_kind_has_one_name() -> None:
 
 def test_kinds_for_people() -> None:
     assert kinds.describe(kinds.PUSH) == "PUSH (69)"
-    assert kinds.describe(9999) == "9999, which no service has"
+    assert kinds.describe(9999) == "9999, which belongs to no service"

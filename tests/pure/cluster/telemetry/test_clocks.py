@@ -60,7 +60,7 @@ def test_the_clock_of_the_server_continues_after_its_restart(
     second = server_clock(tmp_path, wall=machine.wall, since_boot=machine.up)
     machine.passes(5)
     assert first() == second() == pytest.approx(begin + 15)
-    assert f"the clock was set by {jump_s:+.0f} s" in caplog.text
+    assert f"the system clock was set by {jump_s:+.0f} s" in caplog.text
 
 
 def test_the_servers_clock_after_a_restart_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +91,7 @@ def test_a_server_with_a_different_clock_accepts_proofs(jump_s: float) -> None:
     server, caller = Machine(), Machine(1.7e9 + jump_s)
     checker = ProofChecker(lambda: tokens, clock=server.clock())
     proof = make_proof(tokens, "/call", now=caller.wall())
-    assert "clocks of the two machines are 3600 s apart" in (checker.problem_with("/call", proof) or "")
+    assert "clocks of the two machines differ by 3600 s" in (checker.problem_with("/call", proof) or "")
     told = checker.signed_time("/call", proof)
     assert told is not None
     theirs = time_of_server(tokens, "/call", proof, told)

@@ -80,7 +80,7 @@ def test_silence_is_a_loss_within_thirty_seconds_and_not_at_once() -> None:
     task = Task()
     task.second(ALIVE)
     assert 10 < task.seconds_until_lost(b"") <= 20
-    assert "machine or network is gone" in task.second()
+    assert "machine or network has failed" in task.second()
     assert task.second(ALIVE) == ""
 
 

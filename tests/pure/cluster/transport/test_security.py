@@ -70,7 +70,7 @@ class TestWhoMayListen:
     @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "no-such-host.invalid"])
     def test_for_others(self, host: str, tmp_path: Path) -> None:
         assert not is_loopback(host)
-        with pytest.raises(PermissionDeniedError, match="nothing guards it") as caught:
+        with pytest.raises(PermissionDeniedError, match="has no authentication") as caught:
             Security().check_may_listen(host)
         for word in ("HEADWATER_TOKEN", "headwater certs", "--insecure"):
             assert word in caught.value.message
@@ -148,7 +148,7 @@ class TestProofs:
         problem = ProofChecker(lambda: SECRET, clock=clock).problem_with(
             METHOD, make_proof(SECRET, METHOD, now=clock.now + skew)
         )
-        assert problem == "the clocks of the two machines are 301 s apart; 300 s are allowed"
+        assert problem == "the clocks of the two machines differ by 301 s; 300 s are allowed"
 
     def test_no_proof_is_good_again_after_it_was_forgotten(self) -> None:
         clock = Clock()

@@ -108,7 +108,7 @@ def test_labels_choose_hosts() -> None:
     request = TaskRequest(task=TaskName("worker", 0), selector={"disk": "fast"})
     assert books.place("j", [request], problems={})[0].host == "b"
     request = TaskRequest(task=TaskName("worker", 0), selector={"disk": "slow"})
-    with pytest.raises(NotEnough, match="a has not the labels disk=slow"):
+    with pytest.raises(NotEnough, match="a does not have the labels disk=slow"):
         books.place("k", [request], problems={})
 
 

@@ -44,8 +44,8 @@ def test_times(text: str, found: float | None) -> None:
     ("state", "phase", "reason"),
     [
         ("TIMEOUT", "failed", "it ran into its time limit of 90 min (Slurm: TIMEOUT)"),
-        ("DEADLINE", "failed", "the deadline that Slurm was given for it has passed (Slurm: DEADLINE)"),
-        ("OUT_OF_MEMORY", "lost", "it ran out of the memory that it had asked for (Slurm: OUT_OF_MEMORY)"),
+        ("DEADLINE", "failed", "the deadline of its submission has passed (Slurm: DEADLINE)"),
+        ("OUT_OF_MEMORY", "lost", "it exceeded the memory that it had requested (Slurm: OUT_OF_MEMORY)"),
         ("NODE_FAIL", "lost", "one of its nodes failed (Slurm: NODE_FAIL)"),
         ("BOOT_FAIL", "lost", "one of its nodes did not boot (Slurm: BOOT_FAIL)"),
         ("PREEMPTED", "preempted", "it was preempted (Slurm: PREEMPTED)"),

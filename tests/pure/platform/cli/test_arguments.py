@@ -41,8 +41,8 @@ def test_command_line_reads_back(kind: Literal["file", "module", "code"]) -> Non
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        ([], "which program"),
-        (["-u"], "which program"),
+        ([], "the program is missing"),
+        (["-u"], "the program is missing"),
         (["-m"], "-m needs a value"),
         (["-W"], "-W needs a value"),
         (["-uk", "p"], "-k in '-uk'"),

@@ -116,7 +116,7 @@ def test_running_task_is_killed_after_the_grace_period() -> None:
     assert decide(state, LaunchTick(), 10.0 + GRACE_S - 0.01).actions == ()
     decision = decide(state, LaunchTick(), 10.0 + GRACE_S)
     assert decision.actions == terminate([PS], signal.SIGKILL)
-    assert decision.reason == "killing ps 0: not ended 4 s after being asked to"
+    assert decision.reason == "killing ps 0: tasks still run 4 s after they were asked to end"
     assert decide(decision.state, LaunchTick(), 100.0).actions == ()
 
 

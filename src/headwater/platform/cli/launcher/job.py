@@ -222,7 +222,7 @@ def decide(state: JobState, event: Event, now: float) -> LaunchDecision:
         case LaunchTick():
             if state.kill_at is None or now < state.kill_at:
                 return LaunchDecision(state)
-            return _kill(state, f"not ended {state.grace_s:g} s after being asked to")
+            return _kill(state, f"tasks still run {state.grace_s:g} s after they were asked to end")
 
 
 def _ended(state: JobState, task: TaskName, failure: Failure | None, returncode: int, now: float) -> LaunchDecision:
@@ -249,7 +249,7 @@ def _ended(state: JobState, task: TaskName, failure: Failure | None, returncode:
             # A failure by a task's own fault would recur after a restart. Its exit may be noticed late, after other
             # tasks have failed because of it and the restart has begun.
             state = replace(state, failure=failure)
-            reason = f"{label(task)} failed ({failure.reason}): not starting again"
+            reason = f"{label(task)} failed ({failure.reason}): no restart"
             decision = _end(state, failure.exit_code, reason, now)
         elif not state.running:
             return _start_again(state)
@@ -309,7 +309,7 @@ def _replace(state: JobState, task: TaskName, failure: Failure) -> LaunchDecisio
     number = state.restarts + 1
     reason = (
         f"{label(task)} is lost ({failure.reason}): the others continue, and another worker takes its place, "
-        f"for time {number} of at most {state.max_restarts}"
+        f"replacement {number} of at most {state.max_restarts}"
     )
     state = replace(
         state,
@@ -346,7 +346,7 @@ def _start_again(state: JobState) -> LaunchDecision:
         killed=False,
         replaced=frozenset(),
     )
-    return LaunchDecision(state, (Renew(), *(Start(task) for task in tasks)), "starting all tasks again")
+    return LaunchDecision(state, (Renew(), *(Start(task) for task in tasks)), "restarting all tasks")
 
 
 def _interrupted(state: JobState, signum: signal.Signals, now: float) -> LaunchDecision:

@@ -232,7 +232,7 @@ class Outlet:
           OSError: the reader is stuck. Raised inside the blocked method, which handles it.
         """
         if self._since is not None and self._clock() - self._since > _STUCK_S:
-            raise TimeoutError("no process reads the output")
+            raise TimeoutError("the output is not read")
 
     def _show(self, show: Callable[[], None]) -> None:
         if self.lost:

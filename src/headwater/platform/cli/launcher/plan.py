@@ -61,7 +61,7 @@ class LaunchSettings:
         if self.workers < 0:
             raise ValueError(f"--workers must not be negative, but is {self.workers}")
         if self.workers == 0 and not self.chief:
-            raise ValueError("--workers must be at least 1 where there is no --chief")
+            raise ValueError("--workers must be at least 1 without --chief")
         if self.chief and self.flags:
             raise ValueError("--chief cannot be used with --flags, which has no flag for a chief's address")
         if self.grace_s < 0:
@@ -69,7 +69,7 @@ class LaunchSettings:
         if self.most_workers is not None and self.most_workers < self.workers:
             raise ValueError(f"--workers must not be from {self.workers} to {self.most_workers}, which is less")
         if self.most_workers is not None and not self.ps:
-            raise ValueError("--workers can only be from ... to ... with --ps, which new workers join")
+            raise ValueError("--workers can be a range only with --ps, which new workers connect to")
         if self.restarts < 0:
             raise ValueError(f"--restarts must not be negative, but is {self.restarts}")
 

@@ -257,7 +257,7 @@ class _Shell:
         try:
             self._run(task, plan.command, plan.env, (plan.listening,))
         finally:
-            # Now only the task holds the port, so connections are refused once the task is gone.
+            # From here on, only the task holds the port, so connections are refused after the task has ended.
             self._sockets[task].close()
 
     def _run(self, task: TaskName, command: Sequence[str], env: Mapping[str, str], pass_fds: tuple[int, ...]) -> None:
@@ -318,7 +318,7 @@ class _Shell:
                 self._handle(NeedEachOther())
 
     def _drain(self, pipe: _Pipe) -> None:
-        """Reads the data that an exited process left in the pipe, but not data that its descendants still add."""
+        """Reads the data that an exited process left in the pipe, but no data that its descendants add meanwhile."""
         if self._pipes.get(pipe.descriptor) is not pipe:
             return
         left = fcntl.fcntl(pipe.descriptor, fcntl.F_GETPIPE_SZ)
@@ -422,4 +422,4 @@ def _guard(job_id: str, folder: str) -> Generator[None]:
         try:
             process.wait(_GUARD_WAIT_S)
         except subprocess.TimeoutExpired:
-            print("headwater run: processes of the job are left that do not end when killed", file=sys.stderr)
+            print("headwater run: some processes of the job have survived SIGKILL", file=sys.stderr)
