@@ -141,7 +141,7 @@ def test_workers_that_have_ended() -> None:
     for text, words in (
         ("worker:1", "not a task's name"),
         ("/job:worker/task:3", "task.index is 3"),
-        ("/job:worker/task:0", "not the chief"),
+        ("/job:worker/task:0", "other than the chief"),
         ("/job:ps/task:0", "workers only"),
     ):
         with pytest.raises(ClusterConfigError, match=f"^{ENDED}.*{words}"):
