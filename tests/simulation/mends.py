@@ -198,12 +198,6 @@ def _committed_steps() -> None:
     step.commit = lambda _: None
 
 
-def _steps_gone_on_with() -> None:
-    """Defect: a promoted replica does not complete its part of an update when the task that made the update is lost."""
-    steps: Any = headwater.graph.server.steps.StepService
-    steps.resume_step = lambda *_: None
-
-
 MENDS: dict[str, Callable[[], None]] = {
     "void steps": _void_steps,
     "numbered requests": _numbered_requests,
@@ -225,7 +219,6 @@ MENDS: dict[str, Callable[[], None]] = {
     "rounds of few": _rounds_of_few,
     "held steps": _held_steps,
     "committed steps": _committed_steps,
-    "steps resumed": _steps_gone_on_with,
     "held updates": _held_updates,
     "third copies": _third_copies,
 }

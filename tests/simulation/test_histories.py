@@ -188,7 +188,6 @@ def test_histories_that_were_broken_hold() -> None:
         ("graph-copies", range(1067, 1068), "both have it", "a step has not seen units|lacks units"),
         ("graph-examples", range(3), "rounds of few", "OutOfTime"),
         ("graphs", range(80008026, 80008027), "committed steps", "more than once"),
-        ("graph-copies-rounds", range(120009289, 120009290), "steps resumed", "different numbers of updates"),
         ("left", range(500, 512), "held steps", "a step has not seen units|lacks units|more than once"),
         ("graph-examples", range(384, 385), "held updates", "OutOfTime"),
         ("mirrored", range(40), "evidence", "lost a process, though nothing happened"),
