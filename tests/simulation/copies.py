@@ -42,7 +42,7 @@ ROWS_AT_ONCE = shard.ROWS_AT_ONCE
 
 
 def count_wholes(copies: Iterable[KeptCopy]) -> int:
-    """Counts the parts with a primary and a complete backup among these replicas.
+    """Counts the parts with a primary and, where they have two replicas, a complete backup among these replicas.
 
     A replica with an outdated view does not count: it is a previous primary that has not learnt of the newer view. Nor
     does a primary count whose backup has been lost and has restarted empty, which the primary may not have noticed.
@@ -50,7 +50,11 @@ def count_wholes(copies: Iterable[KeptCopy]) -> int:
     terms = [(copy, 0 if copy.view is None else copy.view.term) for copy in copies]
     newest = {copy.name: term for copy, term in sorted(terms, key=itemgetter(1))}
     follow = {copy.name for copy, _ in terms if not (copy.serves or copy.is_free)}
-    return sum(copy.is_whole and term == newest[copy.name] and copy.name in follow for copy, term in terms)
+    return sum(
+        term == newest[copy.name]
+        and (copy.is_whole and copy.name in follow if copy.backup is not None else copy.settled)
+        for copy, term in terms
+    )
 
 
 class CopiesHistory(ParameterHistory):
@@ -58,9 +62,11 @@ class CopiesHistory(ParameterHistory):
 
     Attributes:
       shards: number of movable shards of the variables; None where each parameter server has one fixed part.
+      replicas: number of replicas of each part.
     """
 
     shards: int | None = None
+    replicas: int = 2
 
     def __init__(self, simulation: Simulation, setting: Setting, *others: Any) -> None:
         super().__init__(simulation, setting, *others)
@@ -71,7 +77,7 @@ class CopiesHistory(ParameterHistory):
     def _serve(self, index: int) -> None:
         task = self._served[index] = self._task("ps", index)
         choice = from_text(self.setting.consistency, self.setting.workers)
-        task.host("set", self._layout, self._updater, choice, replicas=2, shards=self.shards)
+        task.host("set", self._layout, self._updater, choice, replicas=self.replicas, shards=self.shards)
         self._hosted(index, task)
         task.shell.wait_until_over()
         self._ended(index)
@@ -83,7 +89,7 @@ class CopiesHistory(ParameterHistory):
         """Hook: called when a parameter server has ended without a failure."""
 
     def _access(self, task: ParameterTask, choice: Consistency, initial: Sequence[Any]) -> ParameterClient:
-        return task.client("set", self._layout, choice, initial, replicas=2, shards=self.shards)
+        return task.client("set", self._layout, choice, initial, replicas=self.replicas, shards=self.shards)
 
     def _recovery(self) -> Callable[[], bool]:
         return self._is_whole
@@ -228,7 +234,7 @@ class CopiesOfTables(CopiesHistory):
 
     def _access(self, task: ParameterTask, choice: Consistency, initial: Sequence[Any]) -> ParameterClient:
         client = super()._access(task, choice, initial)
-        self._clients[client] = table_cluster.connect_tables(task, 2, self.shards)
+        self._clients[client] = table_cluster.connect_tables(task, self.replicas, self.shards)
         return client
 
     def _client(self, index: int) -> ParameterClient:

@@ -1,8 +1,8 @@
 """Histories of parameter servers with shards that move between them.
 
 Workers request moves of shards at random moments; parameter servers join empty, drain with a handoff of their shards,
-and are killed meanwhile. At the end each shard is on one server, with each unit applied at most once; acknowledged
-updates are present unless the server that had them was lost.
+and are killed meanwhile. At the end each shard has a primary, with each unit applied at most once; acknowledged updates
+are present unless the server that had them was lost.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from headwater.errors import OpError
 from headwater.ps.client import ParameterClient
 from headwater.ps.consistency import Consistency, from_text
 from headwater.ps.process import ParameterTask
-from headwater.ps.shards.holder import ShardHolder
+from headwater.ps.replicas.shard import ShardCopy
 from tests.simulation.parameters import CountingUpdater, ParameterHistory, Setting
 from tests.simulation.scheduler import HistoryError, Simulation, me, running
 
@@ -64,8 +64,8 @@ class Moves(ParameterHistory):
         super().__init__(simulation, setting)
         self._leaves = leaves
         self._tasks: dict[int, ParameterTask] = {}
-        self._holders: dict[int, ShardHolder] = {}
-        self._whole: set[int] = set()
+        self._copies: dict[int, list[ShardCopy]] = {}
+        self._ended: set[int] = set()
         self._last: list[int] = []
         os.environ[FIRST_PS] = str(first)
         simulation.note(f"the first {first} have the shards; told to end: {leaves}")
@@ -79,7 +79,11 @@ class Moves(ParameterHistory):
         os.environ.pop(FIRST_PS, None)
 
     def _serve(self, index: int) -> None:
-        self._holders.pop(index, None)
+        self._copies.pop(index, None)
+        # A server that drained has passed its shards on, or has deposited them with the chief.
+        if index not in self._ended:
+            self.account.lose()
+        self._ended.discard(index)
         task = self._task("ps", index)
         ends_at = self._leaves.pop(index, None)
         if ends_at is not None:
@@ -96,25 +100,22 @@ class Moves(ParameterHistory):
             return CountingUpdater(1)
 
         task.host("set", self._layout, make, choice, shards=_SHARDS)
-        self._holders[index] = task.holders["set"]
-        if index not in self._whole and not self._has_all(index):
-            self.account.lose()
-        self._whole.discard(index)
+        copies = task.copy_holders["set"].copies.values()
+        self._copies[index] = [copy for copy in copies if isinstance(copy, ShardCopy)]
         task.shell.wait_until_over()
         if ends_at is not None and not self.cluster.tasks["worker0"].returned:
-            if not self._holders[index].held:
-                self._whole.add(index)
-            running().note(f"ps{index} has ended with shards {self._holders[index].held}")
+            self._ended.add(index)
+            running().note(f"ps{index} has ended with shards {self._serving(index)}")
             self.cluster.tasks[f"ps{index}"].come_back(_AWAY_S)
 
-    def _has_all(self, index: int) -> bool:
-        """Returns whether a restarted server has values in each of its shards, which the chief has kept."""
-        holder = self._holders[index]
-        found = [holder.updater(shard) for shard in holder.held]
-        return bool(found) and all(updater is not None and updater.values(None) for updater in found)
+    def _serving(self, index: int) -> list[int]:
+        """Returns the shards for which a server has the primary, as far as it knows."""
+        return [shard for shard, copy in enumerate(self._copies[index]) if copy.serves]
 
     def _access(self, task: ParameterTask, choice: Consistency, initial: Sequence[Any]) -> ParameterClient:
         worker = task.members.number
+        if worker == 0 and worker in self._tasks:  # the previous chief may have had deposited shards
+            self.account.lose()
         self._tasks[worker] = task
         return task.client("set", self._layout, choice, initial, shards=_SHARDS)
 
@@ -124,8 +125,8 @@ class Moves(ParameterHistory):
     def _trained(self) -> None:
         tasks = self.cluster.tasks
         # A server that joined after the others had ended waits for them until the launcher ends it.
-        late = len(self._holders) < self.setting.servers
-        self.cluster.killed |= late or any(not holder.held for holder in self._holders.values())
+        late = len(self._copies) < self.setting.servers
+        self.cluster.killed |= late or any(not self._serving(index) for index in self._copies)
         # The shards of a killed server cannot be read.
         self._last = [
             index
@@ -135,22 +136,17 @@ class Moves(ParameterHistory):
 
     def _check(self) -> None:
         lossless = self._lossless()
-        holders = {index: self._holders[index] for index in self._last if index in self._holders}
         for shard in range(_SHARDS):
-            having = [index for index, holder in holders.items() if shard in holder.held]
-            # A server that joins after the end of the job cannot receive its initial shards: the others have ended.
-            updaters = {index: holders[index].updater(shard) for index in having}
-            having = [index for index, found in updaters.items() if found is not None and found.values(None)] or having
-            # A migrating shard does not count if its receiver has ended with the job: the sender no longer serves it.
-            having = [index for index in having if shard not in holders[index].moving] or having
-            if not having and len(self._last) < self.setting.servers:
-                continue  # its server was killed after all workers had finished
-            if len(having) != 1:
-                raise HistoryError(f"shard {shard} is on parameter servers {having} at the end")
-            updater = holders[having[0]].updater(shard)
-            assert updater is not None
-            for name, (applied,) in zip("ab", updater.values(None), strict=False):
-                self.account.check(f"{name} of shard {shard} on ps{having[0]}", applied, lossless)
+            having = [copies[shard] for index in self._last if (copies := self._copies.get(index)) is not None]
+            terms = {copy: copy.view.term for copy in having if copy.serves and copy.view is not None}
+            # A server that joins after the end of the job does not receive its shards: the others have ended.
+            if not terms and self.cluster.killed:
+                continue
+            if not terms:
+                raise HistoryError(f"shard {shard} is on no parameter server at the end")
+            last = max(terms, key=lambda copy: terms[copy])
+            for name, (applied,) in zip("ab", last._updater.values(None), strict=False):
+                self.account.check(f"{name} of shard {shard}, term {terms[last]}", applied, lossless)
 
 
 def history(seed: int) -> tuple[Simulation, Moves]:

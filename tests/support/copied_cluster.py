@@ -178,7 +178,7 @@ class CopiedCluster:
         processes = FixedProcesses(index, str(TaskName("ps", index)), others)
         return Site(
             ps=index,
-            pair=(served, 1 - served),
+            initial=(served, 1 - served),
             processes=processes,
             request_view=self._asks[index],
             left=left_copies(self.left, index),

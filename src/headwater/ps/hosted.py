@@ -16,7 +16,7 @@ class Hosted(Protocol):
     """A set of parameters on a task, or a replica or shard of one.
 
     See `headwater.ps.host.HostedParameters`, `headwater.ps.replicas.shard.ShardCopy` and
-    `headwater.ps.shards.holder.ShardHolder`.
+    `headwater.ps.replicas.holder.CopyHolder`.
     """
 
     @property

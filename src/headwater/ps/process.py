@@ -49,13 +49,11 @@ from headwater.ps.replicas.shard import ShardCopy, shard_name
 from headwater.ps.round_sums import RoundSums, Squares
 from headwater.ps.service import ParameterService
 from headwater.ps.shards.directory import Directory
-from headwater.ps.shards.holder import Make, ShardHolder
 from headwater.ps.shards.limits import first_servers
 from headwater.ps.shards.links import ShardLink
 from headwater.ps.shards.moves import Moved, spread
-from headwater.ps.shards.places import Places, first_places
+from headwater.ps.shards.places import Places
 from headwater.ps.shards.rebalancing import UNEVEN, Rebalancing
-from headwater.ps.shards.rehearsal import rehearse
 from headwater.ps.state_saver import ParameterSaver
 from headwater.ps.updater import Updater
 from headwater.state.left_copies import LeftCopies
@@ -87,10 +85,8 @@ class ParameterTask:
       shell: the task.
       saves: on a ``ps``, where it saves its own state; None if it saves none.
       table_service: on a ``ps``, the service of dynamic tables; None before the first call of `tables`.
-      holders: on a ``ps``, the holder of each set's shards, by name of the set, where each shard has one replica.
       copies: on a ``ps``, its replicas by name of the shard, where shards have two replicas that do not move.
-      copy_holders: on a ``ps``, the holder of each set's replicas, by name of the set, where shards have two replicas
-        that move.
+      copy_holders: on a ``ps``, the holder of each set's replicas, by name of the set, where shards move.
 
     Raises:
       AlreadyExistsError: another process holds the port; the message names it.
@@ -102,12 +98,11 @@ class ParameterTask:
         self.saves: Saves | None = None
         self.table_service: TableService | CopiesOfTables | None = None
         self._tables_are = 1, 0
-        #: Number of shards that have two replicas each: None if shards do not move, and 0 until the program has
-        #: called `host` with ``replicas=2``.
-        self._shards_of_copies: int | None = 0
+        #: Number of replicas of each shard, and of shards: None if shards do not move. None until the program has
+        #: called `host` with two replicas or with shards that move.
+        self._copies_are: tuple[int, int | None] | None = None
         self._known_servers: dict[str, KnownServers] = {}
         self._tables_lock = threading.Lock()
-        self.holders: dict[str, ShardHolder] = {}
         self.copies: dict[str, ShardCopy] = {}
         self.copy_holders: dict[str, CopyHolder] = {}
         self._directories: dict[str, Directory] = {}
@@ -146,8 +141,7 @@ class ParameterTask:
 
         Args:
           replicas: number of replicas of each part of the tables.
-          shards: number of parts, each with two replicas that can move between ``ps``; None for one part on each
-            ``ps``, which does not move.
+          shards: number of parts, which can move between ``ps``; None for one part on each ``ps``, which does not move.
 
         Raises:
           FailedPreconditionError: the tables were made with other numbers of replicas or shards.
@@ -158,15 +152,15 @@ class ParameterTask:
             parts = shards or len(self.members.servers)
             if self.table_service is None:
                 self._tables_are = replicas, parts
-                if replicas == 1:
+                if replicas == 1 and shards is None:
                     kept = self._at_chief(TABLES, self.members.number)
                     self.table_service = table_service(self.members, self.saves, kept)
                 else:
-                    sites = self._sites() if shards is None else self._moving_sites(TABLES, shards)
+                    sites = self._sites() if shards is None else self._moving_sites(TABLES, shards, replicas)
                     made = copies_of_tables(sites, parts, moves=shards is not None)
                     self.table_service = made
                     if shards is not None:
-                        self._host_movable_copies(TABLES, made.copies)
+                        self._host_movable_copies(TABLES, made.copies, replicas)
                     else:
                         self._host_copies(made.copies, sites)
             if (replicas, parts) != self._tables_are:
@@ -178,9 +172,9 @@ class ParameterTask:
             return self.table_service
 
     def _offer_tables(self) -> None:
-        """Creates this task's replicas of tables; does nothing until the program has set the number of shards."""
-        if self._shards_of_copies != 0:
-            self.tables(2, self._shards_of_copies)
+        """Creates this task's replicas of tables; does nothing until the program has set their number."""
+        if self._copies_are is not None:
+            self.tables(*self._copies_are)
 
     def host(
         self,
@@ -209,7 +203,7 @@ class ParameterTask:
           replicas: number of replicas of each part. With 2, this ``ps`` also holds the backup of another part; see
             `headwater.ps.replicas`.
           shards: number of parts that can move between ``ps``; None for one part on each ``ps``, which does not move.
-            See `headwater.ps.shards`, and `headwater.ps.replicas.holder` for shards with two replicas.
+            See `headwater.ps.replicas.holder`.
           squares: creates the function that computes this ``ps``'s part of a sum over all ``ps``, from its number; see
             `headwater.ps.round_sums`. None if updates need no such sum.
         """
@@ -234,10 +228,7 @@ class ParameterTask:
                 answers=self._answers,
             )
 
-        if shards is not None and replicas == 1:
-            self._host_shards(name, layout, shards, choice, lambda shard: self._made(make, shard, name, make_updater))
-            return
-        if replicas == 1:
+        if replicas == 1 and shards is None:
             parameters = make(index, name, make_updater(index))
             if saves is not None:
                 self.saves = saves
@@ -252,16 +243,16 @@ class ParameterTask:
             updater = updater or RecordedUpdater(make_updater(shard))
             return make(shard, shard_name(name, shard), updater), updater
 
-        # Set this before the replicas exist: another task may ask for one, and then `_offer_tables` needs the number.
-        self._shards_of_copies = shards
+        # Set this before the replicas exist: another task may ask for one, and then `_offer_tables` needs the numbers.
+        self._copies_are = replicas, shards
         expect = None if shards is None else self.shell.expect
-        sites = self._sites() if shards is None else self._moving_sites(name, shards)
+        sites = self._sites() if shards is None else self._moving_sites(name, shards, replicas)
         copies = {
             shard: ShardCopy(name, shard, make=partial(make_copy, shard), site=site, expect=expect)
             for shard, site in sites.items()
         }
         if shards is not None:
-            self._host_movable_copies(name, copies)
+            self._host_movable_copies(name, copies, replicas)
             return
         self.copies |= {copy.name: copy for copy in copies.values()}
         self._host_copies(copies, sites)
@@ -269,11 +260,11 @@ class ParameterTask:
     def _host_copies(self, copies: Mapping[int, ShardCopy | TablesCopy], sites: Mapping[int, Site]) -> None:
         """Serves replicas that do not move: the desired placement of each shard stays its initial pair of servers."""
         for shard, copy in copies.items():
-            copy.aim(*sites[shard].pair)
+            copy.aim(shard, sites[shard].initial[-1])
             self._service.host(copy.name, copy)
 
     def _leaving_state(self, number: int, parameters: HostedParameters) -> LeavingState:
-        """Returns the object that deposits a set's or a shard's state with the chief when this ``ps`` shuts down."""
+        """Returns the object that deposits a set's state with the chief when this ``ps`` shuts down."""
         return LeavingState(parameters, str(self.members.me), self._at_chief(parameters.name, number))
 
     def _at_chief(self, what: str, number: int) -> StateAtChief:
@@ -292,13 +283,14 @@ class ParameterTask:
             return False
         return True
 
-    def _host_movable_copies(self, name: str, copies: Mapping[int, MovingCopy]) -> None:
+    def _host_movable_copies(self, name: str, copies: Mapping[int, MovingCopy], replicas: int) -> None:
         """Serves replicas that may move between servers."""
         directory, servers = self._directory(name), self._servers_of(name)
         holder = CopyHolder(
             directory,
             servers,
             copies,
+            replicas=replicas,
             task=str(self.members.me),
             address=self.shell.claim.address,
             end_with_job=self.shell.end_with_job,
@@ -331,10 +323,11 @@ class ParameterTask:
             self._known_servers[name] = KnownServers(self._directory(name))
         return self._known_servers[name]
 
-    def _first_two(self, shard: int) -> tuple[int, int]:
-        """Returns the numbers of the two ``ps`` that hold a shard's replicas at the beginning, the primary first."""
+    def _initial(self, shard: int, replicas: int) -> tuple[int, ...]:
+        """Returns the numbers of the ``ps`` that hold a shard's replicas at the beginning, the primary first."""
         first = [task.index for task in self.members.servers[: first_servers(len(self.members.servers))]]
-        return first[shard % len(first)], first[(shard + 1) % len(first)]
+        home = first[shard % len(first)]
+        return (home,) if replicas == 1 else (home, first[(shard + 1) % len(first)])
 
     def _of_copies(self) -> tuple[RequestView, LeftCopies]:
         """Returns a function that asks the witness, see `headwater.state.witness`, and the store of handed-off
@@ -354,46 +347,19 @@ class ParameterTask:
             other = pair[1] if shard == index else shard
             way = str(servers[other]), self.shell.link(servers[other])
             processes = FixedProcesses(index, str(self.members.me), {other: way})
-            sites[shard] = Site(ps=index, pair=pair, processes=processes, request_view=ask, left=left)
+            sites[shard] = Site(ps=index, initial=pair, processes=processes, request_view=ask, left=left)
         return sites
 
-    def _moving_sites(self, name: str, shards: int) -> dict[int, Site]:
+    def _moving_sites(self, name: str, shards: int, replicas: int) -> dict[int, Site]:
         """Returns the sites of this ``ps``'s replicas of movable shards; most of the replicas may be unused."""
         index, servers = self.members.me.index, self._servers_of(name)
         ask, left = self._of_copies()
         return {
-            shard: Site(ps=index, pair=self._first_two(shard), processes=servers, request_view=ask, left=left)
+            shard: Site(
+                ps=index, initial=self._initial(shard, replicas), processes=servers, request_view=ask, left=left
+            )
             for shard in range(shards)
         }
-
-    @staticmethod
-    def _made(
-        make: Callable[[int, str, Updater], HostedParameters], shard: int, name: str, make_updater: MakeUpdater
-    ) -> tuple[HostedParameters, Updater]:
-        updater = make_updater(shard)
-        return make(shard, shard_name(name, shard), updater), updater
-
-    def _host_shards(self, name: str, layout: Layout, shards: int, choice: Consistency, make: Make) -> None:
-        members = self.members
-        me = str(members.me)
-        first = [str(task) for task in members.servers[: first_servers(len(members.servers))]]
-        holder = ShardHolder(
-            self._directory(name),
-            shards,
-            task=me,
-            address=self.shell.claim.address,
-            make=make,
-            rehearse=partial(rehearse, layout),
-            expect=self.shell.expect,
-            end_with_job=self.shell.end_with_job,
-            leaving=self._leaving_state,
-        )
-        self.holders[name] = holder
-        # Serve before `start`: other ps that start at the same time need answers from this one.
-        self._service.host(name, holder)
-        # A ps that joins a running job starts without shards: the initial ps own all of them.
-        holder.start({} if os.environ.get(JOINED) else first_places(shards, first))
-        threading.Thread(target=holder.join, name=f"join-{name}", daemon=True).start()
 
     def _directory(self, name: str) -> Directory:
         """Returns the directory of a set: the ``ps`` that own its shards, as far as this task knows."""
@@ -474,16 +440,13 @@ class ParameterTask:
     def met(self, name: str, replicas: int, shards: int | None = None) -> Callable[[int, int], None] | None:
         """Returns the function that a client calls after a handshake with a ``ps``; see `LeftStates.discard_outdated`.
 
-        Its arguments are the number of the ``ps`` or shard, and the generation of the process of the ``ps``. None if
-        this task keeps no deposited state of the set ``name``: on workers other than the chief, and with two replicas.
+        Its arguments are the number of the ``ps``, and the generation of its process. None if this task keeps no
+        deposited state of the set ``name``: on workers other than the chief, and where parts have two replicas or move:
+        the witness then discards outdated state (`headwater.state.left_copies`).
         """
-        if not self.members.is_chief or replicas > 1:
+        if not self.members.is_chief or replicas > 1 or shards is not None:
             return None
-
-        def has_met(number: int, generation: int) -> None:
-            self._left.discard_outdated(name if shards is None else shard_name(name, number), number, generation)
-
-        return has_met
+        return partial(self._left.discard_outdated, name)
 
     def ways(
         self, name: str, replicas: int, shards: int | None = None
@@ -533,8 +496,8 @@ class _Tables(Service):
         match first.header:
             case (int(), _):
                 self._task.tables().serve(channel, first)
-            case (int(), _, int(), None | int() as shards):
-                self._task.tables(2, shards).serve(channel, first)
+            case (int(), _, int(), None | int() as shards, int(replicas)):
+                self._task.tables(replicas, shards).serve(channel, first)
             case _:
                 raise bad_header(first, channel.peer)
 

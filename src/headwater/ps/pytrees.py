@@ -38,7 +38,7 @@ from headwater.ps.process import ParameterTask, process_task
 from headwater.ps.recovery import Recovery, saves_of
 from headwater.ps.replicas.limits import require_replicas
 from headwater.ps.round_sums import Squares
-from headwater.ps.shards.limits import require_no_rows, require_no_sums, shards_of
+from headwater.ps.shards.limits import require_no_sums, shards_of
 from headwater.ps.shards.moves import Moved
 from headwater.ps.step_requests import StepRequest
 from headwater.ps.updater import Array
@@ -100,8 +100,8 @@ class ParameterServer:
         acknowledged when both have it, and where a ``ps`` is lost the backup takes over with all acknowledged updates;
         see ``docs/parameter-servers.md``.
       shards: number of parts of the parameters, which can move between ``ps`` while training continues: see `scale`,
-        and ``docs/parameter-servers.md``. Twice the greatest number of ``ps`` that there will be is a good number. With
-        `table` ``replicas=2`` is needed, too. None for a part on each ``ps``, which does not move.
+        and ``docs/parameter-servers.md``. Twice the greatest number of ``ps`` that there will be is a good number. None
+        for a part on each ``ps``, which does not move.
       log_dir: a folder where the first ``ps`` writes the examples of `batches` that each update used, for `headwater
         audit`; by default the value of ``HEADWATER_LOG_DIR``. Without either, nothing is written.
       recovery: how a ``ps`` that is lost and restarted gets its values. ``"copy"``: the chief sends the values that it
@@ -457,9 +457,8 @@ class ParameterServer:
         Raises:
           FailedPreconditionError: there is another table with that name.
           InvalidArgumentError: the table in ``saves`` does not fit, e.g. its dim.
-          ValueError: an argument is invalid, or the parameters have shards that move and no backups.
+          ValueError: an argument is invalid.
         """
-        require_no_rows(self._shards, [name], replicas=self._replicas)
         from headwater.ps import table_cluster as tables  # noqa: PLC0415  with numba, which takes as long as JAX
 
         config = tables.TableConfig(

@@ -23,7 +23,6 @@ from headwater.ps.client import ParameterClient
 from headwater.ps.hosted import Hosted
 from headwater.ps.left_states import LeavingState
 from headwater.ps.replicas.holder import CopyHolder
-from headwater.ps.shards.holder import ShardHolder
 from headwater.ps.state_saver import ParameterSaver
 from headwater.state.copy import KeptCopy
 from headwater.state.leaving import LOST_S, shut_down_after_transfer
@@ -41,15 +40,7 @@ class ParameterService(Service):
       is_needed: see `headwater.cluster.task.shell.TaskShell.is_needed`.
     """
 
-    kinds: ClassVar[Collection[int]] = (
-        kinds.HELLO,
-        kinds.BACKUP,
-        kinds.ROUND_SUM,
-        kinds.WHERE,
-        kinds.MOVE,
-        kinds.OFFER,
-        kinds.TOOK,
-    )
+    kinds: ClassVar[Collection[int]] = (kinds.HELLO, kinds.BACKUP, kinds.ROUND_SUM, kinds.WHERE, kinds.MOVE)
 
     def __init__(self, task: str, watchdog: ProgressWatchdog, *, is_needed: Callable[[], bool]) -> None:
         self._task = task
@@ -147,12 +138,10 @@ class ParameterService(Service):
             return
         hosted = self._all_hosted()
         copies = [one for one in hosted if isinstance(one, KeptCopy)]
-        # Shards and replicas that move choose their own targets; the call below is for the others.
+        # Replicas that move choose their own targets; the call below is for the others.
         for one in hosted:
             if isinstance(one, CopyHolder):
                 one.hand_off(self._is_needed)
-            elif isinstance(one, ShardHolder):
-                one.hand_off()
         shut_down_after_transfer(
             self._task,
             copies,

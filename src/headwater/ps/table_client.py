@@ -62,7 +62,7 @@ class TableClient:
     Args:
       worker: the name of the worker.
       links: a name for messages and a route, for each ``ps``, or for each part if parts have two replicas or move.
-      twice, shards, met: see `TableSessions`.
+      replicas, shards, met: see `TableSessions`.
     """
 
     def __init__(
@@ -70,12 +70,12 @@ class TableClient:
         worker: str,
         links: Sequence[tuple[str, ServerLink]],
         *,
-        twice: bool = False,
+        replicas: int = 1,
         shards: int | None = None,
         met: Callable[[int, int], None] | None = None,
     ) -> None:
         self._worker = worker
-        self._sessions = TableSessions(worker, links, self._told_first, twice=twice, shards=shards, met=met)
+        self._sessions = TableSessions(worker, links, self._told_first, replicas=replicas, shards=shards, met=met)
         self._tables: dict[str, _Opened] = {}
         self._updates = 0
         self._round: Callable[[], Round] | None = None

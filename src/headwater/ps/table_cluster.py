@@ -30,8 +30,8 @@ __all__ = [
 def connect_tables(task: ParameterTask, replicas: int = 1, shards: int | None = None) -> TableClient:
     """Makes a worker's client of all tables, which have ``replicas`` replicas of ``shards`` parts."""
     links = task.ways(TABLES, replicas, shards)
-    met = task.met(TABLES, replicas)
-    return TableClient(str(task.members.me), links, twice=replicas > 1, shards=shards, met=met)
+    met = task.met(TABLES, replicas, shards)
+    return TableClient(str(task.members.me), links, replicas=replicas, shards=shards, met=met)
 
 
 class LocalTables:

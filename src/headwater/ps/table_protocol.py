@@ -5,10 +5,10 @@ A worker keeps one channel to each ``ps``, and sends a frame only after the answ
     OPEN_TABLES  (client, tables)           ``client`` is a number that a worker draws once; ``tables`` has for each
                                             table its name, configuration (`pack`), and a folder with saves or
                                             None. Answered by DONE. A table that exists already is unchanged. Where
-                                            each part has two replicas, a third word is the part's number, and a
+                                            parts have two replicas or move, a third word is the part's number, a
                                             fourth the number of parts, or None if parts do not move and each
-                                            ``ps`` has one; ERROR says that this replica is not the primary, and WAIT
-                                            (reason) may precede any answer
+                                            ``ps`` has one, and a fifth the number of replicas; ERROR says that this
+                                            replica is not the primary, and WAIT (reason) may precede any answer
     LOOK_UP      (training, names, forms, bags, counts, sizes, round)   the distinct keys that belong to this task, of
                                             all tables in one tensor (`headwater.tables.flat.pack_keys`): of each table
                                             ``counts`` keys, in ``sizes`` bytes. Then second words of the tables

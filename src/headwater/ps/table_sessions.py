@@ -43,7 +43,8 @@ class TableSessions:
       links: a name for messages and a route, for each ``ps``.
       tables: returns the contents of the first frame of a connection: for each table its name, its configuration, and a
         folder with saves or None.
-      twice: whether there are two replicas of each part. If so, the first frame of a connection names the part.
+      replicas: number of replicas of each part. If there are two, or parts move, the first frame of a connection names
+        the part.
       shards: number of parts that move between ``ps``; None if each ``ps`` has one fixed part.
       met: called after each handshake with a ``ps``, with its number and the generation of its process.
     """
@@ -54,13 +55,13 @@ class TableSessions:
         links: Sequence[tuple[str, ServerLink]],
         tables: Callable[[], Sequence[object]],
         *,
-        twice: bool = False,
+        replicas: int = 1,
         shards: int | None = None,
         met: Callable[[int, int], None] | None = None,
     ) -> None:
         self._worker = worker
         self._sessions = [_Session(task=task, link=link, number=number) for number, (task, link) in enumerate(links)]
-        self._twice = twice
+        self._replicas = replicas
         self._shards = shards
         self._tables = tables
         self._met = met
@@ -143,7 +144,8 @@ class TableSessions:
         self._drop(session)
         session.link.reach()
         channel = session.channel = session.link.open_channel()
-        which = (session.number, self._shards) if self._twice else ()
+        named = self._replicas > 1 or self._shards is not None
+        which = (session.number, self._shards, self._replicas) if named else ()
         channel.send(Frame(kinds.OPEN_TABLES, (self._number, self._tables(), *which)))
         self._answer(channel, session.task)
         if self._met is not None:

@@ -37,7 +37,7 @@ class Waiting:
         self.pauses_for: str = ""
 
     def freeze(self, what: str) -> None:
-        """Freezes the state until `unfreeze`: no gradient is accepted, and workers wait.
+        """Freezes the state for good: no gradient is accepted, and workers wait.
 
         One update may still be made: if the worker whose gradient is missing leaves, the round becomes complete. The
         exported state lacks that update, so `secure` delays the answers that would acknowledge it.
@@ -71,29 +71,22 @@ class Waiting:
             self._changed.notify_all()
             return again is not None
 
-    def unfreeze(self) -> None:
-        """Ends `freeze`: gradients are accepted again, and delayed answers are sent."""
-        with self._changed:
-            self.held_for = ""
-            self._changed.notify_all()
-
-    def secure(self, channel: Channel, is_here: Callable[[], bool] = lambda: True) -> None:
+    def secure(self, channel: Channel) -> None:
         """Delays an answer while the state is frozen: it could acknowledge an update that the exported state lacks.
 
         Args:
           channel: the channel on which the answer will be sent.
-          is_here: returns whether this host still owns its state.
 
         Raises:
-          UnavailableError: this host no longer owns its state, or the channel was closed, as when the task ends.
+          UnavailableError: the channel was closed while the state is frozen, as when the task ends.
         """
         with self._changed:
             # Poll, as nothing notifies this thread when the channel is closed.
-            while self.held_for and is_here() and not channel.closed:
+            while self.held_for and not channel.closed:
                 self._changed.wait(LOOK_S)
-            if self.held_for or not is_here():
-                what = self.held_for or "another task, which has its state now"
-                raise UnavailableError(None, None, f"{self._context.task} does not answer: workers wait for {what}")
+            if self.held_for:
+                what = f"{self._context.task} does not answer: workers wait for {self.held_for}"
+                raise UnavailableError(None, None, what)
 
     def wait_filled(self, timeout_s: float) -> bool:
         """Waits for values for at most ``timeout_s`` seconds, and returns whether there are any."""

@@ -37,20 +37,21 @@ class Step(NamedTuple):
     ps: int | None = None
 
 
-def settle(view: View, aim: Aim | None, beside: int, staying: Sequence[int]) -> Aim:
+def settle(view: View, aim: Aim | None, beside: int | None, staying: Sequence[int]) -> Aim:
     """Returns the placement to aim for, given that some ``ps`` are shutting down.
 
     Args:
       view: the current view.
       aim: the requested placement; None if none was requested: replicas stay where they are.
-      beside: the ``ps`` for the backup, where the view has no backup.
+      beside: the ``ps`` for the backup, where the view has no backup. None for a shard with one replica, whose backup
+        exists only while it moves.
       staying: the ``ps`` that are not shutting down.
     """
-    now = Aim(view.primary.ps, beside if view.backup is None else view.backup.ps)
+    now = Aim(view.primary.ps, beside if beside is None or view.backup is None else view.backup.ps)
     if not staying:
         return now
     primary, backup = aim or now
-    alone = aim is not None and backup is None and primary in staying
+    alone = beside is None or (aim is not None and backup is None and primary in staying)
     # If the primary's ps shuts down, prefer the backup as the new primary: it already has the whole state.
     if primary not in staying:
         found = backup if backup in staying else _after(primary, (), staying)

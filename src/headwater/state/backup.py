@@ -11,6 +11,7 @@ from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
 from headwater.errors import OpError, UnavailableError
 from headwater.state.aims import Aim
+from headwater.state.feed import END_OF_SNAPSHOT
 from headwater.state.member import DIAL_S, Member, new_incarnation
 from headwater.state.sites import PeerServerLink
 from headwater.state.views import Copy, accepts, as_words, from_words
@@ -57,11 +58,16 @@ class BackupCopy(Member):
                 self._watch(link, channel)
                 while True:
                     frame = channel.recv()
-                    # Confirm the frame before applying it, so that workers need not wait for that. A promotion does
-                    # wait until the frame is applied, because it acquires `_state_lock` first.
+                    # Confirm a frame before applying it, so that workers need not wait for that. A promotion does
+                    # wait until it is applied, because it acquires `_state_lock` first. No worker waits for the end of
+                    # the snapshot, so apply that first: this replica cannot become the backup before.
+                    number = frame.header[0]
+                    if number == END_OF_SNAPSHOT:
+                        self._follow_frame(frame, channel)
                     with self._send_lock:
-                        channel.send(Frame(kinds.DONE, (frame.header[0],)))
-                    self._follow_frame(frame, channel)
+                        channel.send(Frame(kinds.DONE, (number,)))
+                    if number != END_OF_SNAPSHOT:
+                        self._follow_frame(frame, channel)
             finally:
                 with self._changed:
                     if self._primary_channel is channel:
@@ -84,11 +90,13 @@ class BackupCopy(Member):
                     view = from_words(words)
                     with self._changed:
                         self._aim = Aim(*aim) if aim is not None else self._aim
-                        if view is not None and self._standing.me in view:
+                        if view is not None:
                             known = self._standing.view
                             self._record_view(view)
                             self._received_handover = self._standing.serves and view != known
                             self._changed.notify_all()
+                    if view is not None and self._standing.me not in view:
+                        channel.close()  # further changes are not for this replica, which has dropped its state
                 case _:
                     self._apply(frame, channel)
         except Exception as error:

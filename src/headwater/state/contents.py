@@ -47,6 +47,14 @@ class Contents:
         """
         raise NotImplementedError
 
+    def _end_rounds(self) -> bool:
+        """Waits, before `_step_down`, until the state can be passed on without the loss of a worker's gradient.
+
+        Returns:
+          Whether that is possible now; False where gradients still wait for others. No gradient is accepted after True.
+        """
+        return True
+
     def _install_fed_state(self) -> None:
         """Promotes this replica: installs the state that it was fed as the served state. `_state_lock` is held."""
         raise NotImplementedError

@@ -7,10 +7,12 @@ class of the hierarchy adds one role: knowing the view (`headwater.state.member`
 (`headwater.state.primary`), and, here, the keeper and the shutdown. Subclasses of `KeptCopy` define the replicated
 state (`headwater.state.contents`).
 
-Each process of a ``ps`` may have a `KeptCopy` of each shard. A view names two of these replicas; the others are
+Each process of a ``ps`` may have a `KeptCopy` of each shard. A view names one or two of these replicas; the others are
 *spare*: they are empty, and wait to be fed. `KeptCopy.aim` sets the desired placement. The primary then moves replicas,
 one at a time, while it serves (`headwater.state.aims`): it feeds a spare replica, which replaces the backup, and it
-hands over to its backup. Handing over requires that the served state implements `KeptCopy._step_down`.
+hands over to its backup. Handing over requires that the served state implements `KeptCopy._step_down`. A shard with one
+replica (`Site.has_backup`) moves in the same way: it has a backup from the end of the snapshot until the backup, as the
+new primary, drops the previous one.
 
 A process that drains is not in `Processes.staying`. So primaries move its replicas to other processes; the process may
 end once `KeptCopy.is_free` is true for each of them. As long as `aim` is not called and no process drains, the replicas
@@ -137,7 +139,7 @@ class KeptCopy(PrimaryCopy):
                 lambda: (
                     self._closed or self._primary_channel is not None or self._standing.serves or self._standing.follows
                 ),
-                _SPARE_S if rests and self._site.ps not in self._site.pair else LOOK_S,
+                _SPARE_S if rests and self._site.ps not in self._site.initial else LOOK_S,
             )
 
     def _lead(self) -> None:
@@ -168,10 +170,13 @@ class KeptCopy(PrimaryCopy):
             feed.fill()
         if not feed.broken.is_set() and self._standing.serves:
             _log.warning("%s has a copy of %s now", self._other, self._called)
-        while self._standing.serves and not self._closed and not feed.broken.wait(LOOK_S):
+        while self._standing.serves and not self._closed and not feed.broken.is_set():
             feed.check_channel()
             self._do_periodic_work()
+            before = self._standing.view
             feed = self._move(feed)
+            if self._standing.view == before:  # after a step of a move, take the next one at once
+                feed.broken.wait(LOOK_S)
         feed.end()
         with self._changed:
             if feed.resigned:
@@ -216,6 +221,8 @@ class KeptCopy(PrimaryCopy):
             channel = left.open_feed(self.name, view.term)
             feed = self._start_feed(channel, _AT_CHIEF)
             feed.fill()
+            if not self._end_rounds():
+                _log.warning("%s shuts down and loses the gradients of an incomplete round", self._task)
             with self._state_lock:
                 self._step_down()
             feed.wait(feed.last_number, lambda: True)

@@ -15,7 +15,8 @@ The frames of a channel from a primary to the other replica::
     RESIGNS ()                  from the other replica: its task shuts down, so it can never serve
 
 The other replica confirms each later frame of the primary with DONE (number) as soon as it has received the whole
-frame. It then applies the change, and only after that reads the next frame.
+frame. It then applies the change, and only after that reads the next frame. The last frame of the snapshot is applied
+first and then confirmed: until then no worker waits for this replica, and it may have to compile its update.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ Tensors = Sequence[Array]
 #: Limit on the changes queued for a replica that is still receiving the snapshot, in bytes. When the queue reaches the
 #: limit, the primary delays its answers to workers until the queue is shorter.
 MOST_WAITING = 256 << 20
+#: Number of the last frame of the snapshot. The frames before it have number 0, and changes have higher numbers.
+END_OF_SNAPSHOT = 1
 
 
 class FeedChannel(Protocol):
@@ -74,10 +77,8 @@ class Feed:
     ) -> None:
         self._channel = channel
         self.target: Copy = target
-        #: Number of the last frame of the snapshot; the frames before it have number 0.
-        self.begins: int = 1
         #: The number of the last frame sent or queued, and the highest number that the other replica has confirmed.
-        self.last_number: int = self.begins
+        self.last_number: int = END_OF_SNAPSHOT
         self.confirmed: int = 0
         #: Whether the other replica has said that it shuts down, so that it can never serve.
         self.resigned: bool = False
@@ -86,7 +87,7 @@ class Feed:
         #: A frame number. Once `target` has confirmed this frame, it has all changes made before it became the backup.
         #: Some answers to workers may still wait for the previous backup to confirm such a change; they can be sent
         #: when `target` has confirmed this frame.
-        self.secures: int = self.begins
+        self.secures: int = END_OF_SNAPSHOT
         self._lock = threading.Lock()
         self._beginning = begins
         self._filled = filled
@@ -191,7 +192,7 @@ class Feed:
                 yield last
             last = Frame(kind, (0, *header), tensors)
         assert last is not None
-        yield Frame(last.kind, (self.begins, *last.header[1:]), last.tensors)
+        yield Frame(last.kind, (END_OF_SNAPSHOT, *last.header[1:]), last.tensors)
 
     def _send_confirmed(self, frame: Frame, continues: Callable[[], bool]) -> None:
         """Sends a frame and waits for its confirmation.

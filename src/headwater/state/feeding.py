@@ -56,8 +56,13 @@ class FeedingCopy(BackupCopy):
         Returns:
           The feed of the new backup; None if no backup is wanted, or no other ``ps`` accepts the feed.
         """
-        first = next_step(view, self._desired_placement(view)).ps
-        others = [number for number in self._processes.staying() if number not in (first, self._site.ps)]
+        aim, first = self._aim, next_step(view, self._desired_placement(view)).ps
+        # A shard with one replica does not get a backup elsewhere where the target of its move cannot be reached.
+        others = [
+            number
+            for number in self._processes.staying()
+            if self._site.has_backup and number not in (first, self._site.ps)
+        ]
         for number in [] if first is None else [first, *others]:
             feed = self._open_filled_feed(view, number)
             if feed is not None:
@@ -65,7 +70,7 @@ class FeedingCopy(BackupCopy):
                 return feed
             if self._standing.view != view:
                 return None
-        self._pause(PAUSE_S)
+        self.wait_for(lambda: self._closed or self._aim != aim, PAUSE_S)
         return None
 
     def _replace_backup(self, feed: Feed, view: View, ps: int) -> Feed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -100,8 +101,12 @@ class Member(Contents):
     @property
     def lacks_backup(self) -> bool:
         """Whether this replica serves, and lacks a complete backup that it should have."""
+        return self._standing.serves and not self.is_whole and self._wants_backup
+
+    @property
+    def _wants_backup(self) -> bool:
         aim = self._aim
-        return self._standing.serves and not self.is_whole and (aim is None or aim.backup is not None)
+        return self._site.has_backup and (aim is None or aim.backup is not None)
 
     @property
     def would_lose_state(self) -> bool:
@@ -119,19 +124,22 @@ class Member(Contents):
         return self._standing.serves
 
     @property
-    def backup(self) -> str:
-        """The name of the backup's task, as far as this replica knows; empty if there is no backup."""
+    def backup(self) -> str | None:
+        """The name of the backup's task, as far as this replica knows; empty if there is no backup, and None for a
+        shard with one replica."""
         view = self._standing.view
+        if not self._site.has_backup:
+            return None
         return "" if view is None or view.backup is None else self._processes.name(view.backup.ps)
 
     @property
     def is_spare(self) -> bool:
         """Whether this replica is empty: no view that it knows names it, and no primary feeds it.
 
-        A replica of the initial pair is not spare before its first view, which may name it.
+        An initial replica is not spare before its first view, which may name it.
         """
         standing = self._standing
-        at_first = standing.view is None and self._site.ps in self._site.pair
+        at_first = standing.view is None and self._site.ps in self._site.initial
         return not (standing.serves or standing.follows or self._primary_channel is not None or at_first)
 
     @property
@@ -155,7 +163,7 @@ class Member(Contents):
         return self._aim
 
     def aim(self, primary: int, backup: int | None) -> None:
-        """Sets the desired placement of both replicas. Only a primary acts on it.
+        """Sets the desired placement of the replicas. Only a primary acts on it.
 
         Args:
           primary: the number of the ``ps`` that should have the primary.
@@ -163,6 +171,12 @@ class Member(Contents):
         """
         with self._changed:
             self._aim = Aim(primary, backup)
+            self._changed.notify_all()
+
+    def wait_for(self, done: Callable[[], bool], timeout_s: float) -> bool:
+        """Waits for a change of the view or of the placement that makes ``done`` true; returns whether it is true."""
+        with self._changed:
+            return self._changed.wait_for(done, timeout_s)
 
     @property
     def behind(self) -> int:
@@ -175,8 +189,7 @@ class Member(Contents):
         standing, feed = self._standing, self._feed
         term = f"term {standing.view.term}" if standing.view is not None else "no term yet"
         if standing.serves:
-            aim = self._aim
-            if standing.view is not None and standing.view.backup is None and aim is not None and aim.backup is None:
+            if standing.view is not None and standing.view.backup is None and not self._wants_backup:
                 return f"primary of shard {self._shard}, {term}, no backup is needed"
             if feed is None or feed.broken.is_set():
                 return f"primary of shard {self._shard}, {term}, NO BACKUP: {self._other} cannot be reached"
@@ -197,7 +210,7 @@ class Member(Contents):
 
     def _desired_placement(self, view: View) -> Aim:
         """Returns the desired placement, given ``view``."""
-        home, beside = self._site.pair
+        home, beside = self._site.initial[0], self._site.initial[1] if self._site.has_backup else None
         other = home if view.primary.ps == beside else beside
         return settle(view, self._aim, other, self._processes.staying())
 
@@ -208,7 +221,7 @@ class Member(Contents):
         If the view names no other replica, or none is known, it is the process that should have the other replica.
         """
         view = self._standing.view
-        home, beside = self._site.pair
+        home, beside = self._site.initial[0], self._site.initial[-1]
         if view is not None and view.primary != self._standing.me:
             return self._processes.name(view.primary.ps)
         if view is not None and view.backup is not None:
@@ -242,7 +255,7 @@ class Member(Contents):
         return view
 
     def _request(self, standing: Standing, kind: RequestKind, other: Copy | None = None) -> WitnessRequest:
-        home, among = self._site.pair[0], tuple(self._processes.numbers())
+        home, among = self._site.initial[0], tuple(self._processes.numbers())
         return WitnessRequest(standing.me, standing.view, kind, other or standing.pairing, home, among)
 
     def _adopt_view(self, view: View | None) -> None:

@@ -196,7 +196,11 @@ class PrimaryCopy(FeedingCopy):
         match step.move:
             case Move.DROP:
                 self._request_view(RequestKind.ALONE)
-                if self._standing.view != view:
+                now = self._standing.view
+                if now is not None and now != view:
+                    with self._between_changes():  # tell the dropped backup: it need not find out by itself
+                        feed.send_view(now, self._aim)
+                    feed.wait(feed.last_number, lambda: not self._closed)
                     feed.end()
             # There is a backup already, so this is not urgent: do not wait for a process that cannot be reached.
             case Move.BRING if step.ps is not None and has_heartbeat(self._processes, step.ps):
@@ -216,6 +220,7 @@ class PrimaryCopy(FeedingCopy):
             self._request_view(RequestKind.VIEW) != view
             or not feed.wait(self._last_frame_number(feed), lambda: not self._closed)
             or self._over
+            or not self._end_rounds()
         ):
             return
         began = time.monotonic()

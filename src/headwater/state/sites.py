@@ -115,7 +115,8 @@ class Site:
 
     Attributes:
       ps: the number of this ``ps``.
-      pair: the numbers of the ``ps`` that have replicas when the job starts, the primary's first.
+      initial: the numbers of the ``ps`` that have replicas when the job starts, the primary's first. One number: the
+        shard has one replica, and a backup only while it moves. Two numbers: it always has a backup.
       processes: the processes that may have replicas.
       request_view: sends a request to the witness, see `headwater.state.witness`.
       left: deposits the state of a last replica with the chief; None if that state is lost with its process.
@@ -123,11 +124,16 @@ class Site:
     """
 
     ps: int
-    pair: tuple[int, int]
+    initial: tuple[int, ...]
     processes: Processes
     request_view: RequestView
     left: LeftCopies | None = None
     grace_s: float = GRACE_S
+
+    @property
+    def has_backup(self) -> bool:
+        """Whether the shard always has a backup."""
+        return len(self.initial) > 1
 
     @property
     def task(self) -> str:

@@ -16,7 +16,7 @@ from headwater.cluster.transport.channel import Channel, memory_pair
 from headwater.cluster.transport.frames import Frame
 from headwater.errors import CancelledError, OpError, UnavailableError
 from headwater.ps.client import ParameterClient
-from headwater.ps.consistency import from_text
+from headwater.ps.consistency import Consistency, from_text
 from headwater.ps.conversation import ServerLink
 from headwater.ps.host import HostedParameters
 from headwater.ps.layout import FixedShardsPartitioner, Layout, make_layout
@@ -63,7 +63,7 @@ class _Link:
 
 
 class TwoServers:
-    """Two servers with two replicas of each part.
+    """Two servers with replicas of each part.
 
     Args:
       layout: the layout of each part.
@@ -71,6 +71,8 @@ class TwoServers:
       initial: the initial values by variable; None for tables that are initialised on the servers.
       cuts: where to cut channels.
       log_dir: the folder of journals.
+      replicas: number of replicas of each part.
+      choice: the consistency between workers.
     """
 
     def __init__(
@@ -81,7 +83,11 @@ class TwoServers:
         *,
         cuts: Cuts | None = None,
         log_dir: str = "",
+        replicas: int = 2,
+        choice: Consistency | None = None,
     ) -> None:
+        self._replicas = replicas
+        self._choice = choice or from_text("async", 1)
         self._initial = initial
         self._layout = layout
         self._make_updater = make_updater
@@ -111,7 +117,7 @@ class TwoServers:
             shard,
             self._layout,
             updater,
-            from_text("async", 1),
+            self._choice,
             log_dir=self._log_dir,
         )
         return host, updater
@@ -123,7 +129,7 @@ class TwoServers:
             processes = FixedProcesses(index, f"/job:ps/task:{index}", others)
             site = Site(
                 ps=index,
-                pair=(shard, 1 - shard),
+                initial=(shard, 1 - shard)[: self._replicas],
                 processes=processes,
                 request_view=self._asks[index],
                 left=left_copies(self.left, index),
@@ -207,7 +213,7 @@ class TwoServers:
             worker=f"/job:worker/task:{worker}",
             chief=worker == 0,
             layout=self._layout,
-            choice=from_text("async", 1),
+            choice=self._choice,
             links=self.ways(),
             initial=self._initial,
             shard_names=[shard_name("params", shard) for shard in (0, 1)],
@@ -265,21 +271,21 @@ class TwoServers:
 
 
 class Replicated(TwoServers):
-    """Two servers with two replicas of each part of a tree.
+    """Two servers with replicas of each part of a tree.
 
     Args:
       params: the parameters.
       optimizer: an optax optimizer.
-      cuts, log_dir: see `TwoServers`.
+      others: see `TwoServers`.
     """
 
-    def __init__(self, params: Any, optimizer: Any, *, cuts: Cuts | None = None, log_dir: str = "") -> None:
+    def __init__(self, params: Any, optimizer: Any, **others: Any) -> None:
         layout, structure = make_layout(leaf_specs(params), 2, FixedShardsPartitioner(2)), _tree.structure(params)
 
         def make(shard: int) -> OptaxUpdater:
             return OptaxUpdater(layout, shard, structure, optimizer)
 
-        super().__init__(layout, make, _tree.leaves(params), cuts=cuts, log_dir=log_dir)
+        super().__init__(layout, make, _tree.leaves(params), **others)
 
 
 def _service(index: int) -> ParameterService:

@@ -72,13 +72,13 @@ class Tables(TwoServers):
     def _serve_first(self, service: ParameterService, channel: Channel, first: Frame) -> None:
         if first.kind != kinds.OPEN_TABLES:
             return super()._serve_first(service, channel, first)
-        _, _, shard, _ = first.header
+        _, _, shard, *_ = first.header
         hosted = service._hosted.get(f"{TABLES}/{shard}")  # None before it begins
         return hosted.serve(channel, first) if isinstance(hosted, TablesCopy) else None
 
     def worker(self, *names: str) -> TableClient:
         """Returns a worker's client for some of the tables above."""
-        client = TableClient("/job:worker/task:0", self.ways(), twice=True)
+        client = TableClient("/job:worker/task:0", self.ways(), replicas=2)
         for name in names:
             client.open(name, CONFIGS[name])
         return client

@@ -1,160 +1,85 @@
-"""A ``ps`` sends a shard to another one, and an error occurs at the sender."""
+"""A shard with one replica moves to another ``ps`` by a change of views."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
+import numpy as np
 import optax
 import pytest
 
-from headwater.cluster.task import kinds
-from headwater.cluster.transport.channel import Channel, memory_pair
-from headwater.cluster.transport.frames import Frame
-from headwater.errors import UnavailableError
-from headwater.ps.consistency import from_text
-from headwater.ps.host import HostedParameters
-from headwater.ps.layout import make_layout
-from headwater.ps.optax_updates import OptaxUpdater, leaf_specs
-from headwater.ps.shards.directory import Directory
-from headwater.ps.shards.holder import ShardHolder
-from headwater.ps.shards.places import ShardPlace
-from headwater.ps.updater import Updater
-from tests.support.peer_link import PeerLink
+from headwater.cluster.transport.channel import memory_pair
+from headwater.ps.consistency import Gave, Joined, from_text
+from headwater.ps.replicas import shard as shards
+from headwater.ps.worker_connections import Request
+from tests.inproc.ps.replicated import Replicated, ones
 
-ME, OTHER = "/job:ps/task:0", "/job:ps/task:1"
+PARAMS = {"a": np.zeros((2, 3), np.float32), "b": np.zeros((2, 2), np.float32)}
+LOOKS = threading.Event()
 
 
-def fails(*_: object) -> Any:
-    raise MemoryError
+def move(servers: Replicated, shard: int, to: int) -> None:
+    """Moves a shard, and waits until the other server has dropped it."""
+    servers.copies[1 - to][shard].aim(to, None)
+    while not (servers.copies[to][shard].settled and servers.copies[1 - to][shard].is_spare):
+        LOOKS.wait(0.01)
 
 
-class Link(PeerLink):
-    """A link to a ``ps`` that accepts shards and has none, over channels that send what ``may_send`` allows."""
-
-    def __init__(self) -> None:
-        self.may_send: Callable[[Frame], bool] = lambda frame: True
-        self.asked: list[int] = []
-
-    def open_channel_now(self) -> Channel:
-        mine, theirs = memory_pair((OTHER, ME))
-        send = mine.send
-
-        def sends(frame: Frame) -> None:
-            if not self.may_send(frame):
-                raise MemoryError
-            send(frame)
-            self.asked.append(frame.kind)
-            theirs.recv()
-            theirs.send(Frame(kinds.DONE, (frame.kind == kinds.OFFER,)))
-
-        mine.send = sends
-        return mine
+def test_a_shard_moves_with_the_optimizers_state_and_is_dropped_by_its_previous_ps() -> None:
+    servers = Replicated(PARAMS, optax.sgd(1.0, momentum=0.5), replicas=1)
+    client = servers.client()
+    client.push(ones(PARAMS))
+    move(servers, 0, to=1)
+    moved = servers.copies[1][0]
+    update = moved._updater.inner._update._run
+    assert update._cache_size() == 1  # no worker waits for the compilation
+    assert (moved.view.backup, moved.lacks_backup, moved.load().backup) == (None, False, None)
+    client.push(ones(PARAMS))
+    assert update._cache_size() == 1
+    move(servers, 0, to=0)
+    client.push(ones(PARAMS))
+    client.pull()
+    # Momentum: 1, then 1.5, then 1.75.
+    for leaf in client.values():
+        assert np.all(np.asarray(leaf) == 4.25)
+    servers.stop()
 
 
-class Kept:
-    """The chief's copy of a shard's state; the chief answers or does not."""
-
-    def __init__(self, noted: list[str], shard: int, answers: bool) -> None:
-        self._noted, self._shard, self._answers = noted, shard, answers
-
-    def restore(self) -> bool:
-        self._noted.append(f"{self._shard} back")
-        return self._answers
-
-    def deposit(self) -> bool:
-        self._noted.append(f"{self._shard} left")
-        return self._answers
-
-
-def holding(
-    link: Link, first: Sequence[int] = (1,), leaving: Any = lambda shard, host: Kept([], shard, True)
-) -> tuple[ShardHolder, HostedParameters, Updater]:
-    """Returns the parts of a ``ps`` that has shards with the values ``first``."""
-    layout, structure = make_layout(leaf_specs({}), 1), jax.tree.structure({})
-    updater = OptaxUpdater(layout, 0, structure, optax.sgd(1.0))
-    host = HostedParameters("params/1", ME, 0, layout, updater, from_text("sync", 1))
-    host.updates.filled = 1
-    directory = Directory("params", ME, {}, lambda *_: link)
-    holder = ShardHolder(
-        directory,
-        3,
-        task=ME,
-        address="here",
-        make=lambda shard: (host, updater),
-        rehearse=lambda *_: None,
-        expect=lambda *_, **__: None,
-        end_with_job=lambda _: None,
-        leaving=leaving,
-    )
-    holder.start({shard: ShardPlace(0, ME) for shard in first})
-    return holder, host, updater
+def test_a_shard_stays_while_the_receiver_cannot_be_reached() -> None:
+    servers = Replicated(PARAMS, optax.sgd(1.0), replicas=1)
+    client = servers.client()
+    move(servers, 1, to=0)
+    servers.kill(1)
+    servers.copies[0][0].aim(1, None)
+    client.push(ones(PARAMS))
+    assert servers.primary(0) == 0
+    assert servers.copies[0][0].view.backup is None
+    servers.start(1)
+    while not servers.copies[1][0].settled:
+        LOOKS.wait(0.01)
+    client.push(ones(PARAMS))
+    client.pull()
+    for leaf in client.values():
+        assert np.all(np.asarray(leaf) == 2)
+    servers.stop()
 
 
-@pytest.mark.parametrize("what", ["words", "values", "state"])
-def test_a_shard_stays_when_its_state_cannot_be_captured(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    link = Link()
-    holder, host, updater = holding(link)
-    monkeypatch.setattr(host.memory if what == "words" else updater, what, fails)
-    with pytest.raises(MemoryError):
-        holder.send_shard(1, OTHER, "there")
-    assert host.waiting.held_for == host.waiting.pauses_for == ""
-    assert (holder.held, holder.moving, link.asked) == ([1], [], [kinds.OFFER])
-
-
-def test_a_shard_stays_after_a_failed_send_once_the_receiver_denies_having_it() -> None:
-    link = Link()
-    holder, host, _ = holding(link)
-    link.may_send = lambda frame: frame.kind != kinds.STATE
-    with pytest.raises(UnavailableError, match="has not taken shard 1"):
-        holder.send_shard(1, OTHER, "there")
-    assert host.waiting.held_for == ""
-    assert (holder.held, holder.moving, link.asked) == ([1], [], [kinds.OFFER, kinds.TOOK])
-
-
-def test_a_failed_query_for_a_shard_is_repeated() -> None:
-    link = Link()
-    holder, host, _ = holding(link)
-    left = [kinds.STATE, kinds.TOOK]
-
-    def may_send(frame: Frame) -> bool:
-        if frame.kind in left:
-            left.remove(frame.kind)
-            return False
-        return True
-
-    link.may_send = may_send
-    with pytest.raises(UnavailableError, match="has not taken shard 1"):
-        holder.send_shard(1, OTHER, "there")
-    assert host.waiting.held_for == ""
-    assert link.asked == [kinds.OFFER, kinds.TOOK]
-
-
-@pytest.mark.parametrize("answers", [True, False])
-def test_the_chief_keeps_shards_that_no_ps_accepts(answers: bool) -> None:
-    """A ``ps`` that does not answer is asked once, not once for each shard."""
-    noted: list[str] = []
-    holder, _, _ = holding(Link(), (0, 1, 2), lambda shard, host: Kept(noted, shard, answers))
-    assert noted == ["0 back", "1 back", "2 back"][: 3 if answers else 1]
-    noted.clear()
-    holder.hand_off()
-    assert noted == ["0 left", "1 left", "2 left"][: 3 if answers else 1]
-
-
-def test_a_ps_takes_no_shard_once_it_leaves() -> None:
-    """It has already reported its shards, and ends: no process would serve a further shard."""
-    holder, host, _ = holding(Link(), ())
-    mine, theirs = memory_pair((ME, OTHER))
-    offer = Frame(kinds.OFFER, ("params", 1, 1, OTHER, holder.directory.words(), []))
-    taking = threading.Thread(target=holder.serve_peer, args=(theirs, offer))
-    taking.start()
-    assert mine.recv().header == (True,)
-    holder.hand_off()
+def test_a_shard_does_not_move_while_a_gradient_would_be_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With k of n gradients a worker may continue before the update, and would not push its gradient again."""
+    monkeypatch.setattr(shards, "ROUND_S", 0.0)
+    servers = Replicated(PARAMS, optax.sgd(1.0), replicas=1, choice=from_text("k=2", 2))
+    servers.primary(0)
+    copy: Any = servers.copies[0][0]
+    host, worker = copy._host, "/job:worker/task:0"
     with host.lock:
-        words = host.memory.words()
-    mine.send(Frame(kinds.STATE, ([], words)))
-    assert mine.recv().header == (False,)
-    taking.join()
-    assert holder.held == []
+        host.workers.arrive(worker, memory_pair((worker, host.name))[0], 1, 0)
+        host.updates.event(Joined(worker))
+        host.updates.latest[worker] = Request(number=5, version=0, applied=True)
+        host.updates.event(Gave(worker, 0))
+    waits = host.updates.connections.pop(worker)
+    assert not copy._end_rounds()
+    host.updates.connections[worker] = waits
+    assert copy._end_rounds()
+    assert host.waiting.held_for == "another ps to serve shard 0 of 'params'"
+    servers.stop()

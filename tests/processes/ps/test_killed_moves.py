@@ -17,10 +17,10 @@ from tests.support.processes import Process, Processes, processes
 
 PROGRAM = Path(__file__).with_name("moves.py")
 
-#: The sender's log message once the shard no longer changes there, before it is sent.
-GIVES = "gives shard [1-9]"
-#: The receiver's log message once it serves the shard, before it has reported that.
-HAS = "has shard [1-9] .* now"
+#: The sender's log message once the receiver is the backup, before the sender hands over to it.
+GIVES = "/job:ps/task:0 has a copy of shard"
+#: The receiver's log message once it has become the primary, before it serves the shard.
+HAS = "serves shard .* now"
 
 pytestmark = pytest.mark.slow
 

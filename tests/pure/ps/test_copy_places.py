@@ -1,4 +1,4 @@
-"""Where the two copies of shards are to go."""
+"""Planned places of the replicas of shards."""
 
 from __future__ import annotations
 
@@ -63,6 +63,50 @@ def test_a_copy_that_is_missing_is_made() -> None:
 def test_shards_of_one_ps_are_spread_over_both_again() -> None:
     after = planned(dict.fromkeys(range(4), Pair("ps1", None)), dict.fromkeys(range(4), 1.0), ["ps0", "ps1"])
     assert serving(after, dict.fromkeys(range(4), 1.0)) == {"ps0": 2, "ps1": 2}
+
+
+def moved(places: dict[int, str], loads: dict[int, float], servers: list[str]) -> dict[int, str]:
+    """Returns the places of shards with one replica each after the planned moves."""
+    pairs = {shard: Pair(place, None) for shard, place in places.items()}
+    after = pairs | {move.shard: move.after for move in plan_copies(pairs, loads, servers, replicas=1)}
+    assert all(pair.backup is None for pair in after.values())
+    return {shard: pair.primary for shard, pair in after.items()}
+
+
+def test_a_third_ps_gets_its_share_and_nothing_else_moves() -> None:
+    places = {shard: f"ps{shard % 2}" for shard in range(6)}
+    after = moved(places, dict.fromkeys(range(6), 1.0), ["ps0", "ps1", "ps2"])
+    changed = [shard for shard in places if places[shard] != after[shard]]
+    assert [after[shard] for shard in changed] == ["ps2", "ps2"]
+    assert {places[shard] for shard in changed} == {"ps0", "ps1"}
+
+
+def test_shards_of_other_ps_move_to_the_remaining_ps() -> None:
+    places = {shard: f"ps{shard % 3}" for shard in range(6)}
+    assert set(moved(places, dict.fromkeys(range(6), 1.0), ["ps0"]).values()) == {"ps0"}
+
+
+def test_a_hot_shard_gets_a_ps_of_its_own() -> None:
+    places = {0: "ps0", 1: "ps1", 2: "ps0", 3: "ps1"}
+    assert moved(places, {0: 1.0, 1: 10.0, 2: 1.0, 3: 5.0}, ["ps0", "ps1"]) == {0: "ps0", 1: "ps1", 2: "ps0", 3: "ps0"}
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abcd"), st.floats(0.1, 100)), min_size=1, max_size=20),
+    st.sets(st.sampled_from("abc"), min_size=1),
+)
+def test_no_move_increases_the_maximum_load_and_planning_terminates(
+    shards: list[tuple[str, float]], servers: set[str]
+) -> None:
+    places = {shard: place for shard, (place, _) in enumerate(shards)}
+    loads = {shard: load for shard, (_, load) in enumerate(shards)}
+    after = moved(places, loads, sorted(servers))
+    assert set(after.values()) <= servers
+    assert moved(after, loads, sorted(servers)) == after
+    if set(places.values()) <= servers:
+        of_one = {shard: Pair(place, None) for shard, place in places.items()}
+        then = {shard: Pair(place, None) for shard, place in after.items()}
+        assert max(totals(then, loads).values()) <= max(totals(of_one, loads).values()) * (1 + 1e-9)
 
 
 NAMES = ["a", "b", "c", "d"]

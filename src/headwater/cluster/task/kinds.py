@@ -74,8 +74,6 @@ ROUND_SUM: Final = 91
 # ... and about shards that move: `headwater.ps.shards.directory`
 WHERE: Final = 92
 MOVE: Final = 93
-OFFER: Final = 94
-TOOK: Final = 95
 # ... and between replicas of the state of a ``ps``: `headwater.state.feed`, `headwater.ps.replicas.feed`
 VIEW: Final = 84
 BACKUP: Final = 85

@@ -195,7 +195,7 @@ class TaskServer(Service):
                 TaskName(PS, task),
                 site=Site(
                     ps=me.index,
-                    pair=processes.pair(task),
+                    initial=processes.pair(task),
                     processes=processes,
                     request_view=witness.request_view,
                     left=left,

@@ -81,8 +81,8 @@ class ParameterServerStrategy(Strategy):
         it, and if one ``ps`` is lost the other continues with all acknowledged updates; see
         ``docs/parameter-servers.md``.
       shards: number of parts of the variables, which can move between ``ps`` during training; see `scale`. A good
-        number is twice the largest number of ``ps`` that will be used. With tables, ``replicas=2`` is required as well.
-        None for one part on each ``ps``, which cannot move.
+        number is twice the largest number of ``ps`` that will be used. None for one part on each ``ps``, which cannot
+        move.
 
     Raises:
       ValueError: the cluster has no ``ps`` or no worker, or the consistency is invalid.

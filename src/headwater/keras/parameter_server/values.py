@@ -27,7 +27,7 @@ from headwater.ps.conversation import Traffic
 from headwater.ps.layout import Layout, VariableSpec, make_layout
 from headwater.ps.local_servers import LocalServers
 from headwater.ps.round_sums import Squares, sum_of_squares
-from headwater.ps.shards.limits import require_no_rows, require_no_sums
+from headwater.ps.shards.limits import require_no_sums
 
 if TYPE_CHECKING:
     from headwater.graph.registry import HostArray
@@ -98,8 +98,7 @@ class ModelValues:
         large, place = find_tables(self.model, self.place.table_bytes), self.place
         # All workers must choose the same small tables, so the choice may depend only on a batch whose shapes are equal
         # on all tasks.
-        refused = (place.shards is not None and place.replicas == 1) or place.momentum_at == "worker"
-        if self._batch is None or not place.small_tables or refused:
+        if self._batch is None or not place.small_tables or place.momentum_at == "worker":
             return large
         every = find_tables(self.model, 0)
         smaller = [layer for layer in every if layer not in large]
@@ -139,8 +138,6 @@ class ModelValues:
                 "global_clipnorm with gradient_accumulation_steps clips by the norm of all accumulated gradients, of "
                 f"which each of {servers} ps tasks has a part; use clipnorm, or one ps"
             )
-        tables = [layer.name for layer in (*self.tables, *dynamic_layers(self.model))]
-        require_no_rows(place.shards, tables, replicas=place.replicas)
         if in_rounds and self._joint_norm:
             require_no_sums("global_clipnorm", shards=place.shards, replicas=place.replicas)
         self.worker_momentum()

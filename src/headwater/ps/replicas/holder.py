@@ -1,8 +1,9 @@
-"""The replicas of a set's shards on a ``ps``, where each shard has two replicas that can move between ``ps``.
+"""The replicas of a set's shards on a ``ps``, where each shard has one or two replicas that can move between ``ps``.
 
 A replica moves by a change of views: the primary feeds a replica on another ``ps`` while workers continue to push, and
-hands over to it where that replica is to serve; see `headwater.state.copy`. This module sets the desired placement of
-each replica: on request of another ``ps`` or of a command, or because this ``ps`` joins or shuts down.
+hands over to it where that replica is to serve; see `headwater.state.copy`. A shard with one replica has a backup only
+while it moves. This module sets the desired placement of each replica: on request of another ``ps`` or of a command, or
+because this ``ps`` joins or shuts down.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class MovingCopy(Hosted, Protocol):
 
     @property
     def settled(self) -> bool:
-        """Whether the replica serves, and both replicas have the desired placement."""
+        """Whether the replica serves, and the replicas have the desired placement."""
         ...
 
     @property
@@ -86,6 +87,10 @@ class MovingCopy(Hosted, Protocol):
         """Sets the desired placement: the numbers of the ``ps`` for primary and backup (None: no backup)."""
         ...
 
+    def wait_for(self, done: Callable[[], bool], timeout_s: float) -> bool:
+        """Waits for a change of the view or of the placement that makes ``done`` true; returns whether it is true."""
+        ...
+
     def load(self) -> Load:
         """Returns the load of the shard on this task."""
         ...
@@ -106,6 +111,7 @@ class CopyHolder:
       directory: this task's knowledge of the places of shards.
       servers: the ``ps`` known to this task.
       copies: the replicas of all shards, by shard.
+      replicas: number of replicas of each shard.
       task: this task's name.
       address: this task's address for the others.
       end_with_job: called with the reason where this task joins after the job is over.
@@ -118,12 +124,14 @@ class CopyHolder:
         servers: KnownServers,
         copies: Mapping[int, MovingCopy],
         *,
+        replicas: int,
         task: str,
         address: str,
         end_with_job: Callable[[str], None],
         began: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.copies: Mapping[int, MovingCopy] = copies
+        self._replicas = replicas
         self._directory = directory
         self._servers = servers
         self._name = directory.name
@@ -147,7 +155,7 @@ class CopyHolder:
         told = self._announce(begins=True)
         while not (self._closed or self._leaves or self._over):
             # A restarted ps requests nothing if views name its replicas, or primaries are filling them.
-            if any(not copy.is_spare for copy in self.copies.values()):
+            if any(not copy.is_spare for copy in self.copies.values() if copy.view is not None):
                 return
             # In a finished job there are no workers to serve and no replicas to move.
             if any(one.over for one in told):
@@ -175,8 +183,8 @@ class CopyHolder:
         with self._changed:
             self._leaves = True
         others = self._await_others(is_needed)
-        # `spread` needs two ps, for the two replicas of each shard.
-        if len(others) > 1:
+        # `spread` needs as many ps as a shard has replicas.
+        if len(others) >= self._replicas:
             try:
                 spread(self._directory, without=(self._task,), me=self._told())
             except OpError as error:
@@ -260,7 +268,7 @@ class CopyHolder:
                 case kinds.WHERE, (str(), str(asker), words, bool(begins), bool(leaves)):
                     answer = self._answer(asker, Places.of(words), begins=begins, leaves=leaves)
                 case kinds.MOVE, (str(), int(shard), str(primary), str(address), str(backup), str(its)):
-                    self._directory.merge(Places(addresses={primary: address, backup: its}))
+                    self._directory.merge(Places(addresses={primary: address} | ({backup: its} if backup else {})))
                     answer = Frame(kinds.DONE, self._move(shard, primary, backup))
                 case _:
                     raise bad_header(first, channel.peer)
@@ -300,14 +308,14 @@ class CopyHolder:
         return Told(takes=not (self._leaves or self._closed or self._over), over=self._over, loads=loads)
 
     def _move(self, shard: int, primary: str, backup: str) -> tuple[float, int]:
-        """Moves the replicas of a shard to two ``ps``; this task must have the primary.
+        """Moves the replicas of a shard; this task must have the primary.
 
-        Returns when both replicas are in place, or when a new primary serves, which then completes the move.
+        Returns when all replicas are in place, or when a new primary serves, which then completes the move.
 
         Args:
           shard: the number of the shard.
           primary: the name of the ``ps`` for the primary.
-          backup: the name of the ``ps`` for the backup.
+          backup: the name of the ``ps`` for the backup; empty for a shard with one replica.
 
         Returns:
           How long workers could not use the shard, in seconds; and its size in bytes.
@@ -324,13 +332,12 @@ class CopyHolder:
             raise FailedPreconditionError(None, None, f"no shards of {self._name!r} move: the job is over")
         # The size is determined now, as this replica may be empty after the move.
         nbytes, stays = copy.load().nbytes, primary == self._task
-        aim = Aim(server_number(primary), server_number(backup))
+        aim = Aim(server_number(primary), server_number(backup) if backup else None)
         copy.aim(*aim)
         give_up_at = time.monotonic() + MOVE_S
-        while copy.serves and not (stays and copy.settled):
+        while not copy.wait_for(lambda: not copy.serves or (stays and copy.settled), LOOK_S):
             if self._closed or self._over or copy.aimed != aim or time.monotonic() >= give_up_at:
                 raise UnavailableError(None, None, f"shard {shard} of {self._name!r} has not moved to {primary}")
-            self._pause(LOOK_S)
         return (0.0 if stays else copy.held_up_s), nbytes
 
     # Service interface ------------------------------------------------------------------------------------------------
@@ -368,7 +375,7 @@ class CopyHolder:
         serving = [shard for shard, copy in self.copies.items() if copy.serves]
         following = [shard for shard in self._kept() if shard not in serving]
         lacking = [shard for shard in serving if self.copies[shard].lacks_backup]
-        roles = f"primary of {_listed(serving)}, backup of {_listed(following)}"
+        roles = f"primary of {_listed(serving)}, backup of {_listed(following)}" if self._replicas > 1 else ""
         found = self.copies[serving[0]].group() if serving else GroupProgress(name=self._name)
         return replace(
             found,

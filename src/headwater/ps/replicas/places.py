@@ -1,15 +1,16 @@
-"""Placement of the two replicas of each shard. Pure.
+"""Placement of the replicas of each shard. Pure.
 
-Both replicas of a shard cause about the same work and take about the same memory, so the replicas are balanced first,
+Two replicas of a shard cause about the same work and take about the same memory, so the replicas are balanced first,
 whatever their roles. Then the roles are balanced, because a primary also communicates with the workers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, MutableMapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from headwater.ps.shards.places import SLACK
+#: Ignore moves that reduce the maximum load by less than this fraction (floating-point noise).
+SLACK: Final = 1e-9
 
 
 class Pair(NamedTuple):
@@ -27,7 +28,9 @@ class CopyMove(NamedTuple):
     after: Pair
 
 
-def plan_copies(pairs: Mapping[int, Pair], loads: Mapping[int, float], servers: Collection[str]) -> list[CopyMove]:
+def plan_copies(
+    pairs: Mapping[int, Pair], loads: Mapping[int, float], servers: Collection[str], replicas: int = 2
+) -> list[CopyMove]:
     """Plans the placement of replicas, so that ``servers`` have about equal loads, and other ``ps`` none.
 
     The plan has three steps. First each replica that is missing, or is on a ``ps`` outside ``servers``, is placed on
@@ -38,7 +41,8 @@ def plan_copies(pairs: Mapping[int, Pair], loads: Mapping[int, float], servers: 
     Args:
       pairs: current placement, by shard.
       loads: load of a replica, by shard, in any unit.
-      servers: ``ps`` that may have replicas; at least two.
+      servers: ``ps`` that may have replicas; at least ``replicas``.
+      replicas: number of replicas of each shard, 1 or 2.
 
     Returns:
       The changes, sorted by shards.
@@ -50,7 +54,7 @@ def plan_copies(pairs: Mapping[int, Pair], loads: Mapping[int, float], servers: 
         for server in having:
             total[server] += loads.get(shard, 0.0)
     for shard in sorted(held, key=lambda shard: (-loads.get(shard, 0.0), shard)):
-        while len(held[shard]) < 2:
+        while len(held[shard]) < replicas:
             least = min((server for server in ranked if server not in held[shard]), key=lambda server: total[server])
             held[shard].add(least)
             total[least] += loads.get(shard, 0.0)
@@ -60,8 +64,9 @@ def plan_copies(pairs: Mapping[int, Pair], loads: Mapping[int, float], servers: 
         shard: next((server for server in pair if server is not None and server in held[shard]), min(held[shard]))
         for shard, pair in pairs.items()
     }
-    _even_out(serving, held, loads)
-    found = {shard: Pair(primary, next(iter(held[shard] - {primary}))) for shard, primary in serving.items()}
+    if replicas > 1:
+        _even_out(serving, held, loads)
+    found = {shard: Pair(primary, next(iter(held[shard] - {primary}), None)) for shard, primary in serving.items()}
     return [CopyMove(shard, pairs[shard], found[shard]) for shard in sorted(pairs) if found[shard] != pairs[shard]]
 
 

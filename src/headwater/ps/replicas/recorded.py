@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
+
+import numpy as np
 
 from headwater.cluster.task import kinds
 from headwater.errors import UnavailableError
 from headwater.ps.updater import Array, HostedTable, Updater
+
+_log = logging.getLogger("headwater")
 
 
 class Change(NamedTuple):
@@ -124,6 +129,22 @@ class _RecordedTable:
     def write(self, start: int, arrays: Sequence[Array]) -> None:
         self.table.write(start, arrays)
         self._record(kinds.WRITE_ROWS, (self._number, start), arrays)
+
+
+def rehearse(updater: Updater, hyperparameters: Sequence[float]) -> None:
+    """Compiles an update by an update of zeros. The caller sets the values and the optimizer's state afterwards.
+
+    Args:
+      updater: an updater that has values.
+      hyperparameters: the hyperparameters of the latest update. Empty before the first update, which then compiles the
+        function itself.
+    """
+    try:
+        zeros = [np.zeros_like(value) for value in updater.values(())]
+        none = [np.empty(0, np.int64) for _ in updater.tables]
+        updater.apply(zeros, {}, list(zip(none, updater.rows(none), strict=True)), hyperparameters)
+    except Exception as error:  # noqa: BLE001 - the first update of a worker will report the same error
+        _log.debug("an update was not rehearsed: %s", error)
 
 
 def repeat(updater: Updater, change: Change) -> None:

@@ -18,10 +18,12 @@ from headwater.cluster.telemetry.snapshot import GroupProgress, VariableSize
 from headwater.cluster.telemetry.watchdog import ProgressWatchdog
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
+from headwater.ps.consistency import KOfN
 from headwater.ps.host import HostedParameters
+from headwater.ps.left_states import ROUND_S
 from headwater.ps.recovery import WayBack
 from headwater.ps.replicas.feed import ParameterFeed
-from headwater.ps.replicas.recorded import Change, RecordedUpdater, repeat
+from headwater.ps.replicas.recorded import Change, RecordedUpdater, rehearse, repeat
 from headwater.ps.shards.directory import Expect, Load
 from headwater.ps.state_saver import ROWS_AT_ONCE
 from headwater.ps.updater import HostedTable
@@ -41,12 +43,12 @@ MakeHosted = Callable[["RecordedUpdater | None"], tuple[HostedParameters, Record
 
 
 def shard_name(name: str, shard: int) -> str:
-    """Returns the name of a set's shard where each shard has two replicas."""
+    """Returns the name of a set's shard where shards have replicas or can move."""
     return f"{name}/{shard}"
 
 
 class ShardCopy(KeptCopy):
-    """One of the two replicas of a shard.
+    """A replica of a shard.
 
     Args:
       name: the name of the set of parameters.
@@ -158,7 +160,7 @@ class ShardCopy(KeptCopy):
     # Workers ----------------------------------------------------------------------------------------------------------
 
     def serve(self, channel: Channel, hello: Frame, watchdog: ProgressWatchdog) -> None:
-        """Serves a worker where this replica is the primary; otherwise tells it to try the other replica."""
+        """Serves a worker where this replica is the primary; otherwise tells it to try another one."""
         host = self._await_serving(channel, lambda: self._host)
         if host is not None:
             host.serve(channel, hello, watchdog)
@@ -216,9 +218,13 @@ class ShardCopy(KeptCopy):
     def _carry_out(self, frame: Frame, peer: str) -> None:
         updater = self._updater.inner
         match frame.kind, frame.header:
-            case kinds.STATE, (int(), int(count), memory):
+            case kinds.STATE, (int(), int(count), [*hyperparameters], memory):
                 self._memory, self._ahead = memory, []
-                repeat(updater, Change(kinds.FILL, (count,), frame.tensors))
+                snapshot = Change(kinds.FILL, (count,), frame.tensors)
+                repeat(updater, snapshot)
+                # Compile the update now: after a promotion workers would wait for that.
+                rehearse(updater, hyperparameters)
+                repeat(updater, snapshot)
             case kinds.ROWS, (int(), int(table)):
                 updater.tables[table].restore(frame.tensors[0], frame.tensors[1:])
             case kinds.MEMORY, (int(), memory):
@@ -274,7 +280,8 @@ class ShardCopy(KeptCopy):
         tables = self._updater.tables
         memory = self._told = host.memory.words()
         values, state = self._updater.values(None), self._updater.state().values()
-        begins = [Change(kinds.STATE, (len(values), None if tables else memory), [*values, *state])]
+        header = len(values), list(host.updates.hyperparameters), None if tables else memory
+        begins = [Change(kinds.STATE, header, [*values, *state])]
         rows = [self._rows(host, number) for number in range(len(tables))]
         ends = [Change(kinds.MEMORY, (memory,), ())] if tables else []
         # From here on, the current values of a row are set aside before the row changes.
@@ -287,6 +294,13 @@ class ShardCopy(KeptCopy):
         with host.lock:
             for table in tables:
                 table.saving_failed()  # stop setting aside rows that change
+
+    def _end_rounds(self) -> bool:
+        # With k of n gradients, a worker may continue although its gradient is only gathered. It would not push the
+        # gradient again, so the gradient would be lost. Other workers push again to the next primary.
+        host = self._host
+        goes_on = isinstance(host.updates.state.choice, KOfN)
+        return not goes_on or host.waiting.freeze_outside_rounds(f"another ps to serve {self._called}", ROUND_S)
 
     def _step_down(self) -> None:
         host = self._host

@@ -242,7 +242,7 @@ def _opened(table: Table) -> _Change:
 
 
 class TablesCopy(KeptCopy):
-    """One of the two replicas of a part of the tables: of each table, the part has a share of the keys.
+    """A replica of a part of the tables: of each table, the part has a share of the keys.
 
     Args:
       shard: number of the part.
@@ -347,7 +347,7 @@ class TablesCopy(KeptCopy):
     # Workers ----------------------------------------------------------------------------------------------------------
 
     def serve(self, channel: Channel, hello: Frame, watchdog: object = None) -> None:
-        """Serves a worker where this replica is the primary; otherwise tells it to try the other replica."""
+        """Serves a worker where this replica is the primary; otherwise tells it to try another one."""
         del watchdog
         contents = self._await_serving(channel, lambda: self._contents)
         if contents is not None:
@@ -372,21 +372,23 @@ class TablesCopy(KeptCopy):
         return self._feed if self._contents is contents else None
 
     def _request_other_replica(self) -> None:
-        """Sends the other task a request for its replica, so that the task creates the replica.
+        """Sends the other tasks a request for their replicas, so that the tasks create the replicas.
 
         A task creates its tables at the first request of a worker, and perhaps no worker has reached that task yet.
         """
-        home, beside = self._site.pair
-        link = self._processes.link(home if self._site.ps == beside else beside)
-        link.reach(DIAL_S)
-        channel = link.open_channel_now()
-        try:
-            channel.send(Frame(kinds.OPEN_TABLES, (0, (), self._shard, self._moving)))
-            channel.recv(LOOK_S)
-        except DeadlineExceededError:
-            pass  # the task has received the request; it answers when its program has made the tables
-        finally:
-            link.release_channel(channel, False)
+        for number in self._processes.numbers():
+            if number == self._site.ps:
+                continue
+            link = self._processes.link(number)
+            link.reach(DIAL_S)
+            channel = link.open_channel_now()
+            try:
+                channel.send(Frame(kinds.OPEN_TABLES, (0, (), self._shard, self._moving, 1 + self._site.has_backup)))
+                channel.recv(LOOK_S)
+            except DeadlineExceededError:
+                pass  # the task has received the request; it answers when its program has made the tables
+            finally:
+                link.release_channel(channel, False)
 
     # Backup and primary -----------------------------------------------------------------------------------------------
 
@@ -451,7 +453,7 @@ class CopiesOfTables:
     def serve(self, channel: Channel, hello: Frame) -> None:
         """Serves a worker; see `TablesCopy.serve`."""
         match hello.header:
-            case (int(), _, int(shard), None | int()) if shard in self.copies:
+            case (int(), _, int(shard), None | int(), int()) if shard in self.copies:
                 self.copies[shard].serve(channel, hello)
             case _:
                 raise bad_header(hello, channel.peer)
@@ -461,7 +463,7 @@ class CopiesOfTables:
         return tuple(load for copy in self.copies.values() for load in copy.loads())
 
     def before_end(self) -> None:
-        """Does nothing: backups have the whole state, so it need not be deposited as in `TableService.before_end`."""
+        """Does nothing: each replica is shut down, or moves, through its service."""
 
     def close(self, *, over: bool) -> None:
         """Does nothing: the replicas are closed through their service."""

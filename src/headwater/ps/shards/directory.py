@@ -5,24 +5,16 @@ Each exchange has a channel of its own, whose first frame names the set. WAIT fr
     WHERE   (set, asker, places, begins, leaves)   asks a ``ps`` for its known places; ``places`` are the asker's.
                                             Answered by DONE (places, whether it takes further shards, whether the job
                                             is over, (shard, bytes, bytes transferred per second, backup) of each shard
-                                            that it owns). ``begins``: the asker is a ``ps`` that starts and owns
-                                            nothing yet, so its earlier offers are void. ``leaves``: the asker is a
-                                            ``ps`` that shuts down, so no replicas are sent to it. ``backup`` is the
+                                            for which it has the primary). ``begins``: the asker is a ``ps`` that
+                                            starts. ``leaves``: the asker is a ``ps`` that shuts down, so no replicas
+                                            are sent to it. ``backup`` is the
                                             ``ps`` of the shard's backup, empty where there is none, and None where
                                             shards have one replica each
-    MOVE    (set, shard, target, address)   asks the owner of a shard to send it to another ``ps``. Answered by DONE
-                                            (seconds for which workers could not use it, bytes)
-    MOVE    (set, shard, primary, address, backup, address)   the same for a shard with two replicas: the target ``ps``
-                                            of the primary and of the backup. Answered when the replicas are there, or
-                                            when another primary serves, which completes the move
-    OFFER   (set, shard, term, source, places, hyperparameters)   from the owner: it is about to send a shard. Answered
-                                            by DONE (whether it is accepted). Then, on the same channel:
-    STATE   (names, memory)                 tensors: the values of its blocks, then the arrays of the optimizer's state,
-                                            whose names are ``names``. ``memory`` is the result of
-                                            `headwater.ps.host_memory.HostMemory.words`. Answered by DONE (whether the
-                                            shard is installed)
-    TOOK    (set, shard, term)              asks whether the shard is installed with that term. Answered by DONE
-                                            (whether it is). If it is not, the receiver refuses that term from now on
+    MOVE    (set, shard, primary, address, backup, address)   asks the ``ps`` with the primary to move the shard to
+                                            the ``ps`` for its primary and for its backup; the latter and its address
+                                            are empty for a shard with one replica. Answered by DONE (seconds for which
+                                            workers could not use it, bytes) when the replicas are there, or when
+                                            another primary serves, which completes the move
 
 ``places`` are the result of `headwater.ps.shards.places.Places.words`.
 """
@@ -179,7 +171,7 @@ class Directory:
 
         Args:
           task: the name of the ``ps``.
-          begins: this task is a ``ps`` that starts and owns nothing yet.
+          begins: this task is a ``ps`` that starts.
           leaves: this task is a ``ps`` that shuts down.
           within_s: how long the answer may take, in seconds.
 

@@ -52,22 +52,6 @@ def first_servers(servers: int) -> int:
     return min(servers, int(told)) if told.isdecimal() and int(told) else servers
 
 
-def require_no_rows(shards: int | None, tables: list[str], *, replicas: int) -> None:
-    """Checks that a set with tables of rows has two replicas, where its shards move.
-
-    Such tables are too large to be frozen until they have been sent; a new replica is filled while training continues.
-
-    Raises:
-      ValueError: the set has tables of rows, shards that move, and only one replica.
-    """
-    if tables and shards is not None and replicas == 1:
-        raise ValueError(
-            f"shards={shards} lets parts migrate between ps, and the parts of tables ({', '.join(tables)}) are too "
-            "large to be frozen during the transfer: set replicas=2, which creates a backup of each part while "
-            "training continues, or remove shards"
-        )
-
-
 def require_no_sums(what: str, *, shards: int | None, replicas: int) -> None:
     """Checks that parts do not move, for a feature that takes a norm over all gradients of a round.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from headwater.cluster.names import TaskName
@@ -12,10 +12,10 @@ from headwater.cluster.pauses import pause
 from headwater.cluster.task import kinds
 from headwater.cluster.task.answers import bad_header
 from headwater.cluster.transport.frames import Frame
-from headwater.errors import FailedPreconditionError, OpError, UnavailableError
+from headwater.errors import FailedPreconditionError, UnavailableError
 from headwater.ps.replicas.places import CopyMove, Pair, plan_copies
 from headwater.ps.shards.directory import TELL_S, Directory, Load, Told
-from headwater.ps.shards.places import Move, excess, plan_moves
+from headwater.ps.shards.places import Move, excess
 
 _log = logging.getLogger("headwater")
 
@@ -25,10 +25,6 @@ MOVE_S: Final = 180.0
 TAKE_OVER_S: Final = 20.0
 #: Pause between two attempts, in seconds.
 PAUSE_S: Final = 0.05
-
-
-#: Sends a shard to a ``ps``, given its name and address.
-Give = Callable[[int, str, str], object]
 
 
 class Moved(NamedTuple):
@@ -93,21 +89,22 @@ def spread(
     loads = _loads(told, by_rate=by_rate)
     if above and excess({task: sum(loads[shard] for shard in told[task].loads) for task in takers}) <= above:
         return []
+    # A shard whose new primary does not serve yet has no load, and stays in its place.
+    known = [load for one in told.values() for load in one.loads.values()]
+    replicas = 1 if all(load.backup is None for load in known) else 2
     pairs = {
         shard: Pair(task, load.backup or None)
         for shard, task in places.items()
-        if (load := told[task].loads.get(shard)) is not None and load.backup is not None
+        if (load := told[task].loads.get(shard)) is not None
     }
-    if not pairs:
-        return [make_move(directory, move) for move in plan_moves(places, loads, takers)]
-    if len(takers) < 2:
+    if len(takers) < replicas:
         raise FailedPreconditionError(
             None,
             None,
             f"the shards of {directory.name!r} have two copies each, and only {takers[0]} is to have some: say at "
             "least two ps",
         )
-    return [move_copies(directory, change) for change in plan_copies(pairs, loads, takers)]
+    return [move_copies(directory, change) for change in plan_copies(pairs, loads, takers, replicas)]
 
 
 def _loads(told: dict[str, Told], *, by_rate: bool) -> dict[int, float]:
@@ -132,19 +129,8 @@ def _moved(directory: Directory, task: str, frame: Frame) -> tuple[float, int]:
             raise bad_header(answer, task)
 
 
-def make_move(directory: Directory, move: Move) -> Moved:
-    """Requests the move of a shard from its ``ps`` to another one.
-
-    Raises:
-      OpError: the move failed.
-    """
-    shard, source, target = move
-    frame = Frame(kinds.MOVE, (directory.name, shard, target, directory.address(target)))
-    return Moved(move, *_moved(directory, source, frame))
-
-
 def move_copies(directory: Directory, change: CopyMove) -> Moved:
-    """Requests the move of a shard's replicas to two ``ps``.
+    """Requests the move of a shard's replicas.
 
     Returns:
       The move of the replica that moved. Where only the roles were swapped, its source and target are the old and the
@@ -153,9 +139,9 @@ def move_copies(directory: Directory, change: CopyMove) -> Moved:
     Raises:
       OpError: the move failed.
     """
-    shard, before, (primary, backup) = change
-    assert backup is not None
-    both = primary, directory.address(primary), backup, directory.address(backup)
+    shard, before, after = change
+    primary, backup = after
+    both = primary, directory.address(primary), backup or "", directory.address(backup) if backup else ""
     frame = Frame(kinds.MOVE, (directory.name, shard, *both))
     seconds, nbytes = _moved(directory, before.primary, frame)
     give_up_at = time.monotonic() + TAKE_OVER_S
@@ -168,33 +154,7 @@ def move_copies(directory: Directory, change: CopyMove) -> Moved:
             if time.monotonic() >= give_up_at:
                 raise
             pause(PAUSE_S)
-    had = {server for server in before if server is not None}
-    came, gone = {primary, backup} - had, had - {primary, backup}
-    if came:
-        return Moved(Move(shard, min(gone, default=""), min(came)), seconds, nbytes)
+    had, have = ({server for server in pair if server is not None} for pair in (before, after))
+    if came := have - had:
+        return Moved(Move(shard, min(had - have, default=""), min(came)), seconds, nbytes)
     return Moved(Move(shard, before.primary, primary), seconds, 0)
-
-
-def hand_off(directory: Directory, held: Sequence[int], give: Give, me: Told) -> None:
-    """Sends the shards of a ``ps`` that shuts down to the others, as far as these can be reached.
-
-    Args:
-      directory: places of the shards.
-      held: the shards of this ``ps``.
-      give: sends a shard to a ``ps``, given its name and address.
-      me: the report of this ``ps``.
-    """
-    told = directory.query_all()
-    takers = [task for task in told if told[task].takes]
-    told[directory.me] = me  # for the loads of its shards; it takes none itself
-    if not takers:
-        _log.warning("%s finds no other ps that takes its shards of %r", directory.me, directory.name)
-        return
-    places = {shard: place.task for shard, place in directory.places().items()}
-    for move in plan_moves(places, _loads(told, by_rate=False), takers):
-        if move.source != directory.me or move.shard not in held:
-            continue
-        try:
-            give(move.shard, move.target, directory.address(move.target))
-        except OpError as error:
-            _log.warning("%s keeps shard %d of %r: %s", directory.me, move.shard, directory.name, error.message)
