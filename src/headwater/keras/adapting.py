@@ -105,12 +105,12 @@ def _refuse_texts(x: Tree) -> None:
             place = jax.tree_util.keystr(path)
             raise ValueError(
                 f"the inputs have strings{place and ' at '}{place}, which compiled functions cannot process: look them "
-                "up on arrays before the model, or in a dataset's map, and give the model their numbers"
+                "up on arrays before the model, or in a dataset's map, and pass the resulting numbers to the model"
             )
 
 
 def _write_boards() -> None:
-    """Replaces each `TensorBoard` callback of Keras's, which needs TensorFlow, when a list of callbacks is made."""
+    """Replaces Keras's `TensorBoard` callbacks, which need TensorFlow, whenever a list of callbacks is created."""
     make = _lists.CallbackList.__init__
 
     @functools.wraps(make)

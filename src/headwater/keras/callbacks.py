@@ -1,7 +1,7 @@
 """Callbacks that write files: atomically, by one process of the job, under any name.
 
-`ModelCheckpoint` and `BackupAndRestore` are Keras's callbacks with these differences. If a program gives Keras's own
-callbacks to a mirrored model, they write files in the same way.
+`ModelCheckpoint` and `BackupAndRestore` are Keras's callbacks with these properties. Keras's own callbacks, if passed
+to a mirrored model, write files in the same way.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _backup: Any = keras.callbacks.BackupAndRestore
 _FORMAT = 1
 _DESCRIPTION = "headwater"
 _KEPT = "callbacks"
-#: Set on a `BackupAndRestore` of a model on parameter servers, which is saved in Keras's own way.
+#: Attribute that marks a `BackupAndRestore` of a model on parameter servers, which Keras's own code saves.
 _SERVED = "served"
 
 
@@ -42,7 +42,7 @@ class ModelCheckpoint(_checkpoint):
     The file is written atomically: after an interruption, it is complete or missing. Its path may have any ending or
       none:
     a whole model is a ``.keras`` archive (HDF5 for ``.h5``), weights are HDF5. `headwater.keras.saving.load_model`, and
-    ``keras`` in programs that run under Headwater, read it whatever its name.
+    ``keras`` in programs that run under Headwater, read it regardless of its name.
 
     Args:
       filepath: the path, in which ``{epoch}``, ``{batch}`` and names of logs in braces are replaced by their values.
@@ -77,14 +77,16 @@ def save_checkpoint(callback: Any, epoch: int, batch: int | None, logs: object, 
         return
     model = callback.model
     model.jax_state_sync()
-    with TROUBLES.noted(path, "Training continues; the previous file is intact; the next save is tried when it is due"):
+    with TROUBLES.noted(
+        path, "Training continues; the previous file is intact; the next save will be attempted as scheduled"
+    ):
         if callback.save_weights_only:
             saving.save_weights(model, path)
         else:
             saving.save_model(model, path)
         best = getattr(callback, "best", None)
-    # If the save has failed, this resets `best` to its value before, since the next model may be the best one that can
-    # be saved.
+    # If the save has failed, reset `best` to its previous value: a later model may be worse than this one, and still be
+    # the best model that can be saved.
     callback.best = best
 
 
@@ -151,7 +153,7 @@ class BackupAndRestore(_backup):
         save: Any = np.savez
         kept = {f"{_KEPT} {number}": array for number, array in enumerate(others)}
         save(written, **{_DESCRIPTION: text}, **arrays, **kept)
-        then = "Training continues; the previous file is intact; the next save is tried when it is due"
+        then = "Training continues; the previous file is intact; the next save will be attempted as scheduled"
         with TROUBLES.noted(self._path, then):
             if not files.exists(self.backup_dir):
                 files.makedirs(self.backup_dir)
@@ -181,7 +183,7 @@ class BackupAndRestore(_backup):
         shapes = [tuple(variable.shape) for variable in variables]
         if shapes != [value.shape for value in values]:
             raise ValueError(
-                f"{self._path} holds the state of another model: {len(paths)} variables, {paths[:3]}…, while this one "
+                f"{self._path} holds the state of another model: {len(paths)} variables, {paths[:3]}…, but this model "
                 f"has {len(variables)}, {[variable.path for variable in variables[:3]]}…; remove it to start again"
             )
         for variable, value in zip(variables, values, strict=True):
@@ -212,7 +214,8 @@ class BackupAndRestore(_backup):
 
 
 class _Following(keras.callbacks.Callback):
-    """Replaces a Keras `ModelCheckpoint`: all processes make the same decisions, and only the chief writes.
+    """Replaces Keras's `ModelCheckpoint` in a mirrored model: all processes make the same decisions, and only the chief
+    writes.
 
     Args:
       callback: a `keras.callbacks.ModelCheckpoint`.

@@ -1,4 +1,4 @@
-"""Headwater's datasets as data for Keras: ``fit``, ``evaluate``, ``predict`` and ``adapt`` take them like any other."""
+"""Headwater's datasets as data for Keras: ``fit``, ``evaluate``, ``predict`` and ``adapt`` accept them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _utils = data_adapter_utils
 
 
 def is_dataset(value: object) -> bool:
-    """Whether ``value`` is a dataset of Headwater's."""
+    """Whether ``value`` is one of Headwater's datasets."""
     return isinstance(value, Dataset)
 
 
@@ -30,7 +30,7 @@ def require_dense(dataset: Dataset) -> None:
             "the dataset's elements have sparse or ragged components, and a model takes arrays: "
             f"{dataset.element_spec}. "
             "In a map, make bags arrays by tf.sparse.to_dense(tf.sparse.reset_shape(bag, [rows, longest]), -1) or "
-            "ragged.to_tensor(-1); DynamicEmbedding(..., combiner='mean', padding=-1) leaves the padding out"
+            "ragged.to_tensor(-1); DynamicEmbedding(..., combiner='mean', padding=-1) ignores the padding"
         )
 
 
@@ -72,7 +72,7 @@ class DatasetAdapter(_base):
     def _weighted(self, batch: object) -> Tree:
         x, y, sample_weight = _utils.unpack_x_y_sample_weight(batch)
         if sample_weight is not None:
-            raise ValueError("class_weight must not be given where the elements of the dataset hold sample weights")
+            raise ValueError("class_weight must not be given if the elements of the dataset have sample weights")
         return x, y, _utils.class_weight_to_sample_weights(y, self._class_weight)
 
     @property

@@ -1,7 +1,7 @@
 """The devices of this process by the names that strategies take.
 
 `headwater.graph.runtime.devices` does the same for graphs, which need JAX's 64-bit types. Keras runs with JAX's own
-defaults, so it has its own list.
+defaults, so this module has its own list.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _PLUGINS = ("jax_cuda12_plugin", "jax_cuda13_plugin")
 
 @cache
 def local_devices() -> dict[str, object]:
-    """JAX's devices of this process by our names, e.g. ``{"CPU:0": ..., "GPU:0": ...}``.
+    """Returns JAX's devices of this process by Headwater's names, e.g. ``{"CPU:0": ..., "GPU:0": ...}``.
 
-    With the environment variable ``HEADWATER_VIRTUAL_GPUS`` the CPU stands in for that number of GPUs.
+    With the environment variable ``HEADWATER_VIRTUAL_GPUS``, the CPU emulates that number of GPUs.
     """
     stand_ins = virtual_gpus()
     make_stand_ins()
@@ -54,7 +54,7 @@ def canonical_device(name: str) -> str:
     """Converts a name to a key of `local_devices`: ``GPU:0`` for ``/gpu:0`` or ``/job:worker/device:GPU:0``.
 
     Raises:
-      ValueError: it names no device.
+      ValueError: ``name`` is not the name of a device.
     """
     device = parse_device(name if name.startswith("/") else f"/{name}")
     if device.device_type is None:
@@ -70,7 +70,7 @@ def local_device(name: str) -> object:
     """
     devices = local_devices()
     if name not in devices:
-        raise InvalidArgumentError(None, None, f"device {name} is not there; this process has {', '.join(devices)}")
+        raise InvalidArgumentError(None, None, f"device {name} does not exist; this process has {', '.join(devices)}")
     return devices[name]
 
 

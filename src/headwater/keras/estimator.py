@@ -116,7 +116,7 @@ class KerasEstimator(Estimator):
         return super().train(input_fn, hooks, steps, max_steps, listeners)
 
     def export_saved_model(self, *args: object, **kwargs: object) -> bytes:
-        """Not supported: such a graph calls Keras.
+        """Not supported, because the graph calls Keras.
 
         Raises:
           UnimplementedError: always.

@@ -1,4 +1,4 @@
-"""Layers for models with more rows than one machine should hold."""
+"""Embedding layers for tables that are too large for one machine."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class DynamicEmbedding(keras.layers.Layer):
         if combiner is not None and combiner not in COMBINERS:
             raise ValueError(f"combiner is {combiner!r}, not one of {', '.join(COMBINERS)}")
         if padding is not None and combiner is None:
-            raise ValueError("padding excludes ids from pooling, and needs a combiner")
+            raise ValueError("padding excludes ids from pooling, and requires a combiner")
         if padding is not None and isinstance(padding, str) != strings:
             raise ValueError(f"padding is {padding!r}, and ids are {'strings' if strings else 'integers'}")
         if isinstance(initializer, str):
@@ -124,10 +124,10 @@ class DynamicEmbedding(keras.layers.Layer):
         self.combiner = combiner
         self.padding = padding
         self.wire: Format = require_format(wire, "wire")
-        #: Access to the rows on servers; None if they are in this process.
+        #: Client of the rows' servers; None if the rows are in this process.
         self.client: TableClient | None = None
         self.table_name = self.name
-        #: Whether this process has rows that the servers do not have yet.
+        #: Whether this process has rows that were not sent to the servers yet.
         self.changed = False
         self._own: Table | None = None
         self._slots: tuple[float, ...] = ()
@@ -155,8 +155,8 @@ class DynamicEmbedding(keras.layers.Layer):
             raise FailedPreconditionError(
                 None,
                 None,
-                f"layer {self.name!r} was called within a compiled function that is not the model's own: its rows are "
-                "outside. Call the model, or use its methods fit, evaluate and predict",
+                f"layer {self.name!r} was called within a compiled function that is not the model's own, where its "
+                "rows are not available. Call the model, or use its methods fit, evaluate and predict",
             )
         ids = np.asarray(inputs)
         keys = self.divide(ids) if self.combiner is None else self.divide_bags(ids.reshape(-1), [ids.shape])
@@ -229,7 +229,8 @@ class DynamicEmbedding(keras.layers.Layer):
         return Divided(words=keys.words, checks=keys.checks, inverse=inverse, bounds=np.array([0, len(keys)]))
 
     def divide_bags(self, ids: Array, shapes: Sequence[tuple[int, ...]]) -> Divided:
-        """As `divide`, for rows that are pooled: the result also says which rows are pooled into one (a bag).
+        """As `divide`, for rows that are pooled: the result also has the bags, which are the sets of rows that are
+        pooled into one.
 
         Args:
           ids: the ids of all calls, [n].

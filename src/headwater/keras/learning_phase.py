@@ -38,7 +38,7 @@ def set_learning_phase(value: int) -> None:
       value: 1 for training, 0 for inference.
 
     Raises:
-      ValueError: it is neither.
+      ValueError: ``value`` is neither 0 nor 1.
     """
     if value not in (0, 1):
         raise ValueError("Expected learning phase to be 0 or 1.")

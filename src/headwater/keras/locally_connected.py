@@ -66,7 +66,7 @@ class _LocallyConnected(_keras.layers.Layer):
     def _places(self, input_shape: Sequence[int | None]) -> tuple[int, ...]:
         sizes = input_shape[2:] if self.data_format == "channels_first" else input_shape[1:-1]
         if None in sizes:
-            raise ValueError(f"{type(self).__name__} needs inputs whose sizes are known, and got {tuple(input_shape)}.")
+            raise ValueError(f"{type(self).__name__} needs inputs of known sizes, but got {tuple(input_shape)}.")
         pairs = zip(sizes, self.kernel_size, self.strides, strict=True)
         return tuple((int(size or 0) - window) // stride + 1 for size, window, stride in pairs)
 

@@ -129,7 +129,7 @@ def _salt(salt: object) -> list[int] | None:
         case [int(first), int(second)]:
             return [first, second]
         case _:
-            raise ValueError(f"salt must be a whole number or two of them, not {salt!r}")
+            raise ValueError(f"salt must be one or two whole numbers, not {salt!r}")
 
 
 def _mode(mode: str, allowed: Sequence[str]) -> str:
@@ -195,7 +195,8 @@ class Hashing(_HostLayer):
 
 
 class _Known:
-    """The state of a lookup. An object of its own, because Keras would track lists and dicts in attributes of a layer.
+    """The state of a lookup. It is a separate object, because Keras would track lists and dicts in attributes of a
+    layer.
 
     Attributes:
       tokens: the vocabulary.
@@ -309,7 +310,7 @@ class _Lookup(_HostLayer):
         return [*(self._special() if include_special_tokens else ()), *self._known.tokens]
 
     def vocabulary_size(self) -> int:
-        """Returns how many different numbers there are, including those for the mask and for unknown tokens."""
+        """Returns the number of different results, including the numbers for the mask and for unknown tokens."""
         return len(self._known.tokens) + self._first_token
 
     def adapt(self, data: Tree, steps: int | None = None) -> None:
@@ -376,7 +377,7 @@ class _Lookup(_HostLayer):
         unknown = (found < 0) & ~masked
         if unknown.any():
             if not self.num_oov_indices:
-                raise ValueError(f"{self.name} has num_oov_indices=0 and was given tokens that it does not have")
+                raise ValueError(f"{self.name} has num_oov_indices=0 and got tokens that are not in its vocabulary")
             found[unknown] = self._first_unknown + (self._unknown(values[unknown]) if self.num_oov_indices > 1 else 0)
         return found
 

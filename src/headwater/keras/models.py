@@ -88,9 +88,9 @@ def _in_scope(method: Callable[..., object]) -> Callable[..., object]:
     def checked(self: Any, *args: object, **kwargs: object) -> object:
         if _sharing.strategy is not None and not _sharing.used and strategy_of(self) is None:
             raise RuntimeError(
-                f"model {self.name!r} was made and compiled outside of strategy.scope(), so that this task would train "
-                f"it alone, and so would all others: put 'with strategy.scope():' around both, where the strategy is "
-                f"{_sharing.strategy!r} (or around a model that this task is to train alone, "
+                f"model {self.name!r} was made and compiled outside of strategy.scope(), so that each task would train "
+                "its own copy: put 'with strategy.scope():' around both, where the strategy is "
+                f"{_sharing.strategy!r} (or, for a model that this task is to train alone, "
                 "'with OneDeviceStrategy(\"/cpu:0\").scope():')"
             )
         return method(self, *args, **kwargs)

@@ -78,7 +78,7 @@ class HDF5Matrix:
       datapath: path of the file.
       dataset: the dataset's name in the file.
       start: the first row to use.
-      end: the row after the last one to use.
+      end: the row after the last row to use.
       normalizer: a function that is applied to the values read.
     """
 

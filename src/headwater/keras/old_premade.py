@@ -177,7 +177,7 @@ class GeneratorEnqueuer:
         self, sequence: Iterable[object], use_multiprocessing: bool = False, random_seed: int | None = None
     ) -> None:
         if use_multiprocessing:
-            raise ValueError("use_multiprocessing must be False: threads take from the generator of this process")
+            raise ValueError("use_multiprocessing must be False: the generator belongs to this process")
         self.sequence = iter(sequence)
         self.use_multiprocessing = use_multiprocessing
         self.random_seed = random_seed

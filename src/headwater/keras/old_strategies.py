@@ -44,11 +44,11 @@ class MirroredStrategy(mirrored.MirroredStrategy):
 
 
 class CentralStorageStrategy(mirrored.MirroredStrategy):
-    """Replicas on several devices of this process, each of which has the variables.
+    """Replicas on several devices of this process; each device has all variables.
 
     Args:
       compute_devices: their names; all GPUs, or the CPU, when None.
-      parameter_device: must be None: variables are on every device, not on one for all.
+      parameter_device: must be None: every device has all variables, instead of one device for all replicas.
 
     Raises:
       InvalidArgumentError: this process has no such device.
@@ -58,8 +58,8 @@ class CentralStorageStrategy(mirrored.MirroredStrategy):
     def __init__(self, compute_devices: Sequence[str] | None = None, parameter_device: str | None = None) -> None:
         if parameter_device is not None:
             raise NotImplementedError(
-                f"parameter_device={parameter_device!r}: every compute device keeps the variables here. Leave it out, "
-                "or give one compute device alone"
+                f"parameter_device={parameter_device!r}: every compute device keeps all variables. Omit it, or give a "
+                "single compute device"
             )
         super().__init__(compute_devices)
 
@@ -72,7 +72,7 @@ class CollectiveAllReduceStrategy(mirrored.MultiWorkerMirroredStrategy):
       communication: a `CommunicationImplementation`.
 
     Raises:
-      ValueError: the process sees another number of GPUs.
+      ValueError: the process sees a different number of GPUs.
     """
 
     def __init__(self, num_gpus_per_worker: int = 0, communication: Any = None) -> None:
@@ -80,7 +80,7 @@ class CollectiveAllReduceStrategy(mirrored.MultiWorkerMirroredStrategy):
         if num_gpus_per_worker and len(found) != num_gpus_per_worker:
             raise ValueError(
                 f"num_gpus_per_worker is {num_gpus_per_worker}, but this process sees {len(found)} GPUs: set "
-                "CUDA_VISIBLE_DEVICES to as many as it is to use"
+                "CUDA_VISIBLE_DEVICES to the GPUs to use"
             )
         options = None if communication is None else mirrored.CommunicationOptions(implementation=communication)
         super().__init__(options)

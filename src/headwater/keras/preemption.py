@@ -42,7 +42,7 @@ class Preempted(SystemExit):
         where = f"epoch {epoch}, step {step}" if step else f"epoch {epoch}"
         print(
             f"headwater: saved after {where}, because a task was asked to end; "
-            f"ending with exit code {RESTART_EXIT_CODE} to be started again",
+            f"ending with exit code {RESTART_EXIT_CODE} to request a restart",
             file=sys.stderr,
         )
 

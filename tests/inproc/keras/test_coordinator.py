@@ -66,7 +66,7 @@ def test_each_worker_has_iterators_of_its_own(coordinator: ClusterCoordinator) -
     coordinator.schedule(take, args=(one,))
     with pytest.raises(OutOfRangeError, match="a dataset ended"):
         coordinator.join()
-    with pytest.raises(TypeError, match="give its iterator to schedule"):
+    with pytest.raises(TypeError, match="pass its iterator to schedule"):
         next(one)
 
 

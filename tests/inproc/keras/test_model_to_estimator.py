@@ -115,7 +115,7 @@ def test_old_strategies_name_unsupported_options(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="sees 0 GPUs"):
         distribute.CollectiveAllReduceStrategy(num_gpus_per_worker=2)
     assert distribute.CollectiveAllReduceStrategy().num_replicas_in_sync == 1
-    with pytest.raises(NotImplementedError, match="every compute device keeps the variables"):
+    with pytest.raises(NotImplementedError, match="every compute device keeps all variables"):
         tf.distribute.experimental.CentralStorageStrategy(parameter_device="/cpu:0")
     with pytest.raises(ValueError, match="remote_cluster must be None"):
         tf.estimator.RunConfig(experimental_distribute=distribute.DistributeConfig(remote_cluster={}))

@@ -73,7 +73,7 @@ def test_without_a_launcher_processes_name_the_lost_one_and_request_a_restart(
     assert all(" waits for " in other for other in others), first.output
     assert line.startswith(f"headwater: worker 1 ({addresses[1]}) is lost: ")
     assert ("it is stopped" in line) == (signum is signal.SIGSTOP)
-    assert line.endswith("ending with exit code 75 to be started again")
+    assert line.endswith("ending with exit code 75 to request a restart")
 
 
 def test_document_004(tmp_path: Path, shared: Path) -> None:

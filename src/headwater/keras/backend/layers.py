@@ -334,7 +334,7 @@ def sparse_categorical_crossentropy(target: Value, output: Value, from_logits: b
 
 
 def ctc_label_dense_to_sparse(labels: Value, label_lengths: Value) -> tuple[HostArray, ...]:
-    """The labels of each row up to its length, as indices, values and shape of a sparse tensor."""
+    """Returns each row's labels up to the row's length, as indices, values and shape of a sparse tensor."""
     rows, lengths = np.asarray(labels), np.asarray(label_lengths).reshape(-1)
     places = np.argwhere(np.arange(rows.shape[1])[None, :] < lengths[:, None]).astype(np.int64)
     return places, rows[tuple(places.T)], np.array(rows.shape, np.int64)

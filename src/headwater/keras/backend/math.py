@@ -131,7 +131,8 @@ def hard_sigmoid(x: Value) -> Value:
 
 
 def relu(x: Value, alpha: float = 0.0, max_value: float | None = None, threshold: float = 0) -> Value:
-    """Returns ``x``, at most ``max_value``, from ``threshold`` on, and ``alpha * (x - threshold)`` below it."""
+    """Returns ``min(x, max_value)`` where ``x`` is at least ``threshold``, and ``alpha * (x - threshold)``
+    elsewhere."""
     return _keras.activations.relu(x, alpha, max_value, threshold)
 
 
@@ -155,7 +156,7 @@ def dot(x: Value, y: Value) -> Value:
 
 
 def batch_dot(x: Value, y: Value, axes: int | Sequence[int] | None = None) -> Value:
-    """Products of the examples of two batches, over one dimension of each.
+    """Multiplies corresponding examples of two batches, and sums over one dimension of each.
 
     Args:
       axes: the dimensions to contract: one for both, or a pair. By default the last dimension of ``x`` and the second

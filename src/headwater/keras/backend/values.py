@@ -176,7 +176,7 @@ def eval(x: Value) -> HostArray:
       ValueError: ``x`` is symbolic: it has values only in calls of a function or model.
     """
     if isinstance(x, KerasTensor):
-        raise ValueError(f"{x.name} is symbolic: `keras.backend.function` makes a function that gives its value.")
+        raise ValueError(f"{x.name} is symbolic: use `keras.backend.function` to compute its value.")
     return np.asarray(ops.convert_to_numpy(x.value if isinstance(x, keras.Variable) else x))
 
 
@@ -357,7 +357,8 @@ def function(
 
 
 class _Gradients(_keras.Operation):
-    """The gradients of the sum of a tensor with respect to the tensors from which a model computes it."""
+    """An operation that returns the gradients of the sum of a tensor with respect to the tensors from which a model
+    computes it."""
 
     def __init__(self, function: Callable[[list[Value]], list[Value]], count: int) -> None:
         super().__init__()
@@ -384,7 +385,7 @@ def gradients(loss: KerasTensor, variables: Value) -> list[KerasTensor]:
     wanted: list[Value] = list(variables) if isinstance(variables, list | tuple) else [variables]
     for each in wanted:
         if not isinstance(each, KerasTensor):
-            raise ValueError(f"{each!r} is not a symbolic tensor; the gradients of weights are the optimizer's.")
+            raise ValueError(f"{each!r} is not a symbolic tensor; gradients of weights are computed by the optimizer.")
     known = {id(each) for each in wanted}
     others = [each for each in _keras.utils.get_source_inputs(loss) if id(each) not in known]
     found = _Gradients(Function([*others, *wanted], [loss]), len(wanted))([*others, *wanted])
@@ -400,10 +401,10 @@ def stop_gradient(variables: Value) -> Value:
 
 
 def get_session(op_input_list: Sequence[Value] = ()) -> RunsGraphs:
-    """Returns the session that `set_session` was given.
+    """Returns the session that was passed to `set_session`.
 
     Raises:
-      ValueError: there is none. Models of Keras 3 run without a session.
+      ValueError: no session was set. Models of Keras 3 run without a session.
     """
     del op_input_list
     if _Kept.session is None:
@@ -423,7 +424,7 @@ def manual_variable_initialization(value: bool) -> None:
       ValueError: ``value`` is true.
     """
     if value:
-        raise ValueError("Variables of Keras 3 have values from the start; their initialisation cannot be put off.")
+        raise ValueError("Variables of Keras 3 have values from the start; their initialisation cannot be deferred.")
 
 
 def reset_uids() -> None:
@@ -448,7 +449,7 @@ def learning_phase_scope(value: int) -> Generator[None]:
 
 @contextlib.contextmanager
 def name_scope(name: str | None, default_name: str | None = None, values: object = None) -> Generator[str]:
-    """A context in which names of new variables begin with ``name``; yields that beginning."""
+    """A context in which names of new variables begin with ``name``; yields this prefix."""
     del values
     scope = name or default_name or ""
     with keras_name_scope(scope):

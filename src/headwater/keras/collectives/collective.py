@@ -67,8 +67,7 @@ class Collective:
         self._channels = channels
         #: Number of completed collective operations.
         self.calls: int = 0
-        #: The process for which this one has waited for a long time, and that time in seconds; None without such a
-        #: wait.
+        #: The process for which this process has waited unusually long, and the duration in seconds; None otherwise.
         self.waits_for: tuple[str, float] | None = None
         # Each process sends to the next rank first, so that not all processes send to the same one at the same time.
         self._others = [(rank + distance) % self.size for distance in range(1, self.size)]
@@ -146,7 +145,7 @@ class Collective:
         for channel in self._channels.values():
             channel.close()
 
-    # --- parts of it
+    # --- implementation
 
     def _bounds(self, length: int) -> list[tuple[int, int]]:
         """Returns the range of the vector, as start and stop, that each rank adds up."""
@@ -218,8 +217,8 @@ class Collective:
         notice the end of this process before the loss of the peer, and would report the wrong cause."""
         if isinstance(error, InternalError):
             return error
-        # The peer may have ended because it has lost another process. In this case it has sent a message that names
-        # that process, the actual cause, and the message can still be read.
+        # The peer may have ended because it has lost another process, which is the actual cause. In this case the peer
+        # has sent a message that names that process, and the message can still be read.
         news = self._news(peer)
         return self._end_with(news or LostPeerError(self._names[peer], f"{self._names[peer]} is lost: {error.message}"))
 

@@ -31,7 +31,7 @@ from headwater.keras.collectives.collective import Collective
 from headwater.keras.collectives.pulse import Pulse, heartbeat_s
 
 _log = logging.getLogger("headwater")
-#: During the rendezvous, interval of checks that the processes that have connected are still connected, in seconds.
+#: During the rendezvous, interval at which connected processes are checked for still being connected, in seconds.
 _LOOK_S = 1.0
 
 
@@ -70,7 +70,9 @@ def members_of(config: TaskConfig | None) -> tuple[list[GroupMember], int]:
             "TF_CONFIG cluster", f"has no task that can hold a replica: no {' or '.join(TRAINING)}"
         )
     if config.task is None:
-        raise ClusterConfigError("TF_CONFIG task", "is missing: this process cannot know which of the cluster it is")
+        raise ClusterConfigError(
+            "TF_CONFIG task", "is missing: it must name the task of the cluster that this process is"
+        )
     ranks = [rank for rank, member in enumerate(found) if member.task == config.task]
     if not ranks:
         raise ClusterConfigError("TF_CONFIG task.type", f"is {config.task.job!r}, which holds no replica")
@@ -97,7 +99,7 @@ class Group:
     Raises:
       UnavailableError, AlreadyExistsError, PermissionDeniedError: the other processes cannot be reached, or this task
         cannot listen on its address; the message says where to look.
-      LostPeerError: a process had connected and was lost.
+      LostPeerError: a process that had connected is lost.
     """
 
     def __init__(
@@ -153,8 +155,8 @@ class Group:
         while True:
             for rank in range(self.rank):
                 if rank not in self._channels:
-                    # All peers have one common deadline, so that a peer that gives up and restarts does not extend it
-                    # for the others.
+                    # The deadline is common to all peers, so that it is not extended by a peer that gives up and
+                    # restarts.
                     left = patience.deadline_s - (time.monotonic() - began)
                     link = self.shell.link(self.members[rank].task)
                     channel = link.open_answered_channel(Frame(OPEN_COLLECTIVE), max(0.0, left))
@@ -164,7 +166,7 @@ class Group:
             if not missing and self._try_to_form():
                 break
             waited = time.monotonic() - began
-            what = f"{', '.join(missing)} to connect" if missing else "the others to connect to each other"
+            what = f"{', '.join(missing)} to connect" if missing else "the other processes to connect to each other"
             if waited >= patience.deadline_s:
                 raise DeadlineExceededError(
                     None, None, f"{self.shell.me} gave up waiting for {what}: are they running?"
@@ -210,7 +212,9 @@ class Group:
         except (DeadlineExceededError, UnavailableError):
             return False
         with self._arrived:
-            if not self._ready.issuperset(self._channels.values()):  # a peer has restarted and reconnected meanwhile
+            if not self._ready.issuperset(
+                self._channels.values()
+            ):  # a peer has restarted and reconnected in the meantime
                 return False
             names = [str(member) for member in self.members]
             self._collective = Collective(self.rank, names, dict(self._channels))

@@ -19,7 +19,7 @@ from headwater.cluster.transport.waiting import positive_seconds_from
 
 VARIABLE = "HEADWATER_HEARTBEAT_S"
 _DEFAULT_S = 10.0
-#: Minimum of the time without heartbeats, in seconds: heartbeats are sent once a second, so a shorter time is no
+#: Smallest permitted time without heartbeats, in seconds: heartbeats are sent once a second, so a shorter silence is no
 #: evidence of a failure.
 _LEAST_S = 4.0
 
@@ -37,7 +37,7 @@ class Pulse:
     """Receives the heartbeats of the other processes.
 
     Args:
-      silence_s: a process that is stopped or without heartbeats for this time is lost, in seconds.
+      silence_s: time in seconds after which a process that is stopped or sends no heartbeats is lost.
       on_silent: called once for each lost process, with its rank and the reason.
       me: this process.
       security: authenticates the connections.

@@ -163,10 +163,11 @@ def find_combination(
 
 
 def require_no_state_of_rows(model: Any) -> None:
-    """Checks that a model whose batches are divided has no layer with a state for each row, such as a stateful RNN.
+    """Checks that a model has no layer with a state for each row of a batch, such as a stateful RNN; called if workers
+    divide batches.
 
     Raises:
-      ValueError: it has one.
+      ValueError: there is such a layer.
     """
     for layer in model._flatten_layers():
         if getattr(layer, "stateful", False):
@@ -248,8 +249,7 @@ def _traced(
 
     Raises:
       ValueError: a log depends on previous values of metrics, but is not the result of a metric. Such a log would be
-        wrong with several workers, because a worker's metrics then have only the state from its share of the present
-        step.
+        wrong with several workers, because the metrics of a worker then contain only its share of the present step.
     """
     terms = LossTerms()
     logs: dict[str, Any] = {}
@@ -289,7 +289,8 @@ def _traced(
     found: dict[str, str | None] = {}
     for name, value, counted in zip(logs, values, counts, strict=False):
         same = [metric for metric, result in of_metrics.items() if result == value]
-        # A log that has a metric's name and depends on metrics is the result of that metric before its last update.
+        # If a log has the name of a metric and depends on metrics, it is the result of that metric before its last
+        # update.
         if name in same or (counted and not same and name in results):
             same = [name]
         elif counted and not same:

@@ -46,16 +46,16 @@ class Rule:
     state: bool = False
 
     def start(self, old: Any) -> Any:
-        """Returns the value with which a worker starts a step: 0 if changes are merged, because small changes of a
-        large value would be rounded."""
+        """Returns the value with which a worker starts a step. If changes are merged, this is 0: starting from a large
+        old value, small changes would be lost to rounding."""
         return old if self.state else jnp.zeros_like(old)
 
     def found(self, start: object, after: object) -> Any:
-        """The value to merge for a variable that has the value ``after`` after the step."""
+        """Returns a worker's contribution to the merge, given the variable's value ``after`` the step."""
         return after if self.state else change_in(start, after)
 
     def merged(self, old: Any, value: Any) -> Any:
-        """The variable after the step; ``value`` is the merge of all results of `found`."""
+        """Returns the variable's value after the step; ``value`` is the merge of all contributions (`found`)."""
         return as_dtype(value, old.dtype) if self.state else changed(old, value)
 
 

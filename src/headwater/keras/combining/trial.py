@@ -27,7 +27,7 @@ _tree = keras.tree
 
 #: Numbers of rows of the two parts.
 _PARTS = (2, 3)
-#: Numbers of draws of ordinary numbers, and of draws that include negative ones, which show the merge of metrics only.
+#: Numbers of draws of ordinary numbers, and of draws that include negative numbers, which are used for metrics only.
 _DRAWS = 5
 _SIGNED_DRAWS = 3
 _CLOSE: Any = {"rtol": 1e-3, "atol": 1e-5, "equal_nan": True}
@@ -234,8 +234,8 @@ def _only(possible: Sequence[Rule]) -> Rule | None:
 
 
 def _rules_of(variable: Any) -> list[Rule]:
-    """Returns the rules that may merge a variable. They include no mean of flags: rounded, it would be the flag of the
-    larger part."""
+    """Returns the candidate rules for a variable. For booleans, the mean is excluded, because rounding would yield the
+    value of the larger part."""
     return [rule for rule in _RULES if variable.dtype != "bool" or rule.merge is not Merge.MEAN]
 
 
@@ -254,7 +254,7 @@ def refuse_metric(model: Any, at: int) -> ValueError:
     name = metric.name if metric is not None else variable.path
     return ValueError(
         _refusal(f"metric {name!r}", f"its variable {variable.name!r}")
-        + "; or say how workers' values are to be merged: add_variable(aggregation='mean') or 'only_first_replica', or "
+        + "; or declare how workers' values are merged: add_variable(aggregation='mean') or 'only_first_replica', or "
         "an attribute merge of the metric, 'sum', 'mean', 'first', 'max' or 'min'"
     )
 

@@ -66,7 +66,7 @@ class Registry:
           NotFoundError: no dataset of that number is registered.
         """
         if not 0 <= number < len(self._datasets):
-            raise NotFoundError(None, None, f"this worker's program has made no dataset {number}")
+            raise NotFoundError(None, None, f"this worker's program has created no dataset {number}")
         return self._datasets[number]()
 
 

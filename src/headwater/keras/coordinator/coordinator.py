@@ -2,8 +2,8 @@
 
 Every task runs the same program, but only the chief runs all of it. A ``ps`` serves within the constructor, which does
 not return. A worker runs the program up to its first `ClusterCoordinator.schedule`, `join` or `fetch`. By then it has
-made the same models and registered the same functions, so this call serves the chief's calls and does not return. Only
-names and arguments of functions are sent, not the functions.
+created the same models and registered the same functions as the chief; the worker then serves the chief's calls within
+this method, which does not return. Only names and arguments of functions are sent, not the functions.
 
 ::
 
@@ -115,7 +115,7 @@ class RemoteValue:
 
 
 class PerWorkerDataset:
-    """A dataset that each worker makes for itself; `iter` returns a stand-in for one iterator in each worker."""
+    """A dataset that each worker creates locally; `iter` returns a reference to one iterator in each worker."""
 
     def __init__(self, number: int) -> None:
         self.reference: PerWorker = PerWorker(number)
@@ -127,7 +127,7 @@ class PerWorkerDataset:
 
 
 class PerWorkerIterator:
-    """Stands for each worker's iterator, as an argument of scheduled functions."""
+    """A reference to each worker's iterator, to be passed to scheduled functions."""
 
     def __init__(self, reference: PerWorker) -> None:
         self.reference = reference
@@ -136,7 +136,7 @@ class PerWorkerIterator:
         return self
 
     def __next__(self) -> Any:
-        raise TypeError("the batches of a per-worker dataset are on the workers: give its iterator to schedule()")
+        raise TypeError("the batches of a per-worker dataset are on the workers: pass its iterator to schedule()")
 
 
 class _Call:
@@ -312,7 +312,7 @@ class ClusterCoordinator:
                 return
 
     def _converse(self, task: str, channel: Channel) -> bool:
-        """Makes calls on a channel; returns True once there are no more calls, or False if the channel has broken."""
+        """Makes calls on a channel; returns True when no calls are left, False if the channel has broken."""
         call: _Call | None = None
         try:
             channel.send(Frame(OPEN_CALLS))

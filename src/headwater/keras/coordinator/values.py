@@ -1,4 +1,4 @@
-"""Arguments and results of functions that a coordinator has workers call: plain values and arrays, nothing that runs.
+"""Encoding of arguments and results of remote function calls: plain values and arrays only, no code.
 
 A structure of None, bool, int, float, str, bytes, lists, tuples, dicts and arrays becomes a value for a frame's header
 and a list of arrays::
@@ -22,7 +22,7 @@ _PLAIN = (bool, int, float, str, bytes, type(None))
 
 
 class PerWorker:
-    """A reference to an object that each worker makes for itself.
+    """A reference to an object that each worker creates locally.
 
     Attributes:
       dataset: number of the dataset, in the order in which the program made them.

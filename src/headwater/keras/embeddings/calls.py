@@ -119,7 +119,7 @@ def traced_rows(layer: keras.layers.Layer, inputs: object, dim: int, *, pools: b
     Args:
       layer: the embedding layer.
       inputs: its ids.
-      dim: numbers in a row.
+      dim: number of elements of a row.
       pools: whether rows are pooled: one row for all ids along the last axis.
 
     Returns:
@@ -157,7 +157,7 @@ def noting(layers: Sequence[keras.Layer]) -> Generator[dict[int, list[Any]]]:
 
 @contextmanager
 def reading(read: Mapping[int, Rows]) -> Generator[None]:
-    """A context in which layers take rows from ``read``, by the layer's `id`."""
+    """A context in which layers use the rows in ``read``, by the layer's `id`."""
     before, _tracing.read = _tracing.read, read
     try:
         yield

@@ -45,12 +45,12 @@ Values = Callable[[], tuple[Sequence[Any], Sequence[Any]]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Coded:
-    """Inputs of a step, with codes in the place of ids.
+    """Inputs of a step, with codes in place of ids.
 
     Attributes:
       x: the model's inputs.
       pools: ids by code, of integers and of strings. Codes of strings follow the codes of integers.
-      key: equal for batches of equal shapes and types.
+      key: a value that is equal for batches of equal shapes and types.
       plan: how each input is encoded.
     """
 
@@ -238,7 +238,7 @@ class IdFinder:
             for at, what in flow.failed.items():
                 if leaves[at].dtype.kind not in "iu":
                     raise ValueError(
-                        f"input {at} of {model.name!r} holds strings, which only embedding layers take, and the model "
+                        f"input {at} of {model.name!r} holds strings, which only embedding layers take, but the model "
                         f"uses them for {what}"
                     )
             candidates -= flow.failed.keys()
@@ -324,7 +324,7 @@ def _small(leaf: Array, at: int) -> Array:
             None,
             None,
             f"input {at}: the model computes with it in 32 bits, and {int(leaf.max())} or {int(leaf.min())} does not "
-            "fit. Ids of 64 bits must reach their embedding layer as they are",
+            "fit. Ids of 64 bits must reach their embedding layer unchanged",
         )
     return leaf.astype(np.int32)
 

@@ -49,7 +49,7 @@ class _OwnRows:
         self.embeddings = ModelEmbeddings(model, dynamic=layers)
 
     def read_rows(self, numbers: Sequence[object]) -> Sequence[Any]:
-        raise AssertionError(f"there are no fixed tables, and rows of {len(numbers)} were asked for")
+        raise AssertionError(f"rows of {len(numbers)} fixed tables were requested, but there are none")
 
 
 class Inference:
@@ -277,8 +277,8 @@ def _watch() -> None:
                     None,
                     None,
                     f"layer {layers[0].name!r}, a DynamicEmbedding, is trained in the scope of a "
-                    "headwater.keras.ParameterServerStrategy: make or load the model in there. Without a cluster, one "
-                    "process does all of it",
+                    "headwater.keras.ParameterServerStrategy: create or load the model there. Without a cluster, one "
+                    "process has all roles",
                 )
             return method(self, *args, **settings)
 

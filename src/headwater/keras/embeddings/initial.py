@@ -108,7 +108,8 @@ class _Rows:
         *,
         outermost: bool = False,
     ) -> list[tuple[object, bool]]:
-        """Computes the results. A flag of each says whether it consists of the wanted rows, rather than of all rows."""
+        """Computes the results. A boolean for each result tells whether it has only the wanted rows; otherwise it has
+        all rows."""
         known: dict[Any, tuple[Any, bool]] = dict(env)
 
         def read(atom: Any) -> tuple[Any, bool]:

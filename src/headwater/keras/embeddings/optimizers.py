@@ -37,7 +37,7 @@ def row_optimizer(optimizer: keras.Optimizer, dim: int, *, clips: bool) -> AnyOp
     name = type(optimizer).__name__
     if clips and (optimizer.clipnorm or optimizer.global_clipnorm):
         raise ValueError(
-            "gradients that are averaged first cannot be clipped by norms where a model has a DynamicEmbedding: use "
+            "gradients that are averaged first cannot be clipped by norms if a model has a DynamicEmbedding: use "
             "clipvalue, or consistency 'async'"
         )
     for setting in ("use_ema", "gradient_accumulation_steps"):
@@ -88,7 +88,7 @@ class _KerasRows:
             if tuple(one.shape) != (3, dim) or len(first) != 1:
                 raise ValueError(
                     f"{type(optimizer).__name__} keeps {one.path} of shape {tuple(one.shape)} for 3 rows of {dim} "
-                    "numbers; rows of a DynamicEmbedding take optimizers that keep numbers beside each of a row"
+                    "numbers; a DynamicEmbedding supports only optimizers whose state has the shape of the row"
                 )
             self._slots.append(float(first[0]))
         # Values that are not per row, such as the number of updates, exist once per table.

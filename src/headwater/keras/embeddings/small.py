@@ -51,11 +51,12 @@ def is_elementwise(optimizer: keras.Optimizer) -> bool:
 
 
 def travel_bytes(rows: int, dim: int, ids: int) -> tuple[int, int]:
-    """Returns the most bytes that a table takes in a step: by rows, and whole.
+    """Returns the maximum number of bytes that are transferred for a table in a step: if rows are sent, and if the
+    whole table is sent.
 
     Args:
       rows: number of rows of the table.
-      dim: numbers of 4 bytes in a row.
+      dim: number of elements of a row, of 4 bytes each.
       ids: number of ids for the table in a batch.
     """
     return min(rows, ids) * (2 * 4 * dim + _NUMBER_BYTES), 2 * 4 * rows * dim

@@ -42,8 +42,8 @@ class TableVariable(_Variable):
     def value(self) -> Any:
         if self._layer is not None and is_tracing():
             raise ValueError(
-                f"the model reads the weights of layer {self._layer!r} itself, in a layer, a loss or a metric, and "
-                "only rows of them are here: call the layer, or have it kept whole, with table_bytes= of the strategy"
+                f"the model reads the weights of layer {self._layer!r} directly, in a layer, a loss or a metric, "
+                "but only some rows are here: call the layer, or keep it whole, with table_bytes= of the strategy"
             )
         if self._value is None and not in_stateless_scope():
             if self._source is not None:
@@ -183,7 +183,8 @@ def _may_be_elsewhere(layer: keras.layers.Layer, least_bytes: int) -> bool:
 
 
 def make_whole(variables: Sequence[keras.Variable], tables: Sequence[object]) -> None:
-    """Loads the values of ``variables`` that were made without them, except for ``tables`` and their slots."""
+    """Loads the values of those ``variables`` that were created without values, except for ``tables`` and their
+    slots."""
     for variable in variables:
         if isinstance(variable, TableVariable) and not variable.is_one_of(tables):
             _ = variable.value

@@ -54,7 +54,7 @@ def restrict_to_own_cores(
     for thread in Path("/proc/self/task").iterdir():
         try:
             os.sched_setaffinity(int(thread.name), share)
-        except ProcessLookupError:  # it ended meanwhile
+        except ProcessLookupError:  # the thread has ended in the meantime
             continue
     return share
 

@@ -53,8 +53,8 @@ def _parts(leaf: Tree, count: int) -> Any:
 def _in_step(dataset: Any, replicas: Replicas) -> Iterator[object]:
     """Yields the elements of this process, then empty batches until no process has more elements.
 
-    If all processes know the number of their elements, they exchange these numbers once. Otherwise, before every step
-    they exchange whether they have one more.
+    If all processes know the number of their elements, they exchange these numbers once. Otherwise, they exchange
+    before every step whether they have another element.
     """
     elements = iter(dataset.elements() if hasattr(dataset, "elements") else dataset)
     if replicas.processes == 1:
@@ -101,7 +101,7 @@ def _nothing_of(dataset: object, last: object) -> Any:
     spec = getattr(dataset, "element_spec", None)
     if spec is None:
         raise ValueError(
-            "this process has no data at all, and others have: give it a tf.data dataset, which says the kind"
+            "this process has no data, but other processes have some: use a tf.data dataset, which has an element spec"
         )
 
     def empty(leaf: Any) -> Any:

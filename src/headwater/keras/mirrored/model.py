@@ -165,7 +165,7 @@ class MirroredModel:
                 )
         finally:
             self._fitting = False
-            # A callback has set this value when it restored the model. It is valid for this run only.
+            # This value was set by a callback that has restored the model, and is valid for this run only.
             self.model._initial_epoch = None
             self._data, self._savers = None, ()
 

@@ -130,7 +130,7 @@ def _sum_rows(rows: jax.Array) -> object:
 
 
 def join_jax(group: Group) -> None:
-    """Makes this process take part in JAX's own exchanges, for `DeviceReplicas`. Must be called before JAX computes
+    """Connects this process to JAX's distributed runtime, for `DeviceReplicas`. Must be called before JAX computes
     anything.
 
     Raises:

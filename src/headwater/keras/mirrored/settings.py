@@ -79,12 +79,12 @@ class ReductionToOneDevice(CrossDeviceOps):
 
     def __init__(self, reduce_to_device: object = None, accumulation_fn: object = None) -> None:
         if accumulation_fn is not None:
-            raise ValueError("accumulation_fn is not supported: values are added up; leave it out")
+            raise ValueError("accumulation_fn is not supported: values are always added up; omit it")
         self.reduce_to_device = reduce_to_device
 
 
 class InputReplicationMode(Enum):
-    """The unit that has an input pipeline."""
+    """The unit of input replication: one input pipeline for each worker, or for each replica."""
 
     PER_WORKER = "PER_WORKER"
     PER_REPLICA = "PER_REPLICA"

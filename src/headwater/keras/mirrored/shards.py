@@ -321,7 +321,7 @@ def shards_of(
         require_dense(x)
         if y is not None or sample_weight is not None:
             name = "y" if y is not None else "sample_weight"
-            raise ValueError(f"{name} must not be given beside a dataset, whose elements hold it")
+            raise ValueError(f"{name} must not be given together with a dataset, whose elements contain it")
         return DatasetShards(x, share, class_weight, policy)
     ordered = _in_common_order(x) if shuffle and share.count > 1 else None
     if ordered is not None:
@@ -353,8 +353,8 @@ def _in_common_order(data: object) -> _InCommonOrder | None:
         return None
     if data.workers > 1 or data.use_multiprocessing:
         raise ValueError(
-            f"{type(data).__name__} with workers or use_multiprocessing cannot be shuffled alike by several processes: "
-            "say shuffle=False, and shuffle in its on_epoch_end by a common seed, or leave workers at 1"
+            f"{type(data).__name__} with workers or use_multiprocessing cannot be shuffled equally by processes: "
+            "set shuffle=False and shuffle in its on_epoch_end with a common seed, or leave workers at 1"
         )
     return _InCommonOrder(data)
 

@@ -44,8 +44,8 @@ _utils = data_adapter_utils
 NOTHING: tuple[object, ...] = ()
 
 _SEED = "seed_generator_state"
-# Process r adds r times this number to each seed, so that dropout layers drop different units in each process: 2**32
-# divided by the golden ratio.
+# Process r adds r times this number (2**32 divided by the golden ratio) to each seed, so that dropout layers drop
+# different units in each process.
 _APART = 0x9E3779B9
 
 State = tuple[Any, Any, Any, Any]
@@ -357,7 +357,7 @@ class TestStep(SharedStep):
     """An evaluation step with an exchange in each batch.
 
     Most models need only one exchange, after the last batch. This class is for models with losses or metrics whose
-    totals in the processes cannot be combined at that time.
+    totals per process cannot be combined afterwards.
     """
 
     __test__ = False

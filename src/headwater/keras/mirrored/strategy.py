@@ -137,7 +137,7 @@ class MirroredStrategy(_Mirrors):
         del cross_device_ops
         names = [canonical_device(name) for name in devices] if devices else replica_devices()
         if len(set(names)) < len(names):
-            raise ValueError(f"devices must be different ones, but are {list(devices or ())}")
+            raise ValueError(f"devices must be distinct, but are {list(devices or ())}")
         super().__init__(LocalReplicas([local_device(name) for name in names]), names)
 
 
@@ -178,7 +178,7 @@ class MultiWorkerMirroredStrategy(_Mirrors):
             join_jax(self._group)
             over_jax = True
         names = replica_devices()
-        # Add JAX's devices here, because they were not known before.
+        # Add JAX's devices only now, because they were unknown before.
         shown += [DeviceInfo(name=f"{me.device_prefix}/device:{name}", type=name.partition(":")[0]) for name in names]
         devices = [local_device(name) for name in names]
         super().__init__((DeviceReplicas if over_jax else GroupReplicas)(self._group, devices), names)
@@ -218,7 +218,7 @@ def _end_with_exit_codes() -> None:
     def hook(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
         if isinstance(error, LostPeerError):
             print(
-                f"headwater: {error.message}; ending with exit code {error.exit_code} to be started again",
+                f"headwater: {error.message}; ending with exit code {error.exit_code} to request a restart",
                 file=sys.stderr,
             )
             sys.stderr.flush()

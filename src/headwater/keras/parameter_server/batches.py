@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _adapters = data_adapters
 _utils = data_adapter_utils
 
-#: Batches of a generator that Keras reads ahead, and repeats after the generator has ended.
+#: Number of batches of a generator that Keras reads ahead, stores, and repeats after the generator has ended.
 _KEPT: Any = data_adapter_utils.NUM_BATCHES_FOR_TENSOR_SPEC
 
 
@@ -285,7 +285,7 @@ class _WholeBatches(_Spans):
 
     @property
     def reason(self) -> str:
-        return "" if self.steps_of(0) is not None else "their number is not known: say steps_per_epoch="
+        return "" if self.steps_of(0) is not None else "their number is not known: set steps_per_epoch="
 
     def contents(self) -> str:
         return ""
@@ -425,8 +425,8 @@ class NumberedBatches(_WholeBatches):
 class IteratedBatches(_Spans):
     """Batches of any iterable; with ``steps``, an epoch continues where the previous one ended.
 
-    An epoch ends early where the data end. As in Keras, the epoch after that begins another iteration, which for a
-    generator has the first two batches only: Keras has kept them.
+    An epoch ends early where the data end. As in Keras, the next epoch begins another iteration. For a generator, that
+    iteration has only the first two batches, which Keras has stored.
 
     Args:
       data: a dataset, a generator, or any other iterable. Shuffles of a dataset without a seed get a seed that all
@@ -536,7 +536,7 @@ def make_batches(
     steps: int | None,
     by_number: bool = True,
 ) -> Batches:
-    """Returns the batches that `keras.Model.fit` makes of these arguments.
+    """Returns the batches into which `keras.Model.fit` divides these arguments.
 
     With ``by_number``, the batches can be read in any order if the data allow this.
 

@@ -138,7 +138,7 @@ class ServedModel(ModelValues):
         self._serve_on_server()
         task = self.place.task
         if task is not None and task.members.is_evaluator:
-            raise RuntimeError("a task of job evaluator trains nothing: it takes part in fit, which validates there")
+            raise RuntimeError("a task of job evaluator cannot train: call fit, which only validates on it")
         client = self.connect()
         step = self._make_step(data)
         model.reset_metrics()

@@ -39,7 +39,7 @@ def rounded_up(count: int) -> int:
 
 
 class TableUpdates:
-    """A ``ps``'s rows of a table, and their optimizer; see `headwater.ps.updater.HostedTable`.
+    """The rows of a table that one ``ps`` holds, and their optimizer; see `headwater.ps.updater.HostedTable`.
 
     Args:
       shape: the shape of these rows.
