@@ -28,7 +28,8 @@ class _Link(Protocol):
 
 
 class Arrival:
-    """Checks whether the job is over, while a worker that has joined the cluster waits for a ``ps`` it has not met yet.
+    """Checks whether the job is over, while a worker that has joined the cluster waits for its first connection to a
+    ``ps``.
 
     The job is over if another task reports it, or if neither a ``ps`` nor the chief can be reached: these tasks were
     running when the worker joined, so they have ended since. A worker of the cluster spec needs no such check, because
@@ -69,7 +70,7 @@ class Arrival:
         self._next_look = self._clock() + _LOOK_S  # count from the end of the check, which may itself take long
         if not why:
             return
-        text = f"{self._me} has come too late: the job is over ({why})"
+        text = f"{self._me} ends, because the job is already over ({why})"
         # In another thread SystemExit would end that thread only.
         if threading.current_thread() is threading.main_thread():
             _log.warning("%s", text)
@@ -87,4 +88,4 @@ class Arrival:
             answered = True
             if OVER_DETAIL in details:
                 return f"{task} says so"
-        return "" if answered else "no parameter server and no chief is there any more"
+        return "" if answered else "no parameter server and no chief is running any more"

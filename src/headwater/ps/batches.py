@@ -44,7 +44,7 @@ class Source:
       batch_size, shuffle, seed, tries: see `headwater.ps.accounting.ledger.Plan`.
 
     Attributes:
-      plan: division of an epoch of them into ranges.
+      plan: division of an epoch of these examples into ranges.
 
     Raises:
       ValueError, TypeError: an argument is invalid.
@@ -102,8 +102,8 @@ def _of_dataset(source: Dataset, *, shuffle: bool) -> tuple[int, Rows]:
     numbered = NumberedElements(source)
     if numbered.changes:
         raise ValueError(
-            f"source is a dataset with {numbered.changes}, which may yield other examples on each worker: keep its "
-            "examples in a file or in memory, the same on all workers"
+            f"source is a dataset with {numbered.changes}, which may yield different examples on each worker: store "
+            "its examples in a file or in memory, equally on all workers"
         )
     if numbered.count < 1:
         raise ValueError(f"source is a dataset with {'no end' if numbered.count else 'no examples'}")
@@ -143,13 +143,13 @@ class Examples:
         return training, self._next_epoch - 1, protocol.UNKNOWN_STEPS, -1, asking(first, plan)
 
     def ranges(self, step_request: StepRequest) -> Generator[tuple[Work, int]]:
-        """Yields ranges for this worker, each with the seed of its epoch's order, until all epochs are over.
+        """Yields ranges for this worker, each with the seed of the epoch's order, until all epochs are over.
 
         Raises:
           DataLossError: some examples were set aside.
         """
         self._step_request, self._ahead, self._step_number = step_request, None, protocol.NOTHING_YET
-        # The program may leave its loop at any time. Then a range that was assigned in advance must be given back.
+        # The program may leave its loop at any time; a range that was assigned in advance must then be returned.
         try:
             while (handed := self._next(step_request)) is not None:
                 self._taken.append(handed[0])

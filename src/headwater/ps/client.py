@@ -74,7 +74,7 @@ class ParameterClient:
       initial: values of the variables, sent to a ``ps`` without values; read when needed. None in the place of a table:
         its rows are initialized on the ``ps``.
       shard_names: the name of each part of the set, in the order of ``links``; None if all have the name ``name``.
-      reach_chief: raises OpError if the chief, which provides the values, cannot be reached now; None on the chief.
+      reach_chief: connects to the chief, which provides the values; raises OpError if that fails. None on the chief.
       met: called after each handshake with a ``ps``, with its number and the generation of its process.
 
     Attributes:
@@ -124,7 +124,8 @@ class ParameterClient:
         self._initial_state: Callable[[int], Sequence[Array]] | None = None
         self._snapshot: ParameterSnapshot | None = None
         self._extras: list[list[int]] = [[] for _ in links]
-        # A random number: it tells a ps whether a numbered request is from this run of the program or an earlier one.
+        # A random number, from which a ps recognises whether a numbered request is from this run of the program or from
+        # an earlier one.
         self._incarnation = new_generation()
         self._number = 0
         #: Whether this worker is leaving the training.
@@ -132,8 +133,8 @@ class ParameterClient:
         self._ledger: bytes | None = None
         # Time at which this worker was assigned the range of examples that it still holds.
         self._held_since: float | None = None
-        #: Number of trainings that are over, as far as this worker knows: as reported when it first connected, and
-        #: increased when it finishes a training. -1 before it has connected.
+        #: Number of trainings that are over, as far as this worker knows: the number that the ``ps`` reported when it
+        #: first connected, increased by each training that it finishes. -1 before it has connected.
         self.trainings: int = -1
         #: Epoch of the current training and seed, as the first ``ps`` reported them.
         self.epoch: int = -1
@@ -189,7 +190,7 @@ class ParameterClient:
             if self.trainings < 0:  # a later handshake must not skip the training in which this worker takes part
                 self.trainings = trainings
             self.epoch, self.seed, self.joined_late = epoch, seed, True
-        # One ps without values is enough: it was restarted, even if the others still have their values.
+        # A single ps without values shows a restart, even if the others still have their values.
         self.joined_late = self.joined_late and bool(filled)
         session.version, session.filled, session.incarnation = version, filled, incarnation
         if self._met is not None:
@@ -225,7 +226,7 @@ class ParameterClient:
             if session.pieces:
                 raise AbortedError(None, None, f"{lost}; the chief has ended")
             raise FailedPreconditionError(
-                None, None, f"{lost}: {self._worker} has connected too late, as the chief has ended"
+                None, None, f"{lost}: {self._worker} has connected after the end of the chief"
             )
         waited_s = time.monotonic() - since
         if self._reach_chief is None or waited_s < Patience.from_environment().deadline_s:

@@ -1,14 +1,14 @@
 """Consistency of training: when a worker may begin its next step, and when gradients become an update.
 
-Four choices, from the strictest to the freest:
+Four choices, from the strictest to the most relaxed:
 
 - `Synchronous`: an update is the mean of one gradient from every member, all of the same version of the variables. When
   workers join or leave, the next update is made with the members at that time. Where workers share each batch, so that
   a gradient covers a part of it (`Part`), an update needs the gradients of the whole batch: if a worker leaves, the
   other workers compute its part.
-- `KOfN`: an update is the mean of the first k gradients of a version; later ones of that version are stale and dropped.
-  A gradient that arrives after the k-th, but before the update takes the gathered gradients, counts, too, as in
-  TensorFlow.
+- `KOfN`: an update is the mean of the first k gradients of a version; later gradients of that version are stale and
+  dropped. A gradient that arrives after the k-th, but before the update takes the gathered gradients, counts, too, as
+  in TensorFlow.
 - `BoundedStaleness`: each gradient is an update at once, and no worker is more than s steps ahead of the slowest one
   (stale synchronous parallel: Ho et al., "More Effective Distributed ML via a Stale Synchronous Parallel Parameter
   Server", NeurIPS 2013).
@@ -123,8 +123,8 @@ def from_text(setting: str | Consistency, workers: int | None = None) -> Consist
     """Parses a choice of consistency.
 
     ``async``, ``sync``, ``sync=3`` (the first update waits for three workers), ``k=3``, ``k=3 of 5`` (five workers are
-    expected at the beginning) or ``staleness=4``; then, where wanted, ``patience=30`` (see `Consistency.patience_s`).
-    The texts of `to_text` are read, too.
+    expected at the beginning) or ``staleness=4``; optionally followed by ``patience=30`` (see
+    `Consistency.patience_s`). The texts of `to_text` are read, too.
 
     >>> from_text("k=3 of 5")
     KOfN(patience_s=None, k=3, n=5)
@@ -154,7 +154,7 @@ def from_text(setting: str | Consistency, workers: int | None = None) -> Consist
             case "sync", [count]:
                 return Synchronous(workers=count, patience_s=patience_s)
             case "sync", []:
-                raise ValueError("the number of workers is not known: write 'sync=2' for two")
+                raise ValueError("the number of workers is unknown: write 'sync=2' for two")
             case "k", [k]:
                 return KOfN(k=k, patience_s=patience_s)
             case "k", [k, n]:
@@ -164,11 +164,11 @@ def from_text(setting: str | Consistency, workers: int | None = None) -> Consist
             case "async", []:
                 return Asynchronous(patience_s=patience_s)
             case _:
-                raise ValueError("no consistency has that name and that many numbers")
+                raise ValueError("unknown name, or wrong number of numbers")
     except ValueError as error:
         raise ValueError(
             f"{setting!r} is not a choice of consistency ({error}); consistency must be 'async', 'sync', 'k=3', "
-            "'k=3 of 5' or 'staleness=4', with ' patience=30' behind it where wanted"
+            "'k=3 of 5' or 'staleness=4', optionally followed by ' patience=30'"
         ) from None
 
 
@@ -195,7 +195,7 @@ def to_text(choice: Consistency) -> str:
 def without_count(choice: Consistency) -> str:
     """Returns a choice as a text without the number of workers at the beginning.
 
-    Tasks that join later know another number of workers, and still make the same choice.
+    Tasks that join later know a different number of workers, but their choices must compare equal.
     """
     if isinstance(choice, Synchronous):
         return "sync" if choice.patience_s is None else f"sync patience={choice.patience_s!r}"
@@ -339,7 +339,8 @@ class Updated:
 
 @dataclass(frozen=True, slots=True)
 class NoneToCome:
-    """No worker will join except the members and the workers in ``arriving``, so the members wait for no others."""
+    """Only the members and the workers in ``arriving`` will take part, so the members do not wait for further
+    workers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,7 +405,7 @@ Event = Joined | Arrives | Left | Back | Gave | Released | Updated | NoneToCome 
 
 @dataclass(frozen=True, slots=True)
 class Go:
-    """Let ``worker`` begin its next step; it reads the variables at ``version`` or later."""
+    """Lets ``worker`` begin its next step; it reads the variables at ``version`` or later."""
 
     worker: str
     version: int
@@ -412,7 +413,7 @@ class Go:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """Make an update of ``gradients`` gradients.
+    """Makes an update of ``gradients`` gradients.
 
     Where an update gathers gradients, it consists of all gathered gradients of the version; the caller reports
     `Updated` after it. Otherwise it is the gradient that was just contributed, which is ``staleness`` updates old, and
@@ -425,7 +426,7 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """The gradient that ``worker`` just contributed is ``staleness`` updates old: do not apply it."""
+    """Drops the gradient that ``worker`` just contributed, because it is ``staleness`` updates old."""
 
     worker: str
     staleness: int
@@ -433,7 +434,7 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Discard:
-    """Discard all gathered gradients, for ``reason``."""
+    """Discards all gathered gradients, for ``reason``."""
 
     reason: str
 
@@ -613,7 +614,7 @@ def _batch_now(state: TrainingState) -> tuple[int, int] | None:
 def _settled(
     state: TrainingState, now: float, actions: tuple[Action, ...] = (), reason: str = "", giver: str | None = None
 ) -> ConsistencyDecision:
-    """Requests an update where one is due, and releases the workers that may continue.
+    """Requests an update if one is due, and releases the workers that may continue.
 
     A gradient that does not complete an update can release only the worker that pushed it (``giver``), so only that
     worker is checked. If all workers were checked at every gradient, the time of a round would be quadratic in their

@@ -1,7 +1,7 @@
 """Sums over the epochs of all workers, such as losses and metrics of their rows.
 
-With each of its gradients, a worker contributes an array of numbers. By default the contributions are added. Otherwise
-each number has a code, which determines how its contributions are combined:
+With each of its gradients, a worker contributes an array of numbers. By default, the contributions are added. If
+numbers have codes, each code determines how the contributions to its number are combined:
 
     code % 3    within an update, over the gradients that it is made of: 0 sum, 1 maximum, 2 minimum
     code // 3   over the updates of an epoch: 0 sum, 1 the last one, 2 maximum, 3 minimum

@@ -52,7 +52,7 @@ def norms_from(norm: Callable[[Any], object]) -> Generator[None]:
 
     def replaced(tree: object, ord: object = None, squared: bool = False) -> object:
         if ord not in (None, 2):
-            raise SumsError(f"the optimizer uses a norm of order {ord!r} over all leaves: that needs a single ps")
+            raise SumsError(f"the optimizer uses a norm of order {ord!r} over all leaves, which requires a single ps")
         total = norm(tree)
         return total if squared else _jnp.sqrt(total)
 
@@ -77,7 +77,7 @@ def squares(tree: object) -> Any:
 
 
 def find_sums(optimizer: optax.GradientTransformation, params: object) -> int:
-    """Returns the number of norms over all leaves that an update of ``optimizer`` takes.
+    """Returns the number of norms over all leaves that an update of ``optimizer`` computes.
 
     Args:
       optimizer: an optimizer of optax.
@@ -108,7 +108,8 @@ def sums_of_gradients(optimizer: optax.GradientTransformation, params: object) -
     """
     if find_sums(optimizer, params) > 1:
         raise SumsError(
-            "the optimizer takes several norms over all leaves, such as clip_by_global_norm twice, and with several ps "
+            "the optimizer computes several norms over all leaves, such as clip_by_global_norm twice, and with "
+            "several ps "
             "only one is supported: use a single ps"
         )
     state = _jax.eval_shape(optimizer.init, params)
@@ -118,7 +119,7 @@ def sums_of_gradients(optimizer: optax.GradientTransformation, params: object) -
 
         def noted(tree: object) -> object:
             found.append(squares(tree))
-            raise _Enough  # the rest of the update is not needed
+            raise _Enough  # skip the rest of the update
 
         with norms_from(noted):
             try:
@@ -138,8 +139,9 @@ def sums_of_gradients(optimizer: optax.GradientTransformation, params: object) -
         total = float("nan")
     if total != total:
         raise SumsError(
-            "the optimizer takes a norm over all leaves that depends on more than the gradients, unknown to a worker: "
-            "put clip_by_global_norm first in the chain, or use a single ps"
+            "the optimizer computes a norm over all leaves that depends on more than the gradients, which a worker "
+            "does "
+            "not have: put clip_by_global_norm first in the chain, or use a single ps"
         )
     return compiled
 

@@ -246,8 +246,8 @@ class HostedParameters:
     def freeze_until_end(self, what: str) -> None:
         """Stops accepting gradients and sending answers, because the task shuts down.
 
-        The caller then exports the state, and the next incarnation of the task starts with the exported state. A
-        gradient that was acknowledged after the export would be lost.
+        The caller then exports the state, with which the next incarnation of the task starts. A gradient that was
+        acknowledged after the export would be lost.
 
         Args:
           what: the event for which workers wait from now on, as text for messages, such as the start of the next
@@ -332,7 +332,7 @@ class HostedParameters:
         """Answers a frame of a worker. A PUSH frame counts as a step of the worker's training."""
         channel, worker, name = connection.channel, connection.worker, self.name
         if frame.kind == kinds.RELEASE:
-            return  # too late: the answer that the worker wanted to stop waiting for was already on the way
+            return  # obsolete: the answer for which the worker no longer wants to wait was already sent
         if frame.kind == kinds.PUSH:
             if not connection.watched:
                 watchdog.opened(worker, name)

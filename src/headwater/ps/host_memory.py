@@ -154,7 +154,7 @@ class HostMemory:
 
         Args:
           words: the result of `words` on the other server.
-          come_s: how long members may take to connect here, in seconds. Then absent ones are removed.
+          come_s: how long members may take to connect here, in seconds; after that, absent members are removed.
         """
         (filled, version, made, trainings, seed), steps, requests, others, sums, ledger = words
         members, resting, away, finished, formed = others

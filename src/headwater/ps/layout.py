@@ -77,7 +77,7 @@ def _positive(name: str, value: int | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FixedShardsPartitioner:
-    """Divides every variable into ``num_shards`` parts, or into its rows where it has fewer."""
+    """Divides every variable into ``num_shards`` parts, or into its rows if it has fewer rows."""
 
     num_shards: int
 
@@ -199,7 +199,7 @@ def make_layout(variables: Sequence[VariableSpec], tasks: int, partitioner: Part
     for number, spec in enumerate(variables):
         parts = tasks if spec.table else partitioner(spec) if partitioner is not None and spec.shape else 1
         parts = min(parts, tasks, max(1, spec.shape[0] if spec.shape else 1))
-        # Order by number where loads are equal, because every task must compute the same layout.
+        # Break ties by number, because every task must compute the same layout.
         emptiest = sorted(range(tasks), key=lambda task: (load[task], task))[:parts]
         for part, task in enumerate(emptiest):
             rows = spec.shape[0] if parts > 1 else 0

@@ -147,7 +147,7 @@ class LocalServers:
 
 def _service(index: int) -> ParameterService:
     task = f"/job:ps/task:{index}"
-    # There is no other process that could have missed the end of the job, so no status needs to stay available.
+    # No other process could miss the end of the job, so the status need not stay available.
     return ParameterService(task, ProgressWatchdog(lambda _: True), is_needed=lambda: False)
 
 

@@ -232,8 +232,8 @@ class Membership:
     def reach_training(self, training: int) -> None:
         """Sets the number of finished trainings to ``training``, as a worker reports it, if that is larger.
 
-        A worker knows of more finished trainings than this task if this task was restarted, or if the first ``ps`` has
-        already told the worker that all workers have finished.
+        A worker's number is larger than this task's if this task was restarted, or if the first ``ps`` has already told
+        the worker that all workers have finished.
         """
         self.trainings = training
         self.finished.clear()
@@ -388,6 +388,6 @@ class Membership:
 
 
 def _place(worker: str) -> tuple[bool, int]:
-    """Sort key of workers: a chief first, then the others by number."""
+    """Sort key of workers: the chief first, then the others by number."""
     task = TaskName.parse(worker)
     return task.job not in CHIEFS, task.index

@@ -1,4 +1,4 @@
-"""Errors for exhausted memory, and programs that are refused before they would exhaust it."""
+"""Errors for exhausted memory, and a check that refuses programs before they exhaust memory."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ def memory_errors() -> tuple[type[Exception], ...]:
 def no_memory(
     error: Exception, task: str, what: str, gpu: Mapping[str, int] | None = None
 ) -> ResourceExhaustedError | None:
-    """Returns the error that names the task, the operation that lacks memory, and the bytes wanted and free.
+    """Returns the error that names the task, the operation that lacks memory, and the requested and the free bytes.
 
     Args:
       error: one of `memory_errors`.
       task: full name of this task.
       what: the operation that failed.
-      gpu: statistics of the memory of a GPU, where that was exhausted; see
+      gpu: statistics of the GPU's memory if that was exhausted; see
         `headwater.graph.runtime.devices.memory_stats`.
 
     Returns:
-      The error; None if ``error`` has another reason.
+      The error; None if ``error`` has another cause.
     """
     text = str(error)
     if not isinstance(error, MemoryError) and "RESOURCE_EXHAUSTED" not in text:
         return None
     wanted = _wanted(error, text)
-    how_many = f"{size_text(wanted)} are wanted" if wanted else "it is not known how many bytes are wanted"
+    how_many = f"{size_text(wanted)} were requested" if wanted else "the number of requested bytes is unknown"
     where = " on its GPU" if gpu else ""
     free = size_text(gpu["bytes_limit"] - gpu["bytes_in_use"] if gpu else machine_memory("MemAvailable"))
     return ResourceExhaustedError(None, None, f"{task} has no memory{where} for {what}: {how_many}, {free} are free")
@@ -69,7 +69,7 @@ class MemoryChecked:
         """
         given = tuple([argument is not None for argument in arguments])
         if given not in self._checked:
-            compiled = self._run.lower(*arguments).compile()  # the call below finds it in the cache
+            compiled = self._run.lower(*arguments).compile()  # the call below uses the cached result
             if _jax.default_backend() == "cpu":
                 check_memory(compiled)
             self._checked.add(given)
@@ -106,7 +106,7 @@ def _memory_of_machine() -> int:
 
 def _wanted(error: Exception, text: str) -> int:
     shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
-    if isinstance(shape, tuple) and dtype is not None:  # as NumPy's has
+    if isinstance(shape, tuple) and dtype is not None:  # as in NumPy's error
         return int(np.prod(np.array(shape, dtype=object))) * np.dtype(dtype).itemsize
     found = _WANTED.search(text)
     return int(found[1]) if found else 0

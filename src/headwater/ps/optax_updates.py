@@ -30,7 +30,7 @@ _tree: Any = _jax.tree_util
 class OptaxUpdater:
     """Applies an optax optimizer to the blocks of one ``ps``.
 
-    The optimizer gets the program's own tree, with None in the place of leaves on other tasks, and with parts of leaves
+    The optimizer gets the program's own tree, with None in place of leaves on other tasks, and with parts of leaves
     that are split by rows. So optimizers that select leaves by name work. The norm of all leaves together, which
     `optax.clip_by_global_norm` uses, arrives with the gradients; see `headwater.ps.global_norms`.
 
@@ -199,7 +199,7 @@ def _leaf_spec(name: str, leaf: Any) -> VariableSpec:
     try:
         dtype = _jax.typeof(leaf).dtype
     except TypeError as error:
-        raise ValueError(f"params{name} is of type {type(leaf).__name__}, and no array of numbers") from error
+        raise ValueError(f"params{name} is of type {type(leaf).__name__}, which is not an array of numbers") from error
     if not _jnp.issubdtype(dtype, _jnp.inexact):
         raise ValueError(
             f"params{name} is of type {dtype}, which has no gradient: parameters are real numbers; keep counters, "
@@ -227,6 +227,6 @@ def check_update(optimizer: GradientTransformation, params: object) -> None:
         if not missing or not keyword_only:
             raise
         raise ValueError(
-            f"the optimizer cannot run on parameter servers: {function.partition('.')[0]} takes the further argument"
-            f"{names}, which push does not bring. Use a schedule by steps instead, or `optax.inject_hyperparams`"
+            f"the optimizer cannot run on parameter servers: {function.partition('.')[0]} requires the further argument"
+            f"{names}, which push does not provide. Use a schedule by steps instead, or `optax.inject_hyperparams`"
         ) from error

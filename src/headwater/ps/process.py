@@ -85,8 +85,8 @@ class ParameterTask:
       shell: the task.
       saves: on a ``ps``, where it saves its own state; None if it saves none.
       table_service: on a ``ps``, the service of dynamic tables; None before the first call of `tables`.
-      copies: on a ``ps``, its replicas by name of the shard, where shards have two replicas that do not move.
-      copy_holders: on a ``ps``, the holder of each set's replicas, by name of the set, where shards move.
+      copies: on a ``ps``, if shards have two replicas that do not move: its replicas by name of the shard.
+      copy_holders: on a ``ps``, if shards move: the holder of each set's replicas, by name of the set.
 
     Raises:
       AlreadyExistsError: another process holds the port; the message names it.
@@ -115,7 +115,7 @@ class ParameterTask:
             members.cluster, members.me, devices=self._devices, listens=not members.is_evaluator
         )
         self._service = ParameterService(str(members.me), self.shell.watchdog, is_needed=lambda: self.shell.is_needed)
-        # Serve before any set exists: workers that connect early are then told why they have to wait.
+        # Serve before any set exists, so that workers that connect early receive the reason of their wait.
         self.shell.add_service(self._service)
         if members.is_server:
             self.shell.add_service(_Tables(self))
@@ -167,7 +167,8 @@ class ParameterTask:
                 raise FailedPreconditionError(
                     None,
                     None,
-                    f"{self.members.me} has tables with replicas and shards that differ: say the same for all models",
+                    f"{self.members.me} has tables with replicas and shards that differ: use the same numbers for all "
+                    "models",
                 )
             return self.table_service
 
@@ -258,7 +259,7 @@ class ParameterTask:
         self._host_copies(copies, sites)
 
     def _host_copies(self, copies: Mapping[int, ShardCopy | TablesCopy], sites: Mapping[int, Site]) -> None:
-        """Serves replicas that do not move: the desired placement of each shard stays its initial pair of servers."""
+        """Serves replicas that do not move: each shard stays on its initial pair of servers."""
         for shard, copy in copies.items():
             copy.aim(shard, sites[shard].initial[-1])
             self._service.host(copy.name, copy)
@@ -384,8 +385,8 @@ class ParameterTask:
             raise FailedPreconditionError(
                 None,
                 None,
-                "no parameters have shards that could move between ps: say shards=..., a multiple of the number of ps "
-                "that there will be",
+                "no parameters have shards that could move between ps: set shards=..., to a multiple of the largest "
+                "number of ps",
             )
         return [
             moved

@@ -86,8 +86,8 @@ class ParameterServer:
       consistency: ``"async"``, ``"sync"``, ``"k=3"`` (an update takes three gradients) or ``"staleness=4"`` (no worker
         is more than four steps ahead of the slowest), see `headwater.ps.consistency.from_text`; or a
         `headwater.ps.consistency.Consistency`.
-      partitioner: chooses the leaves to split by rows, see `headwater.ps.layout`; by default leaves above 64 MiB are
-        split so that no part is larger, as far as there are tasks.
+      partitioner: chooses the leaves to split by rows, see `headwater.ps.layout`; by default, leaves are split into
+        parts of at most 64 MiB, with at most one part on each task.
       name: distinguishes the sets of parameters of a program that has several.
       nonfinite: effect of gradients in `push` that are not finite: ``"raise"``, or ``"push"`` where the optimizer
         handles them (`optax.apply_if_finite`, `optax.zero_nans`).
@@ -97,15 +97,15 @@ class ParameterServer:
         snapshot it fills a ``ps`` that was lost and restarted. None for never: such a ``ps`` then gets the values that
         the chief has read last, and a new optimizer state.
       replicas: number of replicas of each part of the parameters, each on another ``ps``. With 2 an update is
-        acknowledged when both have it, and where a ``ps`` is lost the backup takes over with all acknowledged updates;
+        acknowledged when both have it, and if a ``ps`` is lost, the backup takes over with all acknowledged updates;
         see ``docs/parameter-servers.md``.
       shards: number of parts of the parameters, which can move between ``ps`` while training continues: see `scale`,
-        and ``docs/parameter-servers.md``. Twice the greatest number of ``ps`` that there will be is a good number. None
-        for a part on each ``ps``, which does not move.
+        and ``docs/parameter-servers.md``. A good number is twice the greatest number of ``ps`` during the job. None for
+        a part on each ``ps``, which does not move.
       log_dir: a folder where the first ``ps`` writes the examples of `batches` that each update used, for `headwater
         audit`; by default the value of ``HEADWATER_LOG_DIR``. Without either, nothing is written.
       recovery: how a ``ps`` that is lost and restarted gets its values. ``"copy"``: the chief sends the values that it
-        read last, see ``snapshot_steps``. ``"own"``, the default where ``saves`` names a folder: it recovers the state
+        read last, see ``snapshot_steps``. ``"own"``, the default if ``saves`` names a folder: it recovers the state
         that it has saved itself; for asynchronous and bounded consistency.
       saves: the folder for recovery ``"own"``, in which each ``ps`` creates a subfolder. A restarted ``ps`` must
         be able to read it on any machine. States are removed when the job is over. Without a cluster nothing
@@ -253,7 +253,7 @@ class ParameterServer:
 
         Args:
           gradients: a pytree like ``params``.
-          weight: number of examples that the mean was taken over; the gradients of one update are weighted by it.
+          weight: number of examples whose gradients were averaged; it weights this gradient within an update.
 
         Returns:
           Whether the gradients were accepted: False when they arrived too late (``"k=3"``), when a ``ps`` was lost, or
@@ -291,20 +291,21 @@ class ParameterServer:
         for spec, gradient in zip(self._specs, gradients, strict=True):
             with np.errstate(all="ignore"):
                 total = np.sum(gradient)
-            # The sum is cheap, but may overflow where the gradients are finite, so check them only if it is not finite.
+            # The sum is cheap to compute, but may overflow even if all gradients are finite. So check single gradients
+            # only if the sum is not finite.
             if not np.isfinite(total) and not np.isfinite(gradient).all():
                 bad = int(gradient.size - np.count_nonzero(np.isfinite(gradient)))
                 raise InvalidArgumentError(
                     None,
                     None,
                     f"the gradient of params{spec.name} has {bad} numbers of {gradient.size} that are not finite: "
-                    "nothing was pushed. Look at the loss, or lower the learning rate; where the optimizer takes such "
+                    "nothing was pushed. Look at the loss, or lower the learning rate; if the optimizer supports such "
                     "gradients, set ParameterServer(nonfinite='push')",
                 )
 
     def _values_of(self, params: object) -> list[Any]:
-        """Returns the leaves of ``params`` as arrays of the types on the ``ps``; Python's numbers have no type of their
-        own."""
+        """Returns the leaves of ``params`` as arrays of the types on the ``ps``; Python's numbers have no array
+        type."""
         leaves = zip(self._specs, _tree.tree_leaves(params), strict=True)
         return [
             leaf if getattr(leaf, "dtype", None) == spec.dtype else np.asarray(leaf, spec.dtype)
@@ -339,7 +340,7 @@ class ParameterServer:
         return self._spread(ps, by_rate=False)
 
     def rebalance(self) -> list[Moved]:
-        """Moves shards as `scale` does, so that about equally many bytes travel to and from every ``ps``, as measured
+        """Moves shards as `scale` does, so that every ``ps`` sends and receives about equally many bytes, as measured
         since its shards were placed there."""
         return self._spread(None, by_rate=True)
 
@@ -385,7 +386,7 @@ class ParameterServer:
           epochs: number of passes over all examples. An epoch begins when the previous one is completely assigned.
           seed: the seed for the order; by default drawn by the first ``ps``.
           shuffle: whether each epoch has a different order of the examples; otherwise all use the order of ``source``.
-          tries: how often a range of examples may be lost with a worker, or fail, before it is set aside.
+          tries: number of times that a range of examples may fail, or be lost with a worker, before it is set aside.
 
         Returns:
           An iterator over structures like ``source`` with the rows of a batch.
@@ -404,10 +405,10 @@ class ParameterServer:
     def _batches(self, source: Source, step_request: StepRequest) -> Iterator[Any]:
         with closing(self._examples.ranges(step_request)) as ranges:
             for work, seed in ranges:
-                self._params = None  # they may have been read again
+                self._params = None  # drop them, because they may have been read again
                 try:
                     batch = source.read_range(work, seed)
-                except Exception as error:  # noqa: BLE001 - whatever it is, the examples are handed out again
+                except Exception as error:  # noqa: BLE001 - after any error, the examples are assigned again
                     _log.exception("source has failed to provide %s of the examples, which is assigned again", work)
                     self._examples.cannot(f"source raised {type(error).__name__}: {error}", work)
                     continue

@@ -61,7 +61,7 @@ class WayBack:
       incarnation: the incarnation that saved the state.
       version: the version of the state.
       at: time of the save, in seconds since 1970.
-      names: the names of its variables, with the range of rows where it has only some.
+      names: the names of its variables, with the range of rows if it has only some of them.
       seen: the latest version of that incarnation that a worker has read.
     """
 
@@ -91,6 +91,6 @@ class WayBack:
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.at))
         shown = ", ".join(self.names[:_SHOWN]) + ", ..." * (len(self.names) > _SHOWN)
         if not self.lost:
-            return f"went back to version {self.version} of {since}; no worker knows of a later one"
+            return f"went back to version {self.version} of {since}; no worker has read a later version"
         which = f"update {self.seen} is" if self.lost == 1 else f"updates {self.version + 1} to {self.seen} are"
         return f"{which} lost, made since {since}, of {len(self.names)} variables: {shown}"

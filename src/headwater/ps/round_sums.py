@@ -2,7 +2,8 @@
 
 In synchronous training each ``ps`` has the mean gradient of its own blocks once all workers have pushed, and none has
 the whole gradient. With g_b the mean gradient of block b, the norm is the root of the sum over all ``ps`` of Σ_b
-‖g_b‖². So before it updates, each ``ps`` asks every other one for its part of that sum, and answers their requests.
+‖g_b‖². So before an update, each ``ps`` requests from every other ``ps`` that one's part of the sum, and answers the
+same requests.
 
 Any gradient of a round identifies the round: (worker, incarnation of its program, number of the push). A version cannot
 identify it, because a restarted ``ps`` may have another version in the same round. If a ``ps`` was lost with its
@@ -36,7 +37,8 @@ Source = tuple[str, int, int]
 Squares = Callable[[Sequence[Array]], float]
 """Computes one ``ps``'s part of a sum of squares over all ``ps``, from the mean gradients of its optimized blocks."""
 
-#: Number of rounds remembered. Few suffice: a worker pushes again only after every ``ps`` has made the previous update.
+#: Number of rounds to remember. A small number suffices, because a worker pushes again only after every ``ps`` has made
+#: the previous update.
 _KEPT = 4
 
 
@@ -190,7 +192,7 @@ class _Other:
                 self._channel.send(frame)
                 return self._answer(self._channel)
             except UnavailableError as error:
-                _log.warning("%s lost %s, and needs its part of a norm: %s", self._task, self._other, error.message)
+                _log.warning("%s lost %s, but needs its part of a norm: %s", self._task, self._other, error.message)
                 self._drop()
             except OpError:
                 self._drop()

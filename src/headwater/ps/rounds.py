@@ -15,7 +15,7 @@ Total = Callable[[Sequence[Source], Sequence[Array]], float]
 class Round:
     """The gradients gathered for the next update.
 
-    With one gradient the mean is that gradient itself; nothing is computed then.
+    With a single gradient, the mean is that gradient, without any computation.
     """
 
     def __init__(self) -> None:

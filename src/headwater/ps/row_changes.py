@@ -58,7 +58,7 @@ class RowChanges:
         return int(np.count_nonzero(self._waiting))
 
     def next_rows(self, parts: Sequence[Array], count: int) -> tuple[Numbers, list[Array]] | None:
-        """Returns some of the rows that are still to be saved, with their numbers; None when there are none left.
+        """Returns some of the rows that are still to be saved, with their numbers; None when no rows are left.
 
         Args:
           parts: the table's current arrays.

@@ -138,7 +138,7 @@ class ParameterService(Service):
             return
         hosted = self._all_hosted()
         copies = [one for one in hosted if isinstance(one, KeptCopy)]
-        # Replicas that move choose their own targets; the call below is for the others.
+        # Replicas that move choose their targets themselves; the call below is for all other parts.
         for one in hosted:
             if isinstance(one, CopyHolder):
                 one.hand_off(self._is_needed)

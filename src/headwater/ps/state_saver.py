@@ -82,8 +82,9 @@ class ParameterSaver(StateSaver):
             raise FailedPreconditionError(
                 None,
                 None,
-                f"{self.folder} holds the state of other variables, or of variables divided otherwise: the program "
-                "has changed, or the folder is another program's. Remove it, or name another one in saves=...",
+                f"{self.folder} holds the state of other variables, or of variables that were divided differently: the "
+                "program has changed, or the folder belongs to another program. Remove it, or name another folder in "
+                "saves=...",
             )
         try:
             self._host.memory.resume(_state_of(chain), last.at)
@@ -93,7 +94,7 @@ class ParameterSaver(StateSaver):
                 None,
                 None,
                 f"{self.folder} does not fit this program, whose optimizer may have changed: {error.message}. Remove "
-                "it, or name another one in saves=...",
+                "it, or name another folder in saves=...",
             ) from error
         self._fulls = (0, chain.headers[0].number)
         version, ago = self._host.version, self._clock() - last.at

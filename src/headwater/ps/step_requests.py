@@ -11,7 +11,7 @@ from headwater.ps.consistency import Part
 #: A request for a step: (number of the training, number of the epoch, number of steps of the epoch or -1, first step
 #: without data or -1). Where examples are accounted for, a fifth element is the result of `asking`.
 StepRequest = tuple[int, int, int, int] | tuple[int, int, int, int, tuple[Any, ...]]
-#: A range that is given back, with the reason; an empty reason means that the range did not fail.
+#: A range that is returned, with the reason; an empty reason means that the range did not fail.
 Returned = tuple[Work, str]
 
 

@@ -333,7 +333,7 @@ class Steps:
     def _assign_range(self, worker: str, step_request: object, request: Request, *, joins: bool) -> int:
         """Assigns a range of examples to a worker and records it in the request.
 
-        Returns the number of the batch, or a negative code that says why there is no batch.
+        Returns the number of the batch, or a negative code that gives the reason why there is no batch.
         """
         training, last, steps, _, (first, plan, part) = step_request_of(worker, step_request)
         self._step_numbers.ended(worker)

@@ -58,9 +58,9 @@ class Asked(TableKeys):
 
     Attributes:
       forms: encoding of the rows or gradients of each table.
-      bags: for each table, the code that says how its rows are pooled into bags.
+      bags: for each table, the code of the way in which its rows are pooled into bags.
       parts: for each table, this task's part of the bags; None if rows are not pooled.
-      left: tensors of the request that have not been read yet.
+      left: the remaining tensors of the request, which have not been read yet.
     """
 
     forms: Sequence[Format]

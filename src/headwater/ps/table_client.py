@@ -125,7 +125,7 @@ class TableClient:
 
         Args:
           present: returns the round of the values that this worker has read.
-          rank: this worker's number, which no other worker has.
+          rank: this worker's unique number.
         """
         self._round, self._rank = present, rank
 
@@ -397,7 +397,7 @@ class TableClient:
         self._sessions.exchange(frames)
 
     def push(self, divided: Mapping[str, Divided], sums: Mapping[str, Reals], number: int | None = None) -> None:
-        """Applies one update to several tables: gradients of distinct keys, or of bags, one for each.
+        """Applies one update to several tables, with one gradient for each distinct key or for each bag.
 
         In a round, the gradients replace earlier gradients with the same ``number``. None stands for the worker's
         number.
@@ -513,7 +513,7 @@ class TableClient:
         return made
 
     def save_again(self, name: str, folder: files.Path) -> Save:
-        """Saves the changes since the last save, or the whole table where that is due.
+        """Saves the changes since the last save, or the whole table if a full save is due.
 
         The whole table is saved the first time, after a save by another worker, after a restart of a ``ps``, and once
         the deltas together have half the size of a full save.

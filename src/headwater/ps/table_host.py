@@ -68,7 +68,7 @@ class RowSaver(Protocol):
         ...
 
     def close(self, *, over: bool) -> None:
-        """Stops saving after a last save; where the job is over (``over``), removes all saves instead."""
+        """Stops saving after a last save; if the job is over (``over``), removes all saves instead."""
         ...
 
 
@@ -133,7 +133,7 @@ class TableService:
             if known is None:
                 known = Table(name, config, task=self._task)
                 own = any(one.restore(known) for one in (self.saver, self.left) if one is not None)
-                # Own or deposited rows are newer than those of the folder.
+                # The task's own saves and deposited rows are newer than the rows in the folder.
                 if folder is not None and not own:
                     self._restore(known, folder)
                 self._tables[name] = known
@@ -161,7 +161,7 @@ class TableService:
     def still(self) -> Generator[dict[int, int]]:
         """Blocks updates while the context is entered; yields the number of updates of each worker's program."""
         with ExitStack() as stack:
-            stack.enter_context(self._lock)  # so that no new client can appear
+            stack.enter_context(self._lock)  # prevents the registration of new clients
             for client in self._clients.values():
                 stack.enter_context(client.lock)
             yield {number: client.last for number, client in self._clients.items()}
@@ -371,7 +371,7 @@ class TableService:
         raise UnavailableError(None, None, f"{self._task} ends")
 
     def _gather(self, client: Client, frame: Frame, gradients: RowGradients) -> None:
-        """Keeps gradients until their round is over; ``client.lock`` is held."""
+        """Stores gradients until their round is over; ``client.lock`` is held."""
         number, *_, told = frame.header
         match told:
             case (int(incarnation), int(version), int(worker)):
@@ -385,7 +385,8 @@ class TableService:
                 client.last = number
 
     def _settle(self, client: Client, named: Round, channel: Channel) -> None:
-        """Applies the gradients of a round that is over, where a worker names a later one."""
+        """Applies the gradients of the present round if a worker names a later round, because the present round is then
+        over."""
         with self._in_round:
             if not self.rounds.is_news(named):
                 return
@@ -400,7 +401,7 @@ class TableService:
             self._await_end(channel)
 
     def _end_round(self, client: Client, named: Round) -> None:
-        """Does the work of `_settle`. ``client.lock`` and ``_in_round`` are held."""
+        """Ends the present round if it is over; see `_settle`. ``client.lock`` and ``_in_round`` are held."""
         if not self.rounds.is_news(named):
             return
         over: list[tuple[TableKeys, NDArray[np.float32], list[float | None]]] = []

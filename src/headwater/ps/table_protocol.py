@@ -175,7 +175,7 @@ _LIMITS = (np.uint8, 0, 1 << 8), (np.uint16, 0, 1 << 16), (np.int32, -(1 << 31),
 
 
 def smallest(numbers: NDArray[np.int64]) -> Array:
-    """Encodes whole numbers with 1, 2, 4 or 8 bytes each: as few as all of them fit into."""
+    """Encodes whole numbers with 1, 2, 4 or 8 bytes each: the smallest size that suffices for all."""
     least, most = extent(numbers)
     for kind, low, high in _LIMITS:
         if low <= least and most < high:
@@ -184,8 +184,8 @@ def smallest(numbers: NDArray[np.int64]) -> Array:
 
 
 def flat_rows(forms: Sequence[str], bags: Sequence[int]) -> bool:
-    """Returns whether the numbers of all tables' rows, or gradients, are sent as one tensor: where all are float32, and
-    belong to keys.
+    """Returns whether the numbers of all tables' rows, or gradients, are sent as one tensor: this is the case if all
+    are float32 and belong to keys.
 
     Otherwise each table has a tensor of its own.
     """
@@ -221,6 +221,8 @@ def arrived_keys(packed: Array, counts: Sequence[Any], sizes: Sequence[object], 
     keys = unpack_keys(packed, np.array(counts, np.int64), np.array(sizes, np.int64)) if fit else None
     if keys is None or len(keys) != sum(counts):
         raise InvalidArgumentError(
-            None, None, f"keys of {tables} tables arrived as {packed.dtype} of shape {packed.shape}, which does not fit"
+            None,
+            None,
+            f"keys of {tables} tables arrived as {packed.dtype} of shape {packed.shape}, which is inconsistent",
         )
     return keys

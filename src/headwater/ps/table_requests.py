@@ -1,7 +1,7 @@
 """Requests of a worker to a ``ps`` for rows of tables: keys, and perhaps bags whose rows are pooled before they are
 sent.
 
-A bag is pooled on the ``ps`` where that transfers fewer bytes: the ``ps`` then adds up its rows of each bag (times
+Bags are pooled on the ``ps`` if that transfers fewer bytes: the ``ps`` then adds up its rows of each bag (times
 their weights), and the worker adds up the sums of several ``ps`` and divides. Gradients are sent in the opposite
 direction: a bag's gradient is sent once, divided, and the ``ps`` adds it to the gradient of each of the bag's rows.
 Both are sums, so the result is mathematically equal to sending every row; rounding may differ in the last bits.
@@ -283,7 +283,7 @@ def in_bags(divided: Divided, offsets: object, combiner: str, weights: object, w
       offsets: start of each bag, and the end of the last, [bags + 1].
       combiner: ``"sum"``, ``"mean"`` or ``"sqrtn"``, see `headwater.tables.Table.pool`.
       weights: the weights of the ids, [n], or None.
-      where: names table and worker.
+      where: the names of table and worker, for messages.
 
     Raises:
       InvalidArgumentError: an argument does not fit.
@@ -293,10 +293,10 @@ def in_bags(divided: Divided, offsets: object, combiner: str, weights: object, w
         raise InvalidArgumentError(None, None, f"{where}: combiner is {combiner!r}, not one of {', '.join(COMBINERS)}")
     ends = np.asarray(offsets)
     if ends.ndim != 1 or not len(ends) or ends.dtype.kind not in "iu" or ends[0] != 0 or ends[-1] != count:
-        raise InvalidArgumentError(None, None, f"{where}: offsets must rise from 0 to the number of ids, {count}")
+        raise InvalidArgumentError(None, None, f"{where}: offsets must increase from 0 to the number of ids, {count}")
     ends = ends.astype(np.int64)
     if np.any(np.diff(ends) < 0):
-        raise InvalidArgumentError(None, None, f"{where}: offsets must rise from 0 to the number of ids, {count}")
+        raise InvalidArgumentError(None, None, f"{where}: offsets must increase from 0 to the number of ids, {count}")
     given = _NO_WEIGHTS if weights is None else np.ascontiguousarray(weights, np.float32)
     if weights is not None and given.shape != (count,):
         raise InvalidArgumentError(None, None, f"{where}: weights have shape {given.shape}; there are {count} ids")
@@ -345,7 +345,9 @@ def arrived_bags(arrays: list[Array], how: int, keys: int, where: str) -> BagsPa
     weights = np.ascontiguousarray(arrays.pop(0), np.float32) if how == WEIGHTED else _NO_WEIGHTS
     fits = len(numbers) == total and (total == 0 or int(numbers.max()) < keys)
     if not fits or (how == WEIGHTED and (weights.shape != (total,) or not np.isfinite(weights).all())):
-        raise InvalidArgumentError(None, None, f"{where}: bags of {total} ids arrived that do not fit to {keys} keys")
+        raise InvalidArgumentError(
+            None, None, f"{where}: bags of {total} ids arrived, which is inconsistent with {keys} keys"
+        )
     return BagsPart(counts=counts, numbers=numbers, weights=weights)
 
 

@@ -7,8 +7,8 @@ rows of the present round have arrived, and only then are they applied. As a res
 changed in its own round.
 
 A round is a pair: the incarnation of the ``ps`` from which the worker has read the values of its step, and the number
-of updates of these values (``version``). Where a ``ps`` is restarted with values of an earlier version, the gradients
-of the interrupted round are dropped, as the workers compute them again.
+of updates of these values (``version``). If a ``ps`` is restarted with values of an earlier version, the gradients of
+the interrupted round are dropped, because the workers compute them again.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class TableRounds:
         return [self.given[worker] for worker in sorted(self.given)] if ends else []
 
     def start(self, named: Round) -> None:
-        """Begins the named round, where `is_news` returns True; gradients of another version are dropped.
+        """Begins the named round, for which `is_news` has returned True; gradients of another version are dropped.
 
         Call `over` first: it returns the gradients of a complete round.
         """

@@ -65,7 +65,7 @@ class TableSessions:
         self._shards = shards
         self._tables = tables
         self._met = met
-        self._number = secrets.randbits(62)  # tells a ps which updates are from this program
+        self._number = secrets.randbits(62)  # identifies the updates of this program on a ps
         self.tasks: Final = [task for task, _ in links]
         self.traffic: Traffic = Traffic()
 
@@ -93,7 +93,9 @@ class TableSessions:
         for session, frame, was_sent in zip(self._sessions, frames, sent, strict=True):
             try:
                 answers.append(None if frame is None else self._receive(session, frame, was_sent))
-            except OpError as error:  # still read the answers of the other ps, which have got their frames
+            except (
+                OpError
+            ) as error:  # read the answers of the other ps anyway, because those have received their frames
                 failed = failed or error
             except BaseException:
                 self.close()  # an unread answer would be read as the answer to a later frame

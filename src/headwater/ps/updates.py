@@ -78,9 +78,9 @@ class Updates:
         self._staleness_aware = staleness_aware
         self.updater = updater
         self.accounts = accounts
-        # With bounded staleness, only the first ps decides whether a worker is too far ahead. If a worker joins, two ps
-        # may count its steps from different numbers. Each of them could then delay another worker, and these workers
-        # would wait for each other.
+        # With bounded staleness, only the first ps decides whether a worker is too many steps ahead. If a worker joins,
+        # two ps may count its steps from different numbers. Each of them could then delay another worker, and these
+        # workers would wait for each other.
         choice = context.choice
         self.state = TrainingState(choice=Asynchronous() if isinstance(choice, BoundedStaleness) and index else choice)
         self.round = Round()

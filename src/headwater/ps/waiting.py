@@ -26,7 +26,7 @@ class Waiting:
     Attributes:
       held_for: the event until which the host's state is frozen and workers wait; empty if it is not frozen.
       pauses_for: the event until which no new round may begin, so that a worker with the first gradient of a round
-        waits. Empty where rounds may begin.
+        waits. Empty if rounds may begin.
     """
 
     def __init__(self, context: ServingContext, updates: Updates) -> None:

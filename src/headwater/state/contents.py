@@ -14,7 +14,7 @@ from headwater.state.views import Copy
 
 
 class Contents:
-    """The state that a replica keeps, and serves where it is the primary."""
+    """The state of a replica, which it serves if it is the primary."""
 
     def _reset(self) -> None:
         """Resets the state to empty."""

@@ -85,7 +85,7 @@ class KeptCopy(PrimaryCopy):
                     with self._send_lock:
                         fed.send(Frame(kinds.RESIGNS))
             except OpError as error:
-                _log.debug("%s could not be told that %s shuts down: %s", self._other, self._task, error.message)
+                _log.debug("%s could not be notified that %s shuts down: %s", self._other, self._task, error.message)
             finally:
                 self._witness_lock.release()
         fed.close()
@@ -188,7 +188,7 @@ class KeptCopy(PrimaryCopy):
     def shut_down(self) -> bool:
         """Shuts this replica down, as its process ends. It acknowledges nothing from this call on.
 
-        Where no other process has this state, it is handed to the chief; see `headwater.state.left_copies`.
+        If no other process has this state, it is deposited with the chief; see `headwater.state.left_copies`.
 
         Returns:
           Whether the chief could be reached.

@@ -80,7 +80,7 @@ class Feed:
         #: The number of the last frame sent or queued, and the highest number that the other replica has confirmed.
         self.last_number: int = END_OF_SNAPSHOT
         self.confirmed: int = 0
-        #: Whether the other replica has said that it shuts down, so that it can never serve.
+        #: Whether the other replica has announced that it shuts down, so that it can never serve.
         self.resigned: bool = False
         #: The feed of a third replica that will replace `target` as the backup. `send` sends it the same changes.
         self.replacement: Feed | None = None
@@ -153,7 +153,7 @@ class Feed:
         """Sends the snapshot, then the queued changes. Afterwards `send` sends immediately.
 
         Args:
-          continues: called regularly; where it returns False, the feed ends.
+          continues: called regularly; if it returns False, the feed ends.
         """
         try:
             self._fill(continues)
@@ -208,7 +208,7 @@ class Feed:
 
         Args:
           number: the number of the frame.
-          continues: called regularly; where it returns False, this method returns False.
+          continues: called regularly; if it returns False, this method returns False.
         """
         while self.confirmed < number:
             if self.broken.is_set() or not continues():

@@ -77,7 +77,7 @@ class FeedingCopy(BackupCopy):
         """Fills the replica of another ``ps``, and makes it the backup instead of the target of ``feed``.
 
         Returns:
-          The feed of the new backup; ``feed`` where the backup was not replaced.
+          The feed of the new backup; ``feed`` if the backup was not replaced.
         """
         before = self._other
         # The backup stays in use until the view has changed. Until then, `_attach_feed` makes the new feed the

@@ -44,7 +44,8 @@ def shut_down_after_transfer(
       task: the name of the process.
       copies: its replicas.
       missed: returns the replicas whose state no other process has.
-      patience_s: returns how long another process may take to copy their state, in seconds; 0 where none is expected.
+      patience_s: returns how long another process may take to copy their state, in seconds; 0 if no such copy is
+        expected.
     """
     _await_others(task, missed, patience_s)
     shut_down_now(copies)

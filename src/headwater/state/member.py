@@ -259,7 +259,7 @@ class Member(Contents):
         return WitnessRequest(standing.me, standing.view, kind, other or standing.pairing, home, among)
 
     def _adopt_view(self, view: View | None) -> None:
-        """Adopts a view of the witness, and demotes or resets this replica where the view requires it.
+        """Adopts a view of the witness, and demotes or resets this replica if the view requires it.
 
         The caller must hold neither `_changed` nor `_state_lock`.
         """

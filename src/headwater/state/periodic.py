@@ -49,5 +49,5 @@ class Periodic:
                 return
             try:
                 self._action()
-            except Exception:  # noqa: BLE001 - whatever it is, it is retried
+            except Exception:  # noqa: BLE001 - retry after any error
                 _log.exception("%s has failed", self._what)

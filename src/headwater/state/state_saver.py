@@ -122,7 +122,7 @@ class PeriodicSaver:
 
     def _could_not(self, what: str, error: OpError) -> None:
         """Reports that ``what`` could not be written."""
-        then = f"the next save is tried in {self._every_s:g} s; until then, a restart would restore an older state"
+        then = f"the next save is attempted in {self._every_s:g} s; until then, a restart would restore an older state"
         self._troubles.failed(what, error, then)
 
     def _remove_all(self) -> None:

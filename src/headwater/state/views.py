@@ -1,7 +1,7 @@
 """Replication protocol: which replica of a shard serves, and when it may acknowledge. Pure: no threads, no clocks.
 
 A *shard* is the part of a set of parameters that one ``ps`` holds. It has two *replicas*, on two ``ps``. A *view* names
-the replica that serves workers (the *primary*) and the one that follows it (the *backup*, where there is one). Views
+the replica that serves workers (the *primary*) and the one that follows it (the *backup*, if any). Views
 are numbered by *terms*. Only the *witness*, on the chief, makes views; `judge` is its whole logic.
 
 - A primary acknowledges an update when the backup of its view has it too, or when its view has no backup.

@@ -442,7 +442,7 @@ def test_an_update_without_memory_is_named_and_changes_nothing(consistency: str)
         with pytest.raises(ResourceExhaustedError) as raised:
             client.push(gradients(number))
         client.pull()  # the round is over for the others, too
-        for part in ("/job:ps", "an update of", "['dense']['kernel']", " TiB are wanted", "are free"):
+        for part in ("/job:ps", "an update of", "['dense']['kernel']", " TiB were requested", "are free"):
             assert part in raised.value.message
     client.close()
     other = connected(local, 1)

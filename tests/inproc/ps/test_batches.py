@@ -440,7 +440,7 @@ def test_the_examples_of_a_dataset(kind: str, tmp_path: Path) -> None:
         (Dataset.range(9).shuffle(3, seed=1), True, r"has a shuffle\(\)"),
         (Dataset.range(9).repeat(), True, r"has a repeat\(\)"),
         (Dataset.range(9).filter(lambda x: x > 2), True, "Filter can only be iterated"),
-        (Dataset.from_generator(lambda: iter(range(9)), np.int64, ()), False, "a generator, which may yield other"),
+        (Dataset.from_generator(lambda: iter(range(9)), np.int64, ()), False, "a generator, which may yield different"),
         (Dataset.range(9).filter(lambda x: x > 9), False, "no examples"),
     ],
 )

@@ -73,7 +73,7 @@ def test_a_leaf_may_be_a_number_of_python_or_numpy(leaf: Any) -> None:
     [
         (jax.random.key(0), r"params\['k'\] is of type key<fry>, which has no gradient"),
         (3, r"params\['k'\] is of type int(32|64), which has no gradient"),
-        ("text", r"params\['k'\] is of type str, and no array of numbers"),
+        ("text", r"params\['k'\] is of type str, which is not an array of numbers"),
     ],
 )
 def test_a_leaf_without_a_gradient_is_named(leaf: Any, message: str) -> None:

@@ -117,7 +117,7 @@ def test_a_worker_that_joins_when_all_have_ended_ends_at_once(tmp_path: Path) ->
         shown = late(cluster, tmp_path)
         shown.succeeds()
         assert "/job:worker/task:1 ends, because the job is already over" in shown.output
-        assert "no parameter server and no chief is there any more" in shown.output
+        assert "no parameter server and no chief is running any more" in shown.output
 
 
 @pytest.mark.long

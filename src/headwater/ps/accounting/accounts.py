@@ -65,7 +65,7 @@ class Accounts:
         """Assigns a range of examples to a worker, see `Ledger.assign_range`. ``update`` is the current version.
 
         Returns:
-          The range and the seed of its epoch's order; or why there is no range.
+          The range and the seed of its epoch's order; or the reason why there is no range.
         """
         ledger = self._of(training, update)
         known = set(ledger.plans())
@@ -96,7 +96,7 @@ class Accounts:
             )
             self._open_journal("begins", ledger, update)
         elif training > ledger.training:
-            # Give each training a seed of its own, so that its epochs have other orders.
+            # Give each training its own seed, so that its epochs have different orders.
             seed = ledger.seed + training - ledger.training
             ledger = self._ledger = Ledger(run=ledger.run, seed=seed, training=training)
         return ledger
@@ -174,7 +174,7 @@ class Accounts:
         """Restores a range to the worker from which it was taken; see `Ledger.reclaim`.
 
         Returns:
-          Whether that was possible; not where the range has been assigned again.
+          Whether that was possible: False if the range has been assigned again.
         """
         return self._ledger is not None and self._ledger.reclaim(worker, work)
 

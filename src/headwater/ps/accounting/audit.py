@@ -210,7 +210,7 @@ def _first(runs: dict[int, Run], path: str, record: Sequence[Any]) -> Run:
         case ["begins" | "restored" | "continued" as kind, int(number), str(name), str(task), time, *update]:
             run = runs.setdefault(number, Run(name=name, task=task))
             run.files.append(path)
-            # Updates after the restored one were lost with the earlier incarnation, so their records do not count.
+            # Updates after the restored version were lost with the earlier incarnation, so their records do not count.
             if kind == "restored":
                 _roll_back(run, float(time), int(update[0]))
             return run

@@ -6,8 +6,8 @@ checksum; each record is a list in JSON, whose first element is its kind::
     ["begins", run, set, task, time, update]            the first record: a ledger begins
     ["restored", run, set, task, time, update]          the first record: a ledger is restored to its state at that
                                                         update; earlier records of later updates do not count
-    ["continued", run, set, task, time]                 the first record: continues the previous file of the same
-                                                        incarnation, which could not be written any more
+    ["continued", run, set, task, time] the first record: continues the previous file of the same incarnation, which
+                                                        became unwritable
     ["epoch", training, epoch, size, unit, batch, shuffle, seed]
     ["applied", update, time, training, [[worker, epoch, start, stop], ...]]
     ["back", time, training, worker, epoch, start, stop, tries, set aside, reason]
@@ -138,7 +138,7 @@ class Journal:
         began, name = self._clock(), quote(str(self._first[2]), safe="")
         self._path = os.path.join(self._folder, f"examples.{name}.{began:017.6f}.{secrets.token_hex(4)}.journal")
         self._writer, self._written_bytes = TFRecordWriter(self._path), 0
-        # A later file of the same incarnation must not look as if a ledger began there.
+        # A later file of the same incarnation must not indicate the beginning of a ledger.
         if self._files:
             records = [_packed(["continued", *self._first[1:4], began])]
             self._write(records)

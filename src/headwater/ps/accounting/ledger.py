@@ -48,7 +48,8 @@ class Work(NamedTuple):
 
 
 class Nothing(enum.Enum):
-    """Reason why a worker gets no range: others hold the rest, all ranges are done, or some were set aside."""
+    """Reason why a worker gets no range: other workers hold the remaining ranges, all ranges are done, or some were set
+    aside."""
 
     YET = enum.auto()
     OVER = enum.auto()
@@ -341,7 +342,7 @@ class Ledger:
         found: list[int] = []
         epoch = self._over.from_here(first)
         while epoch <= last and len(found) < 2:
-            # Skip an epoch that had not begun when a later one began.
+            # Skip an epoch that had not begun when a later epoch began.
             if epoch in self._epochs or epoch > begun:
                 found.append(epoch)
             epoch = self._over.from_here(epoch + 1)
@@ -521,7 +522,7 @@ class Ledger:
         return "; ".join([*ended[-1:], *map(str, self.counts())])
 
     def to_bytes(self, again: Collection[str] | None = None) -> bytes:
-        """Serializes the ledger for a ledger that takes over, called the successor below.
+        """Serializes the ledger for a successor, a ledger that takes over from this one.
 
         Args:
           again: the workers that will push their latest gradient again, to the successor. If such a gradient is

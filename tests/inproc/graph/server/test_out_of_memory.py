@@ -46,7 +46,12 @@ def test_the_error_names_task_operation_variable_and_bytes(cluster: MemoryCluste
             for _ in range(2):
                 with pytest.raises(ResourceExhaustedError) as raised:
                     session.run(update, {factor: 1.0})
-                for part in ("/job:ps/replica:0/task:0", f"which was to change '{name}'", "3.6 TiB are wanted", "free"):
+                for part in (
+                    "/job:ps/replica:0/task:0",
+                    f"which was to change '{name}'",
+                    "3.6 TiB were requested",
+                    "free",
+                ):
                     assert part in raised.value.message
                 assert other.run(small).tolist() == [1.0, 1.0, 1.0]
 
