@@ -1,6 +1,6 @@
 """Embedding tables: the engine for rows by key, their optimizer's state, snapshots, routing, compiled kernels.
 
-This package uses neither JAX nor the network: the engine works on arrays, with functions that numba compiles. Other
+This package uses neither JAX nor the network: the engine consists of functions on arrays, which numba compiles. Other
 packages use some of these functions for embedding variables of fixed size (`xla_calls`) and to parse serialized
 examples (`examples`). Start with `table.Table` and its `description`.
 """

@@ -1,7 +1,7 @@
 """Compiled loops over bags of ids of tables on other tasks; see `headwater.graph.ops.bags`.
 
-Operations on float32 are the same, in the same order, as in `headwater.graph.kernels.routing`, so that results have the
-same bits. An id whose bag or place is out of range is skipped.
+Operations on float32 are the same, in the same order, as in `headwater.graph.kernels.routing`, so that results are bit
+for bit equal. An id whose bag or place is out of range is skipped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Places = NDArray[np.int32]
 SUM: Final = 0
 MEAN: Final = 1
 ORDERS: Final = 66
-"""Number of orders of magnitude of numbers of ids: one for each number of bits, and for the power of two above."""
+"""Number of size classes of lookups: lookups are grouped by the number of bits of their number of ids."""
 
 
 @inlined
@@ -81,8 +81,8 @@ def _requests(ids: Words, kept: Any, sizes: Words, by_ranges: bool) -> Any:
     """Finds the distinct ids and their rows.
 
     Returns:
-      The position of the first kept id without a row, or -1; for each id the number of its request, or -1; for each
-      request the part and the row; the number of requests of each part.
+      The position of the first kept id without a row, or -1; for each id, the index of its request, or -1; for each
+      request, the part and the row; for each part, the number of its requests.
     """
     n, parts = len(ids), len(sizes)
     numbers, counts, count = np.full(n, -1, np.int32), np.zeros(parts, np.int64), 0
@@ -155,13 +155,13 @@ def route_bags(
       ids: ``[n]``.
       indices: the places of the ids in a matrix, ``[n * rank]``.
       bags: the number of bags, if ``safe``; otherwise the last id has the last bag.
-      weights: ``[n]``, or none if ``weighted`` is false.
+      weights: ``[n]``; empty if ``weighted`` is false.
       sizes: the number of rows of each part, ``[parts]``.
       by_ranges: as for `headwater.tables.routing.route`.
       combiner: `SUM`, `MEAN`, or another number for ``sqrtn``.
       fills: whether an empty bag gets the id ``default``.
-      rooms: changed. By order of magnitude, the number of places for rows of each part, for ids of each part, and for
-        all ids, ``[ORDERS, 2 * parts + 1]``.
+      rooms: for each size class, the number of places for rows of each part, for ids of each part, and for all ids,
+        ``[ORDERS, 2 * parts + 1]``. Updated in place.
       headroom: as for `headwater.graph.ops.routing.Capacities`.
       none: the value of unused places for rows.
 
@@ -222,12 +222,13 @@ def _pooled(
     headroom: float,
     shape: Words,
 ) -> Any:
-    """Returns what `route_bags` returns for pooled bags, and completes ``shape``."""
+    """Returns the additional results of `route_bags` for pooled bags, and completes ``shape``."""
     parts, requests = len(ends), len(owners)
     told, sizes, shares = np.empty(0, np.uint8), np.empty(0, np.uint8), np.empty(0, np.float32)
     if not bags or bags * parts >= requests:
         return told, sizes, shares
-    # Place p * bags + b has the number of ids of bag b in part p; then the index of the bag's next id in the part.
+    # Element p * bags + b is first the number of ids of bag b in part p, and later the index of that bag's next id in
+    # the part.
     counts, of_part = np.zeros(parts * bags, np.int64), np.zeros(parts, np.int64)
     for i in range(len(numbers)):
         if numbers[i] >= 0:
@@ -356,7 +357,7 @@ def gather_bags(
 
     Args:
       params: the rows of the part, of ``width`` numbers.
-      routed: the requested rows; one that is out of range stands for the nearest row.
+      routed: the requested rows; a row number out of range stands for the nearest row.
       numbers, counts, widths: as for `_decoded`.
       weights: of the ids, or none.
 

@@ -20,7 +20,8 @@ class TableConfig:
       seed: the seed of the initializer, and of admission by chance.
       strings: whether keys are strings; otherwise they are 64-bit integers.
       admission: selects the keys that get a row.
-      eviction: selects the rows to remove when there are too many; None removes none, and a full table is an error.
+      eviction: selects the rows to remove when there are too many. None: no rows are removed, and a full table is an
+        error.
       max_rows: maximum number of rows, or None.
       max_bytes: maximum size of rows, state and index, in bytes, or None.
       memory_rows: maximum number of rows in memory; further rows are stored in a file. None: all rows are in memory.
@@ -49,9 +50,9 @@ class TableConfig:
         if self.shards > 1024:
             raise ValueError(f"shards must be at most 1024, not {self.shards}")
         if (self.memory_rows is None) != (self.folder is None):
-            raise ValueError("memory_rows and folder belong together: rows beyond memory_rows go to a file in folder")
+            raise ValueError("memory_rows and folder must be given together: folder is for rows beyond memory_rows")
         if self.max_bytes is not None and self.row_limit is not None and self.row_limit < 1:
-            raise ValueError(f"max_bytes: {self.max_bytes} bytes hold no row of {self.row_bytes} bytes")
+            raise ValueError(f"max_bytes: {self.max_bytes} bytes are less than one row of {self.row_bytes} bytes")
 
     @property
     def width(self) -> int:

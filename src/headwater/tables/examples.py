@@ -3,8 +3,9 @@
 The parser reads messages in the usual encoding: all features in one piece, one list for each feature, packed numbers.
 The protobuf library parses messages in other encodings and damaged messages, and reports errors.
 
-One pass over the messages finds the lists of the features, a second one decodes them. Compiled functions get addresses
-of bytes instead of arrays, because numba counts references to each array that is passed from function to function.
+One pass over the messages finds the lists of the features, and a second pass decodes the lists. Compiled functions get
+addresses of bytes instead of arrays, because numba counts references to each array that is passed from function to
+function.
 
 Source: https://protobuf.dev/programming-guides/encoding/.
 """
@@ -37,9 +38,9 @@ _WORD: Final = 8
 _PADDING: Final = bytes(_WORD)
 """Padding after messages and names, which are read by words."""
 _ORDER: Final = 1024
-"""Number of features of a message whose order is remembered for the next message."""
+"""Maximum number of features of a message whose order is remembered for the next message."""
 _TOP: Final[Any] = np.uint64(0x8080808080808080)
-"""The bit of each byte of a word that is 0 in the last byte of a number."""
+"""The highest bit of each byte of a word. It is 0 in the last byte of an encoded number."""
 
 
 def columns_of(
@@ -185,7 +186,7 @@ def _is_ascii(at: int, size: int) -> bool:
 
 @inlined
 def _texts_in(at: int, end: int) -> int:
-    """Returns the number of strings in a list of bytes; -1 where it is malformed."""
+    """Returns the number of strings in a list of bytes; -1 if it is malformed."""
     count = 0
     while at < end:
         if byte_at(at) != _FIRST:
@@ -200,7 +201,7 @@ def _texts_in(at: int, end: int) -> int:
 
 @inlined
 def _integers_in(at: int, end: int) -> Any:
-    """Returns the number of integers in these bytes; -1 where the last is truncated."""
+    """Returns the number of integers in these bytes; -1 if the last is truncated."""
     if byte_at(end - 1) >= 0x80:
         return -1
     count = U64(0)
@@ -214,8 +215,8 @@ def _integers_in(at: int, end: int) -> Any:
 def find(data: int, ends: Words, keys: int, key_ends: Words, kinds: Words, starts: Words, counts: Words) -> bool:
     """Finds features in messages.
 
-    Most messages have their features in the order of the message before, so each name is first compared with the next
-    one in that order, and with the one after it, in case a feature is missing.
+    Most messages have their features in the same order as the preceding message. So each name is first compared with
+    the next two names in that order; the second of these matches if a feature is missing.
 
     Args:
       data: position of the concatenated messages.
@@ -225,7 +226,8 @@ def find(data: int, ends: Words, keys: int, key_ends: Words, kinds: Words, start
       kinds: the tag of each feature's list, ``[k]``.
       starts: set to the position of the values of each feature in each message, ``[n, k]``. Bytes of numbers hold only
         the numbers; each string has its tag and its length before it.
-      counts: set to the number of values, where a message has the feature. Must be -1 before, ``[n, k]``.
+      counts: set to the number of values, where a message has the feature. All elements must initially be -1, ``[n,
+        k]``.
 
     Returns:
       Whether all messages could be parsed; otherwise the other results are meaningless.
@@ -281,9 +283,9 @@ def find(data: int, ends: Words, keys: int, key_ends: Words, kinds: Words, start
             if at >= stop or byte_at(at) != _SECOND:
                 return False
             size, at = _length(at + 1, stop)
-            if size != stop - at or (key >= 0 and counts[row, key] >= 0):  # the last of several values would count
+            if size != stop - at or (key >= 0 and counts[row, key] >= 0):  # of several values, the last would be valid
                 return False
-            if at == stop:  # a feature without a list counts as none
+            if at == stop:  # a feature without a list counts as missing
                 continue
             kind = byte_at(at)
             if kind != _FIRST and kind != _SECOND and kind != _THIRD:
@@ -330,7 +332,7 @@ def extents_of(counts: Words) -> Words:
 
 @inlined
 def _integer(at: int) -> tuple[Any, Any]:
-    """Returns the integer encoded at a position, and the position after it; position 0 where it is too long."""
+    """Returns the integer encoded at a position, and the position after it; position 0 if it is too long."""
     word = word_at(at)
     if word & U64(0x8080) != U64(0x8080):  # the common case: one or two bytes, without a branch between these
         longer = (word >> U64(7)) & U64(1)

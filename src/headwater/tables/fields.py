@@ -26,7 +26,7 @@ ROWS: Final = 15
 CAPACITY: Final = 16
 FREE: Final = 17
 LIVE: Final = 18
-#: The row after which the next search for a row to move to the file begins.
+#: The row after which the next search for a row to be moved to the file begins.
 HAND: Final = 19
 #: The rows being saved: 0, `ALL` or `CHANGED`; and the value of the "saved" bit of rows that are already saved.
 SAVING: Final = 20
@@ -66,8 +66,8 @@ COUNT_SHIFT: Final = 2
 COUNT_MASK: Final = (1 << 30) - 1
 STEP_SHIFT: Final = 32
 
-#: Results of compiled functions: done, or the reason why they could not finish: a lock is held, a shard needs room, its
-#: log needs room, or the table has its maximum number of rows.
+#: Results of compiled functions: done; or the reason why they could not finish, which is that a lock is held, that a
+#: shard or its log needs more memory, or that the table has its maximum number of rows.
 DONE: Final = 0
 BUSY: Final = 1
 GROW: Final = 2

@@ -1,6 +1,6 @@
 """Compiled FarmHash ``Fingerprint64`` of many texts, and of many integers written in decimal digits.
 
-`headwater.graph.ops.fingerprints` computes the same with NumPy, and describes the arithmetic.
+`headwater.graph.ops.fingerprints` computes the same fingerprints with NumPy, and describes the arithmetic.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Bytes = NDArray[np.uint8]
 LONGEST: Final = 64
 """The size of the longest text, in bytes."""
 _DIGITS: Final = 20
-"""Of the longest integer of 64 bits, with its sign."""
+"""Number of characters of the longest 64-bit integer, with its sign."""
 _WORD: Final = 8
 _K0: Final[Any] = np.uint64(0xC3A5C85C97CB3127)
 _K1: Final[Any] = np.uint64(0xB492B66FBE98F273)

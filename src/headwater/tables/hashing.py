@@ -2,7 +2,7 @@
 
 An integer is its own key. A string's key is two words, 128 bits of SipHash-2-4 (Aumasson and Bernstein, 2012): the
 first one is hashed, and the second one is compared as well, so that two strings with the same first word are two keys.
-The probability that any two of a billion strings agree in both is 1.5e-21.
+The probability that any two of a billion strings agree in both words is 1.5e-21.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def share(word: object, parts: int) -> Any:
 
 @inlined
 def slots_for(count: int) -> int:
-    """Returns the size of an open-addressing index that ``count`` keys fill at most to half: a power of two."""
+    """Returns the size of an open-addressing index for ``count`` keys: a power of two, of which the keys fill at most
+    half."""
     size = 4
     while size < 2 * count:
         size *= 2

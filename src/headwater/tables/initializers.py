@@ -1,7 +1,7 @@
 """Initial values of rows, which depend only on the table's seed and the row's key.
 
 A counter-based generator without state computes element ``j`` of the row of ``key``. So the row of a key is the same on
-every task, whenever and in whichever order rows are created.
+every task, regardless of when and in which order rows are created.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The keys of a call are sorted by shard (`by_shard`). The call acquires the locks of the shards one at a time, and skips
 a shard that another thread uses. It neither waits nor allocates memory: if a lock is held or memory is missing, it
-returns a code for that need (see `needed`). The caller provides it and repeats the same call, which continues at the
-position that ``cursor`` has for each shard.
+returns a code for that need (see `needed`). The caller satisfies the need and repeats the same call, which continues at
+the position that ``cursor`` has for each shard.
 
 One call reads or updates rows of several tables, because the overhead of a call is as large as the work for a small
 batch. Such a call gets the handles of the tables, ``[tables, HANDLE_SIZE]`` (see `headwater.tables.row_access`), and
@@ -82,8 +82,8 @@ def by_shard(keys: Words, ends: Words, shards: Words) -> tuple[Words, Words, Wor
     Returns:
       The sorted indices of the keys, [n], and the start and end of each shard in them, table by table.
     """
-    # A counting sort: count the keys of each shard, compute the start of each shard, then place the keys. `stop` holds
-    # the counts first, and then the position of each shard's next key, which finally is the end of the shard.
+    # A counting sort: count the keys of each shard, compute the start of each shard, then place the keys. `stop` first
+    # holds the counts, then the position of each shard's next key, and finally the end of each shard.
     n = len(keys)
     of = np.empty(n, np.int16)
     cursor = np.empty(np.sum(shards), np.int64)
@@ -154,7 +154,7 @@ def _look_up_in(
                     meta = words_at(d[f.META], d[f.CAPACITY] * words)
                     keep_old(d, row, words, width)  # copy the row before its use is counted, for a running save
                     use = meta[row * words + 1]
-                    # Catching up changes the row, so the next delta must have it.
+                    # Applying missed steps changes the row, so the next delta must include it.
                     if exact and step_in(use) < step:
                         use |= f.CHANGED_BIT
                         catch_up(record(d, row, width), 0, dim, shape[OPTIMIZER], hyper, rates, step_in(use), step)
@@ -168,7 +168,7 @@ def _look_up_in(
                 if not has_room(d):
                     result = max(result, f.GROW)
                     break
-                # Sightings are counted for one word, so the two words of a string's key are combined.
+                # Sightings are counted by one word, so combine the two words of a string's key.
                 if shape[ADMISSION] == 1:
                     admitted = sighted(d, key ^ np.int64(mix(check)) if words == 3 else key) >= shape[SIGHTINGS]
                 elif shape[ADMISSION] == 2:
@@ -241,7 +241,7 @@ def _update_in(
                 result = max(result, f.LOG_FULL)
                 break
             at = find(d, words, hashed, key, check)
-            # With an admission policy, only lookups make rows.
+            # With an admission policy, only lookups create rows.
             if at < 0 and shape[ADMISSION] != 0:
                 d[f.DROPPED] += 1
                 cursor[s] += 1

@@ -1,8 +1,8 @@
 """Eviction from a full table: ranks many of a shard's least used rows at once, and removes a few at a time.
 
 Rows are removed from the shards with the most rows, so that all shards stay about equally large. A shard keeps the
-memory of its largest size. If rows were removed from the shards in turn, the sizes of shards would differ, and more of
-that memory would be unused.
+memory of its largest size. If rows were removed from the shards in turn, the sizes of shards would differ, and more
+memory would be unused.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Leaving:
         return len(gone)
 
     def _least_used(self, s: int, count: int) -> Words:
-        """Returns the first rows of a shard's ranking that were not used since."""
+        """Returns the first rows of a shard's ranking that were not used since the ranking was made."""
         rows, uses = self._ranked[s]
         found: list[Words] = []
         while count and len(rows):

@@ -11,15 +11,15 @@ r"""Optimizers that update rows in place, with their state beside each row.
   :math:`w \gets w - \eta \frac{\sqrt{1 - \beta_2^t}}{1 - \beta_1^t} \frac{m}{\sqrt v + \epsilon}`.
 - `FTRL`: McMahan and others, 2013, as in TensorFlow.
 
-These are Keras 3's equations; those of TensorFlow 1.x are the same (Adagrad with ``epsilon=0``).
+These are Keras 3's equations; TensorFlow 1.x has the same equations (Adagrad with ``epsilon=0``).
 
 A step has gradients for a few rows only. `SGD`, `Adagrad` and `FTRL` do not change a row without a gradient, so the
-result equals the result for a dense table. (For FTRL, only once a row had a gradient, because a dense table sets all
-rows to zero at its first step.) The other optimizers change a row of a dense table in every step, because of its
-momentum. By default, updates are *lazy*: a row without a gradient stays unchanged until its next gradient. With
-``exact=True``, the missed steps are applied before a row is read or updated, so that the result equals a dense table's
-up to rounding. The cost grows with the number of missed steps, but only up to about 200 steps for Adam with
-``beta_1=0.9``: after that, the remaining momentum no longer changes a 32-bit number.
+result equals the result for a dense table. (For FTRL, this holds for a row after its first gradient, because a dense
+table sets all rows to zero at its first step.) The other optimizers change a row of a dense table in every step,
+because of its momentum. By default, updates are *lazy*: a row without a gradient stays unchanged until its next
+gradient. With ``exact=True``, the missed steps are applied before a row is read or updated, so that the result equals a
+dense table's up to rounding. The cost grows with the number of missed steps, but only up to about 200 steps for Adam
+with ``beta_1=0.9``: after that, the remaining momentum no longer changes a 32-bit number.
 """
 
 from __future__ import annotations
@@ -261,7 +261,7 @@ def update_row(values: Any, at: int, dim: int, kind: int, hyper: Any, rate: floa
             values[at + j] -= eta * m / (np.float32(math.sqrt(v)) + epsilon)
     elif kind == 5:
         power, l1 = np.float32(hyper[0]), np.float32(hyper[1])
-        # Keras adds ``beta`` to the regularization in this way.
+        # As in Keras, ``beta`` is added to the regularization.
         l2 = np.float32(hyper[2] + hyper[3] / (2.0 * rate))
         for j in range(dim):
             g = gradients[row, j]

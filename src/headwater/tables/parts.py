@@ -129,7 +129,7 @@ class PartReader:
     def _read(self, count: int) -> bytes:
         data = self._file.read(count)
         if len(data) != count:
-            raise DataLossError(None, None, f"{self.path}: the file is cut off")
+            raise DataLossError(None, None, f"{self.path}: the file is truncated")
         return data
 
     def pieces(self) -> Generator[tuple[int, Words, Reals]]:
@@ -159,7 +159,7 @@ class PartReader:
                 yield kind, words, np.frombuffer(arrays[1], np.float32).reshape(count, self._width)
 
     def _read_large(self, size: int) -> bytes:
-        """Reads in pieces, so that a damaged length allocates no more memory than the file has bytes."""
+        """Reads in pieces, so that a damaged length cannot cause an allocation that is larger than the file."""
         pieces: list[bytes] = []
         while size:
             pieces.append(self._read(min(size, 16 << 20)))

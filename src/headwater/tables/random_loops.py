@@ -13,7 +13,7 @@ U32: Any = np.uint32
 
 @inlined
 def _mixed(first: Any, second: Any, a: int, b: int, c: int, d: int) -> Any:
-    """Four rounds, with rotations by ``a`` to ``d`` bits."""
+    """Computes four rounds, with rotations by ``a`` to ``d`` bits."""
     for left in (a, b, c, d):
         first = U32(first + second)
         second = U32(U32(second << U32(left)) | U32(second >> U32(32 - left))) ^ first

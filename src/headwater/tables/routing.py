@@ -19,15 +19,15 @@ def route(
       ids: row numbers in the whole tables, lookup by lookup, ``[n]``.
       ends: the end of each lookup's ids, ``[lookups]``.
       sizes: the number of rows of each part of the lookup's table, ``[lookups, parts]``.
-      by_ranges: whether a table's parts are consecutive ranges, the first ones one row longer where they are not equal;
-        otherwise row i is in part i mod the number of parts.
+      by_ranges: whether a table's parts are consecutive ranges, of which the first are one row longer if the rows
+        cannot be divided equally; otherwise row i is in part i mod the number of parts.
       room: the number of slots for requests of each part, ``[lookups, parts]``.
       none: the value of unused slots.
 
     Returns:
       The index of the first id outside all parts, or -1; the number of requests of each part, ``[lookups, parts]``; the
       requested rows, by part and then by lookup; and for each id its slot among its lookup's slots, which are ordered
-      by part. The last two are meaningless where a part has more requests than slots.
+      by part. The last two are meaningless if a part has more requests than slots.
     """
     lookups, parts = sizes.shape
     n = len(ids)
@@ -66,7 +66,8 @@ def route(
                 places[i] = placed[slots[at]]
                 continue
             # The first `longer` ranges have `short + 1` rows, the others `short`. Each of the two groups of ranges has
-            # its own formula for the part; the formula of the other group gives no higher number.
+            # its own formula for the part. The maximum of both is the part, because the formula of the other group
+            # never gives a higher number.
             if by_ranges[lookup]:
                 part = max(key // (short + 1), (key - longer) // less)
                 row = key % (short + 1) if part < longer else (key - longer) % less

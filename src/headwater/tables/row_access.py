@@ -67,7 +67,8 @@ def shard_of(hashed: int, shards: int) -> Any:
 
 @inlined
 def tag_of(hashed: int, shift: int) -> int:
-    """Returns the bits of a key's hash that its slot stores beside the row, so that most other keys are not read."""
+    """Returns the bits of a key's hash that are stored in its slot. They exclude most other keys without reading these
+    keys."""
     return (U64(hashed) >> U64(8)) & U64((1 << (32 - shift)) - 1)
 
 
@@ -151,7 +152,8 @@ def keep_old(d: Words, row: int, words: int, width: int) -> None:
     if d[f.SAVING] == 0 or (use & f.SAVED_BIT) == d[f.PARITY]:
         return
     meta[row * words + 1] = use ^ f.SAVED_BIT
-    # A delta omits rows that were unchanged when it began. The bit that was set above keeps later changes out of it.
+    # A delta omits rows that were unchanged when the delta began. The bit that was set above excludes later changes
+    # from it.
     if d[f.SAVING] == f.CHANGED and (use & f.CHANGED_BIT) == 0:
         return
     at = d[f.LOG] + d[f.LOG_USED] * record_bytes(words, width)

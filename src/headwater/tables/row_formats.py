@@ -3,8 +3,8 @@
 ``bfloat16``
     The upper half of each number, rounded to nearest, ties to even: a relative error of at most 2^-8.
 ``int8``
-    q = round(127 x / m) in 8 bits, where m is the row's greatest magnitude, and m beside them: an error of at most
-    m / 254. A row with a number that is not finite arrives as NaN.
+    q = round(127 x / m) in 8 bits, where m is the row's greatest magnitude, followed by m: an error of at most m / 254.
+    A row with a number that is not finite is decoded as NaN.
 """
 
 from __future__ import annotations

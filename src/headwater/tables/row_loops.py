@@ -1,7 +1,7 @@
 """Compiled loops over rows of arrays that programs hold: sums of rows, updates by optimizers, and bags of ids.
 
-Operations on float32 are the same, in the same order, as in `headwater.graph.kernels`, so that results have the same
-bits. Where a function's description states nothing else, nothing checks that rows are within an array.
+Operations on float32 are the same, in the same order, as in `headwater.graph.kernels`, so that results are bit for bit
+equal. Unless a function's description states otherwise, row numbers are not checked.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from headwater.tables.hashing import U64, Reals, Words, mix, slots_for
 def flat(array: Any, dtype: Any) -> Any:
     """Returns the elements as a contiguous, writable vector: one type of argument, for which a loop is compiled once.
 
-    It shares memory with ``array`` where that is such memory.
+    It shares memory with ``array`` if ``array`` is contiguous and of type ``dtype``.
     """
     found = np.ascontiguousarray(array, dtype).reshape(-1)
     return found if found.flags.writeable else found.copy()
@@ -77,7 +77,7 @@ def sum_segments(
 def share_segments(
     grad: Reals, count: int, width: int, chosen: Words, segments: Words, rows: int, power: Any
 ) -> tuple[bool, Reals]:
-    """Returns the gradient of the ``data`` of `sum_segments`, and as first result whether all numbers are in range.
+    """Returns the gradient of the ``data`` of `sum_segments`, after a boolean, whether all numbers are in range.
 
     Args:
       grad: the gradient of the sums: ``count`` rows of ``width`` numbers, one after the other.
@@ -107,7 +107,7 @@ def adagrad(var: Reals, accum: Reals, grad: Reals, places: Words, width: int, ra
     Args:
       var, accum: rows of θ and a, one after the other.
       grad: rows of g.
-      places: the row of θ and a for each row of g; one that is out of range updates nothing.
+      places: the row of θ and a for each row of g; a place out of range updates nothing.
       width: numbers of a row.
       rate: η, float32.
     """

@@ -91,7 +91,7 @@ def remove(directory: Words, s: int, shape: Words, rows: Words) -> None:
         prefetch(d[f.META] + row * words * WORD)
     for row in rows:
         prefetch(d[f.INDEX] + share(mix(meta[row * words]), slots) * ROW_WORD_BYTES)
-    for row in rows:  # prefetch the rows in the slots after, too, as they are examined
+    for row in rows:  # also prefetch the rows of the following slots, which will be examined
         at = share(mix(meta[row * words]), slots)
         for _ in range(_AFTER):
             if index[at] == 0:

@@ -31,7 +31,7 @@ class Gate:
 
     def enter(self) -> None:
         """Acquires shared access, until `exit`; waits for an exclusive call."""
-        # New shared calls also wait for an exclusive call that is still waiting; otherwise it might never begin.
+        # New shared calls also wait for a waiting exclusive call, which otherwise might never begin.
         with self._lock:
             while self._closed:
                 self._changed.wait()

@@ -247,7 +247,7 @@ def _read_save(path: str) -> Save:
 
 
 def chain(folder: files.Path, table: str, number: int | None = None) -> list[Save]:
-    """Returns the saves to read for a save: a full one, then its deltas.
+    """Returns the saves to read for a save: a full save, then its deltas.
 
     Args:
       folder: the folder of the saves.
@@ -272,7 +272,7 @@ def chain(folder: files.Path, table: str, number: int | None = None) -> list[Sav
 
 def delete_older(folder: files.Path, table: str) -> None:
     """Deletes the saves of a table that are older than the last but one full save."""
-    # Two full saves remain, so that an older state can be restored where a file of the last one is damaged.
+    # Two full saves remain, so that an older state can be restored if a file of the last save is damaged.
     whole = [one.number for one in saves(folder, table) if one.base is None]
     if len(whole) >= 2:
         remove_saves(folder, table, before=whole[-2])
@@ -315,7 +315,7 @@ def restore(table: Table, folder: files.Path, *, number: int | None = None, task
         raise InvalidArgumentError(
             None,
             None,
-            f"{where}: its optimizer keeps {len(config.optimizer.slots)} numbers beside each of a row; in "
+            f"{where}: its optimizer keeps {len(config.optimizer.slots)} values of state for each number of a row; in "
             f"{files.as_path(folder)} there are {last.slots}",
         )
     # Clear the table only after all checks: a table that cannot be restored from this save keeps its rows.

@@ -243,7 +243,7 @@ class Table:
         ends = np.asarray(offsets)
         if ends.ndim != 1 or len(ends) == 0 or ends[0] != 0 or ends[-1] != len(keys) or np.any(np.diff(ends) < 0):
             raise InvalidArgumentError(
-                None, None, f"{self._where()}: offsets must rise from 0 to the number of ids, {len(keys)}"
+                None, None, f"{self._where()}: offsets must increase from 0 to the number of ids, {len(keys)}"
             )
         if weights is None:
             return keys, COMBINERS.index(combiner), _NO_REALS
@@ -334,7 +334,8 @@ class Table:
         with self._in_python:  # otherwise two updates of a row could start from the same values, and one would be lost
             records, known = self.read_records(keys)
             if not known.all():
-                # With an admission policy, only lookups for training admit keys: gradients of other keys are dropped.
+                # With an admission policy, only lookups for training admit keys, so gradients of other keys are
+                # dropped.
                 if self.config.admission.kind == 0:
                     new = keys[np.flatnonzero(~known)]
                     together.look_up_inside((self,), new.words, new.checks, (len(new),), (step - 1,), True)
@@ -417,8 +418,8 @@ class Table:
             raise InvalidArgumentError(
                 None,
                 None,
-                f"{self._where()} has rows of {config.words} words and {config.width} numbers; rows of shapes "
-                f"{words.shape[1:]} and {records.shape[1:]} came",
+                f"{self._where()} has rows of {config.words} words and {config.width} numbers; but received rows of "
+                f"shapes {words.shape[1:]} and {records.shape[1:]}",
             )
         with self.gate.shared():
             self.require_open()
@@ -550,7 +551,7 @@ class Table:
                         None,
                         None,
                         f"{self._where()} may have {limit} rows, and one call needs {wanted} new ones. Raise max_rows "
-                        "or max_bytes, or take smaller batches",
+                        "or max_bytes, or use smaller batches",
                     )
                 self._evict(keys.words, first, shards.rows + wanted - limit)
         finally:

@@ -2,8 +2,8 @@
 
 XLA's own code for CPUs updates rows one element at a time, and sorts by comparisons. These functions copy whole rows,
 and find equal indices by hashing. They run in the executable's thread without the GIL, as handlers of XLA's foreign
-function interface, version 0.3 (``xla/ffi/api/c_api.h``). A handler gets the address of a call frame; the words of
-frames and buffers that are used here are named below. It reads the sizes from the buffers, so that one compiled
+function interface, version 0.3 (``xla/ffi/api/c_api.h``). A handler gets the address of a call frame; the constants
+below name the words of frames and buffers that are used here. It reads the sizes from the buffers, so that one compiled
 function serves all shapes.
 
 Indices are int64. Copied rows have elements of 4 bytes; summed rows are float32. An index outside the array reads the
@@ -50,8 +50,8 @@ _EIGHT_BYTES: Final = (5, 9, 12, 15)
 
 _LARGEST: Final = (1 << 63) - 1
 _NUMBER_BYTES: Final = 4
-#: How many rows ahead memory is prefetched. Rows of a large table are usually not cached, and two rows are rarely on
-#: one page of memory.
+#: Number of rows by which prefetching is ahead. Rows of a large table are usually not cached, and two rows are rarely
+#: on one page of memory.
 _AHEAD: Final = 8
 
 

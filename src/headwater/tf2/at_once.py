@@ -161,7 +161,7 @@ class _Evaluation:
             self._compute(result)
             return None
         if isinstance(result, IndexedSlices):
-            raise NotImplementedError("a result of rows by their numbers (IndexedSlices) cannot be computed at once")
+            raise NotImplementedError("a result of type IndexedSlices cannot be computed eagerly")
         if isinstance(result, tuple) and hasattr(result, "_fields"):
             made: object = type(result)
             return made(*map(self.structure, result))  # pyright: ignore[reportUnknownArgumentType]
@@ -191,7 +191,7 @@ def _results(op: Operation, values: Sequence[object]) -> Sequence[object]:
     definition = op.definition
     attrs = {key: value for key, value in op.attrs.items() if key in definition.attrs}
     if definition.kind is Kind.STATEFUL or definition.ref_positions(op.attrs):
-        raise NotImplementedError(f"{op.type} changes a variable of a graph, which cannot be done at once")
+        raise NotImplementedError(f"{op.type} changes a variable of a graph, which is not possible eagerly")
     traced = any(isinstance(value, jax.core.Tracer) for value in values)
     if definition.kind is Kind.HOST and definition.traced is None:
         if traced or (tracing() is not None and not values):
@@ -200,7 +200,7 @@ def _results(op: Operation, values: Sequence[object]) -> Sequence[object]:
         return as_outputs(definition.lower(context, *map(np.asarray, values), **attrs))
     if any(_is_text(value) for value in values) or attrs.get("dtype") == "string":
         if definition.string_lower is None:
-            raise NotImplementedError(f"{op.type} has no form for text")
+            raise NotImplementedError(f"{op.type} does not support text")
         return as_outputs(definition.string_lower(*map(np.asarray, values), **attrs))
     static = definition.static_positions(op.attrs, len(values))
     values = [np.asarray(value) if at in static else value for at, value in enumerate(values)]

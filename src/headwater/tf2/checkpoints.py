@@ -42,7 +42,7 @@ class Checkpoint:
 
     def __init__(self, root: Any = None, **kwargs: object) -> None:
         if root is not None:
-            raise NotImplementedError("tf.train.Checkpoint: root is not supported; give objects by name")
+            raise NotImplementedError("tf.train.Checkpoint: root is not supported; pass objects by name")
         self.save_counter: Any = Variable(0, dtype="int64", trainable=False, name=_COUNTER)
         self._objects: dict[str, Any] = dict(sorted(kwargs.items()))
         for name, value in self._objects.items():
@@ -93,7 +93,7 @@ class Checkpoint:
 
         Raises:
           NotFoundError: there is no such checkpoint.
-          ValueError: a value has another shape than the variable.
+          ValueError: the shapes of a value and of its variable differ.
         """
         _refuse(options)
         if save_path is None:

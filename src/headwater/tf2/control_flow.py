@@ -55,7 +55,7 @@ class Range:
         self.first, self.step, self.count = first, step, count
 
     def _no_array(self, *_: object, **__: object) -> Never:
-        raise CannotCompile("a tf.range of a length that is not known is used otherwise than in a loop")
+        raise CannotCompile("a tf.range of unknown length can only be used in a loop")
 
     __array__ = __jax_array__ = __iter__ = __len__ = __getitem__ = _no_array
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _no_array
@@ -92,7 +92,7 @@ class ArrayStaging:
                     f"the branches of a condition must have the same type, not {one.dtype} and {other.dtype}"
                 )
             if one.shape != other.shape:
-                raise CannotCompile(f"the branches of a condition give shapes {one.shape} and {other.shape}")
+                raise CannotCompile(f"the branches of a condition have shapes {one.shape} and {other.shape}")
         variables = list(written.values())
         now = [value_of(variable) for variable in variables]
         chosen = _lax.cond(
@@ -139,7 +139,7 @@ class ArrayStaging:
     def specs(self, function: Callable[[], list[Tree]], options: dict[str, Tree]) -> list[Tree]:
         turns = options.get("turns")
         if not isinstance(turns, int) or not turns:
-            raise CannotCompile("a name gets its first value in a loop that may end before its first turn")
+            raise CannotCompile("a variable is first assigned in a loop that may have no iterations")
         return [jnp.zeros(output.shape, output.dtype) for output in _Branch(function).outputs]
 
     def logical_not(self, value: object) -> Tree:
@@ -196,8 +196,8 @@ def _traced(
     """Traces a function whose arguments are arrays, followed by values of ``variables``.
 
     Returns:
-      The traced function; the shapes and types of its results; the variables that it changes. Its further results are
-      the values of ``variables``, then of other variables that it changes.
+      The traced function; the shapes and types of its results; the variables that it changes. The traced function also
+      returns the new values of ``variables``, then of other variables that it changes.
     """
     told: list[Tree] = []
 

@@ -109,7 +109,7 @@ class Dataset(graphs.Dataset):
     @classmethod
     def as_value(cls, value: object, dtype: Any = None) -> Tree:
         if tracing() is not None:
-            raise RunsInPython("it makes a dataset")
+            raise RunsInPython("it creates a dataset")
         return super().as_value(_as_numpy(value), dtype)
 
     @classmethod
@@ -119,9 +119,9 @@ class Dataset(graphs.Dataset):
             with graph.as_default(), building():
                 made: Any
                 made, structure = graphs.traced(function, inputs, kind)
-            made.graph = graph  # keeps the graph, and so its Python functions, alive
+            made.graph = graph  # keeps the graph, and thereby its Python functions, alive
             return made, structure
-        except Exception as error:  # noqa: BLE001 - whatever it needs that is not a function of a graph's tensors
+        except Exception as error:  # noqa: BLE001 - tracing with a graph's tensors may fail in any way
             _log.debug("%s runs element by element: %s", kind, error)
 
         def one(*parts: object) -> Tree:
@@ -132,7 +132,7 @@ class Dataset(graphs.Dataset):
 
     def __iter__(self) -> DatasetIterator:
         if tracing() is not None:
-            raise RunsInPython("it goes over a dataset")
+            raise RunsInPython("it iterates over a dataset")
         return DatasetIterator(self.elements(), self)
 
     def elements(self) -> Iterator[Any]:
@@ -200,7 +200,7 @@ class Distributed:
 
     def __iter__(self) -> DatasetIterator:
         if tracing() is not None:
-            raise RunsInPython("it goes over a dataset")
+            raise RunsInPython("it iterates over a dataset")
         elements = getattr(self.dataset, "elements", None)
         return DatasetIterator(iter(self.dataset) if elements is None else elements(), self.dataset)
 

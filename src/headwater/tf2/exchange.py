@@ -116,9 +116,9 @@ def _sums_within(jaxpr: jax.extend.core.Jaxpr) -> bool:
 
 
 class _Pieces:
-    """A function with sums: for each level an executable, then all sums with operands of that level.
+    """A function with sums: for each level, an executable that is followed by all sums whose operands have that level.
 
-    The level of an operation is the number of sums, one after the other, that it depends on.
+    The level of an operation is the maximum number of sums on a path to it.
     """
 
     def __init__(self, closed: Any) -> None:

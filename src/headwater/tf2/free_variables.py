@@ -47,8 +47,8 @@ class FreeVariables:
             changed = [places.get(id(v), -1) for v in optimizer._trainable_variables] if optimizer.built else None
             if changed is not None and -1 in changed:
                 raise ValueError(
-                    f"optimizer {optimizer.name!r} changes variables of a model and others: make one for each, and "
-                    "give the model its own with model.compile(optimizer=...)"
+                    f"optimizer {optimizer.name!r} changes variables of a model and others: create one for each, and "
+                    "pass the model its own with model.compile(optimizer=...)"
                 )
             state.append([changed, [np.asarray(variable.value) for variable in optimizer.variables]])
         return state
@@ -63,7 +63,7 @@ class FreeVariables:
             _assign(optimizer.variables, values)
 
     def use_by(self, function: Callable[..., object]) -> Use:
-        """Returns how ``function`` has used the variables so far; ``"writes"`` where this is unknown."""
+        """Returns how ``function`` has used the variables so far; ``"writes"`` if this is unknown."""
         found = function.variables_used() if isinstance(function, Function) else None
         if found is None:
             return "writes"

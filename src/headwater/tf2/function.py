@@ -1,7 +1,7 @@
 """`function`: a Python function that is traced once for each kind of arguments, and then runs compiled.
 
 Variables that it reads and changes become arguments and results of the compiled function; elements of datasets that it
-takes from iterators become arguments. Where a tensor controls a condition or a loop, the function is converted by
+takes from iterators become arguments. If a tensor controls a condition or a loop, the function is converted by
 AutoGraph and traced again. A function that cannot be compiled, because it iterates over a dataset, prints a tensor, or
 has branches of different shapes, runs as Python: functions that it calls, and functions that it passes to
 ``strategy.run``, are still compiled.
@@ -47,7 +47,7 @@ _stateless = StatelessScope
 _log = logging.getLogger("headwater")
 _PACKAGE = str(Path(__file__).parents[2])
 
-#: Errors of code that needs the value of a tensor, which does not exist while a function is traced.
+#: Errors of code that needs the value of a tensor: tensors have no values while a function is traced.
 _NEEDS_VALUES: tuple[type[Exception], ...] = (
     jax.errors.ConcretizationTypeError,
     jax.errors.TracerArrayConversionError,
@@ -343,7 +343,7 @@ def _as_signed(name: str, args: Any, kwargs: Any, signature: Any) -> Tree:
     """
     specs = list(signature)
     if kwargs or len(args) != len(specs):
-        raise TypeError(f"{name}() takes {len(specs)} tensors by their order, as its input_signature says")
+        raise TypeError(f"{name}() takes {len(specs)} positional tensors, as its input_signature requires")
     found: list[Any] = []
     for value, spec in zip(args, specs, strict=True):
         if not hasattr(spec, "dtype"):

@@ -301,7 +301,7 @@ def with_arguments(
     """Wraps ``function`` to accept TensorFlow 2's arguments.
 
     Args:
-      listed: their names in order; ``its=name`` where the function has another name for the argument.
+      listed: their names in order; ``its=name`` if the function has another name for the argument.
       name: for messages.
       fixed: further arguments for the function.
     """

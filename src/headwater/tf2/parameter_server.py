@@ -103,23 +103,23 @@ class Server:
         if _Own.config is not None:
             raise ClusterConfigError(
                 "TF_CONFIG",
-                f"{self._task} runs the chief's half of the program, which came to Server.join() again: the program "
+                f"{self._task} runs the chief's part of the program, which called Server.join() again: the program "
                 "must take its task from TF_CONFIG",
             )
         given = task_config_from_environment()
         if given is None or given.task != self._task:
-            raise ClusterConfigError("TF_CONFIG", f"it must name {self._task}, which the program waits as")
+            raise ClusterConfigError("TF_CONFIG", f"it must name {self._task}, the task of this server")
         if "chief" not in self._cluster.jobs:
-            raise ClusterConfigError("TF_CONFIG", "the cluster has no job 'chief', whose program says what to compute")
+            raise ClusterConfigError(
+                "TF_CONFIG", "the cluster has no job 'chief', whose program determines the computation"
+            )
         _Own.config = given
         config = json.loads(os.environ["TF_CONFIG"])
         config["task"] = {"type": "chief", "index": 0}
         os.environ["TF_CONFIG"] = json.dumps(config)
         path = getattr(sys.modules["__main__"], "__file__", None)
         if path is None:
-            raise ClusterConfigError(
-                "TF_CONFIG", "the program is not a file, so that it cannot be run as the chief's half"
-            )
+            raise ClusterConfigError("TF_CONFIG", "the program is not a file, so the chief's part cannot be run again")
         runpy.run_path(path, run_name="__main__")
         raise SystemExit(0)
 
@@ -186,11 +186,11 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
         free = [optimizer for optimizer in self._optimizers if id(optimizer) not in taken]
         for model in without:
             if not model.built:
-                raise ValueError(f"model {model.name!r} has no variables yet: give it an Input, or call its build()")
+                raise ValueError(f"model {model.name!r} has no variables yet: add an Input, or call its build()")
         if without and len(without) != len(free):
             raise ValueError(
                 f"the scope has {len(without)} models without an optimizer and {len(free)} optimizers without a model, "
-                "so that it is not said which belong together: make one for each model, in the models' order, or give "
+                "so it is ambiguous which belong together: create one for each model, in the models' order, or pass "
                 "each model its own with model.compile(optimizer=...)"
             )
         for model, optimizer in zip(without, free, strict=bool(without)):
@@ -249,8 +249,8 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
         changed = [variable.path for variable in written if id(variable) in trained]
         if changed:
             raise NotImplementedError(
-                f"the step changes {', '.join(changed)} by itself: on parameter servers a loop of a program's own "
-                "changes what it trains through an optimizer only"
+                f"the step changes {', '.join(changed)} directly: on parameter servers, a custom loop must change "
+                "trained variables through an optimizer only"
             )
         client = served.connect()
         known = {id(variable): gradient for variable, gradient in zip(variables, gradients, strict=True)}
@@ -260,9 +260,9 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
         ]
         if known:
             raise ValueError(
-                f"optimizer {optimizer.name!r} is that of model {served.model.name!r}, which does not have "
-                f"{len(known)} of the variables that it is to change: models and optimizers of a scope belong together "
-                "in the order in which they are made, unless model.compile(optimizer=...) says it"
+                f"optimizer {optimizer.name!r} belongs to model {served.model.name!r}, which does not have "
+                f"{len(known)} of the variables that it is to change: models and optimizers of a scope are matched in "
+                "the order of their creation, unless model.compile(optimizer=...) is used"
             )
         rest = list(enumerate(served.variables))[len(arrays) :]
         changes = {
@@ -295,7 +295,8 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
 
     def experimental_distribute_dataset(self, dataset: object, options: Any = None) -> Tree:
         raise NotImplementedError(
-            "on parameter servers each worker makes its own dataset: coordinator.create_per_worker_dataset(dataset_fn)"
+            "on parameter servers, each worker creates its own dataset: "
+            "coordinator.create_per_worker_dataset(dataset_fn)"
         )
 
 

@@ -51,7 +51,7 @@ def init_scope() -> Generator[None]:
       NotImplementedError: in a function that is being compiled.
     """
     if _in_scope():
-        raise NotImplementedError("tf.init_scope in a tf.function: make variables before the function runs")
+        raise NotImplementedError("tf.init_scope in a tf.function: create variables before the function runs")
     yield
 
 

@@ -38,8 +38,8 @@ class RecordingScope(_base):
     def get_current_value(self, variable: keras.Variable) -> Any:
         self.used.setdefault(id(variable), variable)
         if variable._value is None and id(variable) not in self.state_mapping:
-            # Made in this scope: Keras initialises it at the end of the outermost scope, and would make a new array at
-            # each read until then.
+            # The variable was created in this scope: Keras initialises it at the end of the outermost scope, and would
+            # create a new array at each read until then.
             made = variable._initializer(variable._shape, dtype=variable._dtype)
             self.state_mapping[id(variable)] = made
         # Keras's regularisation losses use this result directly, without a fallback for None.

@@ -109,7 +109,8 @@ class Sizes(tuple[int, ...]):
         return Sizes, (tuple(self),)
 
 
-# A tuple's subclass is a leaf otherwise, and functions of JAX that pass a shape on as a structure of sizes would fail.
+# By default, JAX treats a subclass of tuple as a leaf, and JAX functions that use a shape as a structure of sizes would
+# fail.
 _tree_util.register_pytree_node(Sizes, lambda sizes: (tuple(sizes), None), lambda _, sizes: tuple(sizes))
 
 

@@ -49,13 +49,13 @@ class Replicating(Strategy):
     ) -> Any:
         """Calls ``fn`` for this process's replica; within a `function`, ``fn`` is compiled with it.
 
-        Where the process has several devices, the surrounding function runs as Python.
+        If the process has several devices, the surrounding function runs as Python.
 
         Raises:
           NotImplementedError: ``options`` are given, which are for TPUs.
         """
         if options is not None:
-            raise NotImplementedError("strategy.run: options are for TPUs, and are not supported: leave them out")
+            raise NotImplementedError("strategy.run: options are for TPUs, and are not supported: omit them")
         if len(self.local_replicas()) > 1:
             if tracing() is not None:
                 # Replicas of one process exchange values within a step, so each runs in its own thread.
@@ -234,7 +234,8 @@ class _Mirrors(Replicating):
         return jax.tree_util.tree_map(jnp.asarray, super().gather(value, axis))
 
     def _gathered(self, array: Any, axis: int) -> object:
-        """Concatenates the processes' equally shaped arrays, as a sum of arrays with zeros for others' parts."""
+        """Concatenates the processes' equally shaped arrays, computed as a sum of arrays in which the parts of the
+        other processes are zeros."""
         parts = [jnp.zeros_like(array)] * self._replicas.processes
         parts[self._replicas.rank] = array
         whole = jnp.concatenate(parts, axis)

@@ -142,7 +142,7 @@ def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
 
 @contextmanager
 def record_if(condition: object) -> Generator[None]:
-    """A context in which values are written only if ``condition``, a truth value or a function, is true."""
+    """A context in which values are written only if ``condition``, a boolean or a function, is true."""
     before = _here.records
     _here.records = condition if callable(condition) else lambda: condition
     try:
@@ -242,7 +242,7 @@ def audio(
     The batch has the shape ``[sounds, frames, channels]``, with values from -1 to 1.
 
     Raises:
-      ValueError: another ``encoding`` than ``wav``.
+      ValueError: ``encoding`` is not ``wav``.
     """
     if encoding not in (None, "wav"):
         raise ValueError(f"Unknown encoding: {encoding!r}")

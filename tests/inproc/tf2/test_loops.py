@@ -192,13 +192,13 @@ def test_models_and_optimizers_belong_together_in_their_order() -> None:
         models = adversaries()
         own = tf.keras.optimizers.SGD(0.1), tf.keras.optimizers.SGD(0.1)
     noise, real = tf.ones([4, 2]), tf.ones([4, 3])
-    with pytest.raises(ValueError, match="in the order in which they are made"):
+    with pytest.raises(ValueError, match="in the order of their creation"):
         strategy.run(lambda: play(models, own[::-1], noise, real))
     with strategy.scope():
         tf.keras.optimizers.SGD(0.1)
         tf.keras.Sequential([tf.keras.Input((2,)), tf.keras.layers.Dense(3)])
         tf.keras.Sequential([tf.keras.Input((2,)), tf.keras.layers.Dense(3)])
-    with pytest.raises(ValueError, match="it is not said which belong together"):
+    with pytest.raises(ValueError, match="it is ambiguous which belong together"):
         strategy.run(lambda: play(models, own, noise, real))
     with pytest.raises(NotImplementedError, match="options are for TPUs"):
         strategy.run(lambda: 1, options=3)
