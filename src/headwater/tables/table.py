@@ -418,7 +418,7 @@ class Table:
             raise InvalidArgumentError(
                 None,
                 None,
-                f"{self._where()} has rows of {config.words} words and {config.width} numbers; but received rows of "
+                f"{self._where()} has rows of {config.words} words and {config.width} numbers, but received rows of "
                 f"shapes {words.shape[1:]} and {records.shape[1:]}",
             )
         with self.gate.shared():
