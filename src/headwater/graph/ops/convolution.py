@@ -27,7 +27,7 @@ _jax: Any = jax
 
 
 def _space(data_format: str) -> tuple[int, ...]:
-    """The positions of the dimensions of space."""
+    """The positions of the spatial dimensions."""
     return tuple(i for i, letter in enumerate(data_format) if letter in "DHW")
 
 

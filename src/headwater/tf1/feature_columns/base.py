@@ -18,7 +18,7 @@ ColumnsLike: TypeAlias = "Column | Iterable[Column]"
 
 
 class IdWeightPair(NamedTuple):
-    """The numbers of a batch's categories, a row an example, and their weights (None for 1)."""
+    """The numbers of a batch's categories, one row per example, and their weights (None: all 1)."""
 
     id_tensor: SparseTensor
     weight_tensor: SparseTensor | None

@@ -155,7 +155,7 @@ class EmbeddingColumn(DenseColumn):
     """Categories as rows of a table, combined to one.
 
     Attributes:
-      shared_name: name of a table that several columns share; None for a table of its own.
+      shared_name: name of a table that several columns share; None if the column has its own table.
     """
 
     categorical_column: CategoricalColumn
@@ -421,7 +421,7 @@ def linear_model(
     trainable: bool = True,
     cols_to_vars: Any = None,
 ) -> Tensor:
-    """The sum over the columns of their numbers, or their categories, times weights; and a bias.
+    """Returns a bias plus the weighted sum of the columns' numbers and categories.
 
     Args:
       units: number of sums.

@@ -119,7 +119,8 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
         return self._op("ResourceAccumulatorApplyGradient", [as_int64(local_step), tensor], attrs, name)
 
     def take_grad(self, num_required: Any, name: str | None = None) -> Tensor:
-        """The reduced gradient, once ``num_required`` have come. Empties the accumulator; its step grows by 1."""
+        """Returns the reduced gradient, after ``num_required`` have arrived. Empties the accumulator; increments its
+        step."""
         attrs = {"dtype": self._dtype, "_shape": self._shape}
         required = [convert_to_tensor(num_required)]
         return self._op("ResourceAccumulatorTakeGradient", required, attrs, name).outputs[0]

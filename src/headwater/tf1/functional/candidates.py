@@ -115,7 +115,8 @@ def learned_unigram_candidate_sampler(
     seed: int | None = None,
     name: str | None = None,
 ) -> Candidates:
-    """Like `uniform_candidate_sampler`, for classes as probable as they were true ones in steps of this session so far.
+    """Like `uniform_candidate_sampler`, but in proportion to how often each class was a true class in this session so
+    far.
 
     Each class counts as seen once at the beginning; a step sees its true classes after it has drawn.
     """

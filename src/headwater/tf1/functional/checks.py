@@ -156,7 +156,8 @@ def assert_near(
         return Assert(reductions.reduce_all(math.abs(x - y) <= bound), shown, summarize)
 
 
-# Ranks and types, which the graph mostly knows --------------------------------------------------------------------
+# Ranks and types, most of which are known when the graph is built
+# --------------------------------------------------------------------
 
 
 def _scalar_rank(rank: Any) -> int | Tensor:
@@ -283,8 +284,8 @@ def check_numerics(tensor: TensorLike, message: str, name: str | None = None) ->
 
 
 def add_check_numerics_ops() -> Operation:
-    """An operation that looks at all tensors of floats of the graph, in the order in which they were made; it fails at
-    the first one with an element that is not a finite number.
+    """Returns an operation that checks all floating tensors of the graph, in the order of their creation. It fails at
+    the first tensor with an element that is not finite.
 
     Raises:
       ValueError: the graph has branches or loops.

@@ -47,7 +47,7 @@ def clip_by_norm(t: TensorLike, clip_norm: TensorLike, axes: TensorLike | None =
     with name_scope(name, "clip_by_norm", [t, clip_norm]) as scope:
         values = _values(t)
         squares = reductions.reduce_sum(values * values, axes, keepdims=True)
-        # At norm 0 the root has no gradient, so it is taken of 1 there and not used.
+        # At norm 0 the root has no gradient: compute the root of 1 there instead, and do not use it.
         positive = squares > 0
         safe = one("Select", positive, squares, arrays.ones_like(squares))
         norm = one("Select", positive, math.sqrt(safe), squares)
@@ -101,7 +101,7 @@ def clip_by_global_norm(
     """Scales all tensors of a list so that their `global_norm` is at most ``clip_norm``.
 
     Args:
-      use_norm: their global norm, if it is there already.
+      use_norm: their global norm, if it is already computed.
 
     Returns:
       The scaled tensors (all NaN when the norm is not finite), and the norm before.

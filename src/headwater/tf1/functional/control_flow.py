@@ -53,7 +53,7 @@ def tables_initializer(name: str = "init_all_tables") -> Operation:
 
 
 def _after(ops: Sequence[Operation], device: str, name: str | None) -> Operation:
-    """An operation on ``device`` (wherever the program wants it when empty) that is done when ``ops`` are."""
+    """Returns an operation that ends after ``ops``, on ``device`` (empty: the device that the program requests)."""
     graph = get_default_graph()
     with graph.control_dependencies(ops), graph.device(device or _as_asked):
         return no_op(name)
@@ -97,7 +97,7 @@ def tuple(
     Args:
       tensors: tensors, `IndexedSlices` and None.
       name: name scope of the operations made.
-      control_inputs: more that has to be done first.
+      control_inputs: further operations that have to run first.
 
     Raises:
       ValueError: there is neither a tensor nor a control input.

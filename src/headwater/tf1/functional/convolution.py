@@ -16,10 +16,11 @@ from headwater.tf1.functional.reductions import either
 
 
 def _spread(value: Any, count: int, data_format: str, what: str) -> tuple[int, ...]:
-    """Expands a number for all spatial dimensions, or one for each, to one for each dimension of the tensor.
+    """Expands a number for all spatial dimensions, or one number for each, to one number for each dimension of the
+    tensor.
 
     Raises:
-      ValueError: another number of numbers.
+      ValueError: there is another number of values.
     """
     given = [1] if value is None else [int(v) for v in np.ravel(value)]
     space = count - 2
@@ -417,7 +418,7 @@ def max_pool3d(
 def max_pool_v2(
     input: TensorLike, ksize: Ints, strides: Ints, padding: str, data_format: str | None = None, name: str | None = None
 ) -> Tensor:
-    """The maximum of each window in one, two or three dimensions of space.
+    """The maximum of each window in one, two or three spatial dimensions.
 
     Raises:
       ValueError: ``input`` has another number of dimensions than 3, 4 or 5.
@@ -428,7 +429,7 @@ def max_pool_v2(
 def avg_pool_v2(
     input: TensorLike, ksize: Ints, strides: Ints, padding: str, data_format: str | None = None, name: str | None = None
 ) -> Tensor:
-    """The mean of each window in one, two or three dimensions of space; see `max_pool_v2`."""
+    """The mean of each window in one, two or three spatial dimensions; see `max_pool_v2`."""
     return _pool_of_any_rank("AvgPool", input, ksize, strides, padding, data_format, name)
 
 

@@ -31,8 +31,8 @@ class CriticalSection:
         section = tf.CriticalSection()
         new = section.execute(lambda: counter.assign(counter.read_value() + 1.0))
 
-    The lock is on the task where the section is made, for all sessions with that task where it has a ``shared_name``,
-    else for those in which it has the same name.
+    The lock is on the task on which the section is created. Sections with the same ``shared_name`` share one lock in
+    all sessions of that task; without a ``shared_name``, ``name`` identifies the lock.
 
     Args:
       name: the name of the lock, made unique.

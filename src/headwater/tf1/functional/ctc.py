@@ -33,9 +33,9 @@ def ctc_loss(
       labels: int32 sparse tensor [batch, labels].
       inputs, logits: [time, batch, classes], or [batch, time, classes] where not ``time_major``.
       sequence_length: int32 [batch].
-      preprocess_collapse_repeated: count equal labels side by side as one.
+      preprocess_collapse_repeated: count equal adjacent labels as one.
       ctc_merge_repeated: several consecutive time steps may represent one label.
-      ignore_longer_outputs_than_inputs: sequences with more labels than moments cost 0; else they are an error.
+      ignore_longer_outputs_than_inputs: sequences with more labels than time steps cost 0; else they are an error.
 
     Raises:
       TypeError: ``labels`` is not a sparse tensor.
@@ -115,11 +115,11 @@ def ctc_loss_v2(
 def ctc_greedy_decoder(
     inputs: TensorLike, sequence_length: TensorLike, merge_repeated: bool = True
 ) -> tuple[list[SparseTensor], Tensor]:
-    """The best class of each moment without blanks, and minus the sum of the best logits [batch, 1].
+    """Returns the best class of each time step, without blanks, and minus the sum of the best logits [batch, 1].
 
     Args:
       inputs: logits [time, batch, classes]; the last class is the blank.
-      merge_repeated: count a class of several moments one after the other once.
+      merge_repeated: count equal classes of consecutive time steps once.
     """
     *decoded, score = apply("CTCGreedyDecoder", inputs, sequence_length, merge_repeated=merge_repeated).outputs
     return [SparseTensor(*decoded)], score
@@ -137,7 +137,7 @@ def ctc_beam_search_decoder(
     Args:
       inputs: logits [time, batch, classes]; the last class is the blank.
       beam_width: number of sequences to follow at a time.
-      merge_repeated: leave out a label that equals the one before it, of the sequences that were found.
+      merge_repeated: remove labels that equal the previous label, from the sequences that were found.
     """
     *parts, scores = apply(
         "CTCBeamSearchDecoder",

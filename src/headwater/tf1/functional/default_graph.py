@@ -31,7 +31,7 @@ def container(container_name: str) -> AbstractContextManager[str]:
 
 
 def control_dependencies(control_inputs: Sequence[object] | None) -> AbstractContextManager[None]:
-    """Makes operations of the block run after ``control_inputs``; None leaves all outer dependencies."""
+    """Makes operations of the block run after ``control_inputs``; None ignores all outer dependencies."""
     return get_default_graph().control_dependencies(control_inputs)
 
 

@@ -34,7 +34,7 @@ def _real(op_type: str, rank: int, doc: str) -> Function:
             length = _lengths(tensor, rank, inverse) if fft_length is None else fft_length
             return one(op_type, tensor, length, name=scope)
 
-    function.__doc__ = f"{doc} ``fft_length`` says the sizes of the real side; else they follow from the input."
+    function.__doc__ = f"{doc} ``fft_length`` : the sizes of the real side; by default determined by the input."
     return function
 
 

@@ -98,7 +98,7 @@ class GradientTape:
 
         Raises:
           RuntimeError: a second one of a tape that is not persistent.
-          ValueError: another word for ``unconnected_gradients``.
+          ValueError: ``unconnected_gradients`` has another value.
         """
         if self._used and not self._persistent:
             raise RuntimeError("GradientTape.gradient can only be called once on non-persistent tapes.")
@@ -159,8 +159,8 @@ class GradientTape:
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
     ) -> Structure:
-        """The derivatives of each number of ``target``, which has a known size: of the shape of ``target``, then of the
-        source.
+        """Returns the derivatives of each number of ``target``, which must have a known size: the shape is the shape of
+        ``target``, followed by the shape of the source.
 
         Raises:
           RuntimeError: a second one of a tape that is not persistent.

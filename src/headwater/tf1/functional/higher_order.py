@@ -86,7 +86,7 @@ def map_fn(
 
 
 def _plain(structure: Structure) -> Structure:
-    """The structure with lists in place of tuples, between which no difference is made here."""
+    """Replaces tuples by lists, so that they compare as equal."""
     if isinstance(structure, dict):
         return {key: _plain(value) for key, value in structure.items()}  # pyright: ignore[reportUnknownVariableType]
     return [_plain(item) for item in structure] if isinstance(structure, list | tuple) else 0  # pyright: ignore[reportUnknownVariableType]
@@ -96,7 +96,7 @@ def _stacked(array: TensorArray, dims: Dims, like: Tensor) -> Tensor:
     """Returns all results, of shape ``dims`` each, stacked; ``like`` has the first dimension."""
     result = array.stack()
     if dims is not None and None not in dims and (like.dims is None or not like.dims[0]):
-        # A loop without turns does not find their shape.
+        # A loop without iterations does not determine the shape of the results.
         result = arrays.reshape(result, [array.size(), *dims])
     if like.dims is not None and result.dims is not None:
         result.set_shape([like.dims[0], *([None] * (len(result.dims) - 1))])

@@ -23,7 +23,7 @@ def _pair(first: TensorLike, second: TensorLike) -> tuple[Tensor, Tensor]:
     """Two images of one shape and type.
 
     Raises:
-      ValueError: they do not have one, as far as that is known, or have less than three dimensions.
+      ValueError: their shapes or types are known to differ, or have less than three dimensions.
     """
     a, b = convert_to_tensor(first), convert_to_tensor(second)
     for tensor in (a, b):
@@ -222,7 +222,7 @@ def _mixed(images: TensorLike, weights: TensorLike) -> Tensor:
     return linalg.tensordot(images, kernel, [[(rank or 1) - 1], [0]])
 
 
-# As TensorFlow rounds it.
+# Rounded as in TensorFlow.
 _FROM_YIQ = np.array([[1, 1, 1], [0.95598634, -0.27201283, -1.10674021], [0.6208248, -0.64720424, 1.70423049]])
 
 

@@ -194,10 +194,10 @@ def _least(a: Any, b: Any) -> Any:
 
 
 def central_crop(image: TensorLike, central_fraction: float) -> Tensor:
-    """The middle, of this share of height and width.
+    """Returns the central part with this fraction of height and width.
 
     Raises:
-      ValueError: the share is not in (0, 1].
+      ValueError: the fraction is not in (0, 1].
     """
     with name_scope(None, "central_crop", [image]):
         tensor = _image(image)

@@ -62,7 +62,7 @@ def strided_slice(
 ) -> Tensor:
     """Python's slicing: ``input_[begin:end:strides, …]``.
 
-    Bit ``i`` of a mask is about the ``i``-th elements: ``begin_mask`` and ``end_mask`` leave them out,
+    Bit ``i`` of a mask applies to the ``i``-th elements: ``begin_mask`` and ``end_mask`` ignore them,
     ``ellipsis_mask`` makes them an ellipsis, ``new_axis_mask`` a new dimension, ``shrink_axis_mask`` an index that
     drops its dimension.
 
@@ -179,7 +179,7 @@ def getitem(tensor: Tensor, key: TensorLike) -> Tensor:
     """``tensor[key]``: integers, slices, ``...``, ``tf.newaxis``, scalar tensors, or a tensor of truth values.
 
     Raises:
-      TypeError: a key that is nothing of the kind.
+      TypeError: the key has another type.
     """
     if isinstance(key, bool) or _dtype_of(key) == dtypes.bool_:
         return boolean_mask(tensor, key)

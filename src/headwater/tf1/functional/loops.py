@@ -323,7 +323,8 @@ def _host_gradient(op: Operation, *grads: Tensor) -> list[Tensor | None] | list[
     """Computes the gradient iteration by iteration on the host, for loops that are not compiled due to shapes only.
 
     Raises:
-      LookupError: something else does. To continue without a gradient would train a part of a model, in silence.
+      LookupError: the loop is not compiled for another reason. Without the error, a part of a model would silently not
+        be trained.
     """
     outputs = op.outputs[:-1]
     wanted = [tensor.dtype.is_differentiable for tensor in op.inputs]

@@ -39,13 +39,13 @@ def flatten_up_to(shallow: Structure, structure: Structure) -> list[Any]:
     if not is_nested(shallow):
         return [structure]
     if not is_nested(structure) or len(structure) != len(shallow):
-        raise ValueError(f"{structure!r} has not the parts of {shallow!r}")
+        raise ValueError(f"{structure!r} does not have the parts of {shallow!r}")
     keys = sorted(shallow) if isinstance(shallow, dict) else range(len(shallow))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     return [part for key in keys for part in flatten_up_to(shallow[key], structure[key])]  # pyright: ignore[reportUnknownVariableType]
 
 
 def pack(structure: Structure, leaves: Sequence[object]) -> Structure:
-    """A structure like ``structure`` of other leaves.
+    """Returns a structure like ``structure`` with other leaves.
 
     Raises:
       ValueError: there are more or fewer leaves than it has places.

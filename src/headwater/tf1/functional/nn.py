@@ -273,7 +273,7 @@ def sufficient_statistics(
     name: str | None = None,
     keepdims: bool | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Any]:
-    """The number of elements, their sum and the sum of their squares along ``axes``, each less ``shift``, and this."""
+    """Returns the number of elements along ``axes``, the sums of (x - ``shift``) and of its square, and ``shift``."""
     keep = bool(either(keepdims, keep_dims, "keepdims", "keep_dims"))
     with name_scope(name, "sufficient_statistics", [x, shift]):
         x = convert_to_tensor(x, name="x")
@@ -351,7 +351,7 @@ def batch_norm_with_global_normalization(
     mean: TensorLike | None = None,
     variance: TensorLike | None = None,
 ) -> Tensor:
-    """`batch_normalization` under its oldest name; ``gamma`` counts where ``scale_after_normalization``."""
+    """`batch_normalization` under its oldest name; ``gamma`` is used if ``scale_after_normalization``."""
     t = either(input, t, "input", "t")
     m = either(mean, m, "mean", "m")
     v = either(variance, v, "variance", "v")
@@ -413,7 +413,8 @@ def local_response_normalization(
     )
 
 
-# The best of a row ------------------------------------------------------------------------------------------------
+# The highest entries of a row
+# ------------------------------------------------------------------------------------------------
 
 
 class TopK(NamedTuple):

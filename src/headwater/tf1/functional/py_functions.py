@@ -82,6 +82,6 @@ def _typed(part: object, dtype: DType) -> object:
 def _refused(op: Operation, *grads: object) -> NoReturn:
     del grads
     raise LookupError(
-        f"no gradient through the py_function {op.name!r}: its Python is not differentiated here. tf.custom_gradient "
-        "gives it one, tf.stop_gradient says that none is wanted"
+        f"no gradient through the py_function {op.name!r}: Python functions are not differentiated. Define a gradient "
+        "by tf.custom_gradient, or declare by tf.stop_gradient that none is wanted"
     )

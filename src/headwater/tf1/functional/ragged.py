@@ -202,7 +202,7 @@ def ragged_range(
     name: str | None = None,
     row_splits_dtype: DTypeLike = dtypes.int64,
 ) -> RaggedTensor:
-    """Rows of numbers, each from a start on, ``deltas`` apart, below a limit.
+    """Returns rows of numbers: each from its start, by its delta, up to but excluding its limit.
 
     Args:
       starts: start of each row, or of all rows; the limits if ``limits`` is None.
@@ -227,7 +227,7 @@ def ragged_range(
 
 
 def row_splits_to_segment_ids(splits: TensorLike, name: str | None = None, out_type: DTypeLike | None = None) -> Tensor:
-    """The row of each value, from where rows begin and end.
+    """Returns the row of each value, computed from the row splits.
 
     Raises:
       ValueError: ``splits`` are not integers.
@@ -254,7 +254,7 @@ def segment_ids_to_row_splits(
 
 
 def boolean_mask(data: SparseLike, mask: Any, name: str | None = None) -> Any:
-    """The values at which ``mask`` is true, in the rows that they are in.
+    """Returns the values at which ``mask`` is true, in their rows.
 
     Args:
       data: a tensor or ragged tensor.
@@ -331,7 +331,7 @@ def stack(values: object, axis: int = 0, name: str | None = None) -> Any:
 
 
 def stack_along(parts: list[Any], rank: int, axis: int) -> Any:
-    """Tensors and ragged tensors of ``rank`` dimensions as the slices of one along a new dimension."""
+    """Stacks tensors and ragged tensors of ``rank`` dimensions along a new dimension."""
     if rank == 0 or (rank == 1 and not any(isinstance(part, RaggedTensor) for part in parts)):
         return arrays.stack(parts, axis)
     if axis == 0:
@@ -346,7 +346,7 @@ def stack_along(parts: list[Any], rank: int, axis: int) -> Any:
         return ragged[0].with_values(stack_along([part.values for part in ragged], rank - 1, axis - 1))
     count = length_of(parts[0])
     number = len(parts)
-    # Of each value the row 0, then of each the row 1, and so on.
+    # Row 0 of each value, then row 1 of each value, and so on.
     order = arrays.reshape(
         arrays.expand_dims(arrays.range(count), 1) + arrays.expand_dims(arrays.range(np.int64(number)) * count, 0), [-1]
     )
@@ -355,7 +355,7 @@ def stack_along(parts: list[Any], rank: int, axis: int) -> Any:
 
 
 def merged_rows(value: RaggedTensor) -> RaggedTensor:
-    """The rows of each row as one."""
+    """Concatenates the inner rows of each row."""
     inner = value.values
     return RaggedTensor(inner.values, indexing.gather(inner.row_splits, value.row_splits), internal=True)
 

@@ -20,9 +20,8 @@ Function = Callable[..., Any]
 _MODULE: Final = "headwater.tf1.functional."
 _FOR_EACH: Final = _MODULE + "ragged_operators"
 
-#: Functions of each value: by module of `headwater.tf1.functional`, their names. The first argument, or one in a list
-#: that
-#: this is, may be ragged.
+#: Names of functions of each value, by module of `headwater.tf1.functional`. The first argument may be ragged; if it is
+#: a list, its items may be.
 OF_ONE: Final[Mapping[str, str]] = {
     "arrays": "identity ones_like stop_gradient zeros_like",
     "checks": "check_numerics verify_tensor_all_finite",
@@ -53,7 +52,8 @@ OF_TWO: Final[Mapping[str, str]] = {
     "special": "nextafter zeta",
 }
 
-#: Functions with one of their own for ragged tensors: by both modules the names, as ``name`` or ``name=there``.
+#: Functions with a separate implementation for ragged tensors: maps both modules to the names, as ``name``, or as
+#: ``name=implementation`` if the names differ.
 OWN: Final[Mapping[tuple[str, str], str]] = {
     (_MODULE + "arrays", _MODULE + "ragged_functions"): "concat expand_dims rank reverse size squeeze tile",
     (_MODULE + "arrays", _MODULE + "ragged"): "stack",
@@ -75,7 +75,7 @@ OWN: Final[Mapping[tuple[str, str], str]] = {
 
 @functools.cache
 def _table() -> dict[tuple[str, str], tuple[str, str]]:
-    """For each function, by module and name, the module and name of the one for ragged tensors."""
+    """Maps the module and name of each function to the module and name of its implementation for ragged tensors."""
     found: dict[tuple[str, str], tuple[str, str]] = {}
     for kind, listed in (("of_one", OF_ONE), ("of_two", OF_TWO)):
         for module, names in listed.items():

@@ -120,7 +120,7 @@ def _squeezed(value: Any, axis: int) -> Any:
     if axis > 1:
         return value.with_values(_squeezed(value.values, axis - 1))
     if axis == 1:
-        # As many values as rows, at one each: checked where the splits are.
+        # Each row must have exactly one value: making a ragged tensor with these splits checks this.
         checked = RaggedTensor.from_row_splits(value.values, arrays.range(value.nrows() + 1))
         lengths = arrays.reshape(value.row_lengths(), [-1])
         return gather_rows(checked.values, value.row_starts() + lengths - 1)
@@ -194,7 +194,8 @@ def size(input: Any, name: str | None = None, out_type: DTypeLike = dtypes.int32
     return arrays.size(input.flat_values, name, out_type)
 
 
-# Rows by numbers ------------------------------------------------------------------------------------------------------
+# Selection of rows and values
+# ------------------------------------------------------------------------------------------------------
 
 
 def gather(
@@ -225,7 +226,7 @@ def _gathered(params: Any, indices: Any, axis: int, batches: int) -> Any:
     if batches:
         return _gathered_of_each(_ragged(params), _ragged(indices), axis, batches)
     if axis:
-        # Each row takes the same ones.
+        # All rows use the same indices.
         many = _ragged(params)
         count = many.nrows()
         if isinstance(indices, RaggedTensor):
@@ -305,7 +306,7 @@ def one_hot(
     """One-hot encodes each value in a new last dimension.
 
     Raises:
-      ValueError: the new dimension would be a ragged one, or one before these.
+      ValueError: the new dimension would be a ragged one, or before a ragged one.
     """
     place = -1 if axis is None else axis
     if place >= 0:
@@ -321,7 +322,7 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
     A vector of conditions chooses whole rows.
 
     Raises:
-      ValueError: one of ``x`` and ``y``.
+      ValueError: only one of ``x`` and ``y`` is given.
     """
     if (x is None) != (y is None):
         raise ValueError("x and y must be either both None or both non-None")
@@ -352,7 +353,8 @@ def where_v2(condition: object, x: object = None, y: object = None, name: str | 
 
 
 def of_segments(plain: Function) -> Function:
-    """``plain``, a reduction of unsorted segments of tensors, for ragged data: values of one place meet."""
+    """Applies ``plain``, a reduction of unsorted segments of tensors, to ragged data: combines values at equal
+    positions of the rows of a segment."""
 
     def reduce(data: object, segment_ids: object, num_segments: object, name: str | None = None) -> Any:
         with name_scope(name, "RaggedSegment", []):
@@ -445,7 +447,7 @@ def _softmax(value: Any, axis: int) -> Any:
 
 
 def bincount(arr: Any, *args: Any, **kwargs: Any) -> Tensor:
-    """How often each number is among the values, as `tf.math.bincount`."""
+    """Counts how often each number is among the values, as `tf.math.bincount`."""
     return reductions.bincount(arr.flat_values, *args, **kwargs)
 
 

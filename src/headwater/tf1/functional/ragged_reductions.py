@@ -26,7 +26,7 @@ Function = Callable[..., Any]
 
 
 def _reduction(plain: Function, segments: Function) -> Function:
-    """A reduction of ragged tensors, of a reduction of tensors and the same of unsorted segments."""
+    """Returns a reduction of ragged tensors, given the reduction of tensors and the reduction of unsorted segments."""
 
     def reduce(
         input_tensor: TensorLike,
@@ -138,7 +138,7 @@ def reduce_join(
     reduction_indices: Ints | None = None,
     keepdims: bool | None = None,
 ) -> Any:
-    """The texts of a dimension as one, with a separator between them."""
+    """Joins the texts along a dimension, with a separator between them."""
     keep = either(keepdims, keep_dims, "keepdims", "keep_dims")
     axis = either(axis, reduction_indices, "axis", "reduction_indices")
 

@@ -62,7 +62,7 @@ class RaggedTensor(CompositeTensor):
 
         Args:
           values: a tensor, or a ragged one.
-          row_splits: integers: 0, where each row ends, and so the next begins.
+          row_splits: integers: 0, then the end of each row, which is the start of the next row.
           name: name scope.
           validate: a run checks the splits.
         """
@@ -157,7 +157,7 @@ class RaggedTensor(CompositeTensor):
         name: str | None = None,
         validate: bool = True,
     ) -> Any:
-        """One with several ragged dimensions; their rows' lengths, the outermost first."""
+        """Returns a ragged tensor with several ragged dimensions from their rows' lengths, the outermost first."""
         return cls._nested(flat_values, nested_row_lengths, cls.from_row_lengths, "nested_row_lengths", name, validate)
 
     @classmethod
@@ -169,7 +169,7 @@ class RaggedTensor(CompositeTensor):
         name: str | None = None,
         validate: bool = True,
     ) -> Any:
-        """One with several ragged dimensions; the rows of values, the outermost first.
+        """Returns a ragged tensor with several ragged dimensions from the rows of their values, the outermost first.
 
         Raises:
           ValueError: another number of ``nested_nrows``.
@@ -325,7 +325,7 @@ class RaggedTensor(CompositeTensor):
 
     @property
     def graph(self) -> Graph:
-        """The graph that it is of."""
+        """The graph to which it belongs."""
         return self.flat_values.graph
 
     def consumers(self) -> list[Operation]:
@@ -358,7 +358,7 @@ class RaggedTensor(CompositeTensor):
             return self._splits[1:]
 
     def row_lengths(self, axis: int = 1, name: str | None = None) -> Any:
-        """How long the rows of the dimension ``axis`` are: ragged itself, for inner ones."""
+        """Returns the lengths of the rows of the dimension ``axis``; for an inner dimension, they are ragged, too."""
         if axis == 0:
             return self.nrows()
         with name_scope(name, "RaggedRowLengths", [self._splits]):
@@ -371,7 +371,7 @@ class RaggedTensor(CompositeTensor):
             return self.with_values(arrays.ones(shape[: axis - 1], shape.dtype) * shape[axis - 1])
 
     def nested_row_lengths(self, name: str | None = None) -> tuple[Tensor, ...]:
-        """How long the rows of each ragged dimension are, the outermost first."""
+        """Returns the lengths of the rows of each ragged dimension, the outermost first."""
         with name_scope(name, "RaggedNestedRowLengths", list(self.nested_row_splits)):
             return tuple(splits[1:] - splits[:-1] for splits in self.nested_row_splits)
 
@@ -387,10 +387,10 @@ class RaggedTensor(CompositeTensor):
             whole = arrays.concat([ragged, arrays.shape(self.flat_values, out_type=kind)[1:]], 0)
             return whole if axis is None else indexing.gather(whole, axis)
 
-    # Others like them -------------------------------------------------------------------------------------------
+    # Conversions -------------------------------------------------------------------------------------------
 
     def with_values(self, new_values: Any) -> RaggedTensor:
-        """The same rows of other values."""
+        """Returns a ragged tensor with the same rows and other values."""
         values = as_ragged_or_tensor(new_values, name="values")
         mine, theirs = self._values.shape, values.shape
         if mine.ndims and theirs.ndims and not mine[:1].is_compatible_with(theirs[:1]):
@@ -398,7 +398,7 @@ class RaggedTensor(CompositeTensor):
         return RaggedTensor(values, self._splits, internal=True)
 
     def with_flat_values(self, new_values: TensorLike) -> RaggedTensor:
-        """The same rows of other innermost values."""
+        """Returns a ragged tensor with the same rows and other innermost values."""
         inner = self._values
         return self.with_values(inner.with_flat_values(new_values) if isinstance(inner, RaggedTensor) else new_values)
 
@@ -450,7 +450,7 @@ class RaggedTensor(CompositeTensor):
             count = reductions.reduce_prod(arrays.shape(flat, out_type=kind))
             place = arrays.range(count)
             columns: list[Tensor] = []
-            # The place in each dimension within a value, from the last one outwards.
+            # Compute the index in each dimension within a value, from the last dimension to the first.
             for axis in reversed(range(1, len(flat.shape.as_list()))):
                 width = inner[axis - 1]
                 columns.insert(0, math.floormod(place, width))
@@ -476,7 +476,7 @@ class RaggedTensor(CompositeTensor):
         return ragged_value([part.eval(feed_dict, session) for part in self.components])
 
     def __getitem__(self, key: object) -> Any:
-        """Rows, and parts of them, as of a tensor; an inner ragged dimension can be cut, not indexed."""
+        """Selects rows and parts of rows, as of a tensor; an inner ragged dimension can be sliced, but not indexed."""
         keys = list(cast("tuple[Any, ...]", key)) if isinstance(key, tuple) else [key]
         with name_scope(None, "RaggedGetItem", [self.flat_values]):
             return _item(self, keys)
@@ -654,7 +654,7 @@ def _rows_of(value: RaggedTensor, cut: Any) -> RaggedTensor:
 
 
 def _within(value: RaggedTensor, keys: list[object]) -> Any:
-    """The part ``keys`` of each row."""
+    """Returns the part ``keys`` of each row."""
     first, *rest = keys
     if first is Ellipsis:
         return _item(value, [slice(None), *[slice(None)] * ((value.shape.ndims or 0) - 1 - len(rest)), *rest])
@@ -675,7 +675,7 @@ def _within(value: RaggedTensor, keys: list[object]) -> Any:
 
 
 def _cut(value: RaggedTensor, cut: Any) -> RaggedTensor:
-    """The part ``cut`` of each row."""
+    """Returns the slice ``cut`` of each row."""
     if cut.step not in (None, 1):
         raise ValueError("slices of an inner ragged dimension have steps of 1")
     starts, limits = value.row_starts(), value.row_limits()

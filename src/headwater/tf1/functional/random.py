@@ -23,7 +23,7 @@ from headwater.tf1.functional.checks import assert_that
 
 
 def get_seed(op_seed: int | None) -> tuple[int | None, int | None]:
-    """The pair of seeds of a random operation: the graph's and the operation's; None where both are to be random."""
+    """The pair of seeds of a random operation: the graph's and the operation's; None if both should be random."""
     return seeds(get_default_graph(), op_seed)
 
 
@@ -33,10 +33,10 @@ def set_random_seed(seed: int) -> None:
 
 
 def seed_attrs(op_seed: int | None) -> dict[str, Any]:
-    """The seeds as attributes of an operation: two zeros where they are to be random."""
+    """Returns the seeds as attributes of an operation; two zeros mean random seeds."""
     first, second = get_seed(op_seed)
     if (first, second) == (0, 0):
-        # Zeros would mean none; the pair TensorFlow takes instead.
+        # Two zeros would mean that there is no seed. TensorFlow uses this pair instead.
         second = 2**31 - 1
     return {"seed": first or 0, "seed2": second or 0}
 
@@ -127,7 +127,7 @@ def random_shuffle(value: TensorLike, seed: int | None = None, name: str | None 
 
 
 def random_crop(value: TensorLike, size: TensorLike, seed: int | None = None, name: str | None = None) -> Tensor:
-    """A part of shape ``size`` from a random place; a run fails where ``value`` is smaller than that."""
+    """Returns a part of shape ``size`` from a random place; a run fails if ``value`` is smaller."""
     with name_scope(name, "random_crop", [value, size]) as scope:
         value = convert_to_tensor(value, name="value")
         size = convert_to_tensor(size, dtypes.int32, name="size")

@@ -29,7 +29,7 @@ Function = Callable[..., Tensor]
 
 
 def either(new: object, old: object, new_name: str, old_name: str) -> Any:
-    """The argument that was given under its new or its old name; ValueError when it was under both."""
+    """Returns the argument that was given under its new or its old name; ValueError if both were given."""
     if new is not None and old is not None:
         raise ValueError(f"Cannot specify both '{new_name}' and '{old_name}'")
     return old if new is None else new
@@ -182,14 +182,16 @@ argmin: Function = _arg(
 def cumsum(
     x: TensorLike, axis: int = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
-    """Sums of all elements up to each one along a dimension; ``exclusive`` without it, ``reverse`` from the end."""
+    """Sums of all elements up to each one along a dimension; ``exclusive``: without itself; ``reverse``: from the
+    end."""
     return one("Cumsum", x, axis, exclusive=exclusive, reverse=reverse, name=name)
 
 
 def cumprod(
     x: TensorLike, axis: int = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
-    """Products of all elements up to each one along a dimension; ``exclusive`` without it, ``reverse`` from the end."""
+    """Products of all elements up to each one along a dimension; ``exclusive``: without itself; ``reverse``: from the
+    end."""
     return one("Cumprod", x, axis, exclusive=exclusive, reverse=reverse, name=name)
 
 

@@ -99,7 +99,7 @@ def resize_images(
 
     Args:
       method: one of `ResizeMethod`.
-      preserve_aspect_ratio: the largest size of the image's own proportions within ``size``.
+      preserve_aspect_ratio: resize to the largest size with the image's aspect ratio that fits into ``size``.
 
     Raises:
       ValueError: another method, or images or a size of other dimensions.
@@ -122,7 +122,7 @@ def resize_images_v2(
     antialias: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """Like `resize_images`, but pixels are squares, of which the centers count, and not points (TensorFlow 2's
+    """Like `resize_images`, but positions are those of the centers of square pixels (TensorFlow 2's
     ``tf.image.resize``).
 
     Raises:
@@ -170,7 +170,7 @@ def _resized(
 
 
 def _within(batch: Tensor, size: Tensor) -> Tensor:
-    """The largest size of the images' proportions within ``size``."""
+    """Returns the largest size with the images' aspect ratio that fits into ``size``."""
     shape = batch.dims or ()
     current: Any = shape[1:3] if None not in shape[1:3] else arrays.shape(batch)[1:3]
     wanted = constant_value(size)

@@ -65,4 +65,4 @@ class SaveableObject:
           restored_tensors: one for each of ``specs``.
           restored_shapes: shapes to which to reshape them first, or None.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not say how it is restored")
+        raise NotImplementedError(f"{type(self).__name__} does not define how it is restored")

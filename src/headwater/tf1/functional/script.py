@@ -74,7 +74,7 @@ def Print(
 
     Args:
       message: text before it.
-      first_n: print in the first steps only.
+      first_n: number of steps that print, from the first on; all when None.
       summarize: how many elements of each tensor to print; 3 when None, all when negative.
     """
     return one(

@@ -96,7 +96,7 @@ def edit_distance(
 
     Args:
       hypothesis, truth: sparse tensors; the last dimension is the sequence.
-      normalize: divide by the number of values of the truth; infinity where that has none and the hypothesis has.
+      normalize: divide by the number of values of the truth; infinity if only the truth is empty.
 
     Raises:
       TypeError: one of the two is not sparse.

@@ -49,7 +49,7 @@ def frame(
       name: the name of the operations.
 
     Raises:
-      ValueError: an argument that is to be a scalar is not.
+      ValueError: an argument that must be a scalar is not.
     """
     with name_scope(name, "frame", [signal, frame_length, frame_step, pad_value]):
         signal = convert_to_tensor(signal, name="signal")
@@ -252,8 +252,8 @@ def overlap_and_add(signal: TensorLike, frame_step: object, name: str | None = N
         outer: list[Size] = [size_of(signal, place) for place in range(len(signal.dims) - 2)]
         parts = ceiling(length, step)
         none = [[0, 0]] * len(outer)
-        # Each frame in parts of one step, the parts of one number behind each other; a row of zeros too many for
-        # each number, so that the parts of the next number begin one step later.
+        # Divide each frame into parts of one step, and order the parts by their number within the frame. Each number
+        # gets one row of zeros too many, so that the parts with the next number begin one step later.
         cut = arrays.pad(signal, [*none, [0, parts], [0, parts * step - length]])
         cut = arrays.reshape(cut, [*outer, frames + parts, parts, step])
         order = [*range(len(outer)), len(outer) + 1, len(outer), len(outer) + 2]
@@ -379,7 +379,7 @@ def idct(
     norm: str | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The inverse of `dct`, but for a factor of 2 ``samples`` (type 1: 2 (``samples`` - 1)) where ``norm`` is None.
+    """The inverse of `dct`, up to a factor of 2 ``samples`` (type 1: 2 (``samples`` - 1)) if ``norm`` is None.
 
     Raises:
       ValueError: an argument is not supported by `dct`.
@@ -405,7 +405,7 @@ def linear_to_mel_weight_matrix(
     dtype: DTypeLike = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
-    """The matrix that makes mel bins of a spectrum: triangles over the mel scale.
+    """Returns the matrix that converts a spectrum to mel bins: triangles over the mel scale.
 
     Args:
       num_mel_bins: its columns.
@@ -417,7 +417,7 @@ def linear_to_mel_weight_matrix(
       name: the name of the operations.
 
     Raises:
-      ValueError: an argument makes no sense.
+      ValueError: an argument is out of range.
     """
     kind: DType = as_dtype(dtype)
     if num_mel_bins <= 0:

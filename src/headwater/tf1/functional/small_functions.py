@@ -26,7 +26,7 @@ _HASH_KEY = 0xDECAFCAFFE
 
 
 def vectorized_map(fn: Callable[[Tensor], Tensor], elems: TensorLike) -> Structure:
-    """``fn`` of every slice of ``elems`` along the first dimension, stacked.
+    """Applies ``fn`` to every slice of ``elems`` along the first dimension, and stacks the results.
 
     Args:
       fn: a function of a slice, or of a structure of slices like ``elems``; returns a tensor or a structure.
@@ -176,12 +176,12 @@ def random_jpeg_quality(
 
 
 def decode_json_example(json_examples: TensorLike, name: str | None = None) -> Tensor:
-    """``Example`` messages written as JSON as serialised ones."""
+    """Converts ``Example`` messages from JSON to their serialised form."""
     return one("DecodeJSONExample", json_examples, name=name)
 
 
 def ctc_unique_labels(labels: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """The distinct labels of each row, in the order in which they come, and the place of each label among them.
+    """Returns the distinct labels of each row, in order of appearance, and the index of each label among them.
 
     Args:
       labels: (batch, length), integers.
@@ -220,7 +220,7 @@ def compute_average_loss(
 
 
 def scale_regularization_loss(regularization_loss: object) -> Tensor:
-    """The sum of losses, which every replica adds; outside of replicas the sum itself."""
+    """Returns the sum of losses. A graph has one replica, so the sum is not divided by a number of replicas."""
     with name_scope(None, "scale_regularization_loss"):
         return reductions.reduce_sum(regularization_loss)
 
@@ -344,10 +344,10 @@ def fractional_max_pool(
     Args:
       value: (batch, height, width, channels).
       pooling_ratio: [1, rows, columns, 1]: how much smaller, at least 1.
-      pseudo_random: windows of one after another size by one random number; else in random order.
+      pseudo_random: derive the windows' sizes from one random number; else draw them in random order.
       overlapping: windows share their edges.
-      deterministic: the same windows in each run, of the seeds.
-      seed, seed2: of the windows.
+      deterministic: use the same windows, which the seeds determine, in each run.
+      seed, seed2: seeds of the windows.
       name: name of the operation.
 
     Returns:

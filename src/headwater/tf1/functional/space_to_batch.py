@@ -162,10 +162,10 @@ def convolution_(
     filters: object = None,
     dilations: TensorLike | None = None,
 ) -> Tensor:
-    """A convolution over one, two or three dimensions of space.
+    """A convolution over one, two or three spatial dimensions.
 
     Args:
-      strides, dilation_rate: one number for all dimensions of space, or one for each.
+      strides, dilation_rate: one number for all spatial dimensions, or one for each.
       data_format: where the channels are: last (None) or second (``NCW``, ``NCHW``, ``NCDHW``).
 
     Raises:
@@ -176,7 +176,7 @@ def convolution_(
     input = convert_to_tensor(input, name="input")
     space = 0 if input.dims is None else len(input.dims) - 2
     if space not in (1, 2, 3):
-        raise ValueError(f"input must have 1 to 3 dimensions of space, not shape {input.shape}")
+        raise ValueError(f"input must have 1 to 3 spatial dimensions, not shape {input.shape}")
     first = data_format is not None and data_format.startswith("NC")
     steps, spread = _numbers(strides, space), _numbers(rate, space)
     if max(steps) > 1 and max(spread) > 1:
@@ -208,7 +208,7 @@ def pool(
     data_format: str | None = None,
     dilations: Ints | None = None,
 ) -> Tensor:
-    """The maximum (``MAX``) or mean (``AVG``) of each window over two or three dimensions of space.
+    """The maximum (``MAX``) or mean (``AVG``) of each window over two or three spatial dimensions.
 
     Raises:
       ValueError: another ``pooling_type``, windows with holes, or another rank of ``input``.
@@ -220,7 +220,7 @@ def pool(
     input = convert_to_tensor(input, name="input")
     space = 0 if input.dims is None else len(input.dims) - 2
     if space not in (2, 3):
-        raise ValueError(f"input must have 2 or 3 dimensions of space, not shape {input.shape}")
+        raise ValueError(f"input must have 2 or 3 spatial dimensions, not shape {input.shape}")
     maximum = pooling_type == "MAX"
     kind = data_format or ("NHWC" if space == 2 else "NDHWC")
     window, steps = _numbers(window_shape, space), _numbers(strides, space)

@@ -62,7 +62,7 @@ def sparse_reshape(sp_input: SparseTensor, shape: TensorLike, name: str | None =
 def sparse_transpose(
     sp_input: SparseTensor, perm: Sequence[int] | None = None, name: str | None = None
 ) -> SparseTensor:
-    """The dimensions in another order; turned round when None."""
+    """Permutes the dimensions by ``perm``; reverses them when None."""
     sp_input = as_sparse(sp_input)
     with name_scope(name, "SparseTranspose", [sp_input.indices]):
         rank = sp_input.shape.ndims or 2
@@ -122,7 +122,7 @@ def sparse_concat(
 
 
 def sparse_to_indicator(sp_input: SparseTensor, vocab_size: int, name: str | None = None) -> Tensor:
-    """For each row of numbers which of ``vocab_size`` it has."""
+    """Returns, for each row of numbers, which numbers below ``vocab_size`` it contains."""
     sp_input = as_sparse(sp_input)
     with name_scope(name, "SparseToIndicator", [sp_input.indices]):
         rows = sp_input.indices[:, :-1]
@@ -185,7 +185,7 @@ def sparse_reduce_sum_sparse(
     reduction_axes: object = None,
     keep_dims: bool | None = None,
 ) -> SparseTensor:
-    """`sparse_reduce_sum` as a sparse tensor of the places where there was a value."""
+    """`sparse_reduce_sum` as a sparse tensor, with elements only where there was a value."""
     sp_input = as_sparse(sp_input)
     return _kept_sparse(sparse_reduce_sum, sp_input, axis, keepdims, reduction_axes, keep_dims)
 
@@ -197,7 +197,7 @@ def sparse_reduce_max_sparse(
     reduction_axes: object = None,
     keep_dims: bool | None = None,
 ) -> SparseTensor:
-    """`sparse_reduce_max` as a sparse tensor of the places where there was a value."""
+    """`sparse_reduce_max` as a sparse tensor, with elements only where there was a value."""
     sp_input = as_sparse(sp_input)
     return _kept_sparse(sparse_reduce_max, sp_input, axis, keepdims, reduction_axes, keep_dims)
 

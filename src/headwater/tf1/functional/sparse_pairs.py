@@ -101,10 +101,10 @@ def sparse_split(
     name: str | None = None,
     split_dim: int | None = None,
 ) -> list[SparseTensor]:
-    """Cut along a dimension into ``num_split`` parts; the first ones are longer by one where it does not divide.
+    """Splits a dimension into ``num_split`` parts; if its size is not divisible, the first parts are longer by one.
 
     Raises:
-      ValueError: arguments without their names, or missing ones.
+      ValueError: an argument is missing, or is not passed by name.
     """
     if keyword_required is not _REQUIRED:
         raise ValueError("Keyword arguments are required for this function.")

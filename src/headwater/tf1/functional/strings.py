@@ -21,7 +21,7 @@ decode_base64: Callable[..., Tensor] = of_input("DecodeBase64", "Decodes web-saf
 
 
 def encode_base64(input: TensorLike, pad: bool = False, name: str | None = None) -> Tensor:
-    """Base64 for the web (with ``-`` and ``_``), on demand filled up with ``=``."""
+    """Encodes as Base64 for the web (with ``-`` and ``_``), padded with ``=`` on request."""
     return one("EncodeBase64", input, pad=pad, name=name)
 
 
@@ -148,7 +148,7 @@ def string_split(
     """A vector of texts split at any of the characters of ``sep`` (blanks when None; everywhere when empty).
 
     Returns:
-      Row by row the parts.
+      A sparse matrix with the parts of each text in its row.
 
     Raises:
       ValueError: another ``result_type`` than SparseTensor.
@@ -199,7 +199,7 @@ def decode_raw(
 def format(
     template: str, inputs: TensorLike, placeholder: str = "{}", summarize: int = 3, name: str | None = None
 ) -> Tensor:
-    """``template`` with each placeholder replaced by a tensor, of which each dimension shows both ends.
+    """Returns ``template`` with each placeholder replaced by a tensor; of a large dimension, only both ends are shown.
 
     Raises:
       ValueError: there are more or fewer placeholders than inputs.
@@ -232,7 +232,7 @@ def my_fact() -> Tensor:
 
 
 def fingerprint(data: TensorLike, method: str = "farmhash64", name: str | None = None) -> Tensor:
-    """Eight bytes for each element of the first dimension, the same everywhere; equal for equal contents.
+    """Returns a fingerprint of eight bytes for each element of the first dimension, the same on all platforms.
 
     Args:
       data: a tensor of any type, with at least one dimension.

@@ -26,7 +26,8 @@ _ILLEGAL = re.compile(r"[^-/\w\.]")
 
 
 def clean_name(name: str) -> str:
-    """``name`` as an operation may be called: other characters become ``_``, leading slashes go."""
+    """Converts ``name`` to a valid operation name: replaces invalid characters by ``_``, and removes leading
+    slashes."""
     return _ILLEGAL.sub("_", name).lstrip("/")
 
 
@@ -156,7 +157,7 @@ def merge_all(key: object = GraphKeys.SUMMARIES, scope: str | None = None, name:
     """All summaries of a collection as one; None if there are none.
 
     Args:
-      scope: a regular expression with which the names of those to take begin.
+      scope: a regular expression; only summaries with names that begin with a match are merged.
     """
     summaries = get_collection(key, scope=scope)
     return merge(summaries, name=name) if summaries else None

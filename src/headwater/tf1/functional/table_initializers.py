@@ -28,7 +28,7 @@ class KeyValueTensorInitializer:
     """Entries from two tensors of equal shape.
 
     Args:
-      key_dtype, value_dtype: their element types, where they are Python values.
+      key_dtype, value_dtype: their element types, if they are Python values.
 
     Raises:
       ValueError: the shapes differ.
@@ -142,7 +142,7 @@ class TextFileInitializer(Typed):
 
 
 class TextFileStringTableInitializer(TextFileInitializer):
-    """Text by its number: the lines of a file."""
+    """Maps numbers to the lines of a file."""
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class TextFileStringTableInitializer(TextFileInitializer):
 
 
 class TextFileIdTableInitializer(TextFileInitializer):
-    """Numbers by text: of the lines of a file."""
+    """Maps the lines of a file to their numbers."""
 
     def __init__(
         self,

@@ -202,7 +202,7 @@ class MutableHashTable(_ResourceTable):
             as_dtype(key_dtype),
             as_dtype(value_dtype),
             default,
-            # A saver reads and writes the table in steps of their own.
+            # A saver reads and writes the table in separate steps.
             shared_name or (get_default_graph().unique_name(name, mark_as_used=False) if checkpoint else None),
             name,
             {"value_shape": default.shape} if of_tensors else {},
@@ -249,7 +249,7 @@ class _SavedTable(SaveableObject):
 
 
 class IdTableWithHashBuckets(Typed):
-    """Numbers of keys, with numbers beyond a table's for the keys that it does not have: by their fingerprints.
+    """Maps keys to ids: ids of a table, or, for keys that are not in the table, ids beyond them, by fingerprint.
 
     Args:
       table: returns -1 for these keys; None for fingerprints only.
@@ -447,7 +447,7 @@ def string_to_hash_bucket(
     name: str | None = None,
     input: TensorLike | None = None,
 ) -> Tensor:
-    """For each text a number below ``num_buckets``, by the hash of the first versions.
+    """Hashes texts to numbers below ``num_buckets``, with the hash function of TensorFlow's first versions.
 
     Raises:
       ValueError: neither or both of ``string_tensor`` and ``input``, or no ``num_buckets``.

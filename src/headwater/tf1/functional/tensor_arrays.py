@@ -39,7 +39,7 @@ class TensorArray:
       tensor_array_name: name of TensorFlow's resource on the task; accepted, because the elements are in ``flow``.
       handle: handle of another array whose elements to use; like ``flow``.
       flow: the elements.
-      infer_shape: all elements have one shape. Where False, `split` accepts computed lengths that differ.
+      infer_shape: all elements have one shape. If False, `split` accepts computed lengths that differ.
       element_shape: static shape of each element.
       colocate_with_first_write_call: a hint for speed.
 

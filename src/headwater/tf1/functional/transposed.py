@@ -1,4 +1,4 @@
-"""Transposed convolutions of any rank, morphology of grey images, and where maxima are."""
+"""Transposed convolutions of any rank, morphology of grey images, and max pooling with positions."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def conv_transpose(
     dilations: TensorLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Transposed convolution over one, two or three dimensions of space, with the given ``output_shape``.
+    """Transposed convolution over one, two or three spatial dimensions, with the given ``output_shape``.
 
     Raises:
       ValueError: another number of dimensions.

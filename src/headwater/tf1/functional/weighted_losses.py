@@ -240,7 +240,8 @@ def mean_pairwise_squared_error(
 def pairwise_squares(
     labels: Any, predictions: Any, weights: TensorLike, scope: str | None, loss_collection: str, less: int
 ) -> Tensor:
-    """`mean_pairwise_squared_error` over the n (n - ``less``) pairs of n elements; those with itself count 0."""
+    """`mean_pairwise_squared_error` over the n (n - ``less``) pairs of n elements; pairs of an element with itself
+    count 0."""
     _both(labels, predictions, ("labels", "predictions"))
     with name_scope(scope, "mean_pairwise_squared_error", [predictions, labels, weights]):
         labels, predictions = _floats(labels, predictions)
@@ -340,7 +341,7 @@ def sparse_softmax_cross_entropy(
     """The cross entropy of class numbers with the softmax of the logits."""
     _both(labels, logits, ("labels", "logits"))
     with name_scope(scope, "sparse_softmax_cross_entropy_loss", [logits, labels, weights]) as scope:
-        # The classes are the logits' last dimension, which labels and weights have not.
+        # The classes are the logits' last dimension, which labels and weights do not have.
         labels, logits, weights = match_ranks(labels, logits, weights, expected_rank_diff=1)
         found = losses.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits, name="xentropy")
         return compute_weighted_loss(found, weights, scope, loss_collection, reduction)

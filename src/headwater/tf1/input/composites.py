@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class StepValue:
-    """A sparse or ragged value that only a step knows, for a node.
+    """A sparse or ragged value that is known only in a step, for a node.
 
     Args:
       value: a `SparseTensor` or `RaggedTensor`.
@@ -110,7 +110,7 @@ def value_tensor(value: Any) -> Tensor:
 
 
 def described(spec: TensorSpec) -> RaggedTensorSpec | SparseTensorSpec | TensorSpec:
-    """The spec of a component as programs have it."""
+    """Returns the spec of a component in the form that programs get."""
     if isinstance(spec, SparseSpec):
         return SparseTensorSpec(spec.shape, spec.dtype)
     if isinstance(spec, RaggedSpec):

@@ -53,8 +53,9 @@ if TYPE_CHECKING:
 class Dataset(plain.Dataset):
     """A sequence of elements, as ``tf.data.Dataset``.
 
-    Arguments that are values may be tensors. A dataset with a tensor whose value only a step knows needs an iterator
-    (`make_one_shot_iterator`, `make_initializable_iterator`); any other dataset also supports ``for``.
+    Arguments that are values may be tensors. A dataset that depends on a tensor whose value is known only in a step
+    needs an iterator (`make_one_shot_iterator`, `make_initializable_iterator`); any other dataset also supports
+    ``for``.
     """
 
     @classmethod
@@ -125,8 +126,8 @@ class Dataset(plain.Dataset):
                     part = value.parts[0] if isinstance(value, StepValue) else value
                     if isinstance(part, Tensor):
                         raise RuntimeError(
-                            f"this dataset depends on the tensor {part.name}, which is known in a step only: go over "
-                            "it with dataset.make_initializable_iterator() in a session, not with `for`"
+                            f"this dataset depends on the tensor {part.name}, whose value is known only in a step: "
+                            "iterate over it with dataset.make_initializable_iterator() in a session, not with `for`"
                         )
 
     def __iter__(self) -> Structure:
@@ -147,7 +148,7 @@ class Dataset(plain.Dataset):
         return cls.from_tensor_slices(as_sparse(sparse_tensor)).map(components)
 
     def make_one_shot_iterator(self) -> Iterator:
-        """An iterator over the elements, once, which needs no initializer.
+        """Returns an iterator that yields the elements once, and needs no initializer.
 
         Raises:
           ValueError: the dataset depends on a tensor of the graph.
@@ -155,7 +156,7 @@ class Dataset(plain.Dataset):
         return one_shot_iterator(self)
 
     def make_initializable_iterator(self, shared_name: str | None = None) -> Iterator:
-        """An iterator over the elements; running its ``initializer`` makes it begin.
+        """Returns an iterator over the elements; its ``initializer`` (re)starts it.
 
         Args:
           shared_name: share the iterator between sessions under this name.

@@ -1,4 +1,4 @@
-"""``tf.data.experimental``: elements gathered by a key, or by their length."""
+"""``tf.data.experimental``: groups elements by a key, or by their length."""
 
 from __future__ import annotations
 
@@ -112,8 +112,8 @@ def rejection_resample(
 
     Args:
       class_func: returns the class of an element, an int32 scalar.
-      target_dist: how frequent each class is to be.
-      initial_dist: how frequent each class is; counted as elements come when None.
+      target_dist: desired frequency of each class.
+      initial_dist: frequency of each class in the input; when None, estimated from the elements so far.
       seed: the seed of the random choice.
     """
     target = np.asarray(target_dist, np.float32)
@@ -167,7 +167,7 @@ def bucket_by_sequence_length(
 
     Args:
       element_length_func: returns the length of an element, an int32 scalar.
-      bucket_boundaries: lengths at which the next bucket begins, ascending.
+      bucket_boundaries: ascending lengths; each is the least length of the next bucket.
       bucket_batch_sizes: elements of a batch, for each bucket: one more than boundaries.
       padded_shapes: as for `Dataset.padded_batch`; dimensions that are not known are padded when None.
       padding_values: values of the padding; 0 or empty when None.

@@ -56,7 +56,7 @@ class TracedFunction(Function):
         """Returns the function that runs it outside a step.
 
         Raises:
-          RuntimeError: it uses a tensor whose value only a step knows.
+          RuntimeError: it uses a tensor whose value is known only in a step.
         """
         if self._runs is None:
             # Imported here, because it loads JAX, which iterating over arrays and files does not need.
@@ -67,8 +67,8 @@ class TracedFunction(Function):
                 value = constant_value(tensor)
                 if value is None:
                     raise RuntimeError(
-                        f"{self.name} uses the tensor {tensor.name}, which is known in a step only: go over the "
-                        "dataset with dataset.make_initializable_iterator() in a session, not with `for`"
+                        f"{self.name} uses the tensor {tensor.name}, whose value is known only in a step: iterate over "
+                        "the dataset with dataset.make_initializable_iterator() in a session, not with `for`"
                     )
                 values.append(value)
             self._runs = BodyFunction(self.name, self.attr, self._inputs, values, self._specs)
@@ -125,11 +125,11 @@ def placeholders(specs: Sequence[TensorSpec]) -> list[Tensor]:
 def trace(
     name: str, inputs: tuple[TensorSpec, ...], build: Callable[[list[Any]], tuple[list[Any], object]]
 ) -> tuple[TracedFunction, Any]:
-    """A function of an element's components.
+    """Traces a function of an element's components.
 
     Args:
-      build: from these (tensors, sparse and ragged tensors) to the components of the result, and anything else, which
-        is passed on.
+      build: maps these (tensors, sparse and ragged tensors) to the components of the result and another object, which
+        is returned unchanged.
 
     Raises:
       ValueError: the function changes a variable.
@@ -160,7 +160,7 @@ def dataset_tensor(node: Node) -> Tensor:
     """Returns a tensor with the dataset, and adds the operations that make it."""
     if isinstance(node, FromTensor):
         return node.tensor
-    # Here, because it loads JAX, which datasets outside graphs need not.
+    # Imported here, because it loads JAX, which datasets outside of graphs do not need.
     from headwater.graph.ops.datasets import NODES, settings_of  # noqa: PLC0415
 
     op_type = next(name for name, kind in NODES.items() if type(node) is kind)

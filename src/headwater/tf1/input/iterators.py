@@ -56,7 +56,7 @@ class Iterator:
     def from_string_handle(
         string_handle: Any, output_types: Structure, output_shapes: Structure = None, output_classes: Structure = None
     ) -> Iterator:
-        """The iterator that a step names by its `string_handle`."""
+        """Returns the iterator whose `string_handle` a step computes or feeds."""
         spec = _spec(output_types, output_shapes, output_classes)
         handle = convert_to_tensor(string_handle, string)
         attrs = element_attrs(nest.flatten(spec))
@@ -184,7 +184,7 @@ class IteratorSaveable(SaveableObject):
     """The position of an iterator in its dataset, for a `Saver`.
 
     Args:
-      iterator: has begun with a dataset whenever it is saved or restored.
+      iterator: must have a dataset whenever it is saved or restored.
     """
 
     def __init__(self, iterator: Iterator) -> None:
@@ -201,9 +201,9 @@ class IteratorSaveable(SaveableObject):
 
 
 def make_saveable_from_iterator(iterator: Iterator) -> IteratorSaveable:
-    """The place of an iterator in its dataset as something that a `tf.train.Saver` saves with variables.
+    """Returns an object with which a `tf.train.Saver` saves the position of an iterator together with variables.
 
-    A session that restores it first runs the iterator's initializer. The elements that were taken are made once more
-    then, and dropped.
+    Run the iterator's initializer before restoring. The restore produces the elements before the position again, and
+    drops them.
     """
     return IteratorSaveable(iterator)

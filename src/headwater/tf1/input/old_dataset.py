@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Dataset(new.Dataset):
-    """Like ``tf.data.Dataset``, with the arguments that `map` had in TensorFlow 1.3."""
+    """Like ``tf.data.Dataset``, but `map` has the arguments of TensorFlow 1.3."""
 
     @classmethod
     def _plain_class(cls) -> object:

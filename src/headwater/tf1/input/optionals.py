@@ -31,7 +31,7 @@ class Optional:
         return _op("OptionalHasValue", [self._tensor], {}, name)
 
     def get_value(self, name: str | None = None) -> Structure:
-        """The value, as tensors; a run ends in InvalidArgumentError where it is missing."""
+        """The value, as tensors; a run raises InvalidArgumentError if it is missing."""
         graph = get_default_graph()
         attrs = element_attrs(nest.flatten(self._structure))
         op = graph.create_op("OptionalGetValue", [self._tensor], attrs, name or "OptionalGetValue")

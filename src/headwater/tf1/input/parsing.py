@@ -163,7 +163,8 @@ def _default(key: str, dtype: DType, shape: TensorShape, value: Any) -> Tensor:
 
 
 def _result(features: Mapping[str, object], raw: _Raw, outputs: Sequence[Tensor]) -> dict[str, object]:
-    """The tensors by the names of the features: sparse indices, values and shapes first, then dense ones."""
+    """Returns the tensors by the names of the features, from ``outputs``: sparse indices, values and shapes, then dense
+    ones."""
     count = len(raw.sparse)
     found: dict[str, object] = {
         key: SparseTensor(outputs[i], outputs[count + i], outputs[2 * count + i]) for i, key in enumerate(raw.sparse)
@@ -183,7 +184,7 @@ def _merged(feature: SparseFeature, found: Mapping[str, Any]) -> SparseTensor:
     ids, values = [found[key] for key in keys], found[feature.value_key]
     inputs = (ids[0].indices, values.values, [each.values for each in ids])
     merged = apply("SparseFeature", *inputs, name="SparseMerge", sizes=sizes, already_sorted=feature.already_sorted)
-    # The last sizes are known now, so the static shape has them.
+    # The last sizes are constants, so that the static shape contains them.
     shape = arrays.concat([ids[0].dense_shape[:-1], make_const(np.array(sizes, np.int64))], 0)
     return SparseTensor(merged.outputs[0], merged.outputs[1], shape)
 

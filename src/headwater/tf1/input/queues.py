@@ -51,7 +51,7 @@ class QueueBase:
 
     @staticmethod
     def from_list(index: Any, queues: Sequence[QueueBase]) -> QueueBase:
-        """The ``index``-th of ``queues``, which is a number or a tensor: then each step chooses.
+        """Returns the queue number ``index`` of ``queues``; if ``index`` is a tensor, each step selects one.
 
         Raises:
           TypeError: there are no queues, or their element types or names differ.
@@ -84,7 +84,8 @@ class QueueBase:
 
     @property
     def _short_name(self) -> str:
-        """The name without its scopes: operations are named after it, in the scope where they are made."""
+        """The name without its scopes: prefix of the names of operations, which are in the scope where they are
+        created."""
         return self.name.rpartition("/")[2]
 
     @property
@@ -121,7 +122,7 @@ class QueueBase:
             return self._op("QueueEnqueueManyV2", tensors, name=scope)
 
     def dequeue(self, name: str | None = None) -> Structure:
-        """The next element, for which it waits: a tensor, or several in a list, or with names a dictionary."""
+        """Waits for the next element and returns it: a tensor, or several in a list, or with names a dictionary."""
         return self._dequeue("QueueDequeueV2", [], name or f"{self._short_name}_Dequeue")
 
     def dequeue_many(self, n: TensorLike, name: str | None = None) -> Structure:

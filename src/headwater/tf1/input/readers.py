@@ -89,7 +89,7 @@ class ReaderBase:
         return self._op("ReaderRestoreStateV2", [convert_to_tensor(state)], name)
 
     def reset(self, name: str | None = None) -> Operation:
-        """An operation that forgets the file in hand and all counts."""
+        """Returns an operation that drops the current file and resets all counts."""
         return self._op("ReaderResetV2", [], name)
 
     def _op(self, op_type: str, inputs: list[Tensor], name: str | None) -> Operation:
@@ -120,7 +120,7 @@ class TextLineReader(ReaderBase):
     """Reads text files line by line. A line's key is ``file:number``, from 1 on.
 
     Args:
-      skip_header_lines: lines at the begin of every file that are left out.
+      skip_header_lines: number of lines to skip at the start of every file.
     """
 
     def __init__(self, skip_header_lines: int | None = None, name: str | None = None) -> None:

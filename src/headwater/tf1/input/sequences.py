@@ -101,7 +101,7 @@ def _steps(serialized: Tensor, key: str, feature: object) -> tuple[Any, Tensor]:
 
 
 def _apart(flat: SparseTensor, counts: Tensor) -> SparseTensor:
-    """Rows of several messages as ``[message, step, value]``."""
+    """Reshapes rows of several messages to ``[message, step, value]``."""
     places = indexing.where(indexing.sequence_mask(counts))
     rows = indexing.gather(places, flat.indices[:, 0])
     sizes = arrays.shape(indexing.sequence_mask(counts), out_type=int64)

@@ -30,7 +30,7 @@ class StagingArea:
       memory_limit: accepted.
 
     Raises:
-      ValueError: other numbers of shapes or names than of types, or a negative capacity.
+      ValueError: the numbers of shapes, names and types differ, or ``capacity`` is negative.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class StagingArea:
         """An operation that adds an element: a list of tensors, or with names a dictionary.
 
         Raises:
-          ValueError: other components than there are, or of another shape.
+          ValueError: the components do not match the area's, or have other shapes.
         """
         if isinstance(values, Mapping):
             given: dict[str, Any] = dict(values)  # pyright: ignore[reportUnknownArgumentType]
@@ -106,7 +106,7 @@ class StagingArea:
         return self.name.rpartition("/")[2]
 
     def get(self, name: str | None = None) -> Any:
-        """The next element, for which it waits: a list of tensors, or with names a dictionary."""
+        """Waits for the next element and returns it: a list of tensors, or with names a dictionary."""
         tensors: list[Tensor] = flatten(self._queue.dequeue(name or f"{self._short_name}_get"))
         for tensor, shape in zip(tensors, self._shapes, strict=True):
             tensor.set_shape(shape)

@@ -246,7 +246,7 @@ class Layer:
 
     def compute_output_shape(self, input_shape: ShapeLike) -> TensorShape:
         """The shape of its output for inputs of this shape."""
-        raise NotImplementedError(f"{type(self).__name__} does not say the shape of its output")
+        raise NotImplementedError(f"{type(self).__name__} does not define the shape of its output")
 
     def add_weight(
         self,

@@ -34,7 +34,7 @@ class Convolution(AffineLayer):
 
     Args:
       filters: the number of output channels.
-      kernel_size: the window: one number, or one for each dimension of space.
+      kernel_size: the window: one number, or one for each spatial dimension.
       strides: the distance between windows, in the same form.
       padding: ``valid`` or ``same``.
       data_format: ``channels_last`` or ``channels_first``.

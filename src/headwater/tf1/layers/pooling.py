@@ -28,7 +28,7 @@ class Pooling(Layer):
     """The maximum or mean of each window.
 
     Args:
-      pool_size: the window: one number, or one for each dimension of space.
+      pool_size: the window: one number, or one for each spatial dimension.
       strides: the distance between windows, in the same form.
       padding: ``valid`` or ``same``.
       data_format: ``channels_last`` or ``channels_first``.

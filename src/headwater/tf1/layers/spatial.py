@@ -58,7 +58,7 @@ def format_of(rank: int, first: bool) -> str:
 
 
 def output_size(size: int | None, kernel: int, padding: str, stride: int, dilation: int = 1) -> int | None:
-    """The number of places that a window of ``kernel`` elements takes along a dimension."""
+    """Returns the number of positions of a window of ``kernel`` elements along a dimension."""
     if size is None:
         return None
     places = size if padding in ("same", "causal") else size - (kernel - 1) * dilation
@@ -69,18 +69,18 @@ _Size = TypeVar("_Size", int, "Tensor")
 
 
 def transposed_size(size: _Size, kernel: int, padding: str, stride: int) -> _Size:
-    """The size of which a convolution makes ``size``."""
+    """Returns the size of the input from which a convolution produces ``size``."""
     return size * stride + (max(kernel - stride, 0) if padding == "valid" else 0)
 
 
 def with_space(input_shape: ShapeLike, first: bool, space: Sequence[int | None], channels: Any) -> TensorShape:
-    """The shape of an output with these sizes of space and this number of channels."""
+    """Returns the shape of an output with these spatial sizes and this number of channels."""
     batch = as_shape(input_shape)[0]
     return TensorShape([batch, channels, *space] if first else [batch, *space, channels])
 
 
 def space_of(input_shape: ShapeLike, first: bool) -> list[int | None]:
-    """The sizes of space."""
+    """Returns the spatial sizes."""
     dims = as_shape(input_shape).as_list()
     return dims[2:] if first else dims[1:-1]
 

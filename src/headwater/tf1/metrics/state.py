@@ -42,7 +42,7 @@ def collected(value: Any, update: Any, metrics_collections: object, updates_coll
 
 
 def same_shape(labels: Any, predictions: Any, weights: Any) -> tuple[Tensor, Tensor, Tensor | None]:
-    """The three with one rank; see `match_ranks`.
+    """Returns the three with equal ranks; see `match_ranks`.
 
     Raises:
       ValueError: predictions and labels differ in shape.

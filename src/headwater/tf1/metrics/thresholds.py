@@ -24,7 +24,7 @@ _NAMES = {"tp": "true_positives", "fn": "false_negatives", "tn": "true_negatives
 _MARGIN = 1e-7
 """Distance of the outermost thresholds beyond 0 and 1, so that every prediction is between them."""
 _EPSILON = 1e-6
-"""Added to both sides of a share, which is thus never 0 / 0."""
+"""Added to numerator and denominator, so that a fraction is never 0 / 0."""
 
 
 def _confusion(

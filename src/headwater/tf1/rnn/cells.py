@@ -84,12 +84,12 @@ class RNNCell(Layer):
     @property
     def state_size(self) -> Structure:
         """The sizes of the state: numbers or shapes, nested as the state is."""
-        raise NotImplementedError(f"{type(self).__name__} does not say its state_size")
+        raise NotImplementedError(f"{type(self).__name__} does not define state_size")
 
     @property
     def output_size(self) -> Structure:
         """The size of the output."""
-        raise NotImplementedError(f"{type(self).__name__} does not say its output_size")
+        raise NotImplementedError(f"{type(self).__name__} does not define output_size")
 
     def get_initial_state(
         self, inputs: TensorLike | None = None, batch_size: TensorLike | None = None, dtype: DTypeLike | None = None

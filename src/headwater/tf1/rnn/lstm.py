@@ -53,7 +53,7 @@ def lstm_step(
     """Returns the next c, and h before a projection.
 
     Args:
-      gates: i, j, f and o side by side.
+      gates: i, j, f and o, concatenated.
       c: the present c.
       forget_bias: added to f.
       peepholes: the diagonal weights of f, i and o; none by default.
@@ -119,7 +119,7 @@ class BasicLSTMCell(_LSTM):
     Args:
       num_units: the size of each part of the state.
       forget_bias: added to the forget gate.
-      state_is_tuple: the state is an `LSTMStateTuple`, not c and h side by side.
+      state_is_tuple: the state is an `LSTMStateTuple`, not c and h concatenated.
       activation: tanh when None.
       reuse, name, dtype: see `Layer`.
     """

@@ -63,7 +63,7 @@ def _copied(active: Tensor, new: Structure, old: Structure) -> Structure:
     """Returns ``new`` in the rows where ``active`` is true, elsewhere ``old``."""
 
     def chosen(a: Tensor, b: Tensor) -> Tensor:
-        if a.dims == ():  # a state of no example in particular
+        if a.dims == ():  # a state that does not belong to an example
             return a
         result = one("Select", active, a, b)
         result.set_shape(a.dims)

@@ -1,4 +1,4 @@
-"""Cells around cells: several on top of each other, dropout, residuals, devices."""
+"""Cells that wrap other cells: stacks, dropout, residual connections, devices."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class MultiRNNCell(RNNCell):
 
     Args:
       cells: the cells.
-      state_is_tuple: the state is a tuple of theirs, not all side by side.
+      state_is_tuple: the state is a tuple of the cells' states, not their concatenation.
 
     Raises:
       ValueError: there are no cells, or a cell has a tuple as state while ``state_is_tuple`` is False.
@@ -140,8 +140,8 @@ class DropoutWrapper(_Wrapper):
       cell: the cell.
       input_keep_prob, output_keep_prob, state_keep_prob: probabilities of keeping an element: numbers or tensors.
       variational_recurrent: the same elements in every step (Gal and Ghahramani, 2016).
-      input_size: the shape of the inputs without the batch, where ``variational_recurrent``.
-      dtype: their type, then.
+      input_size: the shape of the inputs without the batch; needed with ``variational_recurrent``.
+      dtype: the type of the inputs; needed with ``variational_recurrent``.
       seed: the seed of the choice.
       dropout_state_filter_visitor: ``f(state)`` selects the parts of the state; all but an LSTM's c when None.
 

@@ -50,7 +50,7 @@ class Assertions(_TestCase):
             self.assertNear(float(one), float(other), err, msg)
 
     def assertNDArrayNear(self, ndarray1: object, ndarray2: object, err: Any, msg: object = None) -> None:
-        """The norm of the difference of two arrays is less than ``err``."""
+        """Asserts that the norm of the difference of two arrays is less than ``err``."""
         distance = float(np.linalg.norm(np.asarray(ndarray1) - np.asarray(ndarray2)))
         if not distance < err:
             self.fail(_with(f"the arrays are {distance} apart, not less than {err}", msg))
@@ -205,7 +205,7 @@ class Assertions(_TestCase):
     def assertRaisesWithPredicateMatch(
         self, exception_type: type[BaseException], expected_err_re_or_predicate: str | Callable[[Any], bool]
     ) -> Generator[None]:
-        """The block raises an error of this type that fits.
+        """Asserts that the block raises an error of this type that matches.
 
         Args:
           exception_type: the type of the error.
@@ -223,13 +223,13 @@ class Assertions(_TestCase):
             self.fail(f"{exception_type.__name__} not raised")
 
     def assertRaisesOpError(self, expected_err_re_or_predicate: str | Callable[[Any], bool]) -> Any:
-        """The block raises an ``OpError`` that fits; see `assertRaisesWithPredicateMatch`."""
+        """Asserts that the block raises a matching ``OpError``; see `assertRaisesWithPredicateMatch`."""
         return self.assertRaisesWithPredicateMatch(OpError, expected_err_re_or_predicate)
 
     assertRaisesRegexp = _TestCase.assertRaisesRegex
     assertItemsEqual = _TestCase.assertCountEqual
 
-    # How it is done -----------------------------------------------------------------------------------------------
+    # Helpers -----------------------------------------------------------------------------------------------
 
     def _array(self, value: object) -> Array:
         if hasattr(value, "graph") and hasattr(value, "dtype"):  # a tensor or a variable
@@ -274,7 +274,7 @@ class Assertions(_TestCase):
             members = cast("Sequence[object]", a)
             try:
                 self._arrays_close(self._array(members), self._array(b), rtol, atol, msg, path)
-            except (ValueError, TypeError):  # no rectangle of numbers: one after the other
+            except (ValueError, TypeError):  # not convertible to one array: compare the items
                 if len(members) != len(b):
                     raise ValueError(
                         _with(f"a{path} has {len(members)} items, but b{path} has {len(b)} items", msg)

@@ -99,7 +99,7 @@ class Benchmark:
         name: str | None = None,
         metrics: Sequence[Mapping[str, object]] | None = None,
     ) -> None:
-        """Prints a result, and writes it where ```TEST_REPORT_FILE_PREFIX``` is set, as JSON: ``PREFIX<Class.method>``.
+        """Prints a result. If ``TEST_REPORT_FILE_PREFIX`` is set, also writes it as JSON to ``PREFIX<Class.method>``.
 
         Args:
           iters: steps.
@@ -144,12 +144,12 @@ class Benchmark:
 
 
 def benchmark_config() -> Any:
-    """A ``ConfigProto`` for benchmarks: the default one, for nothing is optimised away here between steps."""
+    """A ``ConfigProto`` for benchmarks: the default one, since no optimisation skips repeated steps."""
     return config_pb2.ConfigProto()
 
 
 def asked_for(arguments: list[str]) -> str | None:
-    """The pattern of ``--benchmarks=PATTERN``, which is taken out of ``arguments``; None without."""
+    """Removes ``--benchmarks=PATTERN`` from ``arguments``, and returns the pattern; None without this argument."""
     for argument in arguments[1:]:
         found = _FLAG.fullmatch(argument)
         if found:

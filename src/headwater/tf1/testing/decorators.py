@@ -40,7 +40,7 @@ def run_in_graph_and_eager_modes(
     """The test runs once, in a graph, within `headwater.tf1.testing.test_case.TestCase.test_session`.
 
     Args:
-      func: the test; a decorator is given where it is missing.
+      func: the test; if None, a decorator is returned.
       config: a ``ConfigProto``.
       use_gpu: as for ``test_session``.
       reset_test, assert_no_eager_garbage: accepted.

@@ -71,7 +71,8 @@ def create_local_cluster(
 
 @contextlib.contextmanager
 def _listening(count: int) -> Generator[list[str]]:
-    """Addresses of which servers that are started in the block can be sure: sockets listen there already."""
+    """Yields addresses for servers that are started in the block. Sockets already listen there, so that no other
+    process can take the ports."""
     before = os.environ.get(LISTEN_FDS)
     with contextlib.ExitStack() as held:
         sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]

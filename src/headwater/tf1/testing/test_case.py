@@ -21,7 +21,7 @@ from headwater.tf1.testing.assertions import Assertions
 from headwater.tf1.testing.devices import gpu_device_name
 
 SEED: Final = 87654321
-"""With which every test starts Python's, NumPy's and the graph's random numbers."""
+"""Seed of Python's, NumPy's and the graph's random numbers at the start of every test."""
 
 
 class TestCase(Assertions):
@@ -190,7 +190,7 @@ class CheckedThread:
     def _run(self) -> None:
         try:
             self._call()
-        except Exception as error:  # noqa: BLE001  whatever it is, it fails the test when the thread is joined
+        except Exception as error:  # noqa: BLE001  any error fails the test when the thread is joined
             self._error = error
 
     def start(self) -> None:

@@ -87,7 +87,8 @@ def accounted(
     Args:
       dataset: one example at a time: neither batched, shuffled nor repeated, and the same at every worker.
       batch_size: most examples in a batch of one worker's step.
-      epochs: how often to go through all examples; None: without end. One begins when the one before is handed out.
+      epochs: how often to go through all examples; None: without end. An epoch begins when all examples of the previous
+        one are handed out.
       seed: the seed of the order; by default one that the first ``ps`` has drawn.
       shuffle: whether every epoch has an order of its own; otherwise all epochs use the order of ``dataset``.
       tries: how often a range of examples may be lost with a worker, or fail, before it is set aside.
@@ -111,9 +112,7 @@ def accounted(
     require_examples(dataset.node, shuffle=shuffle)
     count = dataset.node.cardinality if size is None else size
     if count < 0:
-        raise ValueError(
-            f"the dataset's {type(dataset.node).__name__} cannot tell how many examples there are: say size="
-        )
+        raise ValueError(f"the dataset's {type(dataset.node).__name__} has an unknown number of examples: pass size=")
     plan = Plan(size=count, batch=batch_size, tries=tries, shuffle=shuffle, seed=seed)
     return AccountedDataset(dataset, plan, epochs or 0, patience_s or 0.0, device, name)
 

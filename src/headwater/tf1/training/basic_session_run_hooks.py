@@ -57,7 +57,7 @@ class LoggingTensorHook(SessionRunHook):
       tensors: a dict from labels to tensors or their names, or a list of them.
       every_n_iter: interval in steps of this session.
       every_n_secs: interval in seconds.
-      at_end: at the end too.
+      at_end: whether to log at the end, too.
       formatter: ``f(dict of values)`` returns the text; by default ``label = value`` for each.
 
     Raises:
@@ -123,8 +123,8 @@ class StopAtStepHook(SessionRunHook):
     """Ends the loop at a global step.
 
     Args:
-      num_steps: number of steps from the begin.
-      last_step: at this step.
+      num_steps: number of steps from the beginning.
+      last_step: the global step at which the loop ends.
 
     Raises:
       ValueError: not exactly one of the two.

@@ -59,7 +59,7 @@ class _Batcher:
 
     Args:
       elements: one list of components for each thread.
-      keep_input: whether an element counts.
+      keep_input: whether to enqueue the element.
       enqueue_many: every component has a row for each of several elements.
       shapes: static shapes of the components, if not known.
     """
@@ -214,7 +214,7 @@ def batch(
     Args:
       tensors: a list or dictionary of tensors and sparse tensors, the components of an element.
       batch_size: elements in a batch.
-      num_threads: number of threads that fill the queue; with more than one the order is open.
+      num_threads: number of threads that fill the queue; with more than one, the order of elements is not defined.
       capacity: the capacity of the queue, in elements.
       enqueue_many: the tensors have a row for each of several elements.
       shapes: static shapes of the components, if not known.

@@ -1,4 +1,4 @@
-"""Batches of elements of like kind, by way of a queue for each kind (``tf.contrib.training.bucket``).
+"""Batches of similar elements, with a queue for each bucket (``tf.contrib.training.bucket``).
 
 A queue runner puts each element into the queue of its bucket; others move whole batches from these queues into one,
 from which they are taken.
@@ -56,7 +56,7 @@ def bucket(
       shapes: static shapes of the tensors, if not known.
       dynamic_pad: pads the elements of a batch with zeros to one shape.
       allow_smaller_final_batch: whether to return the elements left in a bucket when the input ends.
-      keep_input: False leaves an element out.
+      keep_input: False drops the element.
       shared_name: the name of the queues.
       name: the name of the operations.
 

@@ -57,7 +57,7 @@ def generate_checkpoint_state_proto(
       model_checkpoint_path: the newest checkpoint.
       all_model_checkpoint_paths: all of them, oldest first; the newest is appended if it is not the last.
       all_model_checkpoint_timestamps: when each was saved, in seconds since 1970.
-      last_preserved_timestamp: when one was last saved that is kept for good, in seconds since 1970.
+      last_preserved_timestamp: time of the latest checkpoint that is never deleted, in seconds since 1970.
 
     Raises:
       ValueError: the numbers of timestamps and checkpoints differ.

@@ -1,8 +1,9 @@
 """`ConsistentOptimizer`: any optimizer with a consistency model; see `headwater.ps.consistency` for the choices.
 
-If each gradient is applied as an update of its own, a step only also counts, on the variables' tasks, updates and the
-staleness of each gradient. If gradients are gathered, they are added to accumulators on the variables' tasks, and a
-thread of one of the workers applies the updates; if that worker is lost, another worker's thread takes over.
+If each gradient is applied as an update of its own, a step additionally records, on the variables' tasks, the number of
+updates and the staleness of each gradient. If gradients are gathered, they are added to accumulators on the variables'
+tasks, and a thread of one of the workers applies the updates; if that worker is lost, another worker's thread takes
+over.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["Asynchronous", "BoundedStaleness", "Choose", "ConsistentOptimizer", "KOfN", "Synchronous"]
 
 Choose = Callable[[Any], Consistency | str]
-"""Says for each variable how consistent its training is: a choice, or a text that `from_text` reads."""
+"""A function from a variable to the consistency of its training: a choice, or a text that `from_text` parses."""
 
 _STRICTEST_FIRST = (Synchronous, KOfN, BoundedStaleness, Asynchronous)
 
@@ -161,7 +162,7 @@ class ConsistentOptimizer(Optimizer):
         return list(self._runners)
 
     def make_session_run_hook(self, is_chief: bool) -> SessionRunHook:
-        """A hook that does all of this in a `MonitoredSession`."""
+        """Returns a hook that runs these operations in a `MonitoredSession`."""
         return _ConsistencyHook(self, is_chief)
 
     def statistics(self) -> dict[str, Tensor]:

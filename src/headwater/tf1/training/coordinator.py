@@ -42,8 +42,8 @@ class Coordinator:
         """Asks all threads to stop.
 
         Args:
-          ex: an error, or a result of `sys.exc_info`, to be raised by `join`; only the first one is. Once
-            the threads are joined it is raised at once.
+          ex: an error, or a result of `sys.exc_info`, to be raised by `join`, which raises only the first error. After
+            the threads are joined, this call raises it.
         """
         error = ex[1] if isinstance(ex, tuple) else ex
         if isinstance(error, self._clean_stop_exception_types):

@@ -87,7 +87,7 @@ class RandomStrategy:
 
 
 def byte_size_load_fn(op: Operation) -> float:
-    """The size in bytes of the variable that ``op`` is.
+    """Returns the size in bytes of the variable that ``op`` creates.
 
     Raises:
       ValueError: its shape is not fully known.

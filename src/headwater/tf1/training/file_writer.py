@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger(__name__)
 
 _MAX_PENDING_BYTES: Final = 256 << 20
-"""Maximum number of events that wait for a slow disk; further ones are dropped rather than stop the training."""
+"""Maximum number of events that wait for a slow disk; further events are dropped, so that training does not stop."""
 
 
 class _BackgroundWriter:
     """A thread that owns an event file. Callers wait for the disk only in `flush` and `close`.
 
-    Events are written when ``max_queue`` of them wait, or after ``flush_secs`` seconds. Where the disk is full they
-    wait, and it is retried with a new file. After other errors of the disk the events at hand are lost, which is
+    Events are written when ``max_queue`` of them wait, or after ``flush_secs`` seconds. If the disk is full, the events
+    wait, and are retried with a new file. After another error of the disk, these events are lost, and the loss is
     logged.
     """
 

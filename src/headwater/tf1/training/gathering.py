@@ -34,8 +34,8 @@ _logger: Final = logging.getLogger(__name__)
 
 
 def local_step_variable(name: str, *, with_start: bool = False) -> Variable:
-    """A variable of this task's own, not of a parameter server: the step that its next gradient is of, int64 of shape
-    (); with the start of the training, of shape (2,)."""
+    """Creates a variable on this task, not on a parameter server: the step of its next gradient, int64 of shape ();
+    with ``with_start`` also the start of the training, of shape (2,)."""
     graph = get_default_graph()
     here = no_op()
     with graph.colocate_with(here):
@@ -54,7 +54,7 @@ class Gathering:
       step: the step that begins when the means are taken.
       joins: operations that a replica runs before its first gradient in a session.
       starts: operations that start the training: they discard earlier gradients and set the step of the next ones.
-      begins: the step at which ``starts`` begin.
+      begins: the first step after ``starts``.
       elsewhere: the greatest number of starts of the training known to any task.
       name: a random number that identifies the start made by ``starts``.
       examples: the record of the gradients' examples, if they are accounted for.

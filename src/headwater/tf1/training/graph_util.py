@@ -35,7 +35,7 @@ def _like(graph_def: GraphDef, nodes: Iterable[NodeDef]) -> object:
 
 
 def extract_sub_graph(graph_def: GraphDef, dest_nodes: Sequence[str]) -> Any:
-    """The part of a graph that some nodes need, these included.
+    """Returns the part of a graph that some nodes need, including these nodes.
 
     Raises:
       TypeError: no ``GraphDef``, or one text in place of a list.
@@ -65,7 +65,8 @@ def convert_variables_to_constants(
     variable_names_whitelist: Iterable[str] | None = None,
     variable_names_blacklist: Iterable[str] | None = None,
 ) -> Any:
-    """The part of a graph that some nodes need, with the values that its variables have in a session.
+    """Returns the part of a graph that some nodes need, with constants in place of variables: their values in a
+    session.
 
     Args:
       output_node_names: the nodes.
@@ -109,10 +110,10 @@ def _frozen(node: NodeDef, values: dict[str, Any]) -> Any:
 
 
 def remove_training_nodes(input_graph: Any, protected_nodes: Sequence[str] | None = None) -> Any:
-    """A graph without checks of numbers, and without identities that no control dependency is about.
+    """Returns a graph without ``CheckNumerics`` and ``Identity`` operations, except those with control dependencies.
 
     Args:
-      protected_nodes: names of nodes that stay.
+      protected_nodes: names of nodes to keep.
     """
     kept = set(protected_nodes or ())
     controls = {_node_name(text) for node in input_graph.node for text in node.input if text.startswith("^")}

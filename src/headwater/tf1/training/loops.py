@@ -1,4 +1,4 @@
-"""Loops: of training under a supervisor, and over checkpoints as they come."""
+"""Loops: of training under a supervisor, and over new checkpoints."""
 
 from __future__ import annotations
 

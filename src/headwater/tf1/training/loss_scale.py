@@ -104,7 +104,7 @@ class DynamicLossScale(LossScale):
         return convert_to_tensor(self._scale)
 
     def update(self, grads: object) -> tuple[Any, Any]:
-        """An operation that changes the number, and whether the gradients are finite."""
+        """Returns an operation that changes the scale, and whether the gradients are finite."""
         finite = _all_finite(grads)
         scale, steps = self._scale.read_value(), self._good_steps.read_value()
         grows = math.greater_equal(steps + 1, constant(self._period, dtypes.int64))

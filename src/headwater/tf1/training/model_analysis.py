@@ -1,4 +1,4 @@
-"""``tf.contrib.tfprof.model_analyzer``: how many parameters a graph has and how much it computes, by names.
+"""``tf.contrib.tfprof.model_analyzer``: numbers of parameters and floating-point operations of a graph, by names.
 
 Names form a tree, as paths do. Counts are defined as in TensorFlow: a product of m×k and k×n takes 2·m·n·k operations
 on floats, a convolution two per weight and output, a maximum over a window one per element of the window, a sum the
@@ -110,7 +110,7 @@ def print_model_analysis(
         ``none`` or ``file:outfile=PATH``.
 
     Raises:
-      ValueError: an option that this cannot do.
+      ValueError: an option is not supported.
     """
     options = {**DEFAULTS, **tfprof_options}
     require_no_log(op_log)

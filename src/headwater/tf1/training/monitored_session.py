@@ -206,7 +206,7 @@ class _Monitored:
 
     @property
     def _coordinated_creator(self) -> SimpleNamespace:
-        """Holder of the plain session at the name that programs of TensorFlow 1 use: ``tf_sess``."""
+        """Object with the plain session in the attribute that programs of TensorFlow 1 use: ``tf_sess``."""
         return SimpleNamespace(tf_sess=self._raw)
 
     def _tf_sess(self) -> Any:
@@ -245,9 +245,9 @@ class _Monitored:
 class MonitoredSession(_Monitored):
     """A session that initialises, recovers from lost tasks, and calls hooks.
 
-    At its begin every hook's ``begin`` is called, the graph finalized, a session made, and queue runners started. When
-    a task is lost, another session is made and the step tried again. As a context it takes `OutOfRangeError` for the
-    end of the input.
+    At the start, every hook's ``begin`` is called, the graph is finalized, a session is created, and queue runners are
+    started. When a task is lost, another session is created and the step is retried. As a context manager, it treats
+    `OutOfRangeError` as the end of the input.
 
     Args:
       session_creator: makes the sessions; a `ChiefSessionCreator` when None.

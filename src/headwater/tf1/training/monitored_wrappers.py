@@ -212,7 +212,8 @@ class CoordinatedSession(WrappedSession):
         except LOST:
             raise  # the surrounding RecoverableSession handles lost tasks
         except Exception:
-            # A thread's error may be the cause: it tells more than the error of the queue that the thread closed.
+            # A thread's error may be the cause: it is more informative than the error of the queue that the thread
+            # closed.
             self._coord.raise_requested_exception()
             raise
 

@@ -72,7 +72,7 @@ class Checkpoint(Trackable):
       save_counter: number of calls of `save`: a variable, made at its first use.
 
     Raises:
-      ValueError: an object that has no state to save.
+      ValueError: an object has no state to save.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -100,7 +100,7 @@ class Checkpoint(Trackable):
         return self._counter
 
     def write(self, file_prefix: Path, session: Any = None) -> str:
-        """Saves the state under exactly this name, and notes it nowhere.
+        """Saves the state under exactly this name, and does not record it in a state file.
 
         Args:
           file_prefix: path of the checkpoint.
@@ -144,7 +144,8 @@ class Checkpoint(Trackable):
         return int(session.run(self._count))
 
     def save(self, file_prefix: Path, session: Any = None) -> str:
-        """Saves the state under a name that ends in the number of saves, and notes it as the newest of its folder.
+        """Saves the state under a name that ends in the number of saves, and records it as the newest checkpoint of its
+        folder.
 
         Args:
           file_prefix: path of the checkpoint without ``-<number>``.

@@ -87,7 +87,7 @@ class Optimizer:
         name: str | None = None,
         grad_loss: TensorLike | None = None,
     ) -> Operation:
-        """An operation that makes ``loss`` smaller: one training step.
+        """Returns an operation that performs one training step, which reduces ``loss``.
 
         Args:
           loss: the tensor to minimise, or a function that returns it.
@@ -128,8 +128,8 @@ class Optimizer:
     ) -> GradsAndVars:
         """Returns pairs of gradient and variable; see `minimize` for the arguments.
 
-        A gradient is a tensor, `IndexedSlices` for a variable that is only gathered from, or None where ``loss`` does
-        not depend on the variable.
+        A gradient is a tensor, `IndexedSlices` for a variable that is only gathered from, or None if ``loss`` does not
+        depend on the variable.
         """
         if gate_gradients not in (Optimizer.GATE_NONE, Optimizer.GATE_OP, Optimizer.GATE_GRAPH):
             raise ValueError(
@@ -284,7 +284,7 @@ class Optimizer:
         return self._slots.get(name, {}).get(var)
 
     def get_slot_names(self) -> list[str]:
-        """The names of all slots there are, sorted."""
+        """Returns the names of all existing slots, sorted."""
         return sorted(self._slots)
 
     def variables(self) -> list[Variable]:

@@ -255,7 +255,7 @@ def _by_type(graph: Graph, run_meta: RunMetadata, options: Mapping[str, Any]) ->
 
 @dataclass(kw_only=True)
 class Checker:
-    """Reports of one kind of advice, one line each."""
+    """Reports of one kind of advice; each report is one line."""
 
     reports: list[str] = field(default_factory=list[str])
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 _REPORT_S = 1.0
-#: How long the last step may take to be read, in milliseconds.
+#: Time limit for reading the last step, in milliseconds.
 _READ_MS = 1000
 
 _reporter: ProgressReporter | None = None
@@ -51,7 +51,7 @@ def report(*, step: int | None = None, loss: float | None = None, **metrics: flo
         headwater.report(step=step, loss=loss, accuracy=accuracy)
 
     Args:
-      step: the step, which the whole job shares.
+      step: the global step of the job.
       loss: the latest loss.
       metrics: further numbers by name, at most 16; the platform shows each as a plot.
 

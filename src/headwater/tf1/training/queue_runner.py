@@ -168,7 +168,7 @@ class QueueRunner:
         except self._closed_types:
             self._ended(sess, close=True)
             return
-        except Exception as error:  # it is raised again, or where the threads are joined
+        except Exception as error:  # raised again, here or when the threads are joined
             self._ended(sess)
             if coord is not None:
                 coord.request_stop(error)

@@ -202,7 +202,7 @@ class SavedModelBuilder:
         Args:
           tags: names of the meta graph.
           signature_def_map: signatures by name.
-          assets_collection, assets_list: tensors with paths of files to take along.
+          assets_collection, assets_list: tensors with paths of files to copy into the model's folder.
           main_op, legacy_init_op: run after loading.
           clear_devices: leave devices out.
           strip_default_attrs: leave out attributes of operations that have their default.
@@ -360,7 +360,7 @@ def load(
 
 
 def _asset_feeds(graph: Graph, folder: str) -> dict[Any, Any]:
-    """The paths of files that were taken along, where they are now."""
+    """Returns feeds with the present paths of the model's copied files."""
     feeds: dict[Any, Any] = {}
     for tensor in graph.get_collection(GraphKeys.ASSET_FILEPATHS):
         held = convert_to_tensor(tensor)

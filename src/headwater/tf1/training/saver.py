@@ -69,7 +69,7 @@ class Saver:
       write_version: format of checkpoints: `V2`, or `V1`, one file for each task.
       pad_step_number: write the step with eight digits.
       save_relative_paths: name checkpoints in the state file relative to it, so that the folder can move.
-      filename: path of checkpoints where `save` is run as an operation.
+      filename: path of checkpoints if the save operation is run directly.
 
     Raises:
       ValueError: ``builder``, or another ``write_version``.
@@ -99,7 +99,7 @@ class Saver:
         filename: str | None = None,
     ) -> None:
         if builder is not None:
-            raise ValueError("builder is not supported: give var_list, or saver_def of operations that are there")
+            raise ValueError("builder is not supported: pass var_list, or the saver_def of existing operations")
         if write_version not in (self.V1, self.V2):
             raise ValueError(f"write_version must be SaverDef.V1 or SaverDef.V2, not {write_version!r}")
         if defer_build and var_list is not None:
@@ -178,7 +178,8 @@ class Saver:
         saved = with_dependencies([save], filename)
         done: list[Operation] = []
         for group_ in _by_task(saveables).values():
-            # A piece for each task that gets values, so that one is on its way while the next is read.
+            # One restore operation for each task that gets values, so that values are sent while the next ones are
+            # read.
             tensors = add_restore_ops(filename, group_, _CPU)
             done += assign_restored(group_, tensors, self._reshape, self._restore_sequentially)
         return saved, group(*done, name="restore_all")
@@ -238,12 +239,12 @@ class Saver:
           latest_filename: name of the state file; ``checkpoint`` when None.
           meta_graph_suffix: end of the name of the graph's file.
           write_meta_graph: also write the graph.
-          write_state: note it in the state file, and delete old ones.
+          write_state: record the checkpoint in the state file, and delete old checkpoints.
           strip_default_attrs: leave out attributes of operations that have their default.
           save_debug_info: not supported.
 
         Returns:
-          The checkpoint's path, for `restore`; None for a saver of nothing.
+          The checkpoint's path, for `restore`; None for a saver without variables.
 
         Raises:
           RuntimeError: `build` was not called.
@@ -262,7 +263,7 @@ class Saver:
             raise ValueError(f"'latest_filename' collides with 'save_path': '{latest_filename}' and '{save_path}'")
         if not hasattr(sess, "run"):
             raise TypeError(f"'sess' must be a Session; {sess}")
-        # One at a time, the step included: the newest checkpoint is noted last.
+        # One save at a time, including its read of the step, so that the newest checkpoint is recorded last.
         with self._saving, self._leftovers.saving(save_path):
             checkpoint = self._with_step(sess, save_path, global_step)
             written: str | None = None
@@ -318,14 +319,14 @@ class Saver:
     def restore(self, sess: SessionLike, save_path: str | None) -> None:
         """Restores the variables of ``sess``, which then need no initializer.
 
-        From a checkpoint of a `tf.train.Checkpoint` they are restored by the names that they had then.
+        Values of a `tf.train.Checkpoint` are assigned by the names that the variables had when it was saved.
 
         Args:
           save_path: the checkpoint's path, as `save` returns it.
 
         Raises:
           ValueError: there is no such checkpoint.
-          NotFoundError: it has not all variables; the message names one.
+          NotFoundError: the checkpoint lacks a variable, which the message names.
           InvalidArgumentError: shapes or types differ.
           DataLossError: a file is damaged.
         """
@@ -373,7 +374,7 @@ class Saver:
             Saver({keys[name]: value for name, value in named.items()}, max_to_keep=0).restore(sess, path)
         return True
 
-    # Which checkpoints there are --------------------------------------------------------------------------------
+    # Existing checkpoints --------------------------------------------------------------------------------
 
     @property
     def last_checkpoints(self) -> list[str]:

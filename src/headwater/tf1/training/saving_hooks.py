@@ -248,12 +248,12 @@ class SummarySaverHook(SessionRunHook):
     """Records summaries at an interval of steps or seconds.
 
     Args:
-      save_steps: steps between.
-      save_secs: seconds between.
-      output_dir: folder.
+      save_steps: steps between summaries.
+      save_secs: seconds between summaries.
+      output_dir: folder of the summaries.
       summary_writer: writes them, in place of ``output_dir``.
       scaffold: has the summary operation.
-      summary_op: it itself, or several, in place of ``scaffold``.
+      summary_op: the summary operation, or several, in place of ``scaffold``.
 
     Raises:
       ValueError: not exactly one of ``scaffold`` and ``summary_op``, or of the intervals.

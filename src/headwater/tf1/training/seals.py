@@ -144,12 +144,12 @@ def together(types: Mapping[str, str]) -> str:
     gathering = sorted(types.keys() & _GATHERING)
     if gathering:
         return (
-            f"{types[gathering[0]]!r} gathers gradients, or has workers wait for each other: there an update is of "
-            "the same values on all ps, so all go back together"
+            f"{types[gathering[0]]!r} synchronises workers, so its updates need values of the same step on all ps: all "
+            "ps have to restore together"
         )
     tables = sorted(types.keys() & _TABLES)
     if tables:
-        return f"{types[tables[0]]!r} is a table, which checkpoints hold alone, so all ps go back together"
+        return f"{types[tables[0]]!r} is a table, which only checkpoints contain: all ps have to restore together"
     return ""
 
 

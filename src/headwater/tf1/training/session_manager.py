@@ -98,7 +98,7 @@ class SessionManager:
           wait_for_checkpoint: wait until there is a checkpoint.
           max_wait_secs: longest time to wait, in seconds.
           config: a ``ConfigProto``.
-          init_feed_dict: what to feed to ``init_op``.
+          init_feed_dict: values to feed to ``init_op``.
           init_fn: ``init_fn(session)``, called after ``init_op``.
 
         Raises:

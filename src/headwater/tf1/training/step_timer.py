@@ -10,8 +10,8 @@ class SecondOrStepTimer:
     """A timer that is due at the first step, and then at an interval of seconds or steps.
 
     Args:
-      every_secs: seconds between.
-      every_steps: steps between.
+      every_secs: interval in seconds.
+      every_steps: interval in steps.
       clock: returns monotonic seconds.
 
     Raises:

@@ -142,7 +142,7 @@ class SupervisedSession(Session):
                 pause(_PAUSE_S)
 
 
-# Programs unwrap `_sess` until the class is named so, as TensorFlow's sessions for training are plain ones.
+# Programs unwrap `_sess` until they find a class with this name: in TensorFlow, training uses plain sessions.
 SupervisedSession.__name__ = "Session"
 
 

@@ -132,7 +132,7 @@ class Supervisor:
         self._init_fn = init_fn
         self._coord = Coordinator()
         self._stop_grace_secs = stop_grace_secs
-        # Only the chief has services, and files.
+        # Only the chief runs services and writes files.
         self._logdir = logdir if is_chief else None
         self._save_summaries_secs = save_summaries_secs if is_chief else None
         self._save_model_secs = save_model_secs if is_chief else None

@@ -182,7 +182,7 @@ class SyncReplicasOptimizer(Optimizer):
         return train_op
 
     def _now(self) -> Tensor:
-        """Returns the global step, read where this is called in the graph."""
+        """Returns a read of the global step, with the current control dependencies."""
         step = self._global_step
         return as_int64(step.read_value() if isinstance(step, Variable) else step)
 

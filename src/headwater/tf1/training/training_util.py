@@ -102,11 +102,11 @@ def assert_global_step(global_step_tensor: TensorLike) -> None:
 
 
 def write_graph(graph_or_graph_def: Any, logdir: str, name: str, as_text: bool = True) -> str:
-    """Writes a graph to a file, whole or not at all.
+    """Writes a graph to a file atomically.
 
     Args:
       graph_or_graph_def: a graph, or a ``GraphDef``.
-      logdir: folder, made where it is missing.
+      logdir: folder, created if missing.
       name: file name.
       as_text: in the text form of protobuf, else binary.
 

@@ -1,4 +1,4 @@
-"""Remapping of checkpoint values whose rows or columns stand for words to a variable with another vocabulary."""
+"""Remapping of checkpoint values whose rows or columns correspond to words, for a variable with another vocabulary."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class VocabInfo(NamedTuple):
     Attributes:
       new_vocab: path of a file with the variable's words, one a line.
       new_vocab_size: number of its lines to use.
-      num_oov_buckets: number of further rows or columns, which stand for no word.
+      num_oov_buckets: number of further rows or columns, which correspond to no word.
       old_vocab: path of the file with the words of the checkpoint.
       old_vocab_size: number of its lines to use; -1 for all.
       backup_initializer: ``f(shape, dtype)`` returns the values of new words; zeros when None.
-      axis: 0 if rows stand for words, 1 if columns do.
+      axis: 0 if rows correspond to words, 1 if columns do.
     """
 
     new_vocab: str

@@ -1,1 +1,1 @@
-"""Variables of a graph: making them, naming them by scopes, dividing them, giving them first values, changing them."""
+"""Variables of a graph: creation, scopes, partitioning, initial values and updates."""

@@ -1,4 +1,4 @@
-"""Rows of an embedding table, which may be cut into several parts on several parameter servers."""
+"""Lookups of rows of an embedding table, which may be partitioned over several parameter servers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from headwater.tf1.variables.partitioned import PartitionedVariable
 if TYPE_CHECKING:
     from headwater.graph.types import Structure, TensorLike
 
-#: Environment variable: how rows of tables on a ``ps``, and their gradients, travel.
+#: Environment variable: the type in which rows of tables on a ``ps``, and their gradients, are sent.
 WIRE: Final = "HEADWATER_ROWS_WIRE"
 #: A batch of unknown size has more ids than this, as a rule.
 _FEW_ROWS: Final = 256
@@ -49,7 +49,7 @@ def embedding_lookup(
       ids: row numbers, of type int32 or int64.
       partition_strategy: where row i of a table of n parts is: ``mod`` in part i mod n; ``div`` in order, the first
         parts one row longer where they are not equal.
-      max_norm: scale rows whose norm is larger down to it.
+      max_norm: scale rows with a larger norm down to this norm.
 
     Raises:
       ValueError: ``params`` is empty, or the strategy is unknown.
@@ -96,7 +96,7 @@ def _repeats(table: Any, ids: Tensor) -> bool:
 
 
 def _in_halves(parts: Sequence[Any]) -> bool:
-    """Returns whether rows of a table travel as bfloat16.
+    """Returns whether rows of a table are sent as bfloat16.
 
     Raises:
       ValueError: `WIRE` has another value.
@@ -149,14 +149,16 @@ def _in_bags(
     safe: bool = False,
     default_id: int | None = None,
 ) -> Tensor:
-    """Rows of parts on a ``ps``, combined to one for each row of ``ids``: there, where that is fewer bytes.
+    """Combines rows of parts on a ``ps`` to one row for each row of ``ids``; on the ``ps``, if fewer bytes are sent
+    then.
 
     Args:
       parts: the parts of the table.
-      safe: as `safe_embedding_lookup_sparse` has it, of a matrix; otherwise as `embedding_lookup_sparse`.
+      safe: whether to handle ids as `safe_embedding_lookup_sparse` does, for a matrix; else as
+        `embedding_lookup_sparse`.
 
     Raises:
-      ValueError: a strategy that does not exist.
+      ValueError: the strategy is unknown.
     """
     _require_strategy(strategy)
     halves = _in_halves(parts)
@@ -199,7 +201,7 @@ def embedding_lookup_sparse(
       params, partition_strategy, max_norm: as for `embedding_lookup`.
       sp_ids: the row numbers; each row has at least one.
       sp_weights: a weight for each row number; all 1 when None.
-      combiner: ``sum``; ``mean``, divided by the sum of the weights (what None means); or ``sqrtn``, divided by the
+      combiner: ``sum``; ``mean``, divided by the sum of the weights (the meaning of None); or ``sqrtn``, divided by the
         root of the sum of their squares.
 
     Raises:

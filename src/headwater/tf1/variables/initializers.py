@@ -108,7 +108,7 @@ def _zero(dtype: DType) -> Any:
 
 
 class Constant(Initializer):
-    """One value, or the values of a list or array in order, the last one repeated where the shape has more.
+    """One value, or the values of a list or array in order, the last one repeated if the shape has more elements.
 
     Args:
       value: a number, or a list or array of them.
@@ -146,7 +146,7 @@ class Constant(Initializer):
 
 
 class RandomUniform(Initializer):
-    """Uniform between ``minval`` and ``maxval`` (exclusive; 1 for None where the type is floating)."""
+    """Uniform between ``minval`` and ``maxval`` (exclusive; None: 1 for floating types)."""
 
     _fields = ("minval", "maxval", "seed", "dtype")
 
@@ -281,7 +281,7 @@ class GlorotNormal(VarianceScaling):
 class Orthogonal(Initializer):
     """A random matrix with orthonormal rows or columns, times ``gain`` (Saxe et al., 2014).
 
-    More than two dimensions: all but the last count as one.
+    With more than two dimensions, all but the last are treated as one.
     """
 
     _fields = ("gain", "seed", "dtype")
@@ -301,7 +301,7 @@ class Orthogonal(Initializer):
         rows, columns = math.prod(dims[:-1]), dims[-1]
         tall = random_normal([max(rows, columns), min(rows, columns)], dtype=kind, seed=self.seed)
         q, r = qr(tall)
-        # The decomposition alone prefers some bases; the signs of R's diagonal take that out (Mezzadri, "How to
+        # The decomposition alone prefers some bases; the signs of R's diagonal correct this (Mezzadri, "How to
         # generate random matrices from the classical compact groups", 2007).
         basis = multiply(q, sign(diag_part(r)))
         return self.gain * reshape(transpose(basis) if rows < columns else basis, dims)

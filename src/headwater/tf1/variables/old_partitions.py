@@ -1,4 +1,4 @@
-"""Lists of variables that are one cut into parts: how programs made them before partitioners."""
+"""Partitioned variables as lists of their parts, as programs created them before partitioners existed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def create_partitioned_variables(
     Args:
       shape: the shape of the whole.
       slicing: number of parts of each dimension; only one of the numbers may be above 1.
-      name: the name of the whole; ``PartitionedVariable``, with a number where that is taken, when None.
+      name: the name of the whole; when None, ``PartitionedVariable``, with a number if that name is taken.
       reuse: use the existing parts.
 
     Raises:

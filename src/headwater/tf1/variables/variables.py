@@ -1,4 +1,4 @@
-"""`Variable`: state that outlives a step, held by the task it is placed on."""
+"""`Variable`: state that outlives a step, stored on its task."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class VariableSynchronization(enum.Enum):
-    """When copies of a variable are brought together; a variable here has no copies."""
+    """When copies of a variable are synchronised; here a variable has no copies."""
 
     AUTO = 0
     NONE = 1
@@ -43,7 +43,7 @@ class VariableSynchronization(enum.Enum):
 
 
 class VariableAggregation(enum.Enum):
-    """How copies of a variable are brought together; a variable here has no copies."""
+    """How copies of a variable are aggregated; here a variable has no copies."""
 
     NONE = 0
     SUM = 1
@@ -53,7 +53,7 @@ class VariableAggregation(enum.Enum):
 
 
 class _MadeByCreators(type):
-    """Has the creators of open scopes make a variable; see `variable_creator_scope`."""
+    """Metaclass: calls the variable creators of open scopes to create a variable; see `variable_creator_scope`."""
 
     @property
     def __signature__(cls) -> inspect.Signature:
@@ -101,7 +101,7 @@ class Variable(TensorOperators, metaclass=_MadeByCreators):
         invalid.
     """
 
-    __array_priority__ = 100  # NumPy arrays on the left leave the operators to us
+    __array_priority__ = 100  # NumPy arrays on the left delegate operators to this class
 
     SaveSliceInfo = SaveSliceInfo
 
@@ -281,7 +281,7 @@ class Variable(TensorOperators, metaclass=_MadeByCreators):
         self._initializer_op = state.assign(self._variable, value).op
 
     def initialized_value(self) -> Tensor:
-        """The value, or the initial value where the variable has none yet."""
+        """Returns the value, or the initial value if the variable has no value yet."""
         if self._initial_value is None:
             raise ValueError(f"{self!r} was imported without its initial value")
         with self.graph.as_default(), self._beside():
@@ -422,7 +422,7 @@ class Variable(TensorOperators, metaclass=_MadeByCreators):
 
     @property
     def save_slice_info(self) -> SaveSliceInfo | None:
-        """The larger tensor, and the part of it, that this variable is in checkpoints; None for a whole tensor."""
+        """The larger tensor of which this variable is a part in checkpoints, and the part; None for a whole tensor."""
         return self._save_slice_info
 
     def set_save_slice_info(self, info: SaveSliceInfo) -> None:

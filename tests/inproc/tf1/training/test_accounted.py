@@ -34,7 +34,7 @@ def loss(numbers: Any) -> Any:
         (lambda d: d.shuffle(3), {}, ValueError, r"has a shuffle\(\).*say shuffle="),
         (lambda d: d.repeat(2), {}, ValueError, r"has a repeat\(\)"),
         (lambda d: d.filter(lambda x: x > 2), {}, ValueError, "Filter can only be iterated.*cache"),
-        (lambda d: d.filter(lambda x: x > 2), {"shuffle": False}, ValueError, "Filter cannot tell how many.*size="),
+        (lambda d: d.filter(lambda x: x > 2), {"shuffle": False}, ValueError, "Filter has an unknown number.*size="),
         (lambda d: d, {"epochs": 0}, ValueError, "epochs must be at least 1"),
         (lambda d: d, {"batch_size": 0}, ValueError, "batch must be at least 1"),
         (lambda d: d, {"shuffle": 1}, TypeError, "shuffle must be True or False"),

@@ -148,7 +148,7 @@ def test_an_incomplete_state_of_rounds_is_not_deposited(
         session.run(numbers.initializer)
         tell_to_end(cluster, "ps:0")
         assert "/job:ps/task:0 ends without depositing its state with /job:worker/task:0: " in caplog.text
-        assert "so all go back together" in caplog.text
+        assert "all ps have to restore together" in caplog.text
         cluster._start("ps:0")
         session.run(train)
         assert session.run(tf.train.get_global_step()) <= 2

@@ -216,7 +216,7 @@ def test_tasks_of_a_program_with_gathered_gradients_are_restored_together(
     with trains_in_rounds(cluster.targets["worker:0"], 2, tmp_path / "checkpoints"):
         assert not saver(cluster, 1).save()
         assert "/job:ps/task:1 saves no state of its own: " in caplog.text
-        assert "so all go back together" in caplog.text
+        assert "all ps have to restore together" in caplog.text
         assert not numbered(saver(cluster, 1).folder)
 
 

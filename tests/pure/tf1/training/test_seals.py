@@ -29,8 +29,8 @@ def test_a_ps_may_go_back_by_itself_where_nothing_is_gathered() -> None:
 @pytest.mark.parametrize(
     ("kind", "why"),
     [
-        ("GatherGradients", "all go back together"),
-        ("StepBarrierWait", "wait for each other"),
+        ("GatherGradients", "all ps have to restore together"),
+        ("StepBarrierWait", "synchronises workers"),
         ("MutableHashTableV2", "table"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Steps along a chain of tags, as cells: forward sums, forward maxima, and the way back."""
+"""Recurrences along a chain of tags, as cells: forward sums, forward maxima, and backtracking."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class _TagsCell(RNNCell):
         return self._num_tags
 
     def _totals(self, state: Tensor) -> Tensor:
-        """The scores [batch, tags before, tags] of all transitions from a state [batch, tags]."""
+        """Returns the scores [batch, previous tags, tags] of all transitions from a state [batch, tags]."""
         return arrays.expand_dims(state, 2) + self._transition_params
 
 
 class CrfForwardRnnCell(_TagsCell):
-    """The logarithms of the sums over all tags before, with the transitions ``transition_params`` [tags, tags]."""
+    """Computes log-sums over all previous tags, with the transitions ``transition_params`` [tags, tags]."""
 
     def __call__(self, inputs: Any, state: Any = None, scope: object = None, *args: object, **kwargs: object) -> Any:
         alphas = inputs + reductions.reduce_logsumexp(self._totals(state), [1])
@@ -45,7 +45,7 @@ class CrfForwardRnnCell(_TagsCell):
 
 
 class CrfDecodeForwardRnnCell(_TagsCell):
-    """The maxima over all tags before as state, and these tags as output."""
+    """Computes maxima over all previous tags: the state has the maxima, the output the tags that attain them."""
 
     def __call__(self, inputs: Any, state: Any = None, scope: object = None, *args: object, **kwargs: object) -> Any:
         totals = self._totals(state)
@@ -54,7 +54,8 @@ class CrfDecodeForwardRnnCell(_TagsCell):
 
 
 class CrfDecodeBackwardRnnCell(RNNCell):
-    """The tag before the tag in the state, [batch, 1], from the tags before each of ``num_tags`` tags."""
+    """Selects the predecessor of the tag in the state [batch, 1]; inputs have the predecessor of each of ``num_tags``
+    tags."""
 
     def __init__(self, num_tags: int) -> None:
         super().__init__()

@@ -53,7 +53,7 @@ def crf_multitag_sequence_score(
     allowed = indexing.where(convert_to_tensor(tag_bitmap), inputs, lowest)
     allowed.set_shape(inputs.shape)
     if inputs.dims is not None and inputs.dims[1] == 1:
-        return reductions.reduce_logsumexp(allowed, [1, 2])  # as in TensorFlow, whatever the lengths are
+        return reductions.reduce_logsumexp(allowed, [1, 2])  # as in TensorFlow, independently of the lengths
     return crf_log_norm(allowed, sequence_lengths, transition_params)
 
 

@@ -39,7 +39,7 @@ class _CudnnRNN(Layer):
       num_units: the size of the state.
       input_mode: ``"linear_input"``.
       direction: ``"unidirectional"`` or ``"bidirectional"``.
-      dropout: the share of a layer's outputs that is not passed to the next layer in training.
+      dropout: the fraction of a layer's outputs that is set to 0 in training before the next layer.
       seed: seed of the dropout and of the default ``kernel_initializer``.
       dtype: float16, float32 or float64.
       kernel_initializer: the initializer of each matrix; Glorot's uniform one when None.

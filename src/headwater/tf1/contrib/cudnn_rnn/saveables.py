@@ -70,7 +70,7 @@ class CudnnOpaqueParamsSaveable(SaveableObject):
         ]
 
     def restore(self, restored_tensors: Sequence[Tensor], restored_shapes: Sequence[object] | None) -> Operation:
-        del restored_shapes  # the converter's, whatever the checkpoint's are
+        del restored_shapes  # the converter determines the shapes, not the checkpoint
         value = self.format_converter.tf_canonical_to_opaque(restored_tensors)
         return state.assign(self._params, value, validate_shape=False).op
 

@@ -1,4 +1,4 @@
-"""Distributions made of others: independent elements, and mixtures."""
+"""Distributions composed of other distributions: independent elements, and mixtures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Independent(Distribution):
       name: prefix of the names of its operations.
 
     Raises:
-      ValueError: the batch has fewer dimensions, or an unknown number of them while the number is None.
+      ValueError: the batch has fewer dimensions, or the argument is None and the number of dimensions is unknown.
     """
 
     def __init__(

@@ -52,12 +52,12 @@ class KMeans:
       distance_metric: ``squared_euclidean``, or ``cosine``: 1 - the cosine of the angle.
       use_mini_batch: move centers by the points of each step; otherwise a step assigns all points once.
       mini_batch_steps_per_iteration: number of steps with the same centers before they move.
-      random_seed: of the initial centers.
+      random_seed: seed for choosing the initial centers.
       kmeans_plus_plus_num_retries: number of further candidates for each center; below 0, 2 + log ``num_clusters``.
       kmc2_chain_length: number of points that ``kmc2`` draws for each center (Bachem, 2016).
 
     Raises:
-      ValueError: an unknown way to choose centers, or an unknown distance.
+      ValueError: ``initial_clusters`` or ``distance_metric`` is unknown.
     """
 
     def __init__(
@@ -222,7 +222,7 @@ class KMeans:
 def check_arguments(
     initial_clusters: object, distance_metric: str, ways: Sequence[str] = (RANDOM_INIT, KMEANS_PLUS_PLUS_INIT)
 ) -> None:
-    """Raises ValueError for a way to choose centers that is not one of ``ways``, or an unknown distance."""
+    """Raises ValueError if ``initial_clusters`` is a name that is not in ``ways``, or the distance is unknown."""
     if isinstance(initial_clusters, str) and initial_clusters not in ways:
         raise ValueError(f"Unsupported initialization algorithm '{initial_clusters}'")
     if distance_metric not in (SQUARED_EUCLIDEAN_DISTANCE, COSINE_DISTANCE):

@@ -68,7 +68,7 @@ class KMeansClustering(Estimator):
       feature_columns: columns that make points of the features.
 
     Raises:
-      ValueError: an unknown way to choose centers, or an unknown distance.
+      ValueError: ``initial_clusters`` or ``distance_metric`` is unknown.
     """
 
     SQUARED_EUCLIDEAN_DISTANCE = clustering.SQUARED_EUCLIDEAN_DISTANCE
@@ -138,7 +138,7 @@ class KMeansClustering(Estimator):
         return self._predicted(input_fn, self.CLUSTER_INDEX)
 
     def transform(self, input_fn: Callable[[], object]) -> Generator[Any]:
-        """Yields the distances to all centers for each point; squared ones unless they are cosines."""
+        """Yields, for each point, the distances to all centers: squared Euclidean, or cosine distances."""
         return self._predicted(input_fn, self.ALL_DISTANCES)
 
     def score(self, input_fn: Callable[[], object]) -> Any:

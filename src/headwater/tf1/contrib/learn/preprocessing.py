@@ -71,7 +71,7 @@ class CategoricalVocabulary:
 
         Args:
           min_frequency: see above.
-          max_frequency: categories that occurred so often are removed too; -1 for none.
+          max_frequency: categories that occurred at least this often are removed, too; -1: no limit.
         """
 
         def order(entry: tuple[Hashable, int]) -> tuple[bool, Any]:

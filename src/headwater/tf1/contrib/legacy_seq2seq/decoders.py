@@ -37,7 +37,7 @@ def rnn_decoder(
       decoder_inputs: for each step [batch, size].
       initial_state: the state before the first step.
       cell: an `RNNCell`.
-      loop_function: ``f(previous output, step)`` gives the inputs of all steps but the first.
+      loop_function: ``f(previous output, step)`` returns the input of each step except the first.
       scope: variable scope; ``rnn_decoder`` when None.
     """
     outputs: list[Any] = []
@@ -64,7 +64,7 @@ def previous_symbols(embedding: object, output_projection: Any, update_embedding
 
     Args:
       embedding: the embeddings of all symbols.
-      output_projection: weights and biases that make logits of outputs; None where outputs are logits.
+      output_projection: weights and biases that map outputs to logits; None if outputs are logits.
       update_embedding: whether a gradient flows to the embeddings of these symbols.
     """
 
@@ -108,9 +108,9 @@ def embedding_rnn_decoder(
       decoder_inputs: for each step symbols [batch].
       num_symbols: the number of symbols.
       embedding_size: the size of an embedding.
-      output_projection: weights [size, symbols] and biases [symbols] for the choice of a symbol.
-      feed_previous: all inputs but the first are the symbols that the previous outputs choose.
-      update_embedding_for_previous: whether a gradient flows to the embeddings of these.
+      output_projection: weights [size, symbols] and biases [symbols] that map outputs to logits of symbols.
+      feed_previous: use the most probable symbol of each output as the next input; else use ``decoder_inputs``.
+      update_embedding_for_previous: whether a gradient flows to the embeddings of these symbols.
       initial_state, cell: see `rnn_decoder`.
       scope: variable scope; ``embedding_rnn_decoder`` when None.
 
@@ -176,8 +176,8 @@ def attention_decoder(
     """`rnn_decoder` with attention to ``attention_states`` [batch, time, size] in every step.
 
     Args:
-      output_size: the size of the outputs, which a layer makes of the cell's output and the attention; the cell's when
-        None.
+      output_size: the size of the outputs, which a layer computes from the cell's output and the attention; the cell's
+        output size when None.
       num_heads: the number of attentions.
       dtype: the dtype of the variables; the scope's when None.
       initial_state_attention: attend before the first step; else its attention is zero.

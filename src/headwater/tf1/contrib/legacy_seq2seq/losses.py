@@ -30,7 +30,7 @@ def sequence_loss_by_example(
       softmax_loss_function: ``f(labels=, logits=)``; sparse softmax cross entropy when None.
 
     Raises:
-      ValueError: the lists have other lengths.
+      ValueError: the lists have different lengths.
     """
     if len(targets) != len(logits) or len(weights) != len(logits):
         raise ValueError(

@@ -217,7 +217,7 @@ def one2many_rnn_seq2seq(
 
     Raises:
       TypeError: a cell is not an `RNNCell`.
-      ValueError: the dictionaries have other keys.
+      ValueError: the dictionaries have different keys.
     """
     if set(dec_cells_dict) != set(decoder_inputs_dict):
         raise ValueError("keys of dec_cells_dict != keys of decoder_inputs_dict")

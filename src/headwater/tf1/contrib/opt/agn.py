@@ -61,7 +61,7 @@ class AGNOptimizer(CopyOptimizer):
         self._sums = custom_getter.seconds
 
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: str | None = None) -> Any:
-        """Updates the copies, and the shared variables if it is the turn; then ``global_step`` grows by 1."""
+        """Updates the copies, and the shared variables in every nth step; then increments ``global_step``."""
         pairs = [(grad, var) for grad, var in grads_and_vars if grad is not None]
         with variable_creator_scope(_local):
             update = self._opt.apply_gradients(pairs, name=name)
@@ -83,7 +83,7 @@ class AGNOptimizer(CopyOptimizer):
         """Returns the operation that copies the shared variables to a worker's, and sets its sums to zero.
 
         Args:
-          task_index: accepted; all workers begin alike.
+          task_index: accepted; all workers begin in the same way.
 
         Raises:
           ValueError: there are no trainable variables.

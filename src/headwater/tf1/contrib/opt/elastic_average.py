@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 
 class ElasticAverageCustomGetter(CopyGetter):
-    """Creates the variables of `ElasticAverageOptimizer`: a worker's copy, its center, and the center as last read.
+    """Creates the variables of `ElasticAverageOptimizer`: a worker's copy, its center, and the value of the center at
+    the last read.
 
     ::
 
@@ -46,8 +47,9 @@ class ElasticAverageCustomGetter(CopyGetter):
 class ElasticAverageOptimizer(CopyOptimizer):
     """Elastic averaging SGD (Zhang, Choromanska and LeCun, 2015).
 
-    Each worker minimises its loss + ρ·Σ‖x − x̃‖²/2, where x is its copy of a variable and x̃ the center as it last read
-    it. In every nth of its steps it reads the center, and with d = x − x̃: x ← x − α·d, center ← center + α·d.
+    Each worker minimises its loss + ρ·Σ‖x − x̃‖²/2, where x is its copy of a variable and x̃ the value of the center at
+    its last read. In every nth of its steps it reads the center, and with d = x − x̃: x ← x − α·d, center ← center +
+    α·d.
 
     Args:
       opt: the optimizer of the copies.
@@ -102,7 +104,7 @@ class ElasticAverageOptimizer(CopyOptimizer):
         )
 
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: str | None = None) -> Any:
-        """Updates the copies, and exchanges with the centers if it is the turn; then ``global_step`` grows by 1."""
+        """Updates the copies, and exchanges with the centers in every nth step; then increments ``global_step``."""
         pairs = list(grads_and_vars)
         before = set(global_variables())
         update = self._opt.apply_gradients(pairs, name=name)

@@ -57,7 +57,7 @@ class ModelAverageCustomGetter:
 class ModelAverageOptimizer(CopyOptimizer):
     """Averages the workers' models in every nth step (McDonald, Hall and Mann, 2010).
 
-    A worker waits in such a step until all have come; then all continue with the mean of their copies.
+    In such a step a worker waits until all workers have reached it; then all continue with the mean of their copies.
 
     Args:
       opt: the optimizer of the copies.
@@ -85,7 +85,7 @@ class ModelAverageOptimizer(CopyOptimizer):
         self._centers = ma_custom_getter.centers
 
     def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: str | None = None) -> Any:
-        """Updates the copies, and averages them if it is the turn; then the chief increments ``global_step``.
+        """Updates the copies, and averages them in every nth step; then the chief increments ``global_step``.
 
         Raises:
           ValueError: no variables, or no ``global_step``.
@@ -124,7 +124,8 @@ class ModelAverageOptimizer(CopyOptimizer):
     def _release(
         self, copies: Sequence[Variable], accumulators: Sequence[Any], queue: FIFOQueue, global_step: Variable
     ) -> Operation:
-        """Returns the chief's operation: assigns the means once all copies are there, and lets the others continue."""
+        """Returns the chief's operation: waits for all copies, assigns their means, and lets the other workers
+        continue."""
         graph = get_default_graph()
         updates: list[Any] = []
         for var, accumulator in zip(copies, accumulators, strict=True):

@@ -1,4 +1,4 @@
-"""Optimizers of one rule each: layer-wise rates (LARS), and Adagrad with slots that a part of a loss leaves alone."""
+"""Layer-wise adaptive rates (LARS), and Adagrad that can apply gradients without updating its slots."""
 
 from __future__ import annotations
 

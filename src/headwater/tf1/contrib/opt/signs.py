@@ -1,4 +1,4 @@
-"""`AddSignOptimizer` and `PowerSignOptimizer`: steps that grow where gradient and average agree in sign."""
+"""`AddSignOptimizer` and `PowerSignOptimizer`: steps that are larger where the signs of gradient and average agree."""
 
 from __future__ import annotations
 

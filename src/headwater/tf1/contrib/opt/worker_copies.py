@@ -83,7 +83,7 @@ class CopyGetter:
         return copy
 
     _keeps_locals: ClassVar[bool] = True
-    """Whether local variables that are not trainable are on the worker's device, too."""
+    """Whether local variables that are not trainable are placed on the worker's device, too."""
 
 
 class CopyOptimizer(WrappingOptimizer):

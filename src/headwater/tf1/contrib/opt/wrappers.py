@@ -1,4 +1,4 @@
-"""Optimizers that wrap another: moving averages, clipped variables, gradients of zeros left out, stale ones dropped."""
+"""Optimizers that wrap another one: average or clip variables, skip gradients of zeros, drop stale gradients."""
 
 from __future__ import annotations
 
@@ -210,8 +210,9 @@ def _is_all_zeros(grad: Any) -> Tensor:
 class MultitaskOptimizerWrapper:
     """Leaves variables with gradients of zeros, and their slots, unchanged.
 
-    A model with several losses, one of which is nonzero in a step, then has momentum and averages of each task's own
-    variables for steps of this task only. All attributes are the wrapped optimizer's, which it changes.
+    For a model with several losses of which only one is nonzero in a step, momentum and averages of the variables of
+    one loss are then updated only in the steps of this loss. All attributes are the wrapped optimizer's, which it
+    changes.
 
     Args:
       opt: the optimizer.
@@ -245,7 +246,8 @@ def _unless_zeros(apply: Any) -> Any:
 def clip_gradients_by_global_norm(
     gradients_variables: Sequence[tuple[Any, Any]], clip_norm: float = 20.0
 ) -> tuple[list[tuple[Any, Any]], Tensor]:
-    """Clips gradients by their global norm; gradients of zeros, in the sense of `MultitaskOptimizerWrapper`, stay so.
+    """Clips gradients by their global norm; gradients of zeros, as `MultitaskOptimizerWrapper` skips them, stay exactly
+    zero.
 
     Args:
       gradients_variables: pairs of gradient and variable.

@@ -1,4 +1,4 @@
-"""Bases of the cells: sizes of states, and products with variables in several rows of parts."""
+"""Bases of the cells: sizes of states, and matrices whose rows are divided among several variables."""
 
 from __future__ import annotations
 

@@ -30,13 +30,13 @@ def _convolved(inputs: Tensor, kernel_shape: Sequence[int], channels: int, bias:
 
 
 class ConvLSTMCell(SizedCell):
-    """An LSTM cell on inputs [batch, …, channels] with one to three dimensions of space.
+    """An LSTM cell on inputs [batch, …, channels] with one to three spatial dimensions.
 
     Args:
-      conv_ndims: the number of dimensions of space.
+      conv_ndims: the number of spatial dimensions.
       input_shape: the shape of an input, without the batch.
       output_channels: the number of channels of each part of the state.
-      kernel_shape: the sizes of the kernel in space.
+      kernel_shape: the spatial sizes of the kernel.
       use_bias: whether the convolution has a bias.
       skip_connection: appends the inputs' channels to the output's.
       forget_bias: added to the forget gate.
@@ -88,21 +88,21 @@ class ConvLSTMCell(SizedCell):
 
 
 class Conv1DLSTMCell(ConvLSTMCell):
-    """`ConvLSTMCell` with one dimension of space."""
+    """`ConvLSTMCell` with one spatial dimension."""
 
     def __init__(self, name: str = "conv_1d_lstm_cell", **kwargs: Any) -> None:
         super().__init__(1, name=name, **kwargs)
 
 
 class Conv2DLSTMCell(ConvLSTMCell):
-    """`ConvLSTMCell` with two dimensions of space."""
+    """`ConvLSTMCell` with two spatial dimensions."""
 
     def __init__(self, name: str = "conv_2d_lstm_cell", **kwargs: Any) -> None:
         super().__init__(2, name=name, **kwargs)
 
 
 class Conv3DLSTMCell(ConvLSTMCell):
-    """`ConvLSTMCell` with three dimensions of space."""
+    """`ConvLSTMCell` with three spatial dimensions."""
 
     def __init__(self, name: str = "conv_3d_lstm_cell", **kwargs: Any) -> None:
         super().__init__(3, name=name, **kwargs)

@@ -1,4 +1,4 @@
-"""Cells applied along all steps of a sequence at once, and cells with their gates in one operation of TensorFlow's."""
+"""Cells applied to all steps of a sequence at once, and cells that are a single operation in TensorFlow."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class FusedRNNCell:
           scope: variable scope.
 
         Returns:
-          The outputs, as the inputs are, and the last state.
+          The outputs, in the form of the inputs, and the last state.
         """
         raise NotImplementedError(f"{type(self).__name__} does not define __call__")
 
@@ -127,7 +127,7 @@ class LSTMBlockWrapper(Layer):
     @property
     def num_units(self) -> int:
         """The size of an output."""
-        raise NotImplementedError(f"{type(self).__name__} does not say its num_units")
+        raise NotImplementedError(f"{type(self).__name__} does not define num_units")
 
     def _call_cell(
         self,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class _FrequencyCell(SizedCell):
-    """Base of the cells: arguments that all have."""
+    """Base of the cells, with their common arguments."""
 
     def __init__(
         self,

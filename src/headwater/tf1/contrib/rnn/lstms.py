@@ -44,7 +44,7 @@ class CoupledInputForgetGateLSTMCell(_NormedCell):
       proj_clip: the largest size of h's elements then.
       num_unit_shards, num_proj_shards: number of parts of the kernels.
       forget_bias: added to the forget gate.
-      state_is_tuple: the state is an `LSTMStateTuple`, not c and h side by side.
+      state_is_tuple: the state is an `LSTMStateTuple`, not c and h concatenated.
       activation: the activation of the candidate and of c.
       reuse: see `Layer`.
       layer_norm: normalises the gates and c, in place of the bias.
@@ -287,7 +287,8 @@ class PhasedLSTMCell(SizedCell):
         return new_h, LSTMStateTuple(new_c, new_h)
 
     def _openness(self, time: Tensor) -> Tensor:
-        """The openness of each unit [batch, units]: up and down within ``ratio_on``, else the leak."""
+        """The openness of each unit [batch, units]: rises and falls within ``ratio_on`` of the period; otherwise the
+        leak."""
         shape = [self._num_units]
         period = get_variable("period", shape, initializer=self._first_periods)
 

@@ -1,4 +1,4 @@
-"""Cells around a cell that embed or project its inputs or outputs."""
+"""Cells that wrap another cell, and embed or project its inputs or outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers of networks that run both ways."""
+"""Stacks of bidirectional recurrent layers."""
 
 from __future__ import annotations
 

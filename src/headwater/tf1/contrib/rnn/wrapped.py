@@ -1,4 +1,4 @@
-"""Cells around a cell: attention on past outputs, highways, compilation."""
+"""Cells that wrap another cell: attention to past outputs, highways, compilation."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 class AttentionCellWrapper(SizedCell):
-    """Attention of a cell on its last outputs (Bahdanau et al., 2015).
+    """Attention of a cell to its last outputs (Bahdanau et al., 2015).
 
     Args:
       cell: the cell.
-      attn_length: the number of outputs that it sees.
+      attn_length: number of past outputs to which it attends.
       attn_size: the size of an output; the cell's when None.
       attn_vec_size: the size of the features that are compared; ``attn_size`` when None.
       input_size: the size of the cell's inputs; the inputs' size when None.
@@ -95,7 +95,7 @@ class AttentionCellWrapper(SizedCell):
 
 
 class _Transparent(RNNCell):
-    """A cell around another one, in the same variable scope and with the same sizes."""
+    """Base of cells that wrap another one, in the same variable scope and with the same sizes."""
 
     def __init__(self, cell: RNNCell) -> None:
         super().__init__()
@@ -122,7 +122,7 @@ class HighwayWrapper(_Transparent):
     Args:
       cell: the cell, whose outputs have the shapes of its inputs.
       couple_carry_transform_gates: the weight of outputs is 1 - carry, not a gate of its own.
-      carry_bias_init: the initial bias of ``carry``; with the other sign of the other gate.
+      carry_bias_init: the initial bias of ``carry``; the other gate's initial bias is its negative.
 
     Raises:
       ValueError: outputs have other shapes than inputs.

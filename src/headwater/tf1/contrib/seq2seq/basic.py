@@ -1,4 +1,4 @@
-"""`BasicDecoder`: a cell whose next inputs a helper chooses."""
+"""`BasicDecoder`: runs a cell with inputs that a helper chooses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class BasicDecoderOutput(NamedTuple):
     """The outputs of a `BasicDecoder`.
 
     Attributes:
-      rnn_output: the cell's, or of the layer after it.
+      rnn_output: the output of the cell, or of the output layer.
       sample_id: the helper's choice.
     """
 
@@ -47,13 +47,13 @@ def require_layer(layer: object) -> None:
 
 
 class BasicDecoder(Decoder):
-    """A cell, a helper that chooses its inputs, and a layer after it.
+    """Decoder of a cell, a helper that chooses the cell's inputs, and an output layer.
 
     Args:
       cell: an `RNNCell`.
       helper: a `Helper`.
       initial_state: the cell's state before the first step.
-      output_layer: applied to outputs before the helper samples of them.
+      output_layer: applied to outputs before the helper samples from them.
 
     Raises:
       TypeError: an argument has another type.

@@ -55,7 +55,7 @@ class BeamSearchDecoderState(NamedTuple):
 
 
 class BeamSearchDecoderOutput(NamedTuple):
-    """One step's scores, chosen classes, and beams that they continue: each [batch, beams]."""
+    """One step's scores, chosen classes, and the beams that the classes continue: each [batch, beams]."""
 
     scores: Any
     predicted_ids: Any
@@ -239,7 +239,7 @@ class BeamSearchDecoder(Decoder):
         return indexing.where(mask, ended, found)
 
     def _lengths(self, state: Any, unfinished: Tensor, classes: Any) -> Tensor:
-        """The length with each proposal: one more, but for the end token."""
+        """Returns the length with each proposal: one more, except for the end token."""
         added = indexing.one_hot(
             self._end_token,
             classes,

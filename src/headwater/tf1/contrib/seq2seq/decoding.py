@@ -49,17 +49,17 @@ class Decoder:
         raise NotImplementedError
 
     def finalize(self, outputs: Structure, final_state: Structure, sequence_lengths: Tensor) -> tuple[Any, Any]:
-        """Returns outputs and state made of those of all steps."""
+        """Converts the outputs of all steps and the last state to the results."""
         raise NotImplementedError
 
     @property
     def tracks_own_finished(self) -> bool:
-        """Whether a finished sequence may continue, as a beam that another one replaces."""
+        """Whether a finished sequence may become unfinished, because another beam replaces it."""
         return False
 
 
 class KnownTurns:
-    """The number of a decoder's steps where inputs alone determine it, and the next inputs of each of these steps.
+    """The number of a decoder's steps, if the inputs alone determine it, and the next inputs of each step.
 
     Args:
       count: the number of steps, a scalar.
@@ -85,12 +85,12 @@ def dynamic_decode(
 ) -> tuple[Any, Any, Any]:
     """Runs a decoder until all sequences are finished.
 
-    Steps with a number that the inputs determine, as in training, are one scan with a gradient; others are a loop.
+    If the inputs determine the number of steps, as in training, the steps are one scan with a gradient; else a loop.
 
     Args:
       decoder: a `Decoder`.
       output_time_major: outputs are [time, batch, …] in place of [batch, time, …].
-      impute_finished: outputs of finished sequences are zeros, and their states stay.
+      impute_finished: outputs of finished sequences are zeros, and their states do not change.
       maximum_iterations: the largest number of steps.
       parallel_iterations, swap_memory: accepted.
       scope: variable scope; ``decoder`` when None.

@@ -118,7 +118,7 @@ class CustomHelper(Helper):
 
 
 class TrainingHelper(Helper):
-    """Gives the steps of known sequences.
+    """Returns the steps of given sequences as inputs.
 
     Args:
       inputs: [batch, time, …], or [time, batch, …] with ``time_major``.
@@ -217,12 +217,12 @@ def _categories(logits: Tensor, seed: int | None) -> Tensor:
 
 
 def lookup(embedding: object) -> Callable[[Tensor], Any]:
-    """The function from ids to embeddings that ``embedding`` is, or whose parameters it is."""
+    """Returns ``embedding`` if it is a function, else the function that looks up ids in this table."""
     return embedding if callable(embedding) else lambda ids: embedding_lookup(embedding, ids)
 
 
 class ScheduledEmbeddingTrainingHelper(TrainingHelper):
-    """A `TrainingHelper` that sometimes gives the embedding of a sample of the outputs (Bengio et al., 2015).
+    """A `TrainingHelper` that sometimes returns the embedding of a sample of the outputs (Bengio et al., 2015).
 
     Args:
       embedding: ``f(ids)``, or the parameters of `embedding_lookup`.
@@ -269,7 +269,7 @@ class ScheduledEmbeddingTrainingHelper(TrainingHelper):
 
 
 class ScheduledOutputTrainingHelper(TrainingHelper):
-    """A `TrainingHelper` that sometimes gives the previous output (Bengio et al., 2015).
+    """A `TrainingHelper` that sometimes returns the previous output (Bengio et al., 2015).
 
     Args:
       sampling_probability: the probability of an output in place of the given input: a scalar or [batch].
@@ -324,7 +324,7 @@ class ScheduledOutputTrainingHelper(TrainingHelper):
 
 
 class GreedyEmbeddingHelper(Helper):
-    """Gives the embedding of the most probable class of the outputs.
+    """Returns the embedding of the most probable class of the outputs.
 
     Args:
       embedding: ``f(ids)``, or the parameters of `embedding_lookup`.
@@ -388,7 +388,7 @@ def _single(outputs: object) -> Tensor:
 
 
 class SampleEmbeddingHelper(GreedyEmbeddingHelper):
-    """Gives the embedding of a class drawn with the outputs as logits.
+    """Returns the embedding of a class drawn with the outputs as logits.
 
     Args:
       softmax_temperature: divides the logits.

@@ -36,7 +36,7 @@ def sequence_loss(
       softmax_loss_function: ``f(labels=, logits=)``; sparse softmax cross entropy when None.
 
     Returns:
-      A scalar; [time], [batch] or [batch, time] where it is not reduced along all dimensions.
+      A scalar, or [time], [batch] or [batch, time] for the dimensions that are not reduced.
 
     Raises:
       ValueError: a rank differs, or a dimension is both averaged and summed.

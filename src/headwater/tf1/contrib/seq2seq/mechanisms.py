@@ -1,6 +1,7 @@
 """Attention mechanisms: weights over the steps of a memory, such as an encoder's outputs, for each query.
 
-With the query q [batch, depth] and the keys k [batch, time, units], which a layer without bias makes of the memory:
+With the query q [batch, depth] and the keys k [batch, time, units], which a layer without bias computes from the
+memory:
 
 - Luong et al. (2015): score = g q·k, g = 1 without ``scale``;
 - Bahdanau et al. (2015): score = v·tanh(W q + k), and g v/‖v‖·tanh(W q + k + b) with ``normalize``;
@@ -49,14 +50,14 @@ class AttentionMechanism:
 
 
 class _BaseAttentionMechanism(AttentionMechanism):
-    """A mechanism with keys and values made of a memory.
+    """A mechanism with keys and values computed from a memory.
 
     Args:
       query_layer: applied to queries; None for the query itself.
       memory: [batch, time, …], or a nested structure of such.
       probability_fn: ``f(score, state)`` returns alignments.
       memory_sequence_length: number of steps of each example, all positive; later ones are masked.
-      memory_layer: makes the keys of the memory.
+      memory_layer: computes the keys from the memory.
       check_inner_dims_defined: require known sizes after [batch, time].
       score_mask_value: the score of masked steps; -∞ when None.
       custom_key_value_fn: ``f(keys, values)`` returns keys and values to use instead.
@@ -213,7 +214,7 @@ def _bahdanau_score(
 
 
 class _Scoring(_BaseAttentionMechanism):
-    """A mechanism whose variables are made at its first call, in a scope of its own."""
+    """A mechanism that creates its variables at its first call, in its own scope."""
 
     _scope: str
     _num_units: int
@@ -346,7 +347,7 @@ class BahdanauAttention(_Bahdanau):
 
 
 class _Monotonic(_Scoring):
-    """A mechanism whose first alignment is the first step of the memory."""
+    """A mechanism whose initial alignment is the first step of the memory."""
 
     def initial_alignments(self, batch_size: TensorLike, dtype: DTypeLike) -> Any:
         """One for the first step, zeros elsewhere."""

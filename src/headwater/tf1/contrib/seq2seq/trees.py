@@ -1,4 +1,4 @@
-"""`gather_tree`: sequences read back from the beams of each step and their parents."""
+"""`gather_tree`: reconstructs sequences from the beams of each step and their parents."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def gather_tree(
 
     Args:
       step_ids: the classes chosen in each step, int32 [time, batch, beams].
-      parent_ids: the beams of the step before that they continue, int32 [time, batch, beams].
+      parent_ids: the beams of the previous step that they continue, int32 [time, batch, beams].
       max_sequence_lengths: the number of steps of each example, int32 [batch].
       end_token: fills sequences after its first occurrence and after their last step.
 

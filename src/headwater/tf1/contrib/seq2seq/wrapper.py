@@ -1,4 +1,4 @@
-"""`AttentionWrapper`: a cell that looks at a memory in every step."""
+"""`AttentionWrapper`: a cell that attends to a memory in every step."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class AttentionWrapperState(NamedTuple):
-    """The state of an `AttentionWrapper`; tuples in place of single values where there are several mechanisms.
+    """The state of an `AttentionWrapper`; with several mechanisms, fields are tuples.
 
     Attributes:
       cell_state: the wrapped cell's state.
@@ -77,15 +77,15 @@ def _beside(inputs: Tensor, attention: Tensor) -> Tensor:
 
 
 class AttentionWrapper(RNNCell):
-    """A cell that takes its previous attention as input, and gives the next one as output.
+    """A cell that takes its previous attention as input, and returns the next attention as output.
 
     Args:
-      cell: the cell that gives queries.
+      cell: the cell that computes the queries.
       attention_mechanism: a mechanism or a list of several.
-      attention_layer_size: depth of a layer without bias that makes attention of [output, context]; a list for several
-        mechanisms. Without this and ``attention_layer`` the context itself is the attention.
+      attention_layer_size: depth of a layer without bias that computes the attention from [output, context]; a list for
+        several mechanisms. Without this and ``attention_layer`` the context itself is the attention.
       alignment_history: keep the alignments of all steps in a TensorArray.
-      cell_input_fn: ``f(inputs, attention)`` gives the cell's input; concatenates when None.
+      cell_input_fn: ``f(inputs, attention)`` returns the cell's input; concatenates when None.
       output_attention: return the attention; False: the cell's output.
       initial_cell_state: state of the cell in `zero_state`.
       name, dtype: see `Layer`.
@@ -207,10 +207,10 @@ class AttentionWrapper(RNNCell):
         )
 
     def zero_state(self, batch_size: TensorLike, dtype: DTypeLike | None) -> AttentionWrapperState:
-        """The state before the first step: zeros, but for ``initial_cell_state`` and monotonic alignments.
+        """The state before the first step: zeros, except for ``initial_cell_state`` and monotonic alignments.
 
         Raises:
-          InvalidArgumentError: a memory has another batch size; when the step runs, where it is computed.
+          InvalidArgumentError: a memory has another batch size; raised by a step if the size is known only there.
         """
         mechanisms = self._attention_mechanisms
         with name_scope(f"{type(self).__name__}ZeroState", None, [batch_size]):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 _CUT = 1.3
-"""By how much the variance is raised, because the normal distribution is cut at two standard deviations."""
+"""Factor that compensates the lower variance of a normal distribution truncated at two standard deviations."""
 
 
 def variance_scaling_initializer(

@@ -3,9 +3,9 @@
 Their variables are called ``weights`` and ``biases``, are in ``MODEL_VARIABLES``, and take their settings from
 `arg_scope`. All take these arguments:
 
-  activation_fn: applied to the result; by default relu, None for none.
-  normalizer_fn, normalizer_params: applied before it, in place of a bias.
-  weights_initializer, biases_initializer: initial values; no bias where the latter is None.
+  activation_fn: applied to the result; by default relu; None: none.
+  normalizer_fn, normalizer_params: applied before the activation, in place of a bias.
+  weights_initializer, biases_initializer: initial values; no bias if the latter is None.
   weights_regularizer, biases_regularizer: functions that return losses.
   reuse, scope: of the variables.
   variables_collections: where the variables are added: a list, or a dictionary of lists by their names.
@@ -168,11 +168,11 @@ def convolution_layer(
     scope: str | VariableScope | None = None,
     conv_dims: int | None = None,
 ) -> Tensor:
-    """A convolution over one, two or three dimensions of space.
+    """A convolution over one, two or three spatial dimensions.
 
     Args:
-      kernel_size, stride, rate: one number, or one for each dimension of space; at most one of the latter beyond 1.
-      conv_dims: the number of dimensions of space that there must be.
+      kernel_size, stride, rate: one number, or one for each spatial dimension; at most one of the latter beyond 1.
+      conv_dims: the number of spatial dimensions that there must be.
 
     Raises:
       ValueError: another number of dimensions, or a bad ``data_format``.

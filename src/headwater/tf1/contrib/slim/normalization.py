@@ -139,7 +139,7 @@ def layer_norm(
     Args:
       center, scale: whether there are a ``beta`` and a ``gamma``.
       begin_norm_axis: the first of the dimensions that are normalized together.
-      begin_params_axis: the first of the dimensions along which beta and gamma differ.
+      begin_params_axis: the first of the dimensions that beta and gamma have.
 
     Raises:
       ValueError: an axis that the inputs do not have, or a size that is not known.

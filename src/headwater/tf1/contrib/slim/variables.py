@@ -46,7 +46,7 @@ def variable(
     synchronization: VariableSynchronization = VariableSynchronization.AUTO,
     aggregation: VariableAggregation = VariableAggregation.NONE,
 ) -> Any:
-    """Like `get_variable`, on ``device`` where one is given; ``GLOBAL_VARIABLES`` is among the collections always."""
+    """Like `get_variable`, on ``device`` if given; ``GLOBAL_VARIABLES`` is always among the collections."""
     listed = list(collections if collections is not None else [GraphKeys.GLOBAL_VARIABLES])
     getter: Callable[..., Any] = get_variable
     if custom_getter is not None:
@@ -112,7 +112,7 @@ def model_variable(
 def local_variable(
     initial_value: object, validate_shape: bool = True, name: str | None = None, use_resource: bool | None = None
 ) -> Variable:
-    """A variable of this task alone, which checkpoints leave out."""
+    """Returns a variable of this task alone, which checkpoints do not contain."""
     del use_resource
     return Variable(
         initial_value,

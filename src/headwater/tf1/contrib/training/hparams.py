@@ -192,7 +192,7 @@ def parse_values(values: str, type_map: Mapping[str, type], ignore_unknown: bool
     Args:
       values: the text.
       type_map: types by name.
-      ignore_unknown: leaves out names without a type; otherwise they are an error.
+      ignore_unknown: ignore names without a type; otherwise they are an error.
 
     Returns:
       Values by name; for an index, a dictionary of values by index.

@@ -32,7 +32,7 @@ class GraphStaging:
         self, pred: Structure, yes: Callable[[], list[Structure]], no: Callable[[], list[Structure]]
     ) -> list[Structure]:
         def branch(values: Callable[[], list[Structure]]) -> Callable[[], list[Structure]]:
-            # A branch has a result even where the program has none.
+            # A branch needs a result, even if the program's branch has none.
             return lambda: [*values(), convert_to_tensor(value=True)]
 
         try:
@@ -78,7 +78,7 @@ class GraphStaging:
         )
 
     def specs(self, function: Callable[[], list[Structure]], options: dict[str, Structure]) -> list[Structure]:
-        raise ValueError("a name must be defined before a loop over tensors, which may end before its first turn")
+        raise ValueError("a name must be defined before a loop over tensors, which may end before its first iteration")
 
     def logical_not(self, value: Structure) -> Structure:
         return math.logical_not(convert_to_tensor(value))

@@ -53,8 +53,8 @@ def if_stmt(
     """``if cond: body() else: orelse()``.
 
     Args:
-      symbol_names: names that a branch sets, those first that are used later.
-      nouts: how many of them are.
+      symbol_names: names that a branch sets; names that are used later come first.
+      nouts: number of names that are used later.
 
     Raises:
       ValueError: a name that is used later has a value after one branch only, or values that cannot be one tensor.
@@ -99,7 +99,7 @@ def _choose(
     no: Callable[[], Sequence[Structure]],
     names: Sequence[str],
 ) -> list[Structure]:
-    """The values of ``yes()`` or of ``no()``: tensors where they differ."""
+    """Returns the values of ``yes()`` or of ``no()``; values that differ become tensors."""
     sides: list[Sequence[Structure]] = []
 
     def branch(values: Callable[[], Sequence[Structure]]) -> Callable[[], list[Structure]]:

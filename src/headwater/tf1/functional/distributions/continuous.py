@@ -72,7 +72,7 @@ class OfScalars(Distribution):
         return arrays.concat([arrays.stack([n]), self.batch_shape_tensor()], 0)
 
     def _spread(self, value: Tensor) -> Tensor:
-        """A parameter at the size of the batch."""
+        """Broadcasts a parameter to the shape of the batch."""
         return value + arrays.zeros(self.batch_shape_tensor(), self.dtype)
 
     def _checked(self, wrong: Tensor, value: Tensor, message: str) -> Tensor:

@@ -77,10 +77,10 @@ def kl_divergence(
 
 
 def between(first: Distribution, second: Distribution) -> Tensor:
-    """The divergence, by the nearest kinds that are known.
+    """Returns the divergence, computed by the function registered for the nearest base classes.
 
     Raises:
-      NotImplementedError: there are none.
+      NotImplementedError: there is no such function.
     """
     kinds = [
         (one + two, key)

@@ -1,4 +1,4 @@
-"""Linear operators made of others: adjoints, inverses, products, blocks, Kronecker products, updates of low rank."""
+"""Linear operators composed of others: adjoints, inverses, products, blocks, Kronecker products, low-rank updates."""
 
 from __future__ import annotations
 
@@ -316,7 +316,7 @@ class LinearOperatorBlockDiag(_Several):
         return list(arrays.split(x, sizes, -2, num=len(self._operators)))
 
     def _stacked(self, parts: Sequence[Tensor]) -> Tensor:
-        """The parts below each other, all with the outer dimensions of all."""
+        """Concatenates the parts vertically, after broadcasting their outer dimensions."""
         outer = functools.reduce(arrays.broadcast_dynamic_shape, [arrays.shape(part)[:-2] for part in parts])
         same = all(part.dims is not None and len(part.dims) == 2 for part in parts)
         spread = [
@@ -425,7 +425,7 @@ def _kronecker(left: Tensor, right: Tensor) -> Tensor:
 
 
 def _spread(matrix: Tensor, first: int, second: int) -> Tensor:
-    """With two further dimensions of 1, at these places from the end of the result."""
+    """Inserts two dimensions of size 1, at these positions of the result, counted from its end."""
     return arrays.expand_dims(arrays.expand_dims(matrix, first), second)
 
 

@@ -1,4 +1,4 @@
-"""Estimators with models of their own: linear ones, deep ones, and both together."""
+"""Estimators with predefined models: linear, deep, and a combination of both."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _TOGETHER_DEEP_RATE, _TOGETHER_LINEAR_RATE = 0.001, 0.005
 
 
 def optimizer_of(given: Structure, rate: float) -> Any:
-    """An optimizer, by its name, by a function, or itself.
+    """Returns an optimizer, given by its name, by a function that returns it, or directly.
 
     Raises:
       ValueError: the name is unknown, or it is an object of another type.
@@ -56,7 +56,7 @@ def optimizer_of(given: Structure, rate: float) -> Any:
 
 
 def linear_rate(most: float, columns: int) -> float:
-    """The learning rate of a linear model by its number of columns: 1/√columns, and ``most`` at most."""
+    """Returns the learning rate of a linear model: 1/√columns, but at most ``most``."""
     return min(most, 1.0 / math.sqrt(columns))
 
 
@@ -235,10 +235,10 @@ class DNNClassifier(Deep):
       feature_columns: the inputs.
       n_classes: number of classes.
       weight_column: key of the examples' weights.
-      label_vocabulary: the classes' names, where labels are these.
+      label_vocabulary: names of the classes, if labels are names.
       optimizer: a name, an optimizer, or a function that returns one.
       activation_fn: the activation of the hidden layers.
-      dropout: the probability with which an element of theirs is left out in training.
+      dropout: probability with which an element of a hidden layer is set to 0 in training.
       input_layer_partitioner: see `variable_scope`.
       loss_reduction: see `Reduction`.
       batch_norm: normalize after each hidden layer.
@@ -278,7 +278,7 @@ class DNNClassifier(Deep):
 
 
 class DNNRegressor(Deep):
-    """A deep model of numbers. See `DNNClassifier`; ``label_dimension`` numbers an example."""
+    """A deep model of numbers. See `DNNClassifier`; a label has ``label_dimension`` numbers."""
 
     def __init__(
         self,

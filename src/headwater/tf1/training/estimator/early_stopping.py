@@ -46,8 +46,8 @@ def make_early_stopping_hook(
 
     Args:
       estimator: the `Estimator`.
-      run_every_secs: seconds between two questions; or
-      run_every_steps: steps.
+      run_every_secs: seconds between two calls of ``should_stop_fn``; or
+      run_every_steps: steps between two calls.
 
     Raises:
       TypeError: ``estimator`` is not an estimator.

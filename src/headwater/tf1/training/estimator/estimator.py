@@ -56,9 +56,9 @@ class Estimator:
     """A model with its folder.
 
     Args:
-      model_fn: ``f(features, labels, mode, params, config)`` builds the model and returns an `EstimatorSpec`; it may
-        leave out all arguments but the first.
-      model_dir: folder of checkpoints and summaries; a new temporary one when neither here nor in ``config``.
+      model_fn: ``f(features, labels, mode, params, config)`` builds the model and returns an `EstimatorSpec`; all its
+        parameters except the first are optional.
+      model_dir: folder of checkpoints and summaries; when None, the folder in ``config``, or a new temporary folder.
       config: a `RunConfig`.
       params: for ``model_fn``.
       warm_start_from: a checkpoint or `WarmStartSettings`.
@@ -159,11 +159,11 @@ class Estimator:
           input_fn: returns features and labels: as tensors, or as a dataset of pairs.
           hooks: the hooks of the session.
           steps: number of further steps.
-          max_steps: until this global step.
+          max_steps: the global step at which training ends.
           saving_listeners: called before and after every save.
 
         Raises:
-          ValueError: both or bad numbers of steps.
+          ValueError: both numbers of steps are given, or one is not positive.
         """
         if steps is not None and max_steps is not None:
             raise ValueError("Can not provide both steps and max_steps.")
@@ -282,10 +282,11 @@ class Estimator:
 
         Args:
           input_fn: see `train`.
-          steps: batches; None until the input ends.
+          steps: number of batches; None: until the input ends.
           hooks: the hooks of the session.
-          checkpoint_path: the newest when None; without any the model is evaluated as it begins.
-          name: the name of this evaluation, where there are several: their summaries go to different folders.
+          checkpoint_path: the checkpoint; the newest when None. Without a checkpoint, the initialised model is
+            evaluated.
+          name: name of this evaluation; evaluations with different names write summaries to different folders.
 
         Returns:
           The metrics by name, with ``loss`` and ``global_step``.
@@ -305,7 +306,7 @@ class Estimator:
         name: str | None,
         values: Mapping[str, Any],
     ) -> dict[str, Any]:
-        """Like `evaluate`, of variables that have these ``values``, by name, in place of a checkpoint's."""
+        """Evaluates as `evaluate`, with these ``values`` of variables, by name, instead of a checkpoint's."""
 
         def fill(session: SessionLike) -> None:
             for variable in get_default_graph().get_collection(GraphKeys.GLOBAL_VARIABLES):
@@ -350,7 +351,7 @@ class Estimator:
         return found
 
     def metrics_of_host(self) -> dict[str, Any]:
-        """Metrics of the evaluation that has just ended that are computed outside of the graph."""
+        """Returns metrics of the last evaluation that are computed outside of the graph."""
         return {}
 
     def eval_dir(self, name: str | None = None) -> str:
@@ -381,9 +382,9 @@ class Estimator:
 
         Args:
           input_fn: returns features.
-          predict_keys: which predictions; all when None.
+          predict_keys: names of the predictions to return; all when None.
           hooks: the hooks of the session.
-          checkpoint_path: the newest when None; without any the model predicts as it begins.
+          checkpoint_path: the checkpoint; the newest when None. Without a checkpoint, the initialised model predicts.
           yield_single_examples: with False whole batches.
 
         Raises:

@@ -417,7 +417,7 @@ class BestExporter(_SavedModelExporter):
                     if best is None or self._compare(best_eval_result=best, current_eval_result=values):
                         best = values
             except DataLossError as error:  # as of an evaluator that was killed while it wrote
-                _logger.warning("The results before that are looked at, those after it are not: %s", error.message)
+                _logger.warning("Only the results before the damage are used: %s", error.message)
         return best
 
 

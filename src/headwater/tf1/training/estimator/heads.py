@@ -93,7 +93,7 @@ def _column(value: TensorLike) -> Tensor:
 class _ClassHead(Head):
     """Attributes:
     n_classes: number of classes.
-    label_vocabulary: the classes' names, where labels are these; else labels are numbers.
+    label_vocabulary: names of the classes, if labels are names; else labels are numbers.
     """
 
     n_classes: int

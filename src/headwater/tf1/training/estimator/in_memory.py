@@ -1,4 +1,4 @@
-"""`InMemoryEvaluatorHook`: evaluations in the middle of a training, of the values that its variables have."""
+"""`InMemoryEvaluatorHook`: evaluates a model during its training, with the current values of its variables."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class InMemoryEvaluatorHook(SessionRunHook):
     Args:
       estimator: the estimator that is trained.
       input_fn: as for `tf.estimator.Estimator.evaluate`.
-      steps: batches of an evaluation; None until the input ends.
+      steps: number of batches of an evaluation; None: until the input ends.
       hooks: the hooks of the evaluation's session.
       name: the name of the evaluation; its summaries are written to ``eval_NAME`` in the estimator's folder.
       every_n_iter: steps between two evaluations.

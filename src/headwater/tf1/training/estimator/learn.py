@@ -200,7 +200,8 @@ def _input_fn(
 
 
 def infer_real_valued_columns_from_input(x: SparseLike) -> list[Column]:
-    """The columns of an array of features, [examples, numbers], which it is given to `fit` as; or of arrays by name."""
+    """Returns numeric columns for features as they are passed to `fit`: an array [examples, numbers], or arrays by
+    name."""
     arrays: dict[str, Any] = {str(name): each for name, each in x.items()} if isinstance(x, Mapping) else {"": x}  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType, reportUnknownArgumentType]
     return [
         real_valued_column(name, int(np.prod(np.shape(each)[1:])), dtype=as_dtype(np.asarray(each).dtype))
@@ -358,8 +359,8 @@ class Experiment:
     Args:
       estimator: the estimator to train.
       train_input_fn, eval_input_fn: see `Estimator.train`.
-      train_steps: until this global step.
-      eval_steps: batches of an evaluation; None until the input ends.
+      train_steps: the global step at which training ends.
+      eval_steps: number of batches of an evaluation; None: until the input ends.
       train_monitors, eval_hooks: hooks of the sessions.
       eval_delay_secs: seconds before an evaluator begins.
       continuous_eval_throttle_secs: minimum number of seconds between two evaluations.

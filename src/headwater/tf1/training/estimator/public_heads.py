@@ -59,7 +59,7 @@ class Head(heads.Head):
         mode: object = None,
         regularization_losses: Sequence[TensorLike] | None = None,
     ) -> Tensor:
-        """The loss of a batch, with regularization losses where there are some."""
+        """Returns the loss of a batch, including regularization losses if given."""
         del mode
         checked = self._labels(labels)
         return self._whole_loss(checked, convert_to_tensor(logits), features, regularization_losses)[0]
@@ -136,7 +136,7 @@ def regularized(loss: Tensor, more: Sequence[TensorLike] | None) -> Tensor:
 def at_thresholds(
     labels: Tensor, probabilities: Tensor, thresholds: Sequence[float], weights: TensorLike
 ) -> dict[str, object]:
-    """Accuracy, precision and recall where probabilities from each of ``thresholds`` on count as 1."""
+    """Returns accuracy, precision and recall at each of ``thresholds``, from which on probabilities count as 1."""
     found: dict[str, object] = {}
     for threshold in thresholds:
         taken = math.cast(math.greater_equal(probabilities, threshold), labels.dtype)
@@ -164,7 +164,7 @@ def training_op(
 
 
 def reduction_of(value: str) -> str:
-    """A reduction, by the name that heads call it by.
+    """Returns the reduction with this name in the arguments of heads.
 
     Raises:
       ValueError: there is no such reduction.
@@ -220,7 +220,7 @@ class MultiClassHead(Head, heads.MultiClassHead):  # pyright: ignore[reportIncom
     """Head for more than two classes, with a logit for each.
 
     Args:
-      n_classes: how many, at least 3.
+      n_classes: number of classes, at least 3.
       weight_column, label_vocabulary, loss_reduction, loss_fn, name: see `BinaryClassHead`.
 
     Raises:
@@ -253,8 +253,8 @@ class RegressionHead(Head, heads.RegressionHead):  # pyright: ignore[reportIncom
     """Head for numbers, with the squared error.
 
     Args:
-      label_dimension: how many numbers an example has.
-      inverse_link_fn: from logits to predictions; themselves when None.
+      label_dimension: number of values of a label.
+      inverse_link_fn: maps logits to predictions; the identity when None.
       weight_column, loss_reduction, loss_fn, name: see `BinaryClassHead`.
 
     Raises:

@@ -272,7 +272,7 @@ class MultiHead(Head):
         return EstimatorSpec(mode, predictions=predictions, loss=loss, train_op=train)
 
     def _all_exports(self, features: object, logits: Mapping[str, Tensor]) -> dict[str, ExportOutput]:
-        """Each head's outputs by ``head`` and ``head/signature``; the first head's serve where none is named."""
+        """Each head's outputs by ``head`` and ``head/signature``; the first head's outputs are the default."""
         default = saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY
         found: dict[str, ExportOutput] = {}
         together: dict[str, Tensor] = {}

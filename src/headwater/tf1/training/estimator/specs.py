@@ -61,8 +61,8 @@ class EstimatorSpec(_EstimatorSpec):
       scaffold: see `Scaffold`.
 
     Raises:
-      ValueError: something that the mode needs is missing, or a loss of more than one element.
-      TypeError: something of another type.
+      ValueError: a part that the mode needs is missing, or the loss has more than one element.
+      TypeError: an argument has another type.
     """
 
     def __new__(
@@ -141,7 +141,7 @@ class TrainSpec(_TrainSpec):
 
     Args:
       input_fn: see `Estimator.train`.
-      max_steps: until this global step; None until the input ends.
+      max_steps: the global step at which training ends; None: when the input ends.
       hooks: the hooks of the session.
     """
 
@@ -169,7 +169,7 @@ class EvalSpec(_EvalSpec):
     Args:
       input_fn: see `Estimator.evaluate`.
       steps: number of steps; None until the input ends.
-      name: the name of this evaluation, where there are several.
+      name: the name of this evaluation, to distinguish several.
       hooks: the hooks of the session.
       exporters: called after an evaluation.
       start_delay_secs: seconds before an evaluator begins.

@@ -176,7 +176,7 @@ class TPUEstimatorSpec(_TPUEstimatorSpec):
         )
 
     def as_estimator_spec(self) -> EstimatorSpec:
-        """The same for an `Estimator`: metrics are built, and the call of the host is a hook."""
+        """Converts this to an `EstimatorSpec`: builds the metrics, and makes the host call a hook."""
         hooks = [] if self.host_call is None else [_RunsWithEveryStep(_called(self.host_call))]
         return EstimatorSpec(
             mode=self.mode,
@@ -230,12 +230,12 @@ class TPUEstimator(Estimator):
       params: for both functions.
       use_tpu: must be False.
       train_batch_size, eval_batch_size, predict_batch_size: numbers of examples.
-      batch_axis, eval_on_tpu, export_to_tpu, export_to_cpu: of TPUs alone.
+      batch_axis, eval_on_tpu, export_to_tpu, export_to_cpu: used on TPUs only.
       embedding_config_spec: tables on TPUs; not supported.
       export_saved_model_api_version: the API version of exports, for TPUs only.
 
     Raises:
-      ValueError: no or another config, ``params`` with a name that is taken, or ``use_tpu``.
+      ValueError: ``config`` is missing or has another type, ``params`` has a reserved name, or ``use_tpu`` is set.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """The optimizers, with TensorFlow 1.15's arguments and arithmetic.
 
-Symbols in their descriptions: θ is a variable, g its gradient, η the learning rate; every other letter is named where
-it is used. All operations are element by element. Sparse gradients change the rows they have and no others, unless an
-optimizer says otherwise.
+Symbols in their descriptions: θ is a variable, g its gradient, η the learning rate; other letters are defined in each
+description. All operations are element by element. Sparse gradients change only the rows that they contain, unless a
+description says otherwise.
 """
 
 from headwater.tf1.training.optimizers.adadelta import AdadeltaOptimizer

@@ -146,7 +146,7 @@ class AdagradDAOptimizer(SettingsOptimizer):
     """Adagrad by dual averaging, for sparse linear models with an L1 penalty (Duchi, Hazan and Singer, 2011).
 
     At step t: s ← s + g, a ← a + g², z = sign(s)·max(|s| − λ₁·t, 0), then θ ← −η·z / (λ₂·η·t + √a). The variable's
-    initial value does not count: it is zero after the first step where λ₁ is large.
+    initial value does not count: the variable is zero after the first step if λ₁ is large.
 
     Args:
       learning_rate: η; a number or a tensor.

@@ -93,7 +93,8 @@ class AdamOptimizer(SettingsOptimizer):
         powers = self._get_beta_accumulators()
         graph = powers[0].graph
         decays: list[Operation] = []
-        # Not after the updates: these have the powers as the step found them, and other tasks need not be waited for.
+        # This need not run after the updates: they use the powers from the start of the step. So no other task is
+        # waited for.
         with graph.colocate_with(powers[0].op):
             for power, beta in zip(powers, ("beta1", "beta2"), strict=True):
                 product = graph.create_op("Mul", [power.value(), self._setting(beta, power)], name="mul").outputs[0]

@@ -36,7 +36,7 @@ class GradientDescentOptimizer(SettingsOptimizer):
         return self._apply("ApplyGradientDescent", var, (), [("alpha", rate), ("delta", grad)])
 
     def _apply_sparse_duplicate_indices(self, grad: Any, var: GraphTensor) -> Operation:
-        # Subtracting rows one after the other adds up those with the same index.
+        # Rows are subtracted one after the other, so rows with the same index add up.
         grad, rate = grad.summed, self._setting("learning_rate", var)
         scaled = grad.graph.create_op("Mul", [grad.values, rate]).outputs[0]
         values = [("indices", grad.indices, None), ("updates", scaled, None)]
