@@ -59,7 +59,7 @@ class Task:
             self._program()
             self.returned = True
         except (DeadlineExceededError, FailedPreconditionError, GaveUpError, OutOfRangeError) as error:
-            too_late = not isinstance(error, FailedPreconditionError) or "has connected too late" in error.message
+            too_late = not isinstance(error, FailedPreconditionError) or "has connected after the end" in error.message
             if not self.cluster.over() or not too_late:
                 raise
             # The servers ended while this task was disconnected. An error is the correct end of the task.

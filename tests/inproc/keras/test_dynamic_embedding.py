@@ -201,7 +201,7 @@ def test_rows_that_are_pooled_train_as_rows_that_a_model_pools(combiner: str, st
 def test_invalid_pooling_arguments_are_refused() -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"combiner": "max"}, "combiner is 'max'"),
-        ({"padding": 0}, "needs a combiner"),
+        ({"padding": 0}, "requires a combiner"),
         ({"combiner": "sum", "padding": ""}, "padding is '', and ids are integers"),
         ({"wire": "float8"}, "wire is 'float8'"),
     ]
@@ -327,7 +327,7 @@ def test_a_model_that_reads_a_tables_weights_itself_is_refused_or_has_all_of_it(
     with strategy.scope():
         model = with_table(50, tied=True, name="tied")
         model.compile("sgd", "sparse_categorical_crossentropy")
-    with pytest.raises(ValueError, match="reads the weights of layer 'words' itself"):
+    with pytest.raises(ValueError, match="reads the weights of layer 'words' directly"):
         model.fit(ids, ids[:, 0], verbose=0)
     strategy = ParameterServerStrategy()
     with strategy.scope():
@@ -360,6 +360,6 @@ def test_weights_of_a_table_that_are_read_through_a_closure_are_refused_with_the
             told["metrics"] = [penalised]
         model.compile("sgd", **told)
     ids = RNG.integers(0, 50, (64, 3))
-    with pytest.raises(ValueError, match="reads the weights of layer 'words' itself"):
+    with pytest.raises(ValueError, match="reads the weights of layer 'words' directly"):
         model.fit(ids, np.zeros((64, 1)), verbose=0)
     closed(strategy)

@@ -335,7 +335,7 @@ def test_a_worker_restores_a_restarted_ps_after_the_end_of_the_chief() -> None:
     local.restart(1)
     sessions = late.conversation.sessions
     sessions[0].link = _SaysOver(sessions[0].link)
-    with pytest.raises(FailedPreconditionError, match=r"/job:ps/task:1 was restarted.* has connected too late"):
+    with pytest.raises(FailedPreconditionError, match=r"/job:ps/task:1 was restarted.* has connected after the end"):
         late.connect()
     late.close()
     local.stop()

@@ -84,8 +84,8 @@ def test_a_leaf_without_a_gradient_is_named(leaf: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("optimizer", "message"),
     [
-        (optax.chain(optax.sgd(0.1), optax.contrib.reduce_on_plateau()), "reduce_on_plateau takes .* 'value'"),
-        (optax.polyak_sgd(0.1), "scale_by_polyak takes .* 'value'"),
+        (optax.chain(optax.sgd(0.1), optax.contrib.reduce_on_plateau()), "reduce_on_plateau requires .* 'value'"),
+        (optax.polyak_sgd(0.1), "scale_by_polyak requires .* 'value'"),
         (optax.lbfgs(), "'value', 'grad', and 'value_fn'"),
     ],
 )

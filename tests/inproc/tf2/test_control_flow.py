@@ -40,7 +40,7 @@ def test_branches_of_different_shapes_run_as_python(caplog: pytest.LogCaptureFix
 
     with caplog.at_level(logging.WARNING, "headwater"):
         assert [doubled(tf.constant([value])).shape[0] for value in (1.0, -1.0)] == [2, 1]
-    assert "give shapes (2,) and (1,)" in caplog.text
+    assert "have shapes (2,) and (1,)" in caplog.text
 
 
 def test_a_function_without_such_conditions_is_called_as_it_is() -> None:

@@ -234,7 +234,7 @@ def test_integers_are_exported(tmp_path):
     [
         ({"dim": 8}, "has dim 8; .* 4 numbers"),
         ({"strings": True}, "strings for keys; .* integers"),
-        ({"optimizer": Adam()}, "keeps 2 numbers"),
+        ({"optimizer": Adam()}, "keeps 2 values of state"),
     ],
 )
 def test_a_table_with_another_configuration(tmp_path, fields, named):

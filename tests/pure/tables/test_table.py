@@ -431,7 +431,7 @@ def test_rows_beyond_a_limit_go_to_a_file_and_hot_ones_stay(tmp_path):
 def test_a_folder_that_is_not_there():
     with pytest.raises(InvalidArgumentError, match="'users' on /job:ps/task:1: there is no folder '/nowhere/at/all'"):
         table_of(memory_rows=5, folder="/nowhere/at/all")
-    with pytest.raises(ValueError, match="belong together"):
+    with pytest.raises(ValueError, match="must be given together"):
         TableConfig(dim=4, memory_rows=5)
 
 

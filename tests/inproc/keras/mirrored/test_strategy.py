@@ -56,7 +56,7 @@ def test_models_belong_to_the_scope_that_they_are_made_in() -> None:
 def test_a_device_that_is_not_there_is_reported() -> None:
     with pytest.raises(Exception, match="device GPU:63 does not exist; this process has CPU:0"):
         MirroredStrategy(["/gpu:63"])
-    with pytest.raises(ValueError, match="must be different ones"):
+    with pytest.raises(ValueError, match="must be distinct"):
         MirroredStrategy(["/cpu:0", "cpu:0"])
 
 
