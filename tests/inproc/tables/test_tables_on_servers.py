@@ -275,9 +275,9 @@ def test_keys_travel_in_as_few_bytes_as_they_fit_into(numbers: list[int], kind: 
 def test_keys_that_cannot_be_are_refused_where_they_arrive(counts: list[Any], sizes: list[Any]) -> None:
     packed = np.array([1, 2], np.int64)
     assert arrived_keys(packed, [2], [8], 1).tolist() == [1, 2]
-    with pytest.raises(InvalidArgumentError, match="does not fit"):
+    with pytest.raises(InvalidArgumentError, match="is inconsistent"):
         arrived_keys(packed, counts, sizes, 1)
-    with pytest.raises(InvalidArgumentError, match="does not fit"):
+    with pytest.raises(InvalidArgumentError, match="is inconsistent"):
         arrived_keys(packed.astype(np.float32), [2], [8], 1)
 
 
