@@ -287,7 +287,7 @@ def to_string_array(value: npt.ArrayLike) -> npt.NDArray[np.object_]:
       TypeError: an element is neither text nor bytes.
     """
     array = np.asarray(value, dtype=object) if not isinstance(value, bytes | str) else np.array(value, dtype=object)
-    if all(type(item) is bytes for item in array.ravel()):
+    if {*map(type, array.ravel().tolist())} <= {bytes}:
         return array.copy()
     flat = np.empty(array.size, dtype=object)
     for index, item in enumerate(array.ravel()):

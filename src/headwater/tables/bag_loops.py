@@ -113,19 +113,28 @@ def _requests(ids: Words, kept: Any, sizes: Words, by_ranges: bool) -> Any:
     return -1, numbers, owners[:count], rows[:count], counts
 
 
-@inlined
-def _divisors(of: Places, factors: Reals, sizes: Words, combiner: int, unsafe_weights: bool) -> Reals:
-    """Returns the divisor of each bag's sum; 1 for an empty bag, except with ``unsafe_weights``."""
+@compiled
+def divisors_of(of: Places, factors: Reals, sizes: Words, combiner: int, safe: bool) -> Reals:
+    """Returns the divisor of each bag's sum, ``[bags]``; 1 for an empty bag, except with weights that are not ``safe``.
+
+    Args:
+      of: the bag of each id.
+      factors: the weight of each id, or none.
+      sizes: the number of ids in each bag, ``[bags]``.
+      combiner: `SUM`, `MEAN`, or another number for ``sqrtn``.
+    """
     found = np.ones(len(sizes), np.float32)
     if combiner == SUM:
         return found
-    norms = np.zeros(len(sizes), np.float64)
-    for i in range(len(of)):
-        if of[i] < len(norms):
-            factor = np.float64(factors[i]) if len(factors) else 1.0
-            norms[of[i]] += factor if combiner == MEAN else factor * factor
+    norms = sizes.astype(np.float64)
+    if len(factors):
+        norms[:] = 0
+        for i in range(len(of)):
+            if of[i] < len(norms):
+                factor = np.float64(factors[i])
+                norms[of[i]] += factor if combiner == MEAN else factor * factor
     for bag in range(len(sizes)):
-        if sizes[bag] > 0 or unsafe_weights:
+        if sizes[bag] > 0 or (len(factors) and not safe):
             found[bag] = norms[bag] if combiner == MEAN else np.sqrt(norms[bag])
     return found
 
@@ -139,8 +148,8 @@ def route_bags(
     weights: Reals,
     sizes: Words,
     by_ranges: bool,
-    combiner: int,
     weighted: bool,
+    skips_weights: bool,
     safe: bool,
     fills: bool,
     default: int,
@@ -158,7 +167,7 @@ def route_bags(
       weights: ``[n]``; empty if ``weighted`` is false.
       sizes: the number of rows of each part, ``[parts]``.
       by_ranges: as for `headwater.tables.routing.route`.
-      combiner: `SUM`, `MEAN`, or another number for ``sqrtn``.
+      skips_weights: whether to skip ids with weights of 0 or less, if ``safe``.
       fills: whether an empty bag gets the id ``default``.
       rooms: for each size class, the number of places for rows of each part, for ids of each part, and for all ids,
         ``[ORDERS, 2 * parts + 1]``. Updated in place.
@@ -167,16 +176,16 @@ def route_bags(
 
     Returns:
       The position of the first id whose bag is out of order, or -1; the position of the first id without a row, or -1.
-      Then the requested rows of all parts; the place, bag and weight of each id; the divisors of the bags. Then, if
-      bags are pooled, for all parts: the indices of rows and the numbers of ids, as bytes, and the weights; otherwise
-      nothing. Finally, by part, the numbers of places for rows and for ids, and the bytes of an index and of a number
-      of ids, ``[4, parts]``; zeros in the last three rows if bags are not pooled.
+      Then the requested rows of all parts; the place, bag and weight of each id; the number of ids in each bag. Then,
+      if bags are pooled, for all parts: the indices of rows and the numbers of ids, as bytes, and the weights;
+      otherwise nothing. Finally, the sizes of these arrays by part, ``[parts, 7]``: numbers of rows; of indices, and
+      bytes of each; of numbers of ids, and bytes of each; of weights; and of rows in the answer.
     """
     n, parts = len(ids), len(sizes)
-    shape = np.zeros((4, parts), np.int64)
+    layout = np.zeros((parts, 7), np.int64)
     if not safe:
         bags = indices[(n - 1) * rank] + 1 if n else 0
-    unordered, kept, in_bag = _kept(ids, indices, rank, weights, bags, weighted and combiner != SUM, safe)
+    unordered, kept, in_bag = _kept(ids, indices, rank, weights, bags, skips_weights, safe)
     empty = np.flatnonzero(in_bag == 0) if fills and unordered < 0 else np.empty(0, np.int64)
     total = n + len(empty)
     ids = np.append(ids, np.full(len(empty), default))
@@ -187,9 +196,10 @@ def route_bags(
         bags = total = 0
         counts[:], numbers, owners = 0, numbers[:0], owners[:0]
     used: Any = in_bag.sum()
-    shape[0] = _fit(rooms[_bits(used), :parts], counts, used, headroom)
-    ends: Words = np.cumsum(shape[0])
-    routed, place_of, next_place = np.full(ends[-1], none), np.empty(len(owners), np.int32), ends - shape[0]
+    rows_of: Words = _fit(rooms[_bits(used), :parts], counts, used, headroom)
+    layout[:, 0], layout[:, 2], layout[:, 4], layout[:, 6] = rows_of, 1, 1, rows_of
+    ends: Words = np.cumsum(rows_of)
+    routed, place_of, next_place = np.full(ends[-1], none), np.empty(len(owners), np.int32), ends - rows_of
     for key in range(len(owners)):
         place = next_place[owners[key]]
         next_place[owners[key]] += 1
@@ -203,9 +213,8 @@ def route_bags(
             places[i], of[i] = place_of[numbers[i]], indices[i * rank] if i < n else empty[i - n]
             if weighted:
                 factors[i] = weights[i] if i < n else np.float32(1)
-    divisors = _divisors(of, factors, in_bag[:bags], combiner, weighted and not safe)
-    told = _pooled(numbers, owners, places, of, factors, ends, bags, row_bytes, rooms, headroom, shape)
-    return unordered, bad, routed, places, of, factors, divisors, *told, shape
+    told = _pooled(numbers, owners, places, of, factors, ends, bags, row_bytes, rooms, headroom, layout)
+    return unordered, bad, routed, places, of, factors, in_bag[:bags], *told, layout
 
 
 @inlined
@@ -220,9 +229,9 @@ def _pooled(
     row_bytes: int,
     rooms: Words,
     headroom: float,
-    shape: Words,
+    layout: Words,
 ) -> Any:
-    """Returns the additional results of `route_bags` for pooled bags, and completes ``shape``."""
+    """Returns the additional results of `route_bags` for pooled bags, and completes ``layout``."""
     parts, requests = len(ends), len(owners)
     told, sizes, shares = np.empty(0, np.uint8), np.empty(0, np.uint8), np.empty(0, np.float32)
     if not bags or bags * parts >= requests:
@@ -236,34 +245,37 @@ def _pooled(
             of_part[owners[numbers[i]]] += 1
     size = row_bytes * bags * parts
     for part in range(parts):
-        shape[2, part] = _width(shape[0, part])
-        shape[3, part] = _width(np.max(counts[part * bags : (part + 1) * bags]) + 1)
-        size += of_part[part] * (shape[2, part] + (4 if len(factors) else 0)) + bags * shape[3, part]
+        layout[part, 2] = _width(layout[part, 0])
+        layout[part, 4] = _width(np.max(counts[part * bags : (part + 1) * bags]) + 1)
+        size += of_part[part] * (layout[part, 2] + (4 if len(factors) else 0)) + bags * layout[part, 4]
     if size >= row_bytes * requests:
-        shape[1:] = 0
+        layout[:, 2], layout[:, 4] = 1, 1
         return told, sizes, shares
     most = 1 << _bits(np.sum(of_part))
-    shape[1] = _fit(rooms[_bits(most), parts : 2 * parts], of_part, most, headroom)
-    of_numbers: Words = np.cumsum(shape[1] * shape[2])
-    of_weights: Words = np.cumsum(shape[1])
+    indices_of: Words = _fit(rooms[_bits(most), parts : 2 * parts], of_part, most, headroom)
+    layout[:, 1], layout[:, 3], layout[:, 6] = indices_of, bags, bags
+    if len(factors):
+        layout[:, 5] = indices_of
+    of_numbers: Words = np.cumsum(indices_of * layout[:, 2])
+    of_weights: Words = np.cumsum(indices_of)
     told = np.zeros(of_numbers[-1], np.uint8)
-    sizes = np.empty(bags * shape[3].sum(), np.uint8)
+    sizes = np.empty(bags * layout[:, 4].sum(), np.uint8)
     shares = np.zeros(of_weights[-1] if len(factors) else 0, np.float32)
     at = 0
     for part in range(parts):
         first = 0
         for bag in range(part * bags, (part + 1) * bags):
-            for place in range(shape[3, part]):  # the lowest byte first
+            for place in range(layout[part, 4]):  # the lowest byte first
                 sizes[at + place] = (counts[bag] >> 8 * place) & 255
-            at += shape[3, part]
+            at += layout[part, 4]
             counts[bag], first = first, first + counts[bag]
-    starts, firsts = of_numbers - shape[1] * shape[2], of_weights - shape[1]
+    starts, firsts = of_numbers - indices_of * layout[:, 2], of_weights - indices_of
     for i in range(len(numbers)):
         if numbers[i] >= 0:
             part = owners[numbers[i]]
             index = counts[part * bags + of[i]]
             counts[part * bags + of[i]] += 1
-            row, width = places[i] - (ends[part] - shape[0, part]), shape[2, part]
+            row, width = places[i] - (ends[part] - layout[part, 0]), layout[part, 2]
             for place in range(width):
                 told[starts[part] + index * width + place] = (row >> 8 * place) & 255
             if len(factors):

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -32,8 +34,6 @@ _SECOND: Final = 0x12
 _THIRD: Final = 0x1A
 """Tag of field 3 with a length: of a list of integers."""
 _KINDS: Final = {dtypes.string: _FIRST, dtypes.float32: _SECOND, dtypes.int64: _THIRD}
-_ARRAYS: Final = {dtypes.string: np.int64, dtypes.float32: np.float32, dtypes.int64: np.int64}
-"""Element types of the arrays that `decode` writes, in the order of its arguments: of strings, starts and ends."""
 _WORD: Final = 8
 _PADDING: Final = bytes(_WORD)
 """Padding after messages and names, which are read by words."""
@@ -55,48 +55,66 @@ def columns_of(
     """
     if sys.byteorder == "big" or any(dtype not in _KINDS for dtype in wanted.values()):
         return None
+    request = _request(tuple(wanted.items()), frozenset(sparse))
     joined = b"".join((*serialized, _PADDING))
-    data = np.frombuffer(joined, np.uint8)
+    data = np.frombuffer(joined, np.uint8).ctypes.data
     ends = np.cumsum(np.fromiter(map(len, serialized), np.int64, len(serialized)))
-    names = [name.encode() for name in wanted]
-    keys = np.frombuffer(b"".join((*names, _PADDING)), np.uint8)
-    key_ends = np.cumsum(np.array([len(name) for name in names], np.int64))
-    kinds = np.array([_KINDS[dtype] for dtype in wanted.values()], np.int64)
-    starts = np.empty((len(ends), len(names)), np.int64)
-    counts = np.full(starts.shape, -1, np.int64)
-    if not find(data.ctypes.data, ends, keys.ctypes.data, key_ends, kinds, starts, counts):
+    starts = np.empty((len(ends), len(wanted)), np.int64)
+    counts = np.empty(starts.shape, np.int64)
+    if not find(data, ends, request.keys.ctypes.data, request.key_ends, request.kinds, starts, counts):
         return None
-    extents = extents_of(counts)
-    totals = extents[:, 0]
-    which = np.array([name in sparse for name in wanted], np.bool_)
-    offsets = np.zeros(len(names), np.int64)
-    arrays: dict[DType, NDArray[Any]] = {}
-    for dtype, kind in _KINDS.items():
-        offsets[kinds == kind], size = _offsets(totals[kinds == kind])
-        arrays[dtype] = np.empty((size, 2) if dtype == dtypes.string else size, _ARRAYS[dtype])
-    places = np.full(len(names), -1, np.int64)
-    places[which], size = _offsets(totals[which])
-    indices = np.empty((size, 2), np.int64)
-    if not decode(starts, counts, kinds, offsets.copy(), places.copy(), *arrays.values(), indices):
+    table, sizes = arrange(counts, request.kinds, request.sparse)
+    texts, reals, integers, places = sizes.tolist()
+    arrays: dict[DType, NDArray[Any]] = {
+        dtypes.string: np.empty((texts, 2), np.int64),
+        dtypes.float32: np.empty(reals, np.float32),
+        dtypes.int64: np.empty(integers, np.int64),
+    }
+    indices = np.empty((places, 2), np.int64)
+    if not decode(starts, counts, request.kinds, table, *arrays.values(), indices):
         return None
-    arrays[dtypes.string] = _texts(joined, arrays[dtypes.string] - data.ctypes.data)
-    columns: dict[str, Column] = {}
-    rows = zip(wanted.items(), offsets.tolist(), places.tolist(), extents.tolist(), strict=True)
-    for number, ((name, dtype), offset, place, (total, least, most)) in enumerate(rows):
-        columns[name] = Column(
-            values=arrays[dtype][offset : offset + total],
-            counts=counts[:, number],
-            least=least,
-            most=most,
-            indices=indices[place : place + total] if place >= 0 else None,
+    arrays[dtypes.string] = _texts(joined, arrays[dtypes.string] - data)
+    by_feature = counts.T
+    return {
+        name: Column(
+            arrays[dtype][offset : offset + total],
+            by_feature[number],
+            least,
+            most,
+            indices[place : place + total] if place >= 0 else None,
         )
-    return columns
+        for number, ((name, dtype), total, least, most, offset, place) in enumerate(
+            zip(wanted.items(), *table.tolist(), strict=True)
+        )
+    }
 
 
-def _offsets(totals: Words) -> tuple[Words, int]:
-    """Returns the offset of each of several consecutive pieces, and the size of all together."""
-    ends = totals.cumsum()
-    return ends - totals, int(ends[-1]) if len(ends) else 0
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Request:
+    """Features to read from messages, as arguments of the compiled functions.
+
+    Attributes:
+      keys: the concatenated names, with padding.
+      key_ends: the end of each name, ``[k]``.
+      kinds: the tag of each feature's list, ``[k]``.
+      sparse: which features have indices in the result, ``[k]``.
+    """
+
+    keys: NDArray[np.uint8]
+    key_ends: Words
+    kinds: Words
+    sparse: NDArray[np.bool_]
+
+
+@lru_cache(maxsize=64)
+def _request(wanted: tuple[tuple[str, DType], ...], sparse: frozenset[str]) -> _Request:
+    names = [name.encode() for name, _ in wanted]
+    return _Request(
+        keys=np.frombuffer(b"".join((*names, _PADDING)), np.uint8),
+        key_ends=np.cumsum(np.array([len(name) for name in names], np.int64)),
+        kinds=np.array([_KINDS[dtype] for _, dtype in wanted], np.int64),
+        sparse=np.array([name in sparse for name, _ in wanted], np.bool_),
+    )
 
 
 def _texts(joined: bytes, bounds: Words) -> NDArray[Any]:
@@ -226,12 +244,12 @@ def find(data: int, ends: Words, keys: int, key_ends: Words, kinds: Words, start
       kinds: the tag of each feature's list, ``[k]``.
       starts: set to the position of the values of each feature in each message, ``[n, k]``. Bytes of numbers hold only
         the numbers; each string has its tag and its length before it.
-      counts: set to the number of values, where a message has the feature. All elements must initially be -1, ``[n,
-        k]``.
+      counts: set to the number of values, or -1 where a message lacks the feature, ``[n, k]``.
 
     Returns:
       Whether all messages could be parsed; otherwise the other results are meaningless.
     """
+    counts[:] = -1
     places, words = _table(keys, key_ends)
     last = len(places) - 1
     # For each position in the order: position of the name, its size (-1: none), and the number of the key, or -1.
@@ -315,19 +333,38 @@ def find(data: int, ends: Words, keys: int, key_ends: Words, kinds: Words, start
 
 
 @compiled
-def extents_of(counts: Words) -> Words:
-    """Returns the number of values of each feature, and its least and greatest count (-1: absent), ``[k, 3]``."""
+def arrange(counts: Words, kinds: Words, sparse: Any) -> Any:
+    """Determines the places of the features' values in the arrays that `decode` writes.
+
+    Args:
+      counts, kinds: as of `find`.
+      sparse: which features have indices, ``[k]``.
+
+    Returns:
+      For each feature the number of values, its least and greatest count in a message (-1: absent), the index of its
+      first value among the values of its kind, and the index of its first value in ``indices``, or -1, ``[5, k]``. The
+      numbers of strings, floats, integers and indices.
+    """
     n, k = counts.shape
-    found = np.zeros((k, 3), np.int64)
-    for key in range(k):
-        found[key, 1] = counts[0, key] if n else 0
+    totals, least, most = np.zeros(k, np.int64), np.zeros(k, np.int64), np.zeros(k, np.int64)
+    if n:
+        least[:] = counts[0]
     for row in range(n):
         for key in range(k):
             count = counts[row, key]
-            found[key, 0] += max(count, 0)
-            found[key, 1] = min(found[key, 1], count)
-            found[key, 2] = max(found[key, 2], count)
-    return found
+            totals[key] += max(count, 0)
+            least[key] = min(least[key], count)
+            most[key] = max(most[key], count)
+    table, sizes = np.empty((5, k), np.int64), np.zeros(4, np.int64)
+    table[0], table[1], table[2] = totals, least, most
+    for key in range(k):
+        kind = 2 if kinds[key] == _THIRD else 1 if kinds[key] == _SECOND else 0
+        table[3, key] = sizes[kind]
+        sizes[kind] += totals[key]
+        table[4, key] = sizes[3] if sparse[key] else -1
+        if sparse[key]:
+            sizes[3] += totals[key]
+    return table, sizes
 
 
 @inlined
@@ -365,8 +402,7 @@ def decode(
     starts: Words,
     counts: Words,
     kinds: Words,
-    offsets: Words,
-    places: Words,
+    table: Words,
     texts: Words,
     reals: Reals,
     integers: Words,
@@ -376,13 +412,12 @@ def decode(
 
     Args:
       starts, counts, kinds: as of `find`.
-      offsets: index of the first value of each feature among the values of its kind; overwritten, ``[k]``.
-      places: index of the first value of each feature in ``indices``, or -1; overwritten, ``[k]``.
+      table: the result of `arrange`.
       texts: set to the start and the end of each string, ``[values, 2]``.
       reals, integers: set to the numbers.
       indices: set to the message of each value, and to its position in its list, ``[values, 2]``.
     """
-    bits = reals.view(np.uint32)
+    bits, offsets, places = reals.view(np.uint32), table[3].copy(), table[4].copy()
     for row in range(counts.shape[0]):
         for key in range(counts.shape[1]):
             count = counts[row, key]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -71,8 +71,7 @@ class SparseValues:
     dense_shape: npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Column:
+class Column(NamedTuple):
     """One feature of a batch.
 
     Attributes:

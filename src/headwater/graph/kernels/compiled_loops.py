@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-_LOADING_NS: Final = 1_000_000_000
-"""The time of loading numba, in nanoseconds. A program with few such operations should not wait that long."""
+_LOADING_NS: Final = 500_000_000
+"""The time of loading numba and one loop, in nanoseconds. A program with few such operations must not wait for it."""
 _CALL_NS: Final = 20_000
 """A call with less estimated work than this uses NumPy."""
 _done_ns = 0

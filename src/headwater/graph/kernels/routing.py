@@ -13,7 +13,8 @@ from headwater.graph.kernels.registry import kernel
 from headwater.graph.kernels.rows import add_rows, take, take_nearest
 
 if TYPE_CHECKING:
-    from headwater.graph.kernels.common import Arrays
+    from collections.abc import Sequence
+
     from headwater.graph.registry import HostArray
 
 #: The index of an unused place, as in `headwater.graph.ops.routing`.
@@ -77,9 +78,18 @@ def pack_rows(*tensors: HostArray) -> HostArray:
 
 
 @kernel("UnpackRows")
-def unpack_rows(packed: HostArray, sizes: HostArray, *, numbers: Arrays) -> tuple[HostArray, ...]:
-    """Unpacks the tensors packed by ``PackRows``; ``numbers`` are the indices of their ``sizes``."""
-    return _cut(packed, [int(sizes[number]) for number in numbers])
+def unpack_rows(
+    packed: HostArray, sizes: HostArray, *, numbers: Sequence[int], columns: Sequence[int] = (0,)
+) -> tuple[HostArray, ...]:
+    """Unpacks the tensors packed by ``PackRows``; see `headwater.graph.ops.routing.unpack_rows`."""
+    found: list[HostArray] = []
+    end = 0
+    shapes = sizes[:, columns].tolist()
+    for number in numbers:
+        shape = shapes[number]
+        start, end = end, end + math.prod(shape)
+        found.append(packed[start:end] if len(shape) == 1 else packed[start:end].reshape(shape))
+    return tuple(found)
 
 
 # Bags -------------------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from headwater.graph.ops import (
     arrays,
     audio,
     backward,
+    bag_routes,
     bags,
     batching,
     beams,

@@ -23,7 +23,7 @@ from headwater.graph.resources.readers import inflate
 from headwater.shapes import Dims, TensorShape, as_shape
 from headwater.tensorboard_protos import tensor_pb2
 
-_FEATURE_NS: Final = 2_500
+_FEATURE_NS: Final = 1_500
 """The time that the protobuf library needs to read one feature."""
 
 

@@ -147,10 +147,9 @@ def route(context: object, ids: HostArray, sizes: HostArray, *, parts: int, stra
 
 
 def _routes_spec(inference: Inference) -> Sequence[Spec]:
-    parts, half = inference.attrs["parts"], len(inference.inputs) // 2
-    ids = inference.inputs[:half]
+    parts, ids = inference.attrs["parts"], inference.inputs[::2]
     asked = [Spec(ids[0].dtype.base_dtype, (None,))] * parts
-    return [*asked, *[Spec(int64, (half,))] * parts, *[Spec(int32, each.dims) for each in ids]]
+    return [*asked, *[Spec(int64, (len(ids), 1))] * parts, *[Spec(int32, each.dims) for each in ids]]
 
 
 @host("RouteTables", infer=_routes_spec)
@@ -160,19 +159,18 @@ def route_tables(
     """Runs several ``RouteIds`` at once, joined by `headwater.graph.passes.lookups`.
 
     Args:
-      inputs: the ids of each lookup, then the sizes of the parts of each table.
+      inputs: for each lookup, the ids, and the sizes of the parts of the table.
       strategies: the strategy of each lookup.
       names: names of the operations that this operation replaces.
 
     Returns:
-      For each part, the requested rows, table by table; for each part, the number of these rows by table,
-      ``[lookups]``; and for each lookup, the place of each id.
+      For each part, the requested rows, lookup by lookup; for each part, the number of these rows by lookup,
+      ``[lookups, 1]``; and for each lookup, the place of each id.
 
     Raises:
       InvalidArgumentError: a table has no row for an id; the message has the operation, the id and its position.
     """
-    half = len(inputs) // 2
-    return _route(context, inputs[:half], inputs[half:], parts, strategies, names)
+    return _route(context, inputs[::2], inputs[1::2], parts, strategies, names)
 
 
 def route_once(
@@ -214,7 +212,7 @@ def _route(
         lookup = int(np.searchsorted(np.cumsum(lengths), bad, side="right"))
         refuse(ids[lookup], capacities.sizes(sizes)[lookup], parts, strategies[lookup], names[lookup] if names else "")
     routed = routed.astype(ids[0].dtype, copy=False)
-    columns = list(np.ascontiguousarray(room.T))
+    columns = list(np.ascontiguousarray(room.T)[..., np.newaxis])
     found, end = list[HostArray](), 0
     for column in columns:
         found.append(routed[end : (end := end + int(column.sum()))])
@@ -352,11 +350,19 @@ def _unpacked_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("UnpackRows", infer=_unpacked_spec, static=(1,), differentiable=False)
-def unpack_rows(packed: jax.Array, sizes: HostArray, *, numbers: Sequence[int]) -> tuple[jax.Array, ...]:
+def unpack_rows(
+    packed: jax.Array, sizes: HostArray, *, numbers: Sequence[int], columns: Sequence[int] = (0,)
+) -> tuple[jax.Array, ...]:
     """Restores the tensors that ``PackRows`` has concatenated.
 
     Args:
-      sizes: number of rows of each tensor.
+      sizes: sizes of each tensor, ``[tensors, n]``.
       numbers: indices in ``sizes`` of the tensors that were packed.
+      columns: the column of ``sizes`` with the number of rows. With a second column, which has the size of a row, the
+        tensors were flattened before.
     """
-    return tuple(jnp.split(packed, np.cumsum([int(sizes[number]) for number in numbers])[:-1]))
+    shapes = [[int(sizes[number, column]) for column in columns] for number in numbers]
+    found = jnp.split(packed, list(itertools.accumulate(map(math.prod, shapes)))[:-1])
+    if len(columns) == 1:
+        return tuple(found)
+    return tuple(each.reshape(shape) for each, shape in zip(found, shapes, strict=True))

@@ -1,24 +1,75 @@
 """Joins lookups in several partitioned tables of one step.
 
-Without this pass, each lookup costs a Python call (``RouteIds``), and the requested ids of each table, their rows, and
-the gradients of the rows are separate tensors in frames and executables. The pass replaces consecutive lookups in a
-task's plan by one ``RouteTables``. The ids, rows or gradients for one part of all tables are then sent as one tensor,
-which executables unpack. They get the number of rows of each table from another tensor, whose value is known when they
-are compiled.
+Without this pass, each lookup costs a Python call (``RouteIds`` or ``RouteBags``), and the requested ids of each table,
+their rows, and the gradients of the rows are separate tensors in frames and executables. The pass replaces lookups of a
+task's plan by one ``RouteTables`` or ``RouteBagsOfTables``. The ids, rows or gradients for one part of all tables are
+then sent as one tensor, which executables unpack. They get the number of rows of each table from another tensor, whose
+value is known when they are compiled.
+
+Lookups of the same ids in tables of the same size, such as those of a wide and a deep model, form a group. Their ids
+are divided and sent once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from itertools import groupby
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from headwater.graph.passes.plan import Compute, Host, Instruction, Node, Receive, Send, TaskPlan
 from headwater.graph.passes.prune import Pruned
 
 _Row = tuple[Any, Any]
 """Type and shape of a row."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Kind:
+    """How lookups of one operation type are joined.
+
+    Attributes:
+      joined: type of the operation that replaces them.
+      gather: type of the operation that reads rows of one part; its second input has the requested rows.
+      columns: for each tensor that is sent to a part, the columns of the part's layout that have its sizes.
+      found: column of the number of rows that a part returns.
+      common: attributes that have the same values in all joined lookups.
+      listed: attributes of the lookups that the joined operation takes as lists, by their names there.
+      of_group: whether these lists have one value for each group, not for each lookup.
+      shared: number of outputs, after the tensors for the parts, that are equal for all lookups of a group.
+    """
+
+    joined: str
+    gather: str
+    columns: Sequence[Sequence[int]]
+    found: int
+    common: Sequence[str]
+    listed: Mapping[str, str]
+    of_group: bool
+    shared: int
+
+
+_KINDS: Final = {
+    "RouteIds": _Kind(
+        joined="RouteTables",
+        gather="GatherRouted",
+        columns=((0,),),
+        found=0,
+        common=("parts",),
+        listed={"strategies": "strategy"},
+        of_group=True,
+        shared=1,
+    ),
+    "RouteBags": _Kind(
+        joined="RouteBagsOfTables",
+        gather="GatherBags",
+        columns=((0,), (1, 2), (3, 4), (5,)),
+        found=6,
+        common=("parts", "strategy", "weighted", "safe", "small", "default_id"),
+        listed={"combiners": "combiner", "row_bytes": "row_bytes"},
+        of_group=False,
+        shared=3,
+    ),
+}
 
 
 def join_lookups(plans: Mapping[str, TaskPlan], pruned: Pruned) -> Mapping[str, TaskPlan]:
@@ -28,78 +79,135 @@ def join_lookups(plans: Mapping[str, TaskPlan], pruned: Pruned) -> Mapping[str, 
       plans: by full task name.
       pruned: the operations of the plans, for the shapes of rows.
     """
+    gathers = {kind.gather for kind in _KINDS.values()}
     rows: dict[str, _Row] = {
         op.name: (op.outputs[0].dtype, op.outputs[0].dims[1:])
         for op in pruned.ops
-        if op.type == "GatherRouted" and op.outputs[0].dims is not None
+        if op.type in gathers and op.outputs[0].dims is not None
     }
+    outside = {name.rpartition(":")[0] for plan in plans.values() for name in (*plan.fetches, *plan.feeds)}
     joined = dict(plans)
     for task, plan in plans.items():
         for nodes in _standing_together(plan):
-            _Joining(joined, task, nodes, rows).run()
+            kept = [node for node in nodes if node.name not in outside]
+            if len(kept) > 1:
+                _Joining(joined, task, kept, rows).run()
     return joined
 
 
 def _standing_together(plan: TaskPlan) -> list[list[Node]]:
-    """Returns groups of consecutive lookups in tables with the same number of parts."""
-
-    def kind(item: Instruction) -> Any:
-        return item.node.attrs["parts"] if isinstance(item, Host) and item.node.type == "RouteIds" else None
-
-    runs = [(parts, list(items)) for parts, items in groupby(plan.instructions, kind)]
-    return [
-        [item.node for item in items if isinstance(item, Host)]
-        for parts, items in runs
-        if parts is not None and len(items) > 1
-    ]
+    """Returns groups of lookups with equal common attributes. Between lookups of a group, the plan has only operations
+    on the host that do not use results of these lookups."""
+    found: list[list[Node]] = []
+    last: dict[object, list[Node]] = {}
+    for item in plan.instructions:
+        if not isinstance(item, Host):
+            last.clear()
+            continue
+        used = {name.rpartition(":")[0] for name in item.node.inputs}
+        last = {key: nodes for key, nodes in last.items() if used.isdisjoint(node.name for node in nodes)}
+        kind = _KINDS.get(item.node.type)
+        if kind is not None:
+            key = (kind.joined, *(item.node.attrs.get(name) for name in kind.common))
+            if key not in last:
+                found.append(last.setdefault(key, []))
+            last[key].append(item.node)
+    return found
 
 
 class _Joining:
-    """One group of lookups of a task."""
+    """Joined lookups of a task."""
 
     def __init__(self, plans: dict[str, TaskPlan], task: str, nodes: Sequence[Node], rows: Mapping[str, _Row]) -> None:
         self._plans = plans
         self._task = task
         self._nodes = nodes
         self._rows = rows
+        self._kind = _KINDS[nodes[0].type]
         self._parts: int = nodes[0].attrs["parts"]
+        self._sent = len(self._kind.columns)
         self._name = f"{nodes[0].name}/tables"
 
     def run(self) -> None:
-        parts, nodes = self._parts, self._nodes
-        requests = [[f"{node.name}:{part}" for node in nodes] for part in range(parts)]
-        fetched = {tensor for plan in self._plans.values() for tensor in plan.fetches}
-        if not all(self._travel_together(members) for members in requests) or any(
-            f"{node.name}:{parts}" in fetched for node in nodes
-        ):
+        parts, kind = self._parts, self._kind
+        every = range(self._sent * parts)
+        if not all(self._travel_together([f"{node.name}:{index}" for node in self._nodes]) for index in every):
             return
+        requests = [[f"{node.name}:{part}" for node in self._nodes] for part in range(parts)]
         found = [self._found(members) for members in requests]
         told = [self._told(members) for members in requests]
-        for part, members in enumerate(requests):
+        groups = self._groups()
+        firsts = [group[0] for group in groups]
+        of_group = {node.name: number for number, group in enumerate(groups) for node in group}
+        numbers = [of_group[node.name] for node in self._nodes]
+        # Tensors of a group are equal, except for those that follow the shared ones.
+        equal = self._sent * parts + kind.shared
+        names = {
+            f"{node.name}:{index}": f"{group[0].name}:{index}"
+            for group in groups
+            for node in group[1:]
+            for index in range(equal)
+        }
+        self._rename(names)
+        for part in range(parts):
             for tensors in (*self._alike(found[part], found[part]), *self._alike(told[part], found[part])):
-                self._pack([tensors[number] for number in sorted(tensors)], sorted(tensors), part)
-            self._pack(members, range(len(nodes)), part, made=True)
-        names = {f"{node.name}:{parts}": f"{self._name}:{2 * parts + number}" for number, node in enumerate(nodes)}
+                lookups = sorted(tensors)
+                members = [tensors[lookup] for lookup in lookups]
+                self._pack(members, [numbers[lookup] for lookup in lookups], part, (kind.found,))
+        for position, columns in enumerate(kind.columns):
+            for part in range(parts):
+                output = position * parts + part
+                members = [f"{node.name}:{output}" for node in firsts]
+                self._pack(members, range(len(firsts)), part, columns, f"{self._name}:{output}")
+        first, end = self._sent * parts, (self._sent + 1) * parts
+        names = {
+            f"{node.name}:{first + index}": f"{self._name}:{end + number * kind.shared + index}"
+            for number, node in enumerate(firsts)
+            for index in range(kind.shared)
+        }
+        end += len(firsts) * kind.shared
+        own = {f"{node.name}:{equal}": f"{self._name}:{end + number}" for number, node in enumerate(self._nodes)}
+        self._rename(names | own)
+        self._route(groups, numbers)
+
+    def _groups(self) -> list[list[Node]]:
+        """Returns the lookups by group."""
+        constants = self._plans[self._task].constants
+        groups: dict[object, list[Node]] = {}
+        for node in self._nodes:
+            known = [constants.get(name) for name in node.inputs]
+            inputs = [
+                name if value is None else (value.dtype.str, value.shape, value.tobytes())
+                for name, value in zip(node.inputs, known, strict=True)
+            ]
+            # Only with weights, a combiner determines which ids are skipped.
+            combiner = node.attrs["combiner"] if node.attrs.get("weighted") else None
+            groups.setdefault((*inputs, node.attrs["strategy"], combiner), []).append(node)
+        return list(groups.values())
+
+    def _rename(self, names: Mapping[str, str]) -> None:
         for task, plan in self._plans.items():
             self._plans[task] = _renamed(plan, names)
-        self._route()
 
     def _found(self, requests: Sequence[str]) -> dict[int, str]:
         """Returns the tensors with the rows that one part of each table has found, by the lookup's number. ``requests``
         are the tensors of the ids requested from this part."""
         return {
             requests.index(node.inputs[1]): f"{node.name}:0"
-            for _, node in self._computed("GatherRouted")
+            for _, node in self._computed(self._kind.gather)
             if node.inputs[1] in requests
         }
 
     def _told(self, requests: Sequence[str]) -> dict[int, str]:
-        """Returns the tensors with the gradients of the rows of one part of each table, by the lookup's number."""
+        """Returns the tensors with gradients for one part of each table, by the lookup's number."""
         found: dict[int, str] = {}
         for _, node in self._computed("SplitRouted"):
             for position, tensor in enumerate(node.inputs[2:]):
                 if tensor in requests:
                     found[requests.index(tensor)] = f"{node.name}:{position}"
+        for _, node in self._computed("SpreadBags"):
+            if node.inputs[1] in requests:
+                found[requests.index(node.inputs[1])] = node.inputs[0]
         return found
 
     def _computed(self, op_type: str) -> Iterable[tuple[Compute, Node]]:
@@ -145,19 +253,23 @@ class _Joining:
                             return False
         return sent and sources <= 1
 
-    def _pack(self, tensors: Sequence[str], numbers: Sequence[int], part: int, made: bool = False) -> None:
+    def _pack(
+        self, tensors: Sequence[str], numbers: Sequence[int], part: int, columns: Sequence[int], made: str = ""
+    ) -> None:
         """Packs ``tensors`` into one tensor for transfers.
 
         Args:
           tensors: names of the tensors.
-          numbers: the numbers of their lookups.
+          numbers: the numbers of their groups.
           part: the number of the tables' part.
-          made: whether the ``RouteTables`` on the host computes them as one tensor already.
+          columns: the columns of the part's layout that have their sizes.
+          made: the output of the joined lookups on the host that has them as one tensor already.
         """
-        sizes = f"{self._name}:{self._parts + part}"
+        sizes = f"{self._name}:{self._sent * self._parts + part}"
         packer = Node(f"{tensors[0].replace(':', '_')}/packed", "PackRows", tuple(tensors), {}, {})
-        packed = f"{self._name}:{part}" if made else f"{packer.name}:0"
-        unpacker = Node(f"{packer.name}/rows", "UnpackRows", (packed, sizes), {}, {"numbers": list(numbers)})
+        packed = made or f"{packer.name}:0"
+        attrs = {"numbers": list(numbers), "columns": list(columns)}
+        unpacker = Node(f"{packer.name}/rows", "UnpackRows", (packed, sizes), {}, attrs)
         names = {tensor: f"{unpacker.name}:{index}" for index, tensor in enumerate(tensors)}
         wanted = set(tensors)
 
@@ -167,7 +279,7 @@ class _Joining:
                     if not wanted & set(item.tensors):
                         return item
                     kept = tuple(tensor for tensor in item.tensors if tensor not in wanted)
-                    return replace(item, tensors=(*kept, packed, *((sizes,) if made else ())))
+                    return replace(item, tensors=tuple(dict.fromkeys((*kept, packed, *((sizes,) if made else ())))))
                 case Compute():
                     if wanted & set(item.outputs):
                         kept = tuple(tensor for tensor in item.outputs if tensor not in wanted)
@@ -185,21 +297,24 @@ class _Joining:
         for task, plan in self._plans.items():
             self._plans[task] = replace(plan, instructions=tuple(map(change, plan.instructions)))
 
-    def _route(self) -> None:
-        """Replaces the lookups by one ``RouteTables``."""
-        nodes = self._nodes
-        attrs = {
-            "parts": self._parts,
-            "names": [node.name for node in nodes],
-            "strategies": [node.attrs["strategy"] for node in nodes],
+    def _route(self, groups: Sequence[Sequence[Node]], numbers: Sequence[int]) -> None:
+        """Replaces the lookups by one operation; lookup ``i`` belongs to group ``numbers[i]``."""
+        nodes, kind = self._nodes, self._kind
+        firsts = [group[0] for group in groups]
+        listed = firsts if kind.of_group else nodes
+        attrs: dict[str, Any] = {
+            **{name: nodes[0].attrs[name] for name in kind.common if name in nodes[0].attrs},
+            **{name: [node.attrs[own] for node in listed] for name, own in kind.listed.items()},
+            "names": [node.name for node in listed],
+            **({} if kind.of_group else {"groups": list(numbers)}),
         }
-        inputs = (*(node.inputs[0] for node in nodes), *(node.inputs[1] for node in nodes))
-        together = Host(Node(self._name, "RouteTables", inputs, {}, attrs))
+        inputs = [name for node in firsts for name in node.inputs]
+        together = Host(Node(self._name, kind.joined, tuple(inputs), {}, attrs))
         gone = {node.name for node in nodes}
         plan = self._plans[self._task]
         kept: list[Instruction] = []
         for item in plan.instructions:
-            if isinstance(item, Host) and item.node.name == nodes[0].name:
+            if isinstance(item, Host) and item.node.name == nodes[-1].name:
                 kept.append(together)
             elif not (isinstance(item, Host) and item.node.name in gone):
                 kept.append(item)
@@ -211,10 +326,10 @@ def _with_names(node: Node, names: Mapping[str, str]) -> Node:
 
 
 def _renamed(plan: TaskPlan, names: Mapping[str, str]) -> TaskPlan:
-    """Returns the plan with some tensors renamed."""
+    """Returns the plan with some tensors renamed, and each tensor at most once in a list."""
 
     def all_of(tensors: Sequence[str]) -> tuple[str, ...]:
-        return tuple(names.get(tensor, tensor) for tensor in tensors)
+        return tuple(dict.fromkeys(names.get(tensor, tensor) for tensor in tensors))
 
     def change(item: Instruction) -> Instruction:
         match item:

@@ -126,6 +126,11 @@ def safe(combiner: str, *, weighted: bool = False, default_id: int | None = None
     )
 
 
+def several(*lookups: Lookup) -> Lookup:
+    """Adds up the results of several lookups of the same ids, which are joined."""
+    return lambda table, ids, weights: tf.add_n([lookup(table, ids, weights) for lookup in lookups])
+
+
 def of_rows(table: Any, ids: Any, weights: Any) -> Any:
     """Computes the same as a mean, with rows that are sent to the worker and combined there."""
     del weights
@@ -140,6 +145,10 @@ def of_rows(table: Any, ids: Any, weights: Any) -> Any:
         pytest.param(2, plain("sqrtn", weighted=True), id="weighted root"),
         pytest.param(2, safe("mean"), id="safe mean", marks=LONG),
         pytest.param(1, safe("mean", weighted=True, default_id=3), id="weighted with default"),
+        pytest.param(2, several(safe("mean"), safe("sum"), safe("sqrtn")), id="several"),
+        pytest.param(
+            2, several(safe("mean", weighted=True), safe("sqrtn", weighted=True)), id="several weighted", marks=LONG
+        ),
     ],
 )
 def test_a_table_on_a_ps_trains_like_a_local_table(lookup: Lookup, parts: int) -> None:

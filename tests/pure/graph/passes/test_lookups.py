@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from headwater import tf
 from headwater.cluster.devices import parse_device
 from headwater.graph.passes.lookups import join_lookups
 from headwater.graph.passes.partition import partition
 from headwater.graph.passes.place import place
-from headwater.graph.passes.plan import Compute, Host, Send, TaskPlan, decode_plan, encode_plan
+from headwater.graph.passes.plan import Compute, Host, Node, Send, TaskPlan, decode_plan, encode_plan
 from headwater.graph.passes.prune import RunRequest, prune
 from headwater.graph.passes.schedule import schedule, verify_plans
 
@@ -28,6 +30,22 @@ def lookups(parts: Sequence[int], widths: Sequence[int]) -> tuple[Any, Any, list
     return ids, tf.add_n([tf.reduce_sum(each) for each in rows]), rows
 
 
+def bags(parts: int, *, fetched: bool = False) -> dict[str, TaskPlan]:
+    """The plans of a wide and a deep model of two features with bags of ids."""
+    with tf.Graph().as_default(), tf.device(tf.train.replica_device_setter(parts, worker_device="/job:worker")):
+        features = [tf.sparse_placeholder(tf.int64, [None, 5]) for _ in range(2)]
+        loss = tf.zeros([])
+        for width, combiner in ((1, "sum"), (4, "mean")):
+            for index, ids in enumerate(features):
+                partitioner = tf.fixed_size_partitioner(parts)
+                table = tf.get_variable(f"table_{width}_{index}", [100, width], partitioner=partitioner)
+                loss += tf.reduce_sum(tf.nn.safe_embedding_lookup_sparse(table, ids, combiner=combiner))
+        lookups = [op for op in tf.get_default_graph().get_operations() if op.type == "RouteBags"]
+        train = tf.train.AdagradOptimizer(0.1).minimize(loss)
+        fed = [part for sparse in features for part in (sparse.indices, sparse.values, sparse.dense_shape)]
+        return planned(RunRequest((loss, *[op.outputs[0] for op in lookups[:1] if fetched]), tuple(fed), (train,)))
+
+
 def planned(request: RunRequest) -> dict[str, TaskPlan]:
     pruned = prune(request)
     plans = dict(join_lookups(schedule(partition(place(pruned, DEVICES))), pruned))
@@ -39,6 +57,12 @@ def planned(request: RunRequest) -> dict[str, TaskPlan]:
 
 def hosts(plan: TaskPlan) -> list[str]:
     return [item.node.type for item in plan.instructions if isinstance(item, Host)]
+
+
+def routes(plan: TaskPlan) -> list[Node]:
+    """The operations that divide ids among parts."""
+    nodes = [item.node for item in plan.instructions if isinstance(item, Host)]
+    return [node for node in nodes if node.type.startswith("Route")]
 
 
 def sent(plan: TaskPlan) -> list[int]:
@@ -93,3 +117,20 @@ def test_fetched_lookups_are_not_combined() -> None:
             assert first.outputs[output].name in found
             joined = op_type == "GatherRouted"
             assert hosts(plans[WORKER]) == (["RouteTables"] if joined else ["RouteIds"] * 2)
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_bags_of_a_wide_and_a_deep_model_are_divided_once(parts: int) -> None:
+    plans = bags(parts)
+    (route,) = routes(plans[WORKER])
+    assert route.type == "RouteBagsOfTables"
+    assert route.attrs["combiners"] == ["sum", "sum", "mean", "mean"]
+    assert route.attrs["groups"] == [0, 1, 0, 1]
+    # For each part the rows, the indices, the numbers of ids, and the weights, with their sizes.
+    assert sent(plans[WORKER])[:parts] == [5] * parts
+    assert sent(plans[PS])[-1] == 2  # rows of two widths
+
+
+def test_a_fetched_lookup_in_bags_is_not_joined() -> None:
+    found = [node.type for node in routes(bags(2, fetched=True)[WORKER])]
+    assert sorted(found) == ["RouteBags", "RouteBagsOfTables"]
