@@ -49,7 +49,7 @@ def keep_compiled(jax: Any) -> None:
 
 
 def _folder() -> Path | None:
-    """Returns the folder for this kind of machine; None where it cannot be made, or others can write to it."""
+    """Returns the folder for this kind of machine; None if it cannot be made, or others can write to it."""
     chosen = os.environ.get(FOLDER)
     try:
         base = Path(chosen) if chosen else _user_folder() / "headwater" / "compiled"
@@ -97,7 +97,7 @@ class Entries:
         self._unseen = most  # bytes added since this process last checked the total size
 
     def get(self, key: str) -> bytes | None:
-        """Returns an entry, or None where there is none."""
+        """Returns an entry, or None if there is none."""
         path = self._path / _name(key)
         try:
             value = path.read_bytes()

@@ -269,7 +269,7 @@ def as_dtype(type_value: DTypeLike) -> DType:
 
 
 def from_numpy(dtype: np.dtype[Any]) -> DType:
-    """Returns the `DType` of arrays of ``dtype``; raises TypeError where there is none."""
+    """Returns the `DType` of arrays of ``dtype``; raises TypeError if there is none."""
     found = _BY_NUMPY.get(dtype)
     if found is None and dtype.kind in "SUO":
         found = string

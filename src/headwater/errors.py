@@ -48,7 +48,7 @@ UNAUTHENTICATED = 16
 
 
 class OpError(Exception):
-    """An error with a code and, where it is known, the failed operation of the graph.
+    """An error with a code and, if it is known, the failed operation of the graph.
 
     Args:
       node_def: the ``NodeDef`` of the operation that failed, or None.

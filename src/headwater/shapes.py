@@ -37,7 +37,7 @@ class DimensionMessage(Protocol):
 
 
 def merge_dims(a: Dims, b: Dims) -> Dims:
-    """Merges two descriptions of one tensor; raises ValueError where they contradict each other."""
+    """Merges two descriptions of one tensor; raises ValueError if they contradict each other."""
     if a is None:
         return b
     if b is None:
@@ -53,7 +53,7 @@ def merge_dims(a: Dims, b: Dims) -> Dims:
 
 
 def broadcast_dims(a: Dims, b: Dims) -> Dims:
-    """Returns the static shape of an element-wise operation (NumPy's broadcasting); ValueError where there is none."""
+    """Returns the static shape of an element-wise operation (NumPy's broadcasting); ValueError if there is none."""
     if a is None or b is None:
         return None
     rank = max(len(a), len(b))

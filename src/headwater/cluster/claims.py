@@ -107,7 +107,7 @@ class ClaimedPlaces:
         self._refused: dict[tuple[str, int], str] = {}
 
     def claim(self, newcomer: Claim, *, connected: Callable[[Claim], bool], address: str = "") -> str:
-        """Processes a claim, and gives the place to it where it prevails.
+        """Processes a claim, and gives the place to it if it prevails.
 
         Args:
           newcomer: the claim.

@@ -109,7 +109,7 @@ def merge_device_names(outer: str, inner: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def full_device_name(name: str, task: TaskName) -> str:
-    """Returns the full name of a device: missing parts are ``task``'s, and its first CPU where no device is named."""
+    """Returns the full name of a device: missing parts are ``task``'s, and its first CPU if no device is named."""
     open_parts = Device(task.job, 0, task.index, "CPU", 0)
     return parse_device(name).over(open_parts).name()
 

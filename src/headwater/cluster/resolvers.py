@@ -69,7 +69,7 @@ class SimpleClusterResolver(ClusterResolver):
 
     Args:
       cluster_spec: the cluster.
-      master: the target for sessions where no task is named.
+      master: the target for sessions if no task is named.
       num_accelerators: the number of accelerators of each kind of a task.
     """
 

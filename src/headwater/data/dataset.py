@@ -419,7 +419,7 @@ class Dataset:
         """Stacks ``batch_size`` elements into one.
 
         Args:
-          drop_remainder: whether to leave out a smaller last batch.
+          drop_remainder: whether to drop a smaller last batch.
         """
         del num_parallel_calls, deterministic, name
         return self.changed(

@@ -58,7 +58,7 @@ class NoElementError(InvalidArgumentError):
     """There is no element with this number: the dataset ends before it."""
 
     def __init__(self, number: int) -> None:
-        super().__init__(None, None, f"the dataset has no element {number}: it is shorter than was said")
+        super().__init__(None, None, f"the dataset has no element {number}: it is shorter than its given size")
 
 
 class Indexed(ABC):
@@ -451,8 +451,8 @@ def require_examples(node: Node, *, shuffle: bool) -> None:
     changing, gone_over = orderly(node), sequential_part(node)
     if changing is not None:
         raise ValueError(
-            f"the dataset has a {type(changing).__name__.lower()}(), but which example is which must be the same at "
-            "every worker and in every epoch: say shuffle=, seed= and epochs= with batch_size= instead"
+            f"the dataset has a {type(changing).__name__.lower()}(), but the numbers of the examples must be the same "
+            "at every worker and in every epoch: pass shuffle=, seed= and epochs= with batch_size= instead"
         )
     if shuffle and gone_over is not None:
         raise ValueError(

@@ -54,7 +54,7 @@ def map_structure(function: Callable[[Any], Any], structure: Structure) -> Struc
 
 
 def plain_lists(value: object) -> Structure:
-    """Converts a list, which stands for several results of a function, to a tuple."""
+    """Converts a list, which represents several results of a function, to a tuple."""
     return tuple(value) if isinstance(value, list) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 

@@ -66,7 +66,7 @@ class Graph:
         Args:
           op_type: a registered operation type.
           inputs: its inputs; must be tensors of this graph.
-          attrs: attributes; those with defaults may be left out.
+          attrs: attributes; attributes with defaults may be omitted.
           name: name within the current name scope (made unique); with a trailing ``/``, the full name.
           device: fixes the device regardless of the current device scopes.
           control_inputs: operations that run before it, in addition to the current scopes' control inputs.
@@ -449,7 +449,7 @@ class Graph:
         """Converts this graph to a ``GraphDef``.
 
         Args:
-          from_version: leave out operations that existed at that `version`.
+          from_version: omit operations that existed at that `version`.
           add_shapes: write the static shapes as ``_output_shapes``.
         """
         return graph_def(self, from_version=from_version, add_shapes=add_shapes)

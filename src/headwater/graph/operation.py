@@ -187,7 +187,7 @@ class Operation:
 
 
 class TensorOperators:
-    """Python's operators, for tensors and objects that stand for a tensor, such as variables."""
+    """Python's operators, for tensors and objects that represent a tensor, such as variables."""
 
     __slots__ = ()
 
@@ -335,7 +335,7 @@ class Tensor(TensorOperators):
     def __bool__(self) -> bool:
         raise OperatorNotAllowedInGraphError(
             f"Using a `tf.Tensor` ({self._name}) as a Python `bool` is not allowed. "
-            "Use `if t is not None:` to test that a tensor is there, and tf.cond to choose by its value."
+            "Use `if t is not None:` to test whether there is a tensor, and tf.cond to decide by its value."
         )
 
     __nonzero__ = __bool__

@@ -125,8 +125,8 @@ class OpDef:
         with a ``jax.random`` key first. STATEFUL: the inputs named in ``refs`` are variables' values; returns the tuple
         of new values of ``updates``. HOST: ``lower(context, *inputs, **attrs)`` with NumPy arrays.
       infer: returns the `Spec` of every output.
-      defaults: attributes that may be left out, with their values. An attribute the lowering does not take is kept
-        in the graph and not passed on.
+      defaults: attributes that may be omitted, with their default values. An attribute the lowering does not take is
+        kept in the graph and not passed on.
       attrs: names of the attributes that the lowering takes.
       static: positions of inputs that must be known when the operation is compiled, which is then compiled for each
         value; negative positions count from the end.

@@ -13,7 +13,7 @@ _LEFT_OUT = frozenset({".git", ".hg", ".svn", ".venv", "venv", "__pycache__", "n
 def pack(folder: Path, archive: Path) -> None:
     """Writes the files of ``folder`` to a gzipped tar file; without version control, environments and caches.
 
-    Links within the folder are kept as links; others are left out.
+    Links within the folder are kept as links; other links are omitted.
 
     Raises:
       ValueError: the folder has more than `MAX_BYTES`.

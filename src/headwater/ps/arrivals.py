@@ -61,7 +61,7 @@ class Arrival:
         """Checks whether the job is over. Called whenever a ``ps`` could not be reached.
 
         Raises:
-          SystemExit: the job is over; this process ends with code 0, as there is nothing to do.
+          SystemExit: the job is over; this process ends with code 0, because there is nothing to do.
           FailedPreconditionError: the job is over, and this method was not called in the main thread.
         """
         if self._clock() < self._next_look or self._has_met_all():

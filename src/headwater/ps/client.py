@@ -154,7 +154,7 @@ class ParameterClient:
     # Connecting and disconnecting -------------------------------------------------------------------------------------
 
     def connect(self) -> None:
-        """Connects to every ``ps``; sends initial values where there are none, or waits for the chief to send them.
+        """Connects to every ``ps``; sends initial values if there are none, or waits for the chief to send them.
 
         Raises:
           UnavailableError: a task could not be reached before the deadline.

@@ -291,7 +291,7 @@ class Conversation:
         self._asked[index] = self.sessions[index].channel
 
     def lost(self, index: int, error: OpError) -> None:
-        """Reconnects to a ``ps`` that was lost, and repeats its pending request where it still has its values."""
+        """Reconnects to a ``ps`` that was lost, and repeats its pending request if it still has its values."""
         session = self.sessions[index]
         while True:
             self.lost_first = self.lost_first or index == 0

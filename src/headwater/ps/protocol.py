@@ -42,7 +42,7 @@ WAIT frames give the reason. The tensors of each frame are its arrays::
                                             epoch; with ``wait``, once no other worker is computing one of its steps
     AGREE   (program, data)                 the worker's descriptions, see `headwater.cluster.task.agreement`;
                                             answered by DONE (the difference between its data and the data of other
-                                            workers, or an empty text), or by ERROR where it runs another program
+                                            workers, or an empty text), or by ERROR if it runs another program
     VALUES  (version, applied, step_number, share, names, handed out, ledger)   the blocks' values except tables; where
                                             everything was requested, also the optimizer's state, with these names
     DONE    (…)
@@ -74,7 +74,7 @@ each). On the first ``ps`` an update and the record of its ranges are atomic: it
 was handed to another worker meanwhile. With ``keeps`` the answer contains the ``ledger`` as of the time when the values
 were read, so that the chief can restore that ``ps`` from it.
 
-A worker numbers its PULL and PUSH requests. Where it has lost the channel before the answer arrived, it repeats the
+A worker numbers its PULL and PUSH requests. If it has lost the channel before the answer arrived, it repeats the
 request with the same number; these requests are idempotent: a ``ps`` that has already handled the number only answers
 again. ``incarnation`` is a random number of the worker's program or of the ``ps``. A restarted ``ps`` that recovers its
 own state has a new incarnation, but its values keep their generation. Therefore workers repeat unanswered requests to

@@ -57,7 +57,7 @@ class ChiefFeedChannel:
         return Frame(kinds.DONE, (self._last,))
 
     def close(self) -> None:
-        """Does nothing, as there is no connection."""
+        """Does nothing, because there is no connection."""
 
     def end(self) -> None:
         """Completes the saved state: only from now on can it be restored.

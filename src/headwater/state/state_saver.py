@@ -304,7 +304,7 @@ def _digests(array: Array) -> _Digests:
 
 
 def _changed(before: _Digests | None, after: _Digests) -> list[int]:
-    """Returns the numbers of the chunks that changed; of all chunks where there is no earlier digest."""
+    """Returns the numbers of the chunks that changed; of all chunks if there is no earlier digest."""
     if before is None:
         return list(range(len(after)))
     return [at for at, (one, other) in enumerate(zip(before, after, strict=True)) if one != other]

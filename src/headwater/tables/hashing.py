@@ -108,7 +108,7 @@ def distinct(keys: Words, checks: Words) -> tuple[Words, Words]:
 
 @compiled
 def extent(numbers: Words) -> tuple[int, int]:
-    """Returns the minimum and maximum of some numbers; 0 and 0 where there are none."""
+    """Returns the minimum and maximum of some numbers; 0 and 0 if there are none."""
     if len(numbers) == 0:
         return 0, 0
     least = most = numbers[0]

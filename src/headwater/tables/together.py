@@ -44,7 +44,7 @@ def look_up(tables: Sequence[Table], words: Words, checks: Words, counts: Sequen
     Args:
       tables: the tables.
       words: the keys, table by table, ``[n]``.
-      checks: second words, ``[n]``, or ``[0]`` where no table has string keys.
+      checks: second words, ``[n]``, or ``[0]`` if no table has string keys.
       counts: the number of keys of each table.
       training: as for `headwater.tables.Table.look_up`.
 

@@ -33,7 +33,7 @@ def _is_texts(value: object) -> bool:
 
 
 def shortened(text: str) -> str:
-    """Returns ``text``, or a digest of it where it is long."""
+    """Returns ``text``, or a digest of it if it is long."""
     return text if len(text) <= _LONGEST else f"digest {hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
@@ -79,7 +79,7 @@ class Agreement:
         self._first, self.disagreement = None, ""
 
     def differs(self, worker: str, program: Said, data: Said, updates: int) -> str:
-        """Describes how a worker's program differs from the others; returns an empty text where it does not.
+        """Describes how a worker's program differs from the others; returns an empty text if it does not.
 
         Args:
           worker: the worker's name.

@@ -17,7 +17,7 @@ def error_frame(step: int, error: BaseException, task: str) -> Frame:
     """Returns an error as a frame. Errors other than `OpError` become InternalError (logged) or ResourceExhaustedError.
 
     Args:
-      step: number of the step that failed; 0 where there are no steps of graphs.
+      step: number of the step that failed; 0 if there are no steps of graphs.
       error: the error.
       task: the name of the task where it occurred.
     """

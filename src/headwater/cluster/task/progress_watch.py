@@ -45,7 +45,7 @@ class ProgressWatch:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stops the thread, where it was started. Idempotent."""
+        """Stops the thread, if it was started. Idempotent."""
         self._stopped.set()
         if self._thread.is_alive():
             self._thread.join()

@@ -518,7 +518,7 @@ class TaskShell:
         self._plans.reset(containers)
 
     def shutdown(self, reason: str, chief: Claim, gone: Collection[str]) -> None:
-        # Ask all services first: none may end where one rejects the claim.
+        # Ask all services first: none may end if one rejects the claim.
         for service in list(self._services):
             refusal = service.refusal(chief)
             if refusal:

@@ -43,7 +43,7 @@ class VariableSize:
     """A variable of a task.
 
     Attributes:
-      name: the variable's name, prefixed by its container where that is not the default one.
+      name: the variable's name, prefixed by its container if that is not the default one.
       nbytes: size in bytes; 0 without a value.
       dtype, shape: dtype and shape of the value; empty without one.
       updates: how many times the value was replaced.
@@ -79,9 +79,9 @@ class GroupProgress:
       staleness: mean staleness of all gradients applied so far, in updates.
       staleness_max: the greatest staleness, in updates.
       dropped: the number of gradients dropped as too stale.
-      workers: the participating workers, where they are known.
+      workers: the participating workers, if they are known.
       waiting: which task waits for which, in words; empty without waits.
-      consistency, optimizer: their names, where they are known.
+      consistency, optimizer: their names, if they are known.
       examples: progress of epochs whose examples are accounted for, in words; empty without any.
       saved: the state that this task has saved of the group, and its losses, in words; empty if it saves none.
       saved_bytes: bytes written for these saves so far.

@@ -12,7 +12,7 @@ _NAME = 12
 
 
 def table_metrics(before: Snapshot | None, now: Snapshot) -> dict[str, float]:
-    """Returns the metrics of each table, by description; of all tables together where there are too many for a report.
+    """Returns the metrics of each table, by description; of all tables together if there are too many for a report.
 
     Args:
       before: a snapshot of the same task from some seconds ago, for rates; None for no rates.

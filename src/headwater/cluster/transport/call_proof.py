@@ -4,7 +4,7 @@ The metadata of a call contains the time, a random number, and a proof: the HMAC
 keyed with the token. A caller with several tokens sends one proof for each. The server accepts each random number once,
 and only if the time differs little from its own clock. To an authenticated caller whose clock differs, it sends its own
 time. So the token is never sent, and an eavesdropper cannot reuse a proof. An attacker that can alter traffic can still
-change the arguments of a call in transit; use TLS where that is possible.
+change the arguments of a call in transit; use TLS if that is possible.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class ProofChecker:
     """The server's side. Thread-safe.
 
     Args:
-      tokens: returns the server's tokens; where there are none, all callers are accepted.
+      tokens: returns the server's tokens; if there are none, all callers are accepted.
       clock: returns monotonic seconds since 1970: if it could jump ahead, numbers would expire too early and could be
         replayed.
     """

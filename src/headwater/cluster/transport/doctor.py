@@ -23,7 +23,7 @@ class Diagnosis:
 
     Attributes:
       address: the address, as passed.
-      ok: whether a Headwater task answers there, and the expected one where one was named.
+      ok: whether a Headwater task answers there, and the expected one if one was named.
       found: the task or process that answers there; empty for none.
       problem: a description of the problem; empty for none.
       hint: advice for the user; may be empty.

@@ -37,7 +37,7 @@ class DeviceInfo:
     Attributes:
       name: the device's full name.
       type: the type, such as ``"CPU"``.
-      memory_limit: in bytes; 0 where none is known.
+      memory_limit: in bytes; 0 if none is known.
       incarnation: the generation of the task.
     """
 
@@ -81,7 +81,7 @@ class TaskHandler(Protocol):
         ...
 
     def reset(self, containers: Sequence[str]) -> None:
-        """Discards the state in ``containers`` (in all where none is named) and every session."""
+        """Discards the state in ``containers`` (in all if none is named) and every session."""
         ...
 
     def shutdown(self, reason: str, chief: Claim, gone: Collection[str]) -> None:
@@ -136,7 +136,7 @@ class MasterHandler(Protocol):
         ...
 
     def reset(self, containers: Sequence[str]) -> None:
-        """Discards the state of all tasks in ``containers`` (in all where none is named) and every session."""
+        """Discards the state of all tasks in ``containers`` (in all if none is named) and every session."""
         ...
 
     def session_devices(self, session: str) -> Sequence[str]:

@@ -97,7 +97,7 @@ class Met(NamedTuple):
     """The result of a handshake.
 
     Attributes:
-      sock: the socket to use from now on, with TLS where that was negotiated.
+      sock: the socket to use from now on, with TLS if that was negotiated.
       peer: the other end.
       offer: at the dialling end, the offer of the accepting end.
       lane: a second socket to the other end, if that is on this machine; see `headwater.cluster.transport.shared`.
@@ -175,7 +175,7 @@ class TimedMessages:
         return data
 
     def receive_message(self) -> tuple[Any, ...]:
-        """Receives a message; raises `Nonsense` where it is malformed."""
+        """Receives a message; raises `Nonsense` if it is malformed."""
         (length,) = _LENGTH.unpack(self.receive(_LENGTH.size))
         if length > _MAX_MESSAGE_BYTES:
             raise Nonsense(f"announced a message of {length} bytes")
@@ -185,7 +185,7 @@ class TimedMessages:
             raise Nonsense("sent a message that cannot be read") from error
 
     def start_tls(self, context: ssl.SSLContext, *, server_hostname: str | None) -> None:
-        """Starts TLS: as a client of ``server_hostname``, or as a server where that is None."""
+        """Starts TLS: as a client of ``server_hostname``, or as a server if that is None."""
         tls = context.wrap_socket(
             self.sock,
             server_side=server_hostname is None,
@@ -207,7 +207,7 @@ def prove(tokens: Tokens, label: bytes, *said: object) -> bytes:
 def proven(tokens: Tokens, proof: bytes, label: bytes, *said: object) -> Tokens | None:
     """Returns the token among ``tokens`` that ``proof`` proves; None if the proof is invalid.
 
-    Where both ends have no token, returns ``tokens``, which are empty.
+    If both ends have no token, returns ``tokens``, which are empty.
     """
     if not tokens.values:
         return None if proof else tokens

@@ -165,7 +165,7 @@ class Link:
 
         Args:
           deadline_s: the time limit of the wait, in seconds; 0 for one attempt. The deadline of this process
-            (`Patience.deadline_s`) limits the wait in any case; it applies alone where this is None.
+            (`Patience.deadline_s`) limits the wait in any case; it applies alone if this is None.
 
         Returns:
           The status of the task.

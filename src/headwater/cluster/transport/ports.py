@@ -163,7 +163,7 @@ def _cannot_listen(address: Address, error: OSError) -> Exception:
 def holders_of_port(port: int) -> list[Holder]:
     """Returns the processes that listen at TCP port ``port`` of this machine, at any of its addresses.
 
-    Empty where there are none, or where the system does not show them (other than Linux).
+    Empty if there are none, or if the system does not show them (other than Linux).
     """
     users = _listening_inodes(port)
     if not users:

@@ -104,7 +104,7 @@ class ConnectFailure(Exception):
 
 
 def failure_of(error: Exception) -> ConnectFailure:
-    """Classifies an exception of a socket; raises it again where it is of another kind."""
+    """Classifies an exception of a socket; raises it again if it is of another kind."""
     if isinstance(error, ConnectFailure):
         return error
     if isinstance(error, socket.gaierror):

@@ -14,7 +14,7 @@ A server that other machines can reach does not start without a token or a CA, u
 (``HEADWATER_INSECURE=1``).
 
 On loopback, without a token and a CA, tasks accept only programs of their own user. These share a token in a file
-(`headwater.cluster.transport.user_token`) and, where one launcher has started them, another one in an inherited
+(`headwater.cluster.transport.user_token`) and, if one launcher has started them, another one in an inherited
 variable (``HEADWATER_LAUNCH_TOKEN``). Either is accepted.
 """
 

@@ -83,7 +83,7 @@ def seconds_from(environ: Mapping[str, str], name: str, default: float) -> float
 
 
 def positive_seconds_from(environ: Mapping[str, str], name: str, default: float) -> float:
-    """Returns a number as `seconds_from` does; raises InvalidArgumentError also where it is not above 0."""
+    """Returns a number as `seconds_from` does; raises InvalidArgumentError also if it is not above 0."""
     found = seconds_from(environ, name, default)
     if not found > 0:
         raise InvalidArgumentError(None, None, f"{name} is {found:g}, but must be more than 0 s")
@@ -129,7 +129,7 @@ class Waiter:
         """Repeats ``attempt`` until it succeeds; returns its result.
 
         Args:
-          attempt: raises `ConnectFailure` where it fails.
+          attempt: raises `ConnectFailure` if it fails.
           me: the name of the waiting task.
           peer: the name of the task that is waited for.
           address: the address of that task.

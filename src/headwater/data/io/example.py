@@ -76,7 +76,7 @@ class Column(NamedTuple):
 
     Attributes:
       values: all values, the first example's first.
-      counts: the number of values of each example; -1 where it lacks the feature.
+      counts: the number of values of each example; -1 if it lacks the feature.
       least, most: the smallest and the largest count; 0 without examples.
       indices: as in `SparseValues`; None to compute them when they are needed.
     """

@@ -59,8 +59,8 @@ def find_file(data_set: str, name: str, folder: str | None = None, source_url: s
     raise NotFoundError(
         None,
         None,
-        f"{name} of the data set {data_set} was not found: {'; '.join(tried)}. Put it into a folder {data_set} and "
-        f"say in {DATA_VARIABLE} what that is in",
+        f"{name} of the data set {data_set} was not found: {'; '.join(tried)}. Put it into a folder {data_set}, and "
+        f"set {DATA_VARIABLE} to the parent of that folder",
     )
 
 

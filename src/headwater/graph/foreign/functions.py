@@ -150,7 +150,7 @@ class _Body:
       nodes: the nodes, with prefixed names.
       outputs: the results, as inputs of other nodes.
       types: the results' types.
-      effects: control inputs ``^node`` that stand for the completion of the call.
+      effects: control inputs ``^node`` that represent the completion of the call.
     """
 
     def __init__(self, prefix: str, function: Any, inputs: Sequence[str], waits: Sequence[str]) -> None:

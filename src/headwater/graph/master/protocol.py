@@ -51,7 +51,7 @@ from headwater.cluster.task.answers import bad_header
 from headwater.cluster.transport.frames import Frame
 
 WANTS_VALUES: Final = -1
-"""Stands for the version in a RUN frame without values read ahead: requests values for the next run."""
+"""In place of the version in a RUN frame without values read ahead: requests values for the next run."""
 
 
 def transfer_of(frame: Frame, sender: str) -> tuple[int, int, int]:

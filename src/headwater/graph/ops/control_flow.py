@@ -108,7 +108,7 @@ def _as_type(value: jax.Array, dtype: DType) -> jax.Array:
 def _join(a: tuple[int, ...] | None, b: tuple[int, ...] | None) -> tuple[int, ...]:
     """Returns the common shape of the values of two branches. An empty TensorArray fits any shape.
 
-    None stands for a branch without a value; the result is then the shape of the other value.
+    None represents a branch without a value; the result is then the shape of the other value.
     """
     if a is None or b is None:
         shape = b if a is None else a

@@ -39,7 +39,7 @@ def are_noted() -> bool:
 
 
 def record_faults(found: Mapping[str, Any]) -> None:
-    """Records the booleans of operations that may fail; ignores None, which stands for an operation that cannot
+    """Records the booleans of operations that may fail; ignores None, which represents an operation that cannot
     fail."""
     faults = _noted.get()
     if faults is not None:

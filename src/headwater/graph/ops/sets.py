@@ -131,7 +131,7 @@ def sparse_to_sparse(
     set_operation: str,
     validate_indices: bool = True,
 ) -> Sequence[HostArray]:
-    """As `dense_to_dense`, where both tensors are sparse."""
+    """As `dense_to_dense`, if both tensors are sparse."""
     first = _rows_of_sparse(set1_indices, set1_values, set1_shape, validate_indices)
     second = _rows_of_sparse(set2_indices, set2_values, set2_shape, validate_indices)
     return _combined(first, second, set_operation, set1_values)

@@ -2,7 +2,7 @@
 
 A safe lookup (`tf.nn.safe_embedding_lookup_sparse`, an embedding or linear column) drops negative ids, adds a default
 to each empty row, finds the distinct ids, and converts rows to segments: ten operations on small arrays for each
-feature. This pass replaces them, where nothing else uses their results.
+feature. This pass replaces them, if nothing else uses their results.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ def _choose(members: Sequence[Operation], wanted: Device, devices: Sequence[Devi
             None,
             host,
             f"Cannot assign a device for operation {host.name}: {host.type} runs on a CPU only, and '{wanted.name()}' "
-            f"was asked for. Devices there are: [ {listed} ]. allow_soft_placement=True would use a CPU.",
+            f"was requested. Devices: [ {listed} ]. allow_soft_placement=True would use a CPU.",
         )
     raise InvalidArgumentError(
         None,

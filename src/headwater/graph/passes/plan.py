@@ -401,7 +401,7 @@ class _Known:
     def need(self, names: Iterable[str], what: str) -> None:
         missing = [name for name in names if name not in self.tensors and name.rpartition(":")[0] not in self.ops]
         if missing:
-            raise ValueError(f"{what} needs {', '.join(missing)}, which nothing before it gives")
+            raise ValueError(f"{what} needs {', '.join(missing)}, which no earlier instruction provides")
 
     def add_node(self, node: Node) -> None:
         self.need((name for index, name in enumerate(node.inputs) if index not in node.refs), node.name)

@@ -213,7 +213,7 @@ class _Scheduler:
         if op.definition.kind is Kind.STATEFUL or op.type == "VariableV2":
             pass
         elif op.type == "Placeholder":
-            raise InvalidArgumentError(None, op, f"placeholder {op.name!r} is neither fed nor left out")
+            raise InvalidArgumentError(None, op, f"placeholder {op.name!r} is neither fed nor excluded")
         refs: dict[int, str] = {}
         for index, tensor in enumerate(op.inputs):
             variable = self._variable_of.get(tensor)

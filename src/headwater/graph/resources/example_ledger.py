@@ -518,8 +518,8 @@ class ExampleLedger(Kept):
             raise AbortedError(
                 None,
                 None,
-                f"the examples {hold.work if hold else 'of this step'} of {self.name!r} were handed out again: "
-                "its update is not made",
+                f"the examples {hold.work if hold else 'of this step'} of {self.name!r} were assigned again: this "
+                "step's update is refused",
             )
 
     def _account(self, holds: Sequence[_Hold]) -> None:
@@ -639,7 +639,7 @@ def ledger_of(resources: Resources, name: str) -> ExampleLedger:
     """
     ledger = resources.find("", name, ExampleLedger)
     if ledger is None:
-        raise AbortedError(None, None, f"no ranges of {name!r} were handed out here: the task was restarted")
+        raise AbortedError(None, None, f"no ranges of {name!r} were assigned here: the task was restarted")
     return ledger
 
 

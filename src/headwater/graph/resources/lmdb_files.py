@@ -37,7 +37,7 @@ def pairs(name: str) -> Iterator[tuple[bytes, bytes]]:
     with path.open("rb") as file:
         head = file.read(_HEADER + 4)
         if len(head) < _HEADER + 4 or struct.unpack_from("<I", head, _HEADER)[0] != _MAGIC:
-            raise InvalidArgumentError(None, None, f"{name} is no LMDB file")
+            raise InvalidArgumentError(None, None, f"{name} is not an LMDB file")
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             try:
                 size, root = _newest(data)

@@ -259,7 +259,7 @@ def padded(grads: tuple[Any, ...], outputs: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def added(a: Any, b: Any) -> Any:
-    """Adds two gradients; None stands for zeros."""
+    """Adds two gradients; None represents zeros."""
     if a is None or b is None:
         return b if a is None else a
     return a + b

@@ -60,7 +60,7 @@ def _zeros_for(grads: Values, wanted: Sequence[bool], inputs: Values) -> list[An
 
 
 class _Sums:
-    """Sums of gradients over the turns of a loop; None stands for zeros.
+    """Sums of gradients over the turns of a loop; None represents zeros.
 
     Attributes:
       values: the sums.

@@ -312,7 +312,7 @@ def _sources(jaxpr: Any, out: object) -> set[Any]:
 
 
 def _equal_values(jaxpr: Any) -> Callable[[Any], object]:
-    """Returns a function that maps variables to equal objects where they are computed by the same expression."""
+    """Returns a function that maps variables to equal objects if they are computed by the same expression."""
     same: dict[Any, object] = {}
     first: dict[object, Sequence[object]] = {}
 

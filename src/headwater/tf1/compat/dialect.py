@@ -73,7 +73,7 @@ def install(code: CodeType | None, wanted: str | None = None) -> None:
     """Makes ``import tensorflow`` mean Headwater in this process.
 
     Args:
-      code: the program; None where it is not known.
+      code: the program; None if it is not known.
       wanted: ``1``, ``2`` or ``auto``; the environment's choice, or ``auto``, when None.
 
     Raises:

@@ -56,7 +56,7 @@ def apply(op_type: str, *values: OperationInput, name: str | None = None, **attr
     Args:
       values: one for each argument of the operation type; a sequence for an argument that is a list.
       name: name of the operation; its type when None.
-      attrs: attributes; those left out have their defaults.
+      attrs: attributes; omitted attributes have their defaults.
 
     Raises:
       TypeError: an element type that the operation does not take, or types that should agree and do not.

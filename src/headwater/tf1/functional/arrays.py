@@ -31,7 +31,7 @@ _MAX_CONSTANT = 1000
 
 
 def shape(input: object, name: str | None = None, out_type: DTypeLike = dtypes.int32) -> Tensor:
-    """The sizes of all dimensions; a constant where they are all known."""
+    """The sizes of all dimensions; a constant if they are all known."""
     with name_scope(name, "Shape", [input]) as scope:
         return _shape(input, scope, as_dtype(out_type))
 

@@ -59,7 +59,7 @@ def _broadcast(left: HostArray, right: HostArray) -> bool:
 
 
 def _text(item: object) -> str:
-    """Returns a tensor's value where it is known, and the text of anything else."""
+    """Returns a tensor's value if it is known, and the text of anything else."""
     value = constant_value(item) if isinstance(item, Tensor) else item
     return str(item if value is None else value)
 

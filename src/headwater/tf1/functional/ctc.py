@@ -31,7 +31,7 @@ def ctc_loss(
 
     Args:
       labels: int32 sparse tensor [batch, labels].
-      inputs, logits: [time, batch, classes], or [batch, time, classes] where not ``time_major``.
+      inputs, logits: [time, batch, classes], or [batch, time, classes] if not ``time_major``.
       sequence_length: int32 [batch].
       preprocess_collapse_repeated: count equal adjacent labels as one.
       ctc_merge_repeated: several consecutive time steps may represent one label.

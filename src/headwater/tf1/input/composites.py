@@ -58,7 +58,7 @@ def is_composite(value: object) -> bool:
 
 
 def as_value(value: object) -> Any:
-    """A sparse or ragged value as a value of a node: arrays where they are known without a step."""
+    """A sparse or ragged value as a value of a node: arrays if they are known without a step."""
     if not isinstance(value, SparseTensor | RaggedTensor):
         return as_component(value)
     arrays: list[Any] = [constant_value(part) for part in value.components]

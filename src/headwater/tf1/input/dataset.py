@@ -269,7 +269,7 @@ def counter(start: int = 0, step: int = 1, dtype: DTypeLike = int64) -> Dataset:
 
 
 def get_single_element(dataset: Dataset) -> Structure:
-    """The only element of a dataset, as tensors; steps end in InvalidArgumentError where it has none or several."""
+    """The only element of a dataset, as tensors; steps end in InvalidArgumentError if it has none or several."""
     spec = dataset.element_spec
     op = get_default_graph().create_op(
         "DatasetToSingleElement",

@@ -303,7 +303,7 @@ def decode_csv(
 
 
 def parse_tensor(serialized: TensorLike, out_type: DTypeLike, name: str | None = None) -> Tensor:
-    """The tensor in a ``TensorProto``; at run time InvalidArgumentError where it is of another type."""
+    """The tensor in a ``TensorProto``; at run time InvalidArgumentError if it is of another type."""
     return one("ParseTensor", serialized, out_type=as_dtype(out_type), name=name)
 
 

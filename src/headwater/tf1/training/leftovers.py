@@ -161,7 +161,7 @@ def _state(path: str) -> object:
 
 
 def on_own_disk(folder: str) -> bool:
-    """Returns whether ``folder`` is on a file system of this machine alone; False where that is not known."""
+    """Returns whether ``folder`` is on a file system of this machine alone; False if that is not known."""
     place = os.path.realpath(folder)
     best, kind = "", ""
     try:

@@ -174,8 +174,8 @@ def export_meta_graph(
       as_text: in the text form of protobuf, else binary.
       graph: the graph; the default one when None.
       export_scope: export only operations in this name scope, with the scope removed from their names.
-      clear_devices: leave out the devices.
-      strip_default_attrs: leave out attributes with default values, so that older programs can read the file.
+      clear_devices: omit the devices.
+      strip_default_attrs: omit attributes with default values, so that older programs can read the file.
       clear_extraneous_savers, save_debug_info: not supported.
 
     Raises:

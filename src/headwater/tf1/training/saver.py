@@ -240,7 +240,7 @@ class Saver:
           meta_graph_suffix: end of the name of the graph's file.
           write_meta_graph: also write the graph.
           write_state: record the checkpoint in the state file, and delete old checkpoints.
-          strip_default_attrs: leave out attributes of operations that have their default.
+          strip_default_attrs: omit attributes of operations that have their default.
           save_debug_info: not supported.
 
         Returns:
@@ -462,12 +462,12 @@ def import_meta_graph(
 
     Args:
       meta_graph_or_file: the message, or the path of a file with it.
-      clear_devices: leave out the devices.
+      clear_devices: omit the devices.
       import_scope: prefix of all names.
       kwargs: further arguments of `import_graph_def`, such as ``input_map``.
 
     Returns:
-      The graph's saver, a new one for its variables, or None where it has neither.
+      The graph's saver, a new one for its variables, or None if it has neither.
     """
     proto = meta_graph.import_graph(meta_graph_or_file, clear_devices, import_scope, **kwargs)
     if proto.HasField("saver_def"):

@@ -36,7 +36,7 @@ class Scaffold:
       local_init_op: initialises the state that belongs to this task, in every session.
       summary_op: computes all summaries.
       saver: saves and restores.
-      copy_from_scaffold: a scaffold whose parts are used where they are omitted here.
+      copy_from_scaffold: a scaffold whose parts are used if they are omitted here.
       local_init_feed_dict: values to feed to ``local_init_op``.
     """
 

@@ -334,7 +334,7 @@ class Supervisor:
         """A session for the block, with all services; see `prepare_or_wait_for_session`.
 
         At the end of the block the services stop and the session is closed. An error of the block or of a service is
-        raised after that, but for `OutOfRangeError`, which is the end of the input.
+        raised after that, except for `OutOfRangeError`, which is the end of the input.
         """
         sess: SupervisedSession | None = None
         try:

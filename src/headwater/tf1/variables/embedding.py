@@ -48,7 +48,7 @@ def embedding_lookup(
       params: the table: a tensor, variable or array, or its parts as a list or a partitioned variable.
       ids: row numbers, of type int32 or int64.
       partition_strategy: where row i of a table of n parts is: ``mod`` in part i mod n; ``div`` in order, the first
-        parts one row longer where they are not equal.
+        parts one row longer if they are not equal.
       max_norm: scale rows with a larger norm down to this norm.
 
     Raises:

@@ -26,7 +26,7 @@ def all_variables() -> list[Variable]:
 
 
 def local_variables(scope: str | None = None) -> list[Variable]:
-    """Variables of one task, which checkpoints leave out; see `global_variables`."""
+    """Variables of one task, which checkpoints do not contain; see `global_variables`."""
     return get_default_graph().get_collection(GraphKeys.LOCAL_VARIABLES, scope)
 
 

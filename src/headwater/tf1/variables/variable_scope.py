@@ -150,7 +150,7 @@ def get_variable(
 
     Args:
       name: its name within the scope.
-      shape: its shape; left out where ``initializer`` is a value.
+      shape: its shape; omitted if ``initializer`` is a value.
       dtype: its element type; float32 by default.
       initializer: ``f(shape, dtype)`` that returns the initial value, or this value. By default the scope's, else
         uniform by Glorot for floating types and zeros for others.

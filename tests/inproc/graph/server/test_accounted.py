@@ -298,7 +298,7 @@ def test_an_update_of_before_a_restore_is_not_made(logs: Path, tmp_path: Path) -
         go_on.set()
         stopped.join()
         assert isinstance(failed[0], AbortedError)
-        assert "its update is not made" in failed[0].message
+        assert "update is refused" in failed[0].message
         train(session, made)
         first = session.run(made.counts)[1]  # counts on the `ps` with the ledger
         np.testing.assert_array_equal(first, np.full(SIZE, EPOCHS, np.float32))

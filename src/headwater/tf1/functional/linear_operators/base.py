@@ -43,7 +43,7 @@ class LinearOperator:
     Args:
       dtype: type of its elements.
       graph_parents: tensors that it is made of.
-      is_non_singular: whether it has an inverse; None where that is not known.
+      is_non_singular: whether it has an inverse; None if that is not known.
       is_self_adjoint: whether it is its own adjoint.
       is_positive_definite: whether the real part of ``x^H A x`` is positive for all ``x`` but 0.
       is_square: whether M is N.

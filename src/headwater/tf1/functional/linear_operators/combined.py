@@ -437,7 +437,7 @@ class LinearOperatorLowRankUpdate(LinearOperator):
       u: U, [..., M, K].
       diag_update: the diagonal of D, [..., K]; ones for None.
       v: V, [..., N, K]; U for None.
-      is_diag_update_positive: whether D is positive; True where it is None.
+      is_diag_update_positive: whether D is positive; True if it is None.
       is_non_singular: see `LinearOperator`, as for the others.
       is_self_adjoint: a hint.
       is_positive_definite: a hint.

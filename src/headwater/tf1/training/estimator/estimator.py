@@ -494,7 +494,7 @@ class Estimator:
         """`export_saved_model`.
 
         Args:
-          strip_default_attrs: leave out attributes of operations that have their default.
+          strip_default_attrs: omit attributes of operations that have their default.
         """
         return self._export(
             export_dir_base, serving_input_receiver_fn, assets_extra, as_text, checkpoint_path, strip_default_attrs
