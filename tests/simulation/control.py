@@ -286,7 +286,7 @@ class SimulatedGrpcChannel:
             watch.cancel()
 
 
-class Beats:
+class HeartbeatSocket:
     """The receiving end of a lifeline; used like a socket."""
 
     def __init__(self, network: Network, server: Process, alive: bytes, stopped: bytes, every_s: float) -> None:
@@ -308,11 +308,11 @@ class Beats:
             return
         beat = self._stopped if server.stopped else self._alive
 
-        def comes() -> None:
+        def arrive() -> None:
             self._come.extend(beat)
             self.readers.wake(len(self.readers))
 
-        self._network.send(server.name, me.name, comes)
+        self._network.send(server.name, me.name, arrive)
         self._network.simulation.after(self._every_s, self._beat)
 
     def broken(self, process: Process, reason: str) -> None:
@@ -340,7 +340,7 @@ class Beats:
         self._ended = True
         self._network.ties.pop(self, None)
 
-    def __enter__(self) -> Beats:
+    def __enter__(self) -> HeartbeatSocket:
         return self
 
     def __exit__(self, *ended: object) -> None:
@@ -378,12 +378,12 @@ def socketpair() -> tuple[Waker, Waker]:
 
 
 class Poll:
-    """`select.poll` of `Beats` and `Waker`."""
+    """`select.poll` of `HeartbeatSocket` and `Waker`."""
 
     def __init__(self) -> None:
-        self._objects: list[Beats | Waker] = []
+        self._objects: list[HeartbeatSocket | Waker] = []
 
-    def register(self, something: Beats | Waker, events: int) -> None:
+    def register(self, something: HeartbeatSocket | Waker, events: int) -> None:
         del events
         self._objects.append(something)
 

@@ -264,10 +264,10 @@ def _connect(
 
 def _connect_lifeline(
     address: Address, *, me: PeerIdentity, wanted: PeerIdentity, security: Any, timeout_s: float
-) -> control.Beats:
+) -> control.HeartbeatSocket:
     del me, security
     place = network().connect(str(address), running().current.process, wanted, timeout_s)
-    return control.Beats(network(), place.process, ALIVE, STOPPED, BEAT_S)
+    return control.HeartbeatSocket(network(), place.process, ALIVE, STOPPED, BEAT_S)
 
 
 def _listens_here(address: Address) -> bool:

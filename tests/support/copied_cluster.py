@@ -296,7 +296,7 @@ class CopiedCluster:
                     copy.aim(primary, second)
         while True:
             found = self.primary(task)
-            if found.settled and found in self.copies[primary]:
+            if found.has_desired_placement and found in self.copies[primary]:
                 return found
             looks.wait(0.01)
 

@@ -26,7 +26,7 @@ def tell(what=""):
 """
 
 
-class Told:
+class ValuePipe:
     """A named pipe through which tasks send values to the test. Each call waits for the next value and returns it."""
 
     def __init__(self, folder: Path) -> None:

@@ -289,7 +289,7 @@ class HostedParameters:
             return
         updates, workers = self.updates, self.workers
         with self.lock:
-            connection = workers.arrive(worker, channel, incarnation, trainings)
+            connection = workers.connect_worker(worker, channel, incarnation, trainings)
             if updates.way_back is not None and updates.way_back.told(its, read):
                 _log.warning("%s: %s; %s had read version %d", self._task, updates.way_back, worker, read)
             epoch = workers.step_numbers.epoch
@@ -301,7 +301,7 @@ class HostedParameters:
         finally:
             if connection.watched:
                 watchdog.closed(worker, self.name)
-            workers.gone(connection)
+            workers.handle_disconnect(connection)
             # The journal must record only updates that are safe. If there is a backup (`secured` is set), it may still
             # lack the latest updates, so leave the journal to `_answer`, which flushes it after `secured` has returned.
             if self.secured is None:

@@ -149,12 +149,12 @@ class HostMemory:
             updates.accounts.to_bytes(again),
         )
 
-    def install_words(self, words: Any, come_s: float) -> None:
+    def install_words(self, words: Any, connect_within_s: float) -> None:
         """Takes over from another server. The values must be installed here already.
 
         Args:
           words: the result of `words` on the other server.
-          come_s: how long members may take to connect here, in seconds; after that, absent members are removed.
+          connect_within_s: how long members may take to connect here, in seconds; later, absent members are removed.
         """
         (filled, version, made, trainings, seed), steps, requests, others, sums, ledger = words
         members, resting, away, finished, formed = others
@@ -180,7 +180,7 @@ class HostMemory:
             if ledger is not None:
                 updates.accounts.restore(ledger, version)
             updates.event(Restarted(version))
-            workers.expect(set(members), set(resting), come_s)
+            workers.expect(set(members), set(resting), connect_within_s)
             # Holders outside the membership will not push the gradients of their ranges: assign the ranges again.
             for worker in updates.accounts.holders():
                 if worker not in members and worker not in resting:

@@ -75,7 +75,7 @@ class Membership:
         self.resting: set[str] = set()
         self.finished: set[str] = set()
         self.expected: tuple[set[str], float] = set(), 0.0
-        self._come_s = 0.0
+        self._connect_within_s = 0.0
         self.stays_s: float = 0.0
         self.is_over: bool = False
         self.began: tuple[int, int] | None = None
@@ -100,7 +100,7 @@ class Membership:
         connection = self._updates.connections.get(holder.task)
         return connection is not None and not connection.channel.peer_gone()
 
-    def arrive(self, worker: str, channel: Channel, incarnation: int, trainings: int) -> WorkerConnection:
+    def connect_worker(self, worker: str, channel: Channel, incarnation: int, trainings: int) -> WorkerConnection:
         """Registers the channel of a worker that has connected. The lock is held.
 
         Args:
@@ -143,7 +143,7 @@ class Membership:
             self.reach_training(trainings)
         return connection
 
-    def gone(self, connection: WorkerConnection) -> None:
+    def handle_disconnect(self, connection: WorkerConnection) -> None:
         """Handles the end of a worker's channel."""
         connections, worker = self._updates.connections, connection.worker
         with self._changed:
@@ -327,23 +327,23 @@ class Membership:
             self._updates.event(NoneToCome())
             self._changed.notify_all()
 
-    def expect(self, members: set[str], resting: set[str], come_s: float) -> None:
+    def expect(self, members: set[str], resting: set[str], connect_within_s: float) -> None:
         """Adopts the membership of the server from which this one takes over. The lock is held.
 
         Args:
           members: the workers that take part with data.
           resting: the workers that take part without data.
-          come_s: how long the workers may take to connect here, in seconds. Later they are removed, as soon as their
-            tasks cannot be reached.
+          connect_within_s: how long the workers may take to connect here, in seconds. Later they are removed, as soon
+            as their tasks cannot be reached.
         """
         for worker in sorted(members):
             self._updates.event(Joined(worker))
         self.resting = set(resting)
-        self._expect(members | resting, come_s)
+        self._expect(members | resting, connect_within_s)
 
-    def _expect(self, workers: set[str], come_s: float) -> None:
-        self._come_s = come_s
-        self.expected = workers, self._context.clock() + come_s
+    def _expect(self, workers: set[str], connect_within_s: float) -> None:
+        self._connect_within_s = connect_within_s
+        self.expected = workers, self._context.clock() + connect_within_s
 
     def _may_stay(self, worker: str) -> bool:
         """Returns whether a worker whose channel has ended stays a member while its task can be reached. The lock is
@@ -366,7 +366,7 @@ class Membership:
         with self._changed:
             for worker in sorted(self._absent().difference(but, computing)):
                 self.remove_worker(worker, f"it did not connect to {self._context.task}")
-            self.expected = self._absent(), self._context.clock() + self._come_s
+            self.expected = self._absent(), self._context.clock() + self._connect_within_s
         for worker in sorted(computing):
             _log.warning("%s waits for %s, which can be reached but has not connected yet", self._context.task, worker)
 

@@ -85,9 +85,9 @@ class RoundSums:
         self._squares = squares
         self._changed = threading.Condition()
         self._rounds: deque[tuple[frozenset[Source], float]] = deque(maxlen=_KEPT)
-        self._judged: dict[str, tuple[int, int, bool]] = {}
+        self._acceptances: dict[str, tuple[int, int, bool]] = {}
 
-    def judged(self, worker: str, incarnation: int, number: int, *, taken: bool) -> None:
+    def record_acceptance(self, worker: str, incarnation: int, number: int, *, taken: bool) -> None:
         """Records whether a worker's latest gradient is part of a round here.
 
         Args:
@@ -97,7 +97,7 @@ class RoundSums:
           taken: whether the gradient was accepted.
         """
         with self._changed:
-            self._judged[worker] = incarnation, number, taken
+            self._acceptances[worker] = incarnation, number, taken
             self._changed.notify_all()
 
     def total(self, sources: Sequence[Source], gradients: Sequence[Array]) -> float:
@@ -166,7 +166,7 @@ class RoundSums:
         to an earlier incarnation of this task.
         """
         worker, incarnation, number = source
-        its, latest, taken = self._judged.get(worker, (0, 0, False))
+        its, latest, taken = self._acceptances.get(worker, (0, 0, False))
         return its != incarnation or latest > number or (latest == number and not taken)
 
 

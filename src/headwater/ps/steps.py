@@ -81,7 +81,7 @@ class Steps:
             if (step_request is not None or worker in workers.resting) and worker not in self._updates.state.members:
                 self._updates.event(Joined(worker))
             request, again = workers.request(connection, number)
-            self._judged(worker, request)
+            self._record_acceptance(worker, request)
             if not again:
                 self._record_returned(worker, work_of(work)[1])
             return self._values(connection, everything, extras, step_request, keeps, request, joins=joins)
@@ -128,7 +128,7 @@ class Steps:
                         workers.sums.add(worker, step_request[1], sums, updates.state.version)
                 else:
                     self._accounts.dropped(worker, given)
-                self._judged(worker, request)
+                self._record_acceptance(worker, request)
                 workers.step_numbers.ended(worker)
                 if workers.step_numbers.ends is not None:
                     self._warn_of_uneven_data()
@@ -142,7 +142,7 @@ class Steps:
                 # The gradient of this retry is already part of the unfinished round: only wait for the update.
                 updates.event(Back(worker))
             else:
-                self._judged(worker, request)
+                self._record_acceptance(worker, request)
                 if not again:
                     self._warn_of_dropped(worker, given)
                     self._changed.notify_all()
@@ -160,11 +160,11 @@ class Steps:
             updates.free.discard(worker)
             return self._values(connection, False, extras, step_request, keeps, request)
 
-    def _judged(self, worker: str, request: Request) -> None:
+    def _record_acceptance(self, worker: str, request: Request) -> None:
         """Records whether the worker's gradient was accepted; other ``ps`` ask for this during the same round."""
         if self._updates.round_sums is not None:
             incarnation = self._workers.incarnations[worker]
-            self._updates.round_sums.judged(worker, incarnation, request.number, taken=request.applied)
+            self._updates.round_sums.record_acceptance(worker, incarnation, request.number, taken=request.applied)
 
     # Steps ------------------------------------------------------------------------------------------------------------
 
@@ -265,7 +265,7 @@ class Steps:
         """
         workers, step_numbers = self._workers, self._step_numbers
 
-        def settled() -> bool:
+        def has_begun() -> bool:
             began = workers.began is not None and workers.began[0] >= training
             return began or step_numbers.epoch >= 0 or workers.trainings > training or workers.is_over
 
@@ -276,7 +276,7 @@ class Steps:
                     workers.began = training, epoch
                 self._changed.notify_all()
             else:
-                self._waiting.wait(connection, settled, "the chief to begin the training")
+                self._waiting.wait(connection, has_begun, "the chief to begin the training")
             began = workers.began
             return Frame(kinds.DONE, (began[1] if began is not None and began[0] == training else -1,))
 

@@ -535,15 +535,17 @@ class TableClient:
 
     def statistics(self, name: str) -> dict[str, TableStatistics]:
         """Returns the statistics of a table on each ``ps``, by its name."""
-        return {task: TableStatistics(**told) for task, (told, _) in self._told(name, 0)}
+        return {task: TableStatistics(**told) for task, (told, _) in self._statistics(name, 0)}
 
     def hottest(self, name: str, count: int) -> list[tuple[int, int]]:
         """Returns the most used keys (of strings: their first words), each with its number of uses, in descending
         order."""
-        found = [(key, uses) for _, (_, hot) in self._told(name, count) for key, uses in hot]
+        found = [(key, uses) for _, (_, hot) in self._statistics(name, count) for key, uses in hot]
         return sorted(found, key=lambda pair: (-pair[1], pair[0]))[:count]
 
-    def _told(self, name: str, count: int) -> Iterable[tuple[str, tuple[dict[str, Any], Sequence[tuple[int, int]]]]]:
+    def _statistics(
+        self, name: str, count: int
+    ) -> Iterable[tuple[str, tuple[dict[str, Any], Sequence[tuple[int, int]]]]]:
         self._opened(name)
         self._settle()
         answers = self._sessions.exchange([Frame(kinds.TELL_TABLE, (name, count)) for _ in self._sessions.tasks])

@@ -148,7 +148,7 @@ class Member(Contents):
         return self._has_shut_down or not (self._standing.serves or self._standing.follows)
 
     @property
-    def settled(self) -> bool:
+    def has_desired_placement(self) -> bool:
         """Whether this replica serves, and the replicas have the desired placement."""
         view = self._standing.view
         if not self._standing.serves or view is None:
@@ -158,7 +158,7 @@ class Member(Contents):
         )
 
     @property
-    def aimed(self) -> Aim | None:
+    def requested_placement(self) -> Aim | None:
         """The requested placement; None if none was requested."""
         return self._aim
 

@@ -57,7 +57,7 @@ def test_a_disconnected_worker_is_awaited_while_its_task_answers() -> None:
 
     def arrives(worker: str, incarnation: int = 1) -> WorkerConnection:
         with host.lock:
-            return workers.arrive(worker, memory_pair((worker, host.name))[0], incarnation, 0)
+            return workers.connect_worker(worker, memory_pair((worker, host.name))[0], incarnation, 0)
 
     def hears(event: Event) -> None:
         with host.lock:
@@ -66,7 +66,7 @@ def test_a_disconnected_worker_is_awaited_while_its_task_answers() -> None:
     def loses(worker: str) -> set[str]:
         arrives(worker)
         hears(Joined(worker))
-        workers.gone(updates.connections[worker])
+        workers.handle_disconnect(updates.connections[worker])
         return set(updates.state.members)
 
     arrives(FIRST)
@@ -84,7 +84,7 @@ def test_a_disconnected_worker_is_awaited_while_its_task_answers() -> None:
     arrives(SECOND, incarnation=2)  # its program has restarted
     assert set(updates.state.members) == {FIRST}
     answering.clear()
-    workers.gone(updates.connections[FIRST])
+    workers.handle_disconnect(updates.connections[FIRST])
     assert not updates.state.members
 
 
@@ -94,7 +94,7 @@ def test_a_replica_that_has_ended_refuses_workers() -> None:
     host.workers.close_connections()
     channel, there = memory_pair((FIRST, host.name))
     with host.lock, pytest.raises(UnavailableError, match=f"{FIRST} connected to a replica that no longer serves"):
-        host.workers.arrive(FIRST, channel, 1, 0)
+        host.workers.connect_worker(FIRST, channel, 1, 0)
     assert there.peer_gone()
     assert not host.updates.connections
 
@@ -105,7 +105,7 @@ def test_a_shard_moves_within_a_round_only_if_all_gradients_are_sent_again() -> 
     updates, waiting = host.updates, host.waiting
     for worker in (FIRST, SECOND, THIRD):
         with host.lock:
-            host.workers.arrive(worker, memory_pair((worker, host.name))[0], 1, 0)
+            host.workers.connect_worker(worker, memory_pair((worker, host.name))[0], 1, 0)
             updates.event(Joined(worker))
         updates.latest[worker] = Request(number=5, version=0)
     for worker in (FIRST, SECOND):

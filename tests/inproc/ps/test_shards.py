@@ -22,7 +22,7 @@ LOOKS = threading.Event()
 def move(servers: Replicated, shard: int, to: int) -> None:
     """Moves a shard, and waits until the other server has dropped it."""
     servers.copies[1 - to][shard].aim(to, None)
-    while not (servers.copies[to][shard].settled and servers.copies[1 - to][shard].is_spare):
+    while not (servers.copies[to][shard].has_desired_placement and servers.copies[1 - to][shard].is_spare):
         LOOKS.wait(0.01)
 
 
@@ -56,7 +56,7 @@ def test_a_shard_stays_while_the_receiver_cannot_be_reached() -> None:
     assert servers.primary(0) == 0
     assert servers.copies[0][0].view.backup is None
     servers.start(1)
-    while not servers.copies[1][0].settled:
+    while not servers.copies[1][0].has_desired_placement:
         LOOKS.wait(0.01)
     client.push(ones(PARAMS))
     client.pull()
@@ -73,7 +73,7 @@ def test_a_shard_does_not_move_while_a_gradient_would_be_lost(monkeypatch: pytes
     copy: Any = servers.copies[0][0]
     host, worker = copy._host, "/job:worker/task:0"
     with host.lock:
-        host.workers.arrive(worker, memory_pair((worker, host.name))[0], 1, 0)
+        host.workers.connect_worker(worker, memory_pair((worker, host.name))[0], 1, 0)
         host.updates.event(Joined(worker))
         host.updates.latest[worker] = Request(number=5, version=0, applied=True)
         host.updates.event(Gave(worker, 0))

@@ -17,7 +17,7 @@ from ray.cluster_utils import Cluster
 from headwater.cluster.names import TaskName
 from headwater.platform.backends.base import Exited, NotEnough, Resources, Running, TaskRequest
 from headwater.platform.backends.ray import RayBackend, RaySettings
-from tests.support.tasks import WORKER, Told, order, printed, wait_for_end
+from tests.support.tasks import WORKER, ValuePipe, order, printed, wait_for_end
 
 SECOND = TaskName("worker", 1)
 ONE_CPU = Resources(cpus=1)
@@ -27,7 +27,7 @@ NODE = {"num_cpus": 1, "object_store_memory": 80 << 20}
 def try_it(cluster: Cluster, folder: Path) -> None:
     other = cluster.add_node(**NODE)
     backend = RayBackend(RaySettings(state_dir=folder, address=str(cluster.address), place_s=60.0))
-    told = Told(folder)
+    told = ValuePipe(folder)
     assert sum(host.total.cpus for host in backend.capacity().hosts) == 2
 
     # One task for each node.

@@ -13,7 +13,7 @@ from headwater.errors import DataLossError
 from headwater.platform.backends.base import BackendError, Lost, Running
 from headwater.platform.backends.local import LocalBackend, LocalSettings
 from headwater.platform.host.records import AttemptFolder, HostFolder
-from tests.support.tasks import Told, ends, order
+from tests.support.tasks import ValuePipe, ends, order
 
 PAUSE = "tell(os.getpid()); signal.pause()"
 
@@ -27,8 +27,8 @@ def backend(tmp_path: Path) -> Iterator[LocalBackend]:
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Iterator[Told]:
-    told = Told(tmp_path)
+def told(tmp_path: Path) -> Iterator[ValuePipe]:
+    told = ValuePipe(tmp_path)
     yield told
     told.close()
 
@@ -67,7 +67,7 @@ def test_how_a_task_ended(backend: LocalBackend, tmp_path: Path) -> None:
     assert "its keeper" in state.reason
 
 
-def test_a_damaged_keeper_record(backend: LocalBackend, tmp_path: Path, told: Told) -> None:
+def test_a_damaged_keeper_record(backend: LocalBackend, tmp_path: Path, told: ValuePipe) -> None:
     ordered = order(backend, tmp_path, PAUSE)
     handle = backend.start(ordered)
     pid = told()

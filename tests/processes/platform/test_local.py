@@ -32,7 +32,7 @@ from headwater.platform.backends.base import (
 from headwater.platform.backends.local import LocalBackend, LocalSettings
 from headwater.platform.host.processes import identity
 from tests.support.processes import Process
-from tests.support.tasks import PREAMBLE, WORKER, Told, ends, keeper_of, order, printed, wait_for_end
+from tests.support.tasks import PREAMBLE, WORKER, ValuePipe, ends, keeper_of, order, printed, wait_for_end
 
 PAUSE = "tell(os.getpid()); signal.pause()"
 STUBBORN = "signal.signal(signal.SIGTERM, signal.SIG_IGN); tell(os.getpid())\nwhile True: signal.pause()"
@@ -51,8 +51,8 @@ def backend(tmp_path: Path) -> Iterator[LocalBackend]:
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Iterator[Told]:
-    told = Told(tmp_path)
+def told(tmp_path: Path) -> Iterator[ValuePipe]:
+    told = ValuePipe(tmp_path)
     yield told
     told.close()
 
@@ -106,7 +106,7 @@ folder = Path(sys.argv[1])
     return Process([sys.executable, str(script), str(tmp_path)], os.environ | {"PYTHONPATH": path})
 
 
-def test_the_server_may_be_killed_and_restarted(backend: TaskBackend, tmp_path: Path, told: Told) -> None:
+def test_the_server_may_be_killed_and_restarted(backend: TaskBackend, tmp_path: Path, told: ValuePipe) -> None:
     server = start_server(
         tmp_path,
         "backend = new_backend(folder)\n"
@@ -127,7 +127,9 @@ def test_the_server_may_be_killed_and_restarted(backend: TaskBackend, tmp_path: 
     assert not backend.adopt(running)
 
 
-def test_tasks_may_end_with_the_process_that_started_them(backend: TaskBackend, tmp_path: Path, told: Told) -> None:
+def test_tasks_may_end_with_the_process_that_started_them(
+    backend: TaskBackend, tmp_path: Path, told: ValuePipe
+) -> None:
     server = start_server(
         tmp_path,
         "backend = new_backend(folder, outlive=False)\n"
@@ -140,7 +142,7 @@ def test_tasks_may_end_with_the_process_that_started_them(backend: TaskBackend, 
     assert ends(backend, handle).reason == "killed, because the process that had started it ended"
 
 
-def test_stop_asks_first_and_kills_later(backend: TaskBackend, tmp_path: Path, told: Told) -> None:
+def test_stop_asks_first_and_kills_later(backend: TaskBackend, tmp_path: Path, told: ValuePipe) -> None:
     polite = backend.start(order(backend, tmp_path, PAUSE))
     told()
     backend.stop(polite, grace_s=60)
@@ -204,7 +206,7 @@ SHORT = {("pipeline", request) for request in REQUESTS} | {("program", "stopped"
     ],
 )
 def test_the_program_behind_any_command_saves_at_the_end(
-    backend: TaskBackend, tmp_path: Path, told: Told, command: str, request_: str
+    backend: TaskBackend, tmp_path: Path, told: ValuePipe, command: str, request_: str
 ) -> None:
     (tmp_path / "program.py").write_text(SAVES)
     os.mkfifo(tmp_path / "go_on")
@@ -241,7 +243,7 @@ def test_the_program_behind_any_command_saves_at_the_end(
     assert ended.stopped
 
 
-def test_a_task_that_others_ask_to_end_was_preempted(backend: TaskBackend, tmp_path: Path, told: Told) -> None:
+def test_a_task_that_others_ask_to_end_was_preempted(backend: TaskBackend, tmp_path: Path, told: ValuePipe) -> None:
     handle = backend.start(order(backend, tmp_path, PAUSE))
     told()
     os.kill(keeper_of(handle), signal.SIGTERM)
@@ -249,7 +251,7 @@ def test_a_task_that_others_ask_to_end_was_preempted(backend: TaskBackend, tmp_p
     assert (ended.code, ended.stopped, ended.preempted) == (-signal.SIGTERM, False, True)
 
 
-def test_nothing_outlives_a_task(backend: TaskBackend, tmp_path: Path, told: Told) -> None:
+def test_nothing_outlives_a_task(backend: TaskBackend, tmp_path: Path, told: ValuePipe) -> None:
     child = PREAMBLE + STUBBORN
     program = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\n"
     program += f"subprocess.Popen([sys.executable, '-c', {child!r}], start_new_session=True); signal.pause()"
@@ -260,7 +262,7 @@ def test_nothing_outlives_a_task(backend: TaskBackend, tmp_path: Path, told: Tol
     wait_for_end(pid)
 
 
-def test_the_same_attempt_again_is_the_same_task(backend: TaskBackend, tmp_path: Path, told: Told) -> None:
+def test_the_same_attempt_again_is_the_same_task(backend: TaskBackend, tmp_path: Path, told: ValuePipe) -> None:
     ordered = order(backend, tmp_path, PAUSE)
     handle = backend.start(ordered)
     told()
@@ -268,7 +270,9 @@ def test_the_same_attempt_again_is_the_same_task(backend: TaskBackend, tmp_path:
     assert isinstance(backend.poll(handle), Running)
 
 
-def test_an_attempt_starts_when_nothing_of_the_last_is_left(backend: TaskBackend, tmp_path: Path, told: Told) -> None:
+def test_an_attempt_starts_when_nothing_of_the_last_is_left(
+    backend: TaskBackend, tmp_path: Path, told: ValuePipe
+) -> None:
     child = PREAMBLE + STUBBORN
     program = f"subprocess.Popen([sys.executable, '-c', {child!r}], start_new_session=True); signal.pause()"
     ordered = order(backend, tmp_path, program)
@@ -297,7 +301,7 @@ def test_a_task_that_takes_too_much_memory_is_killed(backend: TaskBackend, tmp_p
     assert ended.reason.endswith("of 200.0 MiB of memory")
 
 
-def test_the_port_of_a_task_is_its_own(backend: TaskBackend, tmp_path: Path, told: Told) -> None:
+def test_the_port_of_a_task_is_its_own(backend: TaskBackend, tmp_path: Path, told: ValuePipe) -> None:
     program = """
 host, port = os.environ["ADDRESS"].split(":")
 tell()
@@ -325,7 +329,7 @@ def test_a_port_that_is_taken_is_named(backend: TaskBackend, tmp_path: Path) -> 
     assert place.address.split(":")[1] in ended.reason
 
 
-def test_progress_and_use_are_reported(backend: TaskBackend, tmp_path: Path, told: Told) -> None:
+def test_progress_and_use_are_reported(backend: TaskBackend, tmp_path: Path, told: ValuePipe) -> None:
     program = """
 from headwater.cluster.telemetry.progress import ProgressReporter
 reporter = ProgressReporter.from_environment("/job:worker/task:0")
@@ -349,7 +353,7 @@ signal.pause()
     assert state.usage.cpu_s > 0
 
 
-def test_resources_are_accounted_for(tmp_path: Path, told: Told) -> None:
+def test_resources_are_accounted_for(tmp_path: Path, told: ValuePipe) -> None:
     cores = len(os.sched_getaffinity(0))
     backend = new_backend(tmp_path, memory_bytes=4 << 30)
     program = "tell(sorted(os.sched_getaffinity(0))); signal.pause()"

@@ -12,14 +12,14 @@ import pytest
 
 from headwater.cluster.telemetry.progress import Progress
 from headwater.platform.host.pod_task import MARK
-from tests.support.tasks import PREAMBLE, Told, wait_for_end
+from tests.support.tasks import PREAMBLE, ValuePipe, wait_for_end
 
 FIRST = (sys.executable, "-P", "-m", "headwater.platform.host.pod_task")
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Told:
-    return Told(tmp_path)
+def told(tmp_path: Path) -> ValuePipe:
+    return ValuePipe(tmp_path)
 
 
 def start(program: str, tmp_path: Path) -> subprocess.Popen[str]:
@@ -47,7 +47,7 @@ sys.exit(3)
     assert [line for line in printed.splitlines() if line not in told] == ["begins", "complains", "ends"]
 
 
-def test_a_request_to_end_the_pod_reaches_the_task(tmp_path: Path, told: Told) -> None:
+def test_a_request_to_end_the_pod_reaches_the_task(tmp_path: Path, told: ValuePipe) -> None:
     program = """
 def end(*_):
     print("saved")
@@ -64,7 +64,7 @@ while True: signal.pause()
     told.close()
 
 
-def test_a_program_behind_a_shell_and_a_pipeline_saves_too(tmp_path: Path, told: Told) -> None:
+def test_a_program_behind_a_shell_and_a_pipeline_saves_too(tmp_path: Path, told: ValuePipe) -> None:
     program = """
 def end(*_):
     print("saved")
@@ -84,7 +84,7 @@ while True: signal.pause()
     told.close()
 
 
-def test_processes_left_by_the_task_are_not_awaited(tmp_path: Path, told: Told) -> None:
+def test_processes_left_by_the_task_are_not_awaited(tmp_path: Path, told: ValuePipe) -> None:
     program = """
 child = subprocess.Popen([sys.executable, "-c", "import signal\\nwhile True: signal.pause()"])
 tell(child.pid)

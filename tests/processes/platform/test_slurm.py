@@ -19,7 +19,7 @@ from headwater.platform.backends.base import BackendError, Exited, JobOrder, Job
 from headwater.platform.backends.slurm import SlurmBackend, SlurmSettings
 from headwater.platform.spec import job_from_data
 from tests.support.slurm import Slurm, require_slurm, slurm
-from tests.support.tasks import PREAMBLE, Told, printed, wait_for_end
+from tests.support.tasks import PREAMBLE, ValuePipe, printed, wait_for_end
 
 pytestmark = pytest.mark.slow
 
@@ -56,7 +56,7 @@ def out_of_time(cluster: Slurm, tmp_path_factory: pytest.TempPathFactory) -> tup
             patch.setenv(name, value)
         folder = tmp_path_factory.mktemp("out-of-time")
         backend = SlurmBackend(SlurmSettings(folder=folder / "shared", python=sys.executable))
-        told = Told(folder)
+        told = ValuePipe(folder)
         program = """
 signal.signal(signal.SIGTERM, lambda *_: sys.exit("saved"))
 tell()
@@ -90,8 +90,8 @@ def backend(
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Iterator[Told]:
-    told = Told(tmp_path)
+def told(tmp_path: Path) -> Iterator[ValuePipe]:
+    told = ValuePipe(tmp_path)
     yield told
     told.close()
 
@@ -191,7 +191,7 @@ def test_all_tasks_are_started_again_until_the_limit(backend: SlurmBackend, tmp_
 
 
 def test_old_processes_are_ended_before_new_ones_start(
-    backend: SlurmBackend, cluster: Slurm, tmp_path: Path, told: Told
+    backend: SlurmBackend, cluster: Slurm, tmp_path: Path, told: ValuePipe
 ) -> None:
     program = f'''
 orphan = {PREAMBLE!r} + """
@@ -227,7 +227,7 @@ signal.pause()
     wait_for_end(orphan)
 
 
-def test_a_job_is_stopped_with_time_to_end(backend: SlurmBackend, tmp_path: Path, told: Told) -> None:
+def test_a_job_is_stopped_with_time_to_end(backend: SlurmBackend, tmp_path: Path, told: ValuePipe) -> None:
     program = """
 def end(*_):
     print("saved")
@@ -283,7 +283,7 @@ def waiting(backend: SlurmBackend, handle: str) -> JobReport:
     return report
 
 
-def test_a_cancelled_job_has_a_reason(backend: SlurmBackend, cluster: Slurm, tmp_path: Path, told: Told) -> None:
+def test_a_cancelled_job_has_a_reason(backend: SlurmBackend, cluster: Slurm, tmp_path: Path, told: ValuePipe) -> None:
     handle = backend.submit_job(order(tmp_path, "tell()\nsignal.pause()", workers=1, job_id="linear-x8"))
     told()
     cluster.run("scancel", json.loads(handle)["id"])
@@ -292,7 +292,7 @@ def test_a_cancelled_job_has_a_reason(backend: SlurmBackend, cluster: Slurm, tmp
 
 
 def test_a_job_that_makes_room_for_others_is_preempted(
-    backend: SlurmBackend, cluster: Slurm, tmp_path: Path, told: Told
+    backend: SlurmBackend, cluster: Slurm, tmp_path: Path, told: ValuePipe
 ) -> None:
     here: dict[str, Any] = {"workers": {"count": 1, "cpus": 2}}
     spot = {"partition": "spot", "options": ["--nodelist=node1"]}
@@ -324,7 +324,7 @@ def elastic(tmp_path: Path, program: str, job_id: str, **fields: Any) -> JobOrde
 
 
 def test_workers_preempted_by_slurm_return_while_the_others_continue(
-    backend: SlurmBackend, cluster: Slurm, tmp_path: Path, told: Told
+    backend: SlurmBackend, cluster: Slurm, tmp_path: Path, told: ValuePipe
 ) -> None:
     program = """
 if role == "ps":
@@ -385,7 +385,7 @@ print("done")
 
 @pytest.mark.long
 def test_elastic_workers_are_restarted_with_their_job(
-    backend: SlurmBackend, cluster: Slurm, tmp_path: Path, told: Told
+    backend: SlurmBackend, cluster: Slurm, tmp_path: Path, told: ValuePipe
 ) -> None:
     program = """
 if role == "ps":
@@ -410,7 +410,9 @@ while not os.path.exists("end"):
     assert over(backend, handle).phase == "succeeded"
 
 
-def test_an_elastic_worker_may_fail_the_job(backend: SlurmBackend, cluster: Slurm, tmp_path: Path, told: Told) -> None:
+def test_an_elastic_worker_may_fail_the_job(
+    backend: SlurmBackend, cluster: Slurm, tmp_path: Path, told: ValuePipe
+) -> None:
     program = """
 if index == 1:
     sys.exit(9)
@@ -426,7 +428,9 @@ signal.pause()
 
 
 @pytest.mark.parametrize("requeue", [True, False])
-def test_a_node_that_fails(backend: SlurmBackend, cluster: Slurm, tmp_path: Path, told: Told, requeue: bool) -> None:
+def test_a_node_that_fails(
+    backend: SlurmBackend, cluster: Slurm, tmp_path: Path, told: ValuePipe, requeue: bool
+) -> None:
     node = f"node{int(requeue)}"
     fields = {"workers": 1, "requeue": requeue, "slurm": {"options": [f"--nodelist={node}"]}}
     handle = backend.submit_job(order(tmp_path, "tell()\nsignal.pause()", job_id=f"linear-n{node}", **fields))

@@ -17,7 +17,7 @@ from headwater.cluster.names import TaskName
 from headwater.platform.backends.base import BackendError, Lost, NotEnough, Resources, Running, TaskRequest, TaskState
 from headwater.platform.backends.ssh import SshBackend, SshHost, SshSettings
 from tests.support.sshd import SshHosts, require_sshd, ssh_hosts
-from tests.support.tasks import WORKER, Told, ends, keeper_of, order, printed, wait_for_end
+from tests.support.tasks import WORKER, ValuePipe, ends, keeper_of, order, printed, wait_for_end
 
 pytestmark = [pytest.mark.netadmin, pytest.mark.slow]
 
@@ -60,13 +60,13 @@ def backend(hosts: SshHosts, tmp_path: Path) -> Iterator[SshBackend]:
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Iterator[Told]:
-    told = Told(tmp_path)
+def told(tmp_path: Path) -> Iterator[ValuePipe]:
+    told = ValuePipe(tmp_path)
     yield told
     told.close()
 
 
-def test_tasks_on_two_hosts_reach_each_other(backend: SshBackend, tmp_path: Path, told: Told) -> None:
+def test_tasks_on_two_hosts_reach_each_other(backend: SshBackend, tmp_path: Path, told: ValuePipe) -> None:
     requests = [TaskRequest(task=task, resources=Resources(cpus=1)) for task in (PS, WORKER)]
     places = backend.reserve("j1", requests)
     assert len({place.host for place in places}) == 2
@@ -117,7 +117,9 @@ def test_selectors_choose_hosts(backend: SshBackend, hosts: SshHosts) -> None:
     assert place.address.split(":")[0] == hosts.addresses[1]
 
 
-def test_tasks_outlive_server_and_connection(backend: SshBackend, hosts: SshHosts, tmp_path: Path, told: Told) -> None:
+def test_tasks_outlive_server_and_connection(
+    backend: SshBackend, hosts: SshHosts, tmp_path: Path, told: ValuePipe
+) -> None:
     ordered = order(backend, tmp_path, "tell(os.getpid()); print('before'); signal.pause()")
     handle = backend.start(ordered)
     pid = told()
@@ -130,7 +132,7 @@ def test_tasks_outlive_server_and_connection(backend: SshBackend, hosts: SshHost
     again.close()
 
 
-def test_stopping_reaches_the_host(backend: SshBackend, tmp_path: Path, told: Told) -> None:
+def test_stopping_reaches_the_host(backend: SshBackend, tmp_path: Path, told: ValuePipe) -> None:
     handle = backend.start(order(backend, tmp_path, "tell(); signal.pause()"))
     told()
     backend.stop(handle, grace_s=60)
@@ -139,7 +141,7 @@ def test_stopping_reaches_the_host(backend: SshBackend, tmp_path: Path, told: To
 
 
 def test_a_host_that_is_cut_off_is_lost_and_found(
-    backend: SshBackend, hosts: SshHosts, tmp_path: Path, told: Told
+    backend: SshBackend, hosts: SshHosts, tmp_path: Path, told: ValuePipe
 ) -> None:
     ordered = order(backend, tmp_path, "tell(os.getpid()); signal.pause()")
     handle = backend.start(ordered)

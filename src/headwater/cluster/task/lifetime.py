@@ -53,7 +53,7 @@ class LifetimeState:
 
 
 def first_state(
-    cluster: ClusterSpec, me: TaskName, ended: Collection[str] = (), come: Collection[str] = ()
+    cluster: ClusterSpec, me: TaskName, ended: Collection[str] = (), connected_before: Collection[str] = ()
 ) -> LifetimeState:
     """Returns the state of a task that has just started.
 
@@ -61,17 +61,19 @@ def first_state(
       cluster: all tasks.
       me: this task.
       ended: tasks whose programs have already ended.
-      come: tasks that have connected to the preceding incarnation, if this one continues from its state.
+      connected_before: tasks that have connected to the preceding incarnation, if this one continues from its state.
     """
     tasks = {str(name): address for name, address in cluster.tasks()}
     # Await only tasks that use this one: not the other ps, nor an evaluator, which may never start.
     others = {name for name, _ in cluster.tasks() if name.job not in (PS, me.job, EVALUATOR)}
     return LifetimeState(
-        tasks=tasks, left=frozenset(come), awaited=frozenset(map(str, others)).difference(ended).difference(come)
+        tasks=tasks,
+        left=frozenset(connected_before),
+        awaited=frozenset(map(str, others)).difference(ended).difference(connected_before),
     )
 
 
-def have_come(state: LifetimeState) -> frozenset[str]:
+def ever_connected(state: LifetimeState) -> frozenset[str]:
     """Returns the tasks of the cluster spec that have ever connected, including those that have left."""
     return state.left | {task for task in _users(state) if task in state.tasks and task not in state.awaited}
 
@@ -84,7 +86,7 @@ class Connected:
 
 
 @dataclass(frozen=True, slots=True)
-class Came:
+class FirstFrame:
     """The first frame of a channel of ``incarnation`` has arrived, so the channel is not merely a probe of this
     task."""
 
@@ -130,7 +132,7 @@ class Expected:
     coming: bool = True
 
 
-Event = Connected | Came | Disconnected | JobOver | Joined | Expected
+Event = Connected | FirstFrame | Disconnected | JobOver | Joined | Expected
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,7 @@ def decide(state: LifetimeState, event: Event) -> LifetimeDecision:
         case Connected(incarnation):
             connected = {**state.connected, incarnation: state.connected.get(incarnation, 0) + 1}
             return LifetimeDecision(replace(state, connected=connected, left=state.left - {incarnation[0]}))
-        case Came(incarnation):
+        case FirstFrame(incarnation):
             return LifetimeDecision(replace(state, awaited=state.awaited - {incarnation[0]}))
         case Disconnected(incarnation, served):
             return _disconnected(state, incarnation, served)
@@ -198,7 +200,7 @@ def whereabouts(state: LifetimeState) -> Whereabouts:
     return Whereabouts(here=frozenset(_users(state)), left=state.left)
 
 
-def gone_from_all(told: Sequence[Whereabouts]) -> frozenset[str]:
+def left_everywhere(told: Sequence[Whereabouts]) -> frozenset[str]:
     """Returns the tasks that have left at least one server, and are connected to none."""
     nowhere: frozenset[str] = frozenset()
     return nowhere.union(*(each.left for each in told)) - nowhere.union(*(each.here for each in told))
@@ -260,7 +262,7 @@ def _missing(state: LifetimeState) -> str:
     """Returns, in words, the tasks that still prevent the end of this task; empty if there are none."""
     parts = [
         f"{', '.join(names)} {what}"
-        for names, what in ((_users(state), "to leave"), (sorted(state.awaited), "to come and to leave"))
+        for names, what in ((_users(state), "to leave"), (sorted(state.awaited), "to connect and to leave"))
         if names
     ]
     return f"; waits for {' and '.join(parts)}" if parts else ""

@@ -93,11 +93,11 @@ class Predecessor:
 
     Attributes:
       generation: the generation of both.
-      come: tasks that have connected to it. The next incarnation does not wait for them.
+      connected_before: tasks that have connected to it. The next incarnation does not wait for them.
     """
 
     generation: int
-    come: frozenset[str] = frozenset()
+    connected_before: frozenset[str] = frozenset()
 
 
 class TaskShell:
@@ -165,7 +165,7 @@ class TaskShell:
         self._open: dict[Channel, lifetime.Incarnation] = {}
         self._ended = frozenset(map(str, ended_tasks(cluster)))
         self._state = lifetime.first_state(
-            cluster, me, self._ended, predecessor.come if predecessor is not None else ()
+            cluster, me, self._ended, predecessor.connected_before if predecessor is not None else ()
         )
         self._listener: Listener | None = None
         self._control: ControlServer | None = None
@@ -298,9 +298,9 @@ class TaskShell:
         return chief_of(self.cluster)
 
     @property
-    def have_come(self) -> frozenset[str]:
+    def ever_connected(self) -> frozenset[str]:
         """The tasks of the cluster spec that have connected to this one."""
-        return lifetime.have_come(self._state)
+        return lifetime.ever_connected(self._state)
 
     def announce_departure(self) -> None:
         """Tells every ``ps`` that the program of this worker has ended. If this is the chief, the job is over then.
@@ -331,7 +331,7 @@ class TaskShell:
         known = dict(self._links)
         # Tell each ps which tasks have left: a restarted ps would otherwise wait for tasks that left before its
         # restart.
-        gone = lifetime.gone_from_all(self._whereabouts())
+        gone = lifetime.left_everywhere(self._whereabouts())
         # Tell the parameter servers first. They refuse the message if another incarnation has taken this task's place;
         # then the job continues, and no other task may be notified.
         for task in dict.fromkeys([*self._servers(), *known]):
@@ -402,7 +402,7 @@ class TaskShell:
         try:
             first = channel.recv()
             if first.kind != WHERE:  # WHERE only asks for places of shards: its sender may never use this task
-                self._happened(lifetime.Came(incarnation))
+                self._happened(lifetime.FirstFrame(incarnation))
             service = self._by_kind.get(first.kind)
             if service is not None:
                 service.serve(channel, first)

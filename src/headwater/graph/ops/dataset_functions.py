@@ -240,12 +240,12 @@ class _Planner:
     def pieces(self) -> list[_Piece]:
         for node in self._body.nodes:
             self._infer(node)
-            if not self._told(node):
+            if not self._compute_known(node):
                 self._place(node)
         self._close()
         return self._pieces
 
-    def _told(self, node: BodyNode) -> bool:
+    def _compute_known(self, node: BodyNode) -> bool:
         """Computes the outputs of a node while planning, if all its inputs are known; returns whether the outputs are
         known."""
         if node.definition.kind is not Kind.PURE or any(name not in self._known for name in node.inputs):

@@ -135,7 +135,7 @@ class _Joining:
             return
         requests = [[f"{node.name}:{part}" for node in self._nodes] for part in range(parts)]
         found = [self._found(members) for members in requests]
-        told = [self._told(members) for members in requests]
+        told = [self._gradient_tensors(members) for members in requests]
         groups = self._groups()
         firsts = [group[0] for group in groups]
         of_group = {node.name: number for number, group in enumerate(groups) for node in group}
@@ -198,7 +198,7 @@ class _Joining:
             if node.inputs[1] in requests
         }
 
-    def _told(self, requests: Sequence[str]) -> dict[int, str]:
+    def _gradient_tensors(self, requests: Sequence[str]) -> dict[int, str]:
         """Returns the tensors with gradients for one part of each table, by the lookup's number."""
         found: dict[int, str] = {}
         for _, node in self._computed("SplitRouted"):

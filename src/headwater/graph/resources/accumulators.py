@@ -423,7 +423,7 @@ class Accumulator(Kept):
                 # Check all before adding any, so that a failure leaves no partly added gradient: it must count for all
                 # variables or for none.
                 total.check(gradient)
-            verdict = training_runs.judged(self._runs, session, step, self._step)
+            verdict = training_runs.verdict_on(self._runs, session, step, self._step)
             # Whether a gradient counts depends on the start that it names, not on its time of arrival. A gradient and
             # the message of a start may arrive in different orders on different tasks, but either all tasks must count
             # the gradient, or none.

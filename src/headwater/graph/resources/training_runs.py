@@ -175,7 +175,7 @@ def is_void(runs: TrainingRuns, session: str) -> bool:
     return runs.sessions.get(session, runs.run_number) != runs.run_number
 
 
-def judged(runs: TrainingRuns, session: str, of_step: int, step: int) -> Verdict:
+def verdict_on(runs: TrainingRuns, session: str, of_step: int, step: int) -> Verdict:
     """Decides whether a gradient from ``session`` counts.
 
     Args:

@@ -183,7 +183,7 @@ class CompiledPlan:
         return self._once(feeds, step, wait, answer)
 
     def resume(self, step: Step, stopped: Stopped) -> list[Any]:
-        """Resumes a run that was cancelled in an earlier incarnation of the task; see `can_go_on`.
+        """Resumes a run that was cancelled in an earlier incarnation of the task; see `can_resume`.
 
         Args:
           step: the step of the run.
@@ -198,7 +198,7 @@ class CompiledPlan:
         """Returns the initial slots of a run, without its feeds."""
         return self._template.copy()
 
-    def can_go_on(self, stopped: Stopped) -> bool:
+    def can_resume(self, stopped: Stopped) -> bool:
         """Whether a run can resume at the instruction at which it was cancelled.
 
         It can if the instruction was waiting, and had no effect before that.

@@ -114,7 +114,7 @@ class PlanTracer:
         given = outputs()
         activity = Activity(
             device=f"{self._task}/device:{_device(item)}",
-            **_told(item),
+            **_description(item),
             start_us=start_us,
             end_us=_now_us(),
             output_bytes=sum(int(value.nbytes) for value in given if hasattr(value, "nbytes")),
@@ -170,7 +170,7 @@ def _device(item: PlanInstruction) -> str:
     return item.device if isinstance(item, Compute) else "CPU:0"
 
 
-def _told(item: PlanInstruction) -> dict[str, Any]:
+def _description(item: PlanInstruction) -> dict[str, Any]:
     match item:
         case Compute():
             name = item.nodes[-1].name if item.nodes else "empty"

@@ -80,7 +80,7 @@ class LeftState:
         facts = json.loads(text.tobytes())
         predecessor = None
         if facts["generation"]:
-            predecessor = Predecessor(generation=facts["generation"], come=frozenset(facts["come"]))
+            predecessor = Predecessor(generation=facts["generation"], connected_before=frozenset(facts["come"]))
         return LeftState(predecessor=predecessor, facts=facts, arrays=arrays)
 
     def restore(self, runtime: TaskRuntime, steps: StepService) -> None:
@@ -131,14 +131,14 @@ def _unsayable(runtime: TaskRuntime) -> set[type]:
     return {kind for kind in runtime.resources.kinds() - {Note} if not can_keep(kind)}
 
 
-def left_of(runtime: TaskRuntime, steps: StepService, generation: int, come: Collection[str]) -> list[Any]:
+def left_of(runtime: TaskRuntime, steps: StepService, generation: int, connected: Collection[str]) -> list[Any]:
     """Freezes the task's state and encodes it as arrays. The task acknowledges no change after this call.
 
     Args:
       runtime: the task's state and plans.
       steps: the task's steps; `StepService.suspend` was called before.
       generation: the generation of this incarnation.
-      come: names of the tasks that have connected to this incarnation.
+      connected: names of the tasks that have connected to this incarnation.
 
     Returns:
       The arrays that `LeftState.of` parses: the facts as JSON in an array of uint8, then the arrays that they mention.
@@ -159,7 +159,7 @@ def left_of(runtime: TaskRuntime, steps: StepService, generation: int, come: Col
         "together": note.together,
         "prepares": note.prepares,
         "generation": generation if is_all else 0,
-        "come": sorted(come),
+        "come": sorted(connected),
         "sessions": [],
         "kept": [],
         "steps": [],
@@ -298,7 +298,7 @@ class Leaving:
                 what = "%s deposits no state with %s: a step has changed only a part of its variables; and %s"
                 _log.warning(what, shell.me, chief, together)
                 return
-            kept.deposit((), left_of(self._runtime, self._steps, shell.identity.generation, shell.have_come))
+            kept.deposit((), left_of(self._runtime, self._steps, shell.identity.generation, shell.ever_connected))
         except OpError as error:
             _log.warning(
                 "%s could not deposit its state with %s, so the state is lost: %s", shell.me, chief, error.message

@@ -180,7 +180,7 @@ class GraphSaver(StateSaver):
         self.job_over: bool = False
         self._resources = resources
         self._note = training_note_of(resources)
-        self._told = ""
+        self._logged_reason = ""
         self._incarnation = state_files.new_id()
         self._counts: UpdateCounts | None = None
         self._slots: dict[tuple[str, str], int] = {}
@@ -268,8 +268,8 @@ class GraphSaver(StateSaver):
         with self._resources.lock:
             note, why = self._note.text, self._note.together
             if not note or why:
-                if note and why != self._told:
-                    self._told = why
+                if note and why != self._logged_reason:
+                    self._logged_reason = why
                     _log.warning("%s saves no state of its own: %s", self._task, why)
                 return None
             held: list[HeldCell] = []

@@ -530,7 +530,7 @@ class StepService:
                     return
                 # If another task lacks a transfer of this step, the step cannot resume: transfers that were sent are
                 # not part of the handed-over state, so the next incarnation could not send them again.
-                if step.resumes and not step.lacking and compiled.can_go_on(step.stopped):
+                if step.resumes and not step.lacking and compiled.can_resume(step.stopped):
                     step.resume_plan = plan
                     return
             step.end_suspended()

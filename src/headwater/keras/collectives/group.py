@@ -121,7 +121,7 @@ class Group:
         self._channels: dict[int, Channel] = {}
         # Channels on which this process has announced that it is connected to all processes, and channels on which the
         # peer has announced the same.
-        self._told: set[Channel] = set()
+        self._notified: set[Channel] = set()
         self._ready: set[Channel] = set()
 
         def wiring(me: PeerIdentity) -> Wiring:
@@ -203,9 +203,9 @@ class Group:
         """
         channels = list(self._channels.values())
         try:
-            for channel in [channel for channel in channels if channel not in self._told]:
+            for channel in [channel for channel in channels if channel not in self._notified]:
                 channel.send(Frame(OPEN_COLLECTIVE))
-                self._told.add(channel)
+                self._notified.add(channel)
             for channel in [channel for channel in channels if channel not in self._ready]:
                 channel.recv(_LOOK_S)
                 self._ready.add(channel)

@@ -155,13 +155,13 @@ class ServedModel(ModelValues):
         wanted = {"values", "state"} if state else {"values"}
 
         @functools.wraps(method)
-        def called(*args: Any, **kwargs: Any) -> Any:
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
             if self._stale & wanted:
                 self._stale -= wanted
                 self.sync(state=state)
             return method(*args, **kwargs)
 
-        return called
+        return wrapper
 
     def _adapt_to_compile(self) -> None:
         """Makes a new step if the model was compiled since the last training. The ``ps`` keep its first optimizer.

@@ -100,8 +100,8 @@ class Keeper:
         self._log_left: int = order["max_log_bytes"]
         self._stamper = Stamper()
         self._lines = LineBuffer()
-        self._told = TaskProgress(order["env"])
-        self._untold = False
+        self._progress = TaskProgress(order["env"])
+        self._unreported = False
         self._tell_at = 0.0
         self._last: deque[str] = deque(maxlen=_LAST_LINES)
         self._selector = selectors.DefaultSelector()
@@ -217,7 +217,7 @@ class Keeper:
         return self._returncode if answered else None
 
     def _timeout(self) -> float | None:
-        tell_at = self._tell_at if self._untold else None
+        tell_at = self._tell_at if self._unreported else None
         watched = (self._kill_at, self._look_at_memory_at, self._look_at_processes_at, tell_at)
         times = [at for at in watched if at is not None]
         return max(0.0, min(times) - time.monotonic()) if times else None
@@ -229,7 +229,7 @@ class Keeper:
         if self._request is not None and self._look_at_processes_at is not None and now >= self._look_at_processes_at:
             self._look_at_processes_at = now + _END_INTERVAL_S
             self._signal_processes(self._request)
-        if self._untold and now >= self._tell_at:
+        if self._unreported and now >= self._tell_at:
             self._write_progress()
         if self._kill_at is not None and now >= self._kill_at:
             self._kill_at = None
@@ -292,16 +292,16 @@ class Keeper:
                     self._returncode = self._process.returncode = os.waitstatus_to_exitcode(status)
 
     def _read_status(self, status: socket.socket) -> None:
-        self._untold = self._told.report(status.recv(MAX_DATAGRAM)) or self._untold
+        self._unreported = self._progress.report(status.recv(MAX_DATAGRAM)) or self._unreported
 
     def _write_progress(self) -> None:
         """Writes the task's progress to disk, if it has changed."""
-        if not self._untold:
+        if not self._unreported:
             return
-        self._untold = False
+        self._unreported = False
         self._tell_at = time.monotonic() + _TELL_S
         with contextlib.suppress(OSError):  # a full disk: the next report may succeed
-            self._folder.write_progress(self._told.progress.encode())
+            self._folder.write_progress(self._progress.progress.encode())
 
     def _read_output(self) -> int:
         """Reads the pipe once; returns the number of bytes read."""
@@ -322,7 +322,7 @@ class Keeper:
     def _parse_lines(self, lines: list[str]) -> None:
         self._last.extend(lines)
         for line in lines:
-            self._untold = self._told.line(line) or self._untold
+            self._unreported = self._progress.line(line) or self._unreported
 
     def _drain(self) -> None:
         """Reads the remaining output from the pipe."""

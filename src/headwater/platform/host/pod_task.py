@@ -59,8 +59,8 @@ class Marker:
         self._clock = clock
         self._due_at = clock()
         self._lines = LineBuffer()
-        self._told = TaskProgress(environment or {})
-        self._untold = False
+        self._progress = TaskProgress(environment or {})
+        self._unreported = False
         self._within = False
 
     def output(self, data: bytes) -> None:
@@ -77,13 +77,13 @@ class Marker:
 
     def report(self, datagram: bytes) -> None:
         """Handles a progress report of the task."""
-        if self._told.report(datagram):
-            self._untold = True
+        if self._progress.report(datagram):
+            self._unreported = True
             self.write_if_due()
 
     def write_if_due(self) -> float | None:
         """Writes a progress line if one is due; returns the seconds until the next one, None if none is scheduled."""
-        if not self._untold or self._within:
+        if not self._unreported or self._within:
             return None
         now = self._clock()
         if now < self._due_at:
@@ -95,7 +95,7 @@ class Marker:
     def close(self) -> None:
         """Writes the latest progress even if it is not due, because the task has ended."""
         self._parse_lines(self._lines.close())
-        if self._untold:
+        if self._unreported:
             self._write_mark()
         elif self._within:
             # Readers of the log fetch whole lines only.
@@ -104,12 +104,12 @@ class Marker:
 
     def _parse_lines(self, lines: Sequence[str]) -> None:
         for line in lines:
-            self._untold = self._told.line(line) or self._untold
+            self._unreported = self._progress.line(line) or self._unreported
 
     def _write_mark(self) -> None:
         end = b"\n" if self._within else b""
-        self._write(end + MARK.encode() + self._told.progress.encode() + b"\n")
-        self._untold = self._within = False
+        self._write(end + MARK.encode() + self._progress.progress.encode() + b"\n")
+        self._unreported = self._within = False
 
 
 def run(argv: Sequence[str], environment: Mapping[str, str]) -> int:

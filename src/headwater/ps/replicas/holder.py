@@ -54,12 +54,12 @@ class MovingCopy(Hosted, Protocol):
         ...
 
     @property
-    def aimed(self) -> Aim | None:
+    def requested_placement(self) -> Aim | None:
         """The requested placement; None where none was requested."""
         ...
 
     @property
-    def settled(self) -> bool:
+    def has_desired_placement(self) -> bool:
         """Whether the replica serves, and the replicas have the desired placement."""
         ...
 
@@ -335,8 +335,8 @@ class CopyHolder:
         aim = Aim(server_number(primary), server_number(backup) if backup else None)
         copy.aim(*aim)
         give_up_at = time.monotonic() + MOVE_S
-        while not copy.wait_for(lambda: not copy.serves or (stays and copy.settled), LOOK_S):
-            if self._closed or self._over or copy.aimed != aim or time.monotonic() >= give_up_at:
+        while not copy.wait_for(lambda: not copy.serves or (stays and copy.has_desired_placement), LOOK_S):
+            if self._closed or self._over or copy.requested_placement != aim or time.monotonic() >= give_up_at:
                 raise UnavailableError(None, None, f"shard {shard} of {self._name!r} has not moved to {primary}")
         return (0.0 if stays else copy.held_up_s), nbytes
 

@@ -7,21 +7,21 @@ import pytest
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
 from headwater.cluster.task.lifetime import (
-    Came,
     Connected,
     Disconnected,
     Event,
     Expected,
+    FirstFrame,
     JobOver,
     Joined,
     LifetimeDecision,
     LifetimeState,
     Whereabouts,
     decide,
+    ever_connected,
     first_state,
-    gone_from_all,
-    have_come,
     is_needed,
+    left_everywhere,
     place_in,
     whereabouts,
 )
@@ -41,7 +41,7 @@ def after(*events: Event, state: LifetimeState | None = None) -> LifetimeDecisio
 
 def gone(task: str, generation: int = 1) -> tuple[Event, ...]:
     incarnation = task, generation
-    return Connected(incarnation), Came(incarnation), Disconnected(incarnation, served=True)
+    return Connected(incarnation), FirstFrame(incarnation), Disconnected(incarnation, served=True)
 
 
 def test_a_job_is_over_when_the_chief_is_done_and_all_workers_have_left() -> None:
@@ -77,19 +77,19 @@ def test_a_chief_that_had_nothing_to_do_here_is_not_awaited() -> None:
 def test_a_worker_that_others_have_seen_leave_is_not_awaited() -> None:
     elsewhere = after(*gone(CHIEF), *gone(OTHER)).state
     told = Whereabouts.decode(whereabouts(elsewhere).encode())
-    assert gone_from_all([told]) == {CHIEF, OTHER}
-    assert after(JobOver(CHIEF, gone_from_all([told]))).ends
+    assert left_everywhere([told]) == {CHIEF, OTHER}
+    assert after(JobOver(CHIEF, left_everywhere([told]))).ends
 
 
 def test_a_worker_connected_to_any_server_is_not_lost() -> None:
     left, here = after(*gone(OTHER)).state, after(Connected((OTHER, 2))).state
-    assert gone_from_all([whereabouts(left), whereabouts(here)]) == frozenset()
+    assert left_everywhere([whereabouts(left), whereabouts(here)]) == frozenset()
 
 
 def test_a_late_worker_is_awaited_by_name() -> None:
     decision = after(*gone(CHIEF), JobOver())
     assert not decision.ends
-    assert decision.reason == f"the job is over; waits for {OTHER} to come and to leave"
+    assert decision.reason == f"the job is over; waits for {OTHER} to connect and to leave"
     assert after(*gone(OTHER), state=decision.state).ends
 
 
@@ -100,7 +100,7 @@ def test_a_probe_of_a_worker_is_no_connection() -> None:
 
 
 def test_a_worker_that_still_trains_is_awaited_by_name() -> None:
-    decision = after(*gone(CHIEF), Connected((OTHER, 7)), Came((OTHER, 7)), JobOver())
+    decision = after(*gone(CHIEF), Connected((OTHER, 7)), FirstFrame((OTHER, 7)), JobOver())
     assert not decision.ends
     assert decision.reason == f"the job is over; waits for {OTHER} to leave"
     assert after(Disconnected((OTHER, 7), served=True), state=decision.state).ends
@@ -129,10 +129,10 @@ def test_a_task_that_joined_leaves_with_its_last_channel_and_its_place_is_free()
 
 def test_the_next_incarnation_of_a_task_awaits_late_tasks() -> None:
     """One that was there, and ends while the task is away, never comes again."""
-    before = after(Connected((CHIEF, 1)), Came((CHIEF, 1)), Connected((OTHER, 1))).state
-    assert have_come(before) == {CHIEF}
-    state = first_state(CLUSTER, PS, come=have_come(before))
-    assert have_come(state) == {CHIEF}
+    before = after(Connected((CHIEF, 1)), FirstFrame((CHIEF, 1)), Connected((OTHER, 1))).state
+    assert ever_connected(before) == {CHIEF}
+    state = first_state(CLUSTER, PS, connected_before=ever_connected(before))
+    assert ever_connected(state) == {CHIEF}
     assert not after(JobOver(), state=state).ends
     assert after(*gone(OTHER), JobOver(), state=state).ends
     assert not after(Connected((CHIEF, 1)), *gone(OTHER), JobOver(), state=state).ends

@@ -14,9 +14,9 @@ from headwater.graph.resources.training_runs import (
     has_forgotten,
     is_void,
     joined,
-    judged,
     left,
     started,
+    verdict_on,
     void_text,
 )
 
@@ -24,8 +24,8 @@ from headwater.graph.resources.training_runs import (
 def test_replica_connected_before_the_first_start_takes_part() -> None:
     runs = started(joined(TrainingRuns(), "worker"), "chief", 60, 0)
     assert not is_void(runs, "worker")
-    assert judged(runs, "worker", 60, 60) is Verdict.TAKE
-    assert judged(runs, "worker", 59, 60) is Verdict.STALE
+    assert verdict_on(runs, "worker", 60, 60) is Verdict.TAKE
+    assert verdict_on(runs, "worker", 59, 60) is Verdict.STALE
 
 
 def test_replica_that_waits_for_a_later_step_is_void() -> None:
@@ -48,21 +48,21 @@ def test_each_start_has_its_own_identifier() -> None:
     assert is_void(runs, "chief")
     assert not is_void(runs, "chief's next session")
     # The very step that is asked for, but made with variables that are gone.
-    assert judged(runs, "worker", 60, 60) is Verdict.VOID
+    assert verdict_on(runs, "worker", 60, 60) is Verdict.VOID
     assert "at step 60" in void_text(runs)
-    assert judged(joined(runs, "worker"), "worker", 60, 60) is Verdict.TAKE
+    assert verdict_on(joined(runs, "worker"), "worker", 60, 60) is Verdict.TAKE
 
 
 def test_a_session_that_never_joined_is_judged_by_its_step() -> None:
     runs = started(started(TrainingRuns(), "chief", 100, 0), "chief", 60, 0)
-    assert judged(runs, "another", 100, 60) is Verdict.VOID
-    assert judged(runs, "another", 60, 60) is Verdict.TAKE
+    assert verdict_on(runs, "another", 100, 60) is Verdict.VOID
+    assert verdict_on(runs, "another", 60, 60) is Verdict.TAKE
 
 
 def test_all_workers_resume_at_the_step_of_the_training() -> None:
     runs = continued(joined(started(TrainingRuns(), "chief", 100, 0), "worker"), 60)
     assert not is_void(runs, "worker")
-    assert judged(runs, "worker", 100, 60) is Verdict.VOID
+    assert verdict_on(runs, "worker", 100, 60) is Verdict.VOID
 
 
 def test_a_session_that_is_over_is_forgotten() -> None:

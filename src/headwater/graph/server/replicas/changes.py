@@ -60,7 +60,7 @@ class Changes:
         self._feed = feed
         # For each resource on the backup: the object here, and how many of its changes the backup has. The object is
         # compared as well, since a resource may be discarded and created again under the same key.
-        self._told: dict[Key, tuple[Kept, int]] = {}
+        self._sent_changes: dict[Key, tuple[Kept, int]] = {}
         resources.recorder, resources.on_change = self, self.publish
         self._lock = threading.Lock()
         self._outcomes: dict[StepKey, dict[InstructionPlace, Outcome]] = {}
@@ -99,7 +99,7 @@ class Changes:
         if feed is None:
             return
         compiled = self._runtime.find_plan(step.session, place.plan) if inputs is not None else None
-        told = _told(step, place)
+        told = _place_words(step, place)
         if inputs is not None and compiled is not None:
             # No copy is needed: only the step could change the inputs, and it does not continue until the backup has
             # confirmed.
@@ -148,7 +148,7 @@ class Changes:
                 # state.
                 if tried.failure is not None:
                     for key in tried.touched:
-                        self._told.pop(key, None)
+                        self._sent_changes.pop(key, None)
                     raise tried.failure
                 self._send_changes(operation, step, inputs, tried)
                 if tried.waits is None:
@@ -164,7 +164,7 @@ class Changes:
 
     def _send_changes(self, operation: KeptOperation, step: Step, inputs: Sequence[Any], tried: Tried) -> None:
         """Records the changes of an operation and sends them. The caller holds the lock of the resources."""
-        changed = {key: its for key, its in tried.touched.items() if self._told.get(key) != (its, its.changes)}
+        changed = {key: its for key, its in tried.touched.items() if self._sent_changes.get(key) != (its, its.changes)}
         through = tried.waits is None
         if not (changed or tried.cells or (operation.stable and through)):
             return
@@ -176,21 +176,21 @@ class Changes:
         feed = self.feed
         if feed is None:
             return
-        known = [self._told.get(key, (None, 0))[0] is its for key, its in changed.items()]
+        known = [self._sent_changes.get(key, (None, 0))[0] is its for key, its in changed.items()]
         # The backup can repeat the operation only if it has the state of all changed resources before the change.
         repeats = any(its.repeats for its in changed.values()) and all(known) and not tried.cells
         compiled = self._runtime.find_plan(step.session, operation.place.plan)
         if repeats and compiled is not None:
             handles, sent = without_handles(self._resources, compiled.travelling(operation.place.position, inputs))
-            told = *_told(step, operation.place), handles, through
+            told = *_place_words(step, operation.place), handles, through
             feed.send(kinds.REPEAT, (self._pop_ended_steps(), told), sent)
-            self._told.update({key: (its, its.changes) for key, its in changed.items() if its.repeats})
+            self._sent_changes.update({key: (its, its.changes) for key, its in changed.items() if its.repeats})
             # Resources without repeatable changes are sent by value, which also corrects any difference on the backup.
             rest = {key: its for key, its in changed.items() if not its.repeats}
             if rest:
                 feed.send(*self._replaced(None, (), rest.items(), ()))
             return
-        instruction = (*_told(step, operation.place), *_ended(tried.outcome)) if noted else None
+        instruction = (*_place_words(step, operation.place), *_ended(tried.outcome)) if noted else None
         feed.send(*self._replaced(instruction, tried.cells, changed.items(), tried.outcome.outputs if noted else ()))
 
     def publish(self) -> None:
@@ -199,7 +199,7 @@ class Changes:
         if feed is None:
             return
         kept = [(key, its) for key, its in kept_of(self._resources).items() if not its.repeats]
-        changed = [(key, its) for key, its in kept if self._told.get(key) != (its, its.changes)]
+        changed = [(key, its) for key, its in kept if self._sent_changes.get(key) != (its, its.changes)]
         if changed:
             feed.send(*self._replaced(None, (), changed, ()))
 
@@ -248,7 +248,7 @@ class Changes:
             state = its.state()
             words.append((key, type(its).__name__, state.words, len(state.arrays)))
             arrays += state.arrays
-            self._told[key] = its, its.changes
+            self._sent_changes[key] = its, its.changes
         values = [np.asarray(value) for value in (*(cell.value for cell in cells), *arrays, *outputs)]
         return kinds.REPLACE, (self._pop_ended_steps(), instruction, variables, words), values
 
@@ -331,13 +331,15 @@ class Changes:
         """Returns a snapshot, as frames: resources, outcomes and transfers of steps. The caller holds the lock of the
         resources."""
         feed = self.feed
-        if feed is not None:  # bring the present backup up to date first: `_told` is reset below
+        if feed is not None:  # bring the present backup up to date first: `_sent_changes` is reset below
             changed = [
-                (key, its) for key, its in kept_of(self._resources).items() if self._told.get(key) != (its, its.changes)
+                (key, its)
+                for key, its in kept_of(self._resources).items()
+                if self._sent_changes.get(key) != (its, its.changes)
             ]
             if changed:
                 feed.send(*self._replaced(None, (), changed, ()))
-        self._told = {}
+        self._sent_changes = {}
         with self._lock:
             outcomes = [(key, place, its) for key, known in self._outcomes.items() for place, its in known.items()]
             passed = [(key, transfer, its) for key, known in self._passed.items() for transfer, its in known.items()]
@@ -412,7 +414,7 @@ class Changes:
             self._runtime.rendezvous.forget(session, step)
 
 
-def _told(step: RecordedStep, place: InstructionPlace) -> tuple[object, ...]:
+def _place_words(step: RecordedStep, place: InstructionPlace) -> tuple[object, ...]:
     return step.session, *place, step.number, step.resumes
 
 

@@ -86,7 +86,7 @@ class GraphProcesses:
             number: Record(new_incarnation() if number == me else 0, THERE, address)
             for number, address in addresses.items()
         }
-        self._told: dict[int, dict[int, Record]] = {}
+        self._acknowledged: dict[int, dict[int, Record]] = {}
         self._closed = False
         self._sender = threading.Thread(target=self._send_to_all, name="processes", daemon=True)
 
@@ -205,7 +205,7 @@ class GraphProcesses:
 
         def untold() -> bool:
             others = [number for number in self._others() if number not in missed]
-            return self._closed or any(self._told.get(number) != self._records for number in others)
+            return self._closed or any(self._acknowledged.get(number) != self._records for number in others)
 
         with self._changed:
             self._changed.wait_for(untold, again_s if missed else None)
@@ -241,7 +241,7 @@ class GraphProcesses:
         """
         with self._changed:
             told = dict(self._records)
-            if not (over or again) and self._told.get(number) == told:
+            if not (over or again) and self._acknowledged.get(number) == told:
                 return True
         try:
             frame = Frame(kinds.PROCESSES, (self.words(), over))
@@ -255,7 +255,7 @@ class GraphProcesses:
             _log.debug("cannot send the list of ps processes to %s: %s", self.name(number), error.message)
             return False
         with self._changed:
-            self._told[number] = told
+            self._acknowledged[number] = told
         return True
 
     def send_now(self, *, over: bool = False) -> None:
