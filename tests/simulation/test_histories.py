@@ -91,6 +91,7 @@ _MENDED = [
     ("moved-copies", 120004392),  # a worker connects to a replica that is dropped at that moment
     ("moved-copies", 12000000),  # a witness that is restarted during the replacement of a backup
     ("moved-copies", 12000096),  # a handoff in a round that one worker has left
+    ("moves", 17),  # a change arrives at a previous primary that its successor has dropped as the backup
     ("moves", 2001134),  # a ps drains while a worker moves one of its shards
     ("moves", 120009358),  # a ps that is stopped and drains receives a shard after it has reported its shards
     ("moves", 120009578),  # a worker takes part in a training that the others have finished, on ps that were restarted
