@@ -34,7 +34,7 @@ def test_a_late_worker_waits_and_learns_that_the_job_is_over(start_cluster: Star
 def test_no_place_is_given_when_the_job_is_over(start_cluster: StartCluster) -> None:
     cluster = start_cluster(ps=1, worker=2)
     cluster._servers["worker:0"]._running.shell.announce_end()
-    with pytest.raises(OutOfRangeError, match="the job is over"):
+    with pytest.raises(OutOfRangeError, match="the job is already over"):
         join(cluster.targets["ps:0"].removeprefix("grpc://"), "")
 
 
