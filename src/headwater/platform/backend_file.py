@@ -82,7 +82,7 @@ def _backend(
     settings_type = getattr(module, settings_name)
     named = cast("JsonObject", fields)
     known = {field.name for field in dataclasses.fields(settings_type)}
-    unknown = [file.problem((name, field), "is not a field of it") for field in named if field not in known]
+    unknown = [file.problem((name, field), "is not a field of this backend") for field in named if field not in known]
     if unknown:
         raise JobSpecError(unknown, file.source)
     given: dict[str, object] = {**(defaults or {}), **named}

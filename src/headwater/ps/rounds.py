@@ -54,8 +54,8 @@ class Round:
         Args:
           updater: applies the mean gradient.
           scale: see `Updater.apply`.
-          total: computes the sum over all ``ps`` of the mean gradients' squares, which becomes the last hyperparameter;
-            see `headwater.ps.round_sums.RoundSums.total`.
+          total: computes the squared norm of the mean gradients over all ``ps``, which is passed to the update as its
+            last hyperparameter; see `headwater.ps.round_sums.RoundSums.total`.
         """
         weights, gradients, changes, rows = self._weights, self._gradients, self._changes, self._rows
         hyperparameters, sources = self._hyperparameters, self._sources

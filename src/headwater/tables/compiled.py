@@ -209,8 +209,8 @@ def prefetch(address: int) -> None:
     _prefetch(_to_words(address))
 
 
-# Vector instructions for eight real numbers at a time. LLVM does not generate them by itself, because rows of tables
-# are short loops over arrays that might overlap.
+# Vector instructions for eight real numbers at a time. LLVM does not generate them by itself, because the loops over a
+# row are short, and the arrays might overlap.
 
 _eight: Any = _ir.VectorType(_ir.FloatType(), 8)
 _REAL_BYTES = 4

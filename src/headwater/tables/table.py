@@ -350,7 +350,7 @@ class Table:
                 raise InvalidArgumentError(
                     None,
                     None,
-                    f"{self._where()}: the optimizer gives records of shape {changed.shape[1:]}, not "
+                    f"{self._where()}: the optimizer returned records of shape {changed.shape[1:]}, not "
                     f"{records.shape[1:]}",
                 )
             self.write_records(keys, changed)
@@ -526,7 +526,7 @@ class Table:
 
         Args:
           keys: the keys of the call.
-          gone: extended by the keys of removed rows, [n, 2] each, also where an error follows.
+          gone: a list to which the keys of removed rows, [n, 2], are appended, even if the call then fails.
           looks_up: whether the call is a lookup for training, see `look_up`; otherwise all keys get rows.
 
         Raises:

@@ -37,7 +37,7 @@ def test_the_default_is_first(tmp_path: Path) -> None:
     ("text", "problem"),
     [
         ("local: {cpus: lots}\n", "backends.yaml:1: local.cpus: "),
-        ("local: {}\nssh:\n  host: a\n", "backends.yaml:3: ssh.host: is not a field of it"),
+        ("local: {}\nssh:\n  host: a\n", "backends.yaml:3: ssh.host: is not a field of this backend"),
         ("ssh: {hosts: []}\n", "backends.yaml:1: ssh: hosts must name at least one host"),
         ("cloud: {}\n", "backends.yaml:1: cloud: is not a backend; there are local, ssh"),
         ("local: 3\n", "backends.yaml:1: local: must be a mapping"),

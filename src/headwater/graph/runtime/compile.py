@@ -106,7 +106,7 @@ class Executable:
         self._shared = shared
         checks = IndexChecks(compute, self._cells)
         self._check_indices = checks or None
-        self._looked_at = checks.looked_at
+        self._prechecked = checks.prechecked
         self._device = None if is_default(compute.device) else local_device(compute.device)
         # Compile before the lock is acquired in two cases. On a shared task, other sessions would otherwise wait for
         # the lock during the compilation. On a GPU, the compilation may fail for lack of memory; this must not happen
@@ -158,7 +158,7 @@ class Executable:
         # (docs/decisions/kernels.md).
         use_one_thread()
         try:
-            return KernelPart(compute, self._cells, self._lock, self._seed, self._looked_at, fetched)
+            return KernelPart(compute, self._cells, self._lock, self._seed, self._prechecked, fetched)
         except WithoutKernel as missing:
             _log.debug("%s runs in an executable: there is no kernel of %s", compute.nodes[-1].name, missing)
             return None
@@ -452,8 +452,8 @@ class Executable:
         # Do not share programs with random operations: operations without seeds must draw different numbers in each
         # session.
         if self._shared and not self._random:
-            return shared_program(self._compute, static, *names, self._looked_at)
-        return Program(self._compute, static, *names, self._seed, self._looked_at)
+            return shared_program(self._compute, static, *names, self._prechecked)
+        return Program(self._compute, static, *names, self._seed, self._prechecked)
 
     def _prepare(self, program: Program, inputs: Sequence[AnyArray], counter: np.uint32 | None) -> None:
         """Traces and compiles a program before the lock is taken, so that other steps need not wait."""

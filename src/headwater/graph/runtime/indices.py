@@ -81,7 +81,7 @@ class IndexChecks:
         self._labels = [check for node in nodes if (check := self._check_of_labels(node)) is not None]
 
     @property
-    def looked_at(self) -> frozenset[str]:
+    def prechecked(self) -> frozenset[str]:
         """Names of the operations with checked indices."""
         return frozenset(check.node.name for check in (*self._checks, *self._labels))
 

@@ -43,7 +43,7 @@ class KernelPart:
       cells: its variables, by operation name.
       lock: the lock of the variables.
       seed: seed of operations without seeds.
-      looked_at: names of operations with indices that are checked before each run.
+      prechecked: names of operations with indices that are checked before each run.
       fetched: names of outputs that are returned to the program, which may change them: they must not share memory with
         variables, constants or inputs.
 
@@ -60,12 +60,12 @@ class KernelPart:
         cells: Mapping[str, Cell],
         lock: object,
         seed: int,
-        looked_at: Collection[str] = (),
+        prechecked: Collection[str] = (),
         fetched: Collection[str] = (),
     ) -> None:
         self._compute = compute
         self._seed = seed
-        self._looked_at = looked_at
+        self._prechecked = prechecked
         self._fetched = fetched
         self._code = Code()
         self._code.space.update(lock=lock, current=current, writable=writable, changed=changed, replace=replace)
@@ -204,7 +204,7 @@ class KernelPart:
                 else self._value(node.refs[index], late)
                 for index, name in enumerate(node.inputs)
             ]
-            checked = node.name not in self._looked_at
+            checked = node.name not in self._prechecked
             code.pure(node, args, self._used.get(node.name, []), locked=late or copying, checked=checked)
 
     def _random(self, node: Node) -> None:
@@ -248,7 +248,7 @@ class KernelPart:
             else:
                 args.append(f"{self._cells[node.refs[index]]}.value")
         uses = [name for name in args if code.is_local(name)]
-        if can_fail(node.type, node.attrs) and node.name not in self._looked_at:
+        if can_fail(node.type, node.attrs) and node.name not in self._prechecked:
             self.may_fail = True
             code.check(node, args, uses)
         if node.type == "Assign":

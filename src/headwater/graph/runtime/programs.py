@@ -51,7 +51,7 @@ class Program:
       kept: variables that it only reads.
       written: variables that it changes.
       seed: seed of operations without seeds.
-      looked_at: names of operations with indices that are checked before each run.
+      prechecked: names of operations with indices that are checked before each run.
 
     Attributes:
       run: function of the values of ``donated`` and ``kept``, the inputs, and the step's number (for random numbers).
@@ -67,12 +67,12 @@ class Program:
         kept: Sequence[str],
         written: Sequence[str],
         seed: int,
-        looked_at: Collection[str] = (),
+        prechecked: Collection[str] = (),
     ) -> None:
         dynamic = [name for name in compute.inputs if name not in compute.static]
         # Check on CPUs only, as TensorFlow does; on GPUs, results of failing operations are arbitrary.
         checks = compute.device.startswith("CPU")
-        unchecked = {*looked_at, *_checked_gradients(compute.nodes)}
+        unchecked = {*prechecked, *_checked_gradients(compute.nodes)}
         self._device = compute.device
         # A local variable, because `run` must not refer to `self`: with such a reference, the program would stay in
         # memory after its sessions have ended.
@@ -173,7 +173,7 @@ def shared_program(
     donated: Sequence[str],
     kept: Sequence[str],
     written: Sequence[str],
-    looked_at: Collection[str] = (),
+    prechecked: Collection[str] = (),
 ) -> Program:
     """Returns the program of a compute without random numbers, shared with sessions that have a compute of equal
     content."""
@@ -185,7 +185,7 @@ def shared_program(
         found = _programs.get(key)
         if found is None:
             # The seed is irrelevant: shared programs have no random operations.
-            found = _programs[key] = Program(compute, static, donated, kept, written, 0, looked_at)
+            found = _programs[key] = Program(compute, static, donated, kept, written, 0, prechecked)
     return found
 
 

@@ -100,8 +100,8 @@ class Server:
         too.
 
         In the main thread, SIGTERM ends the wait; then this method raises SystemExit with code 0, because programs
-        assume that it never returns, and the code after the call may be a worker's. In another thread it returns.
-        Ctrl-C raises KeyboardInterrupt.
+        assume that it never returns: the code after the call may be meant for workers only. In another thread it
+        returns. Ctrl-C raises KeyboardInterrupt.
         """
         self._require_running().shell.wait_until_over()
         self.stop()
@@ -138,7 +138,7 @@ def _require_fixed_servers(cluster: ClusterSpec) -> None:
     shards, first = os.environ.get(SHARDS, ""), os.environ.get(FIRST_PS, "")
     if not shards or PS not in cluster.jobs or has_two_copies():
         return
-    begins = f", which begins with {first} of them," if first else ""
+    begins = f" begins with {first} ps, and" if first else ""
     raise FailedPreconditionError(
         None,
         None,

@@ -26,7 +26,7 @@ class StagingArea:
       shapes: static shape of each component.
       names: the names of the components; elements are then dictionaries.
       shared_name: share it between sessions under this name.
-      capacity: maximum number of elements, for which `put` waits; 0 for any number.
+      capacity: maximum number of elements; `put` waits while it is reached. 0: no limit.
       memory_limit: accepted.
 
     Raises:

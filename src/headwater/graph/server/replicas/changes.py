@@ -204,8 +204,8 @@ class Changes:
             feed.send(*self._replaced(None, (), changed, ()))
 
     def ended(self, session: str, step: int) -> None:
-        """Handles the end of a step's execution on this task: returns the examples that it has reserved to their
-        ledgers, and sends that change to the backup."""
+        """Handles the end of a step's execution on this task: releases the ranges of examples that the step has
+        reserved in the ledgers, and sends this change to the backup."""
         ledgers = self._resources.of_kind(ExampleLedger)
         if ledgers:
             with self._resources.lock:
@@ -373,7 +373,8 @@ class Changes:
         except StillWaitsError:
             if through:
                 raise
-            # The operation makes a first change and then waits, on the primary as well; both replicas are equal.
+            # The operation has made its first change and now waits, as it did on the primary. So both replicas are
+            # equal.
         except Exception as error:
             # The primary sends only instructions that have changed something. If the error occurred after that change,
             # as it did on the primary, both replicas are equal. If it occurred before the change, this replica lacks
