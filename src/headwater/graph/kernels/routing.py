@@ -84,11 +84,16 @@ def unpack_rows(
     """Unpacks the tensors packed by ``PackRows``; see `headwater.graph.ops.routing.unpack_rows`."""
     found: list[HostArray] = []
     end = 0
-    shapes = sizes[:, columns].tolist()
+    counts = sizes[:, columns[0]].tolist()
+    if len(columns) == 1:
+        for number in numbers:
+            start, end = end, end + counts[number]
+            found.append(packed[start:end])
+        return tuple(found)
+    widths = sizes[:, columns[1]].tolist()
     for number in numbers:
-        shape = shapes[number]
-        start, end = end, end + math.prod(shape)
-        found.append(packed[start:end] if len(shape) == 1 else packed[start:end].reshape(shape))
+        start, end = end, end + counts[number] * widths[number]
+        found.append(packed[start:end].reshape(counts[number], widths[number]))
     return tuple(found)
 
 
