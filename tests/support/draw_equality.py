@@ -1,0 +1,62 @@
+"""Draws programs from the table of `tests.support.equality`, and compares workers with one process.
+
+    python -m tests.support.draw_equality [--seed 1] [--draws 100]
+
+Prints each program whose results differ or that is refused, and a summary. The exit code is 1 if results differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections import Counter
+
+import numpy as np
+
+import headwater.keras  # noqa: F401  chooses the backend of Keras
+from tests.support.equality import COLUMNS, Program, alone, mirrored, require_equal, served
+
+
+def draw(rng: np.random.Generator) -> Program:
+    """Returns a random program that Keras supports."""
+    while True:
+        program = Program(**{name: choices[rng.integers(len(choices))] for name, choices in COLUMNS.items()})
+        if program.possible:
+            return program
+
+
+def compare(program: Program) -> str:
+    """Returns the kind of the first difference between one process and two workers: ``equal``, ``refused`` or
+    ``differs``; prints the program unless all are equal."""
+    expected = alone(program)
+    for name, run in {"mirrored": mirrored, "sync": served}.items():
+        try:
+            for found in run(program) if name == "mirrored" else run(program)[:1]:
+                require_equal(found, expected, name)
+        except ValueError as error:
+            print(f"refused: {name}: {program}: {error}", flush=True)
+            return "refused"
+        except AssertionError as error:
+            print(f"differs: {program}: {error}", flush=True)
+            return "differs"
+    return "equal"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--draws", type=int, default=100)
+    chosen = parser.parse_args()
+    warnings.simplefilter("ignore")
+    rng = np.random.default_rng(chosen.seed)
+    counts: Counter[str] = Counter()
+    for number in range(1, chosen.draws + 1):
+        counts[compare(draw(rng))] += 1
+        if number % 10 == 0:
+            print(f"{number} draws of seed {chosen.seed}: {dict(counts)}", flush=True)
+    return 1 if counts["differs"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
