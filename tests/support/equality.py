@@ -152,12 +152,21 @@ class Stops(keras.callbacks.Callback):
         self.model.stop_training = self.stops
 
 
+class Rates(keras.callbacks.Callback):
+    """Sets the learning rate at the boundaries of batches."""
+
+    def on_train_batch_begin(self, batch: int, logs: object = None) -> None:
+        assert self.model is not None
+        self.model.optimizer.learning_rate = 0.02 / (1 + batch)
+
+
 CALLBACKS: dict[str, Callable[[], list[Any]]] = {
     "none": list,
     "early": lambda: [_callbacks.EarlyStopping(monitor="loss", mode="max", restore_best_weights=True)],
     "plateau": lambda: [_callbacks.ReduceLROnPlateau(monitor="loss", mode="max", factor=0.5, patience=1)],
     "schedule": lambda: [_callbacks.LearningRateScheduler(lambda epoch, rate: rate / (1 + epoch))],
     "stops": lambda: [Stops()],
+    "rates": lambda: [Rates()],
 }
 FIRST_EPOCHS = (0, 1)
 

@@ -27,7 +27,7 @@ FEW = (
     Program(model="masked", penalty="kernel", metrics="largest", data="shorter epochs"),
     Program(model="classes", weights="class", penalty="activity", metrics="last", data="pydataset"),
     Program(reduction="sum", penalty="kernel", optimizer="accumulated", data="endless pydataset"),
-    Program(data="finite generator", metrics="largest"),
+    Program(model="classes", data="finite generator", metrics="largest", callbacks="rates"),
     Program(data="ending generator", callbacks="stops", validation=True),
 )
 
@@ -75,6 +75,39 @@ def test_a_stop_by_one_worker_stops_all_after_the_same_update(data: str, monkeyp
     program = Program(metrics="none", data=data)
     assert alone(program).updates == 2
     assert [found.updates for found in served(program, workers=3)] == [2, 2, 2]
+
+
+class Halves(keras.callbacks.Callback):
+    """Halves the last bias after each epoch."""
+
+    def on_epoch_end(self, epoch: int, logs: object = None) -> None:
+        assert self.model is not None
+        self.model.layers[-1].bias.assign(self.model.layers[-1].bias * 0.5)
+
+
+class Restarts(keras.callbacks.Callback):
+    """Sets the momentum of the optimizer to zero before each batch."""
+
+    def on_train_batch_begin(self, batch: int, logs: object = None) -> None:
+        assert self.model is not None
+        self.model.optimizer.variables[2].assign(self.model.optimizer.variables[2] * 0.0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (Halves, "on_epoch_end of callback Halves assigns .*bias"),
+        (Restarts, "on_train_batch_begin of callback Restarts assigns .*momentum"),
+    ],
+)
+def test_assignments_by_callbacks_are_equal_or_refused_by_name(
+    kind: Any, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(equality.CALLBACKS, "none", lambda: [kind()])
+    program = Program(metrics="none")
+    require_equal(mirrored(program)[0], alone(program), "mirrored")
+    with pytest.raises(ValueError, match=text):
+        served(program)
 
 
 @pytest.mark.filterwarnings("ignore:Limiting")

@@ -24,6 +24,7 @@ from headwater.keras.embeddings.ids import stand_in
 from headwater.keras.embeddings.inference import dynamic_layers, set_source
 from headwater.keras.embeddings.rows import ModelEmbeddings
 from headwater.keras.internals import array_slicing, data_adapter_utils, pythonify_logs
+from headwater.keras.parameter_server.assignments import refuse_assignments
 from headwater.keras.parameter_server.batches import Batches, Share, make_batches, share_of
 from headwater.keras.parameter_server.own_momentum import OwnMomentum
 from headwater.keras.parameter_server.place import ProcessPlace
@@ -572,6 +573,7 @@ class ServedModel(ModelValues):
         ]
         for callback in mine:
             self._sync_before_saving(callback)
+            refuse_assignments(callback, served_model)
         self._backups = [callback for callback in mine if isinstance(callback, keras.callbacks.BackupAndRestore)]
         for backup in self._backups:
             serve_backup(backup)

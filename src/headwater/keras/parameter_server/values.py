@@ -363,6 +363,13 @@ class ModelValues:
         self._client.assign([np.asarray(v.value) if at < dense else None for at, v in enumerate(variables)], state)
         self._reach_tables()
 
+    def assigned_variables(self) -> list[Any]:
+        """Returns the variables, except for the learning rate, with other values than the ``ps`` last sent."""
+        held = [*self.variables, *self.optimizer.variables]
+        rate = getattr(self.optimizer, "_learning_rate", None)
+        pairs = zip(held, self._known, strict=False)  # none are known before the first read
+        return [variable for variable, old in pairs if variable._value is not old and variable is not rate]
+
     def _split_state(self, index: int) -> list[HostArray]:
         layout = self.layout()
         return split_state(self.optimizer, layout, self.variables, self._updater(layout, index), index)

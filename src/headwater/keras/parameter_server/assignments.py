@@ -1,0 +1,67 @@
+"""Refuses assignments to variables by a program's callbacks during training.
+
+The ``ps`` hold the variables during training, and their values replace a worker's values. So an assignment by a
+callback would have no effect. A learning rate is an exception: the chief sends it to the ``ps``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from headwater.keras.internals import OWN_MODULES
+
+#: Methods of callbacks between the beginning and the end of training.
+_HOOKS = (
+    "on_epoch_begin",
+    "on_epoch_end",
+    "on_train_batch_begin",
+    "on_train_batch_end",
+    "on_batch_begin",
+    "on_batch_end",
+)
+_WATCHED = "_headwater_watched"
+_OWN = (OWN_MODULES, "headwater.")
+
+
+class Holder(Protocol):
+    """The owner of the variables: the model on parameter servers."""
+
+    def assigned_variables(self) -> list[Any]:
+        """Returns the variables, except for the learning rate, with other values than the ``ps`` last sent."""
+        ...
+
+
+def refuse_assignments(callback: Any, holder_of: Callable[[object], Holder | None]) -> None:
+    """Makes the methods of a program's own callback raise an error if they assign variables during training.
+
+    Args:
+      callback: any callback; methods of Keras's and Headwater's callbacks are not changed.
+      holder_of: returns the holder of a model's variables; None for a model that is not on parameter servers.
+    """
+    for name in _HOOKS:
+        hook = getattr(callback, name, None)
+        if hook is not None and not hook.__module__.startswith(_OWN) and not hasattr(hook, _WATCHED):
+            setattr(callback, name, _watched(callback, name, hook, holder_of))
+
+
+def _watched(
+    callback: Any, name: str, hook: Callable[..., object], holder_of: Callable[[object], Holder | None]
+) -> Callable[..., object]:
+    @functools.wraps(hook)
+    def call(*args: object, **kwargs: object) -> object:
+        holder = holder_of(callback.model)
+        before = {id(variable) for variable in holder.assigned_variables()} if holder is not None else set[int]()
+        result = hook(*args, **kwargs)
+        changed = holder.assigned_variables() if holder is not None else []
+        if paths := [variable.path for variable in changed if id(variable) not in before]:
+            raise ValueError(
+                f"{name} of callback {type(callback).__name__} assigns {', '.join(paths[:3])}"
+                f"{', …' if paths[3:] else ''}: the ps hold the variables during training, and the assignment would "
+                "have no effect; assign in on_train_begin or on_train_end, or use a mirrored strategy"
+            )
+        return result
+
+    setattr(call, _WATCHED, True)
+    return call
