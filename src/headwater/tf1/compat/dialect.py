@@ -13,7 +13,7 @@ from typing import Final
 from headwater.tf1.compat import modules
 
 VARIABLE: Final = "HEADWATER_DIALECT"
-"""The environment variable that selects the version: ``1``, ``2`` or ``auto``."""
+"""The environment variable that selects the API's version: ``1``, ``2`` or ``auto``."""
 
 _ONLY_2: Final = frozenset({"ClusterCoordinator", "GradientTape", "enable_eager_execution", "enable_v2_behavior"})
 _ONLY_1: Final = frozenset(
@@ -49,7 +49,7 @@ _OF_SESSIONS: Final = frozenset(
 )
 """Names that indicate programs of TensorFlow 1, although TensorFlow 2 has some of them, too."""
 _OF_BOTH: Final = frozenset({"eval", "io", "logging", "run", "summary", "test", "train"})
-"""Names by which a program without Keras may make sessions, or leave something for others to run."""
+"""Names with which a program without Keras may create sessions, or operations for later sessions."""
 _ALONE: Final = frozenset({"keras", "numpy", "tensorflow"}) | sys.stdlib_module_names
 _MOST_FILES: Final = 100
 """Maximum number of modules beside a program that are examined."""

@@ -108,7 +108,7 @@ FLAGS: Final = LazyFlags(_absl.FLAGS)
 
 
 def _define(function: Callable[..., object]) -> Callable[..., object]:
-    """A function of absl that defines a flag, which also takes the old names of its arguments."""
+    """Wraps a function of absl that defines a flag: it also accepts the old names of the arguments."""
 
     @functools.wraps(function)
     def define(*args: object, **kwargs: object) -> object:

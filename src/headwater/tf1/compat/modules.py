@@ -65,7 +65,7 @@ MODULES: Mapping[str, Sequence[str]] = {
     "tensorflow.contrib.opt.python.training.sign_decay": ("headwater.tf1.contrib.opt.sign_decay",),
     "tensorflow.contrib.opt.python.training.weight_decay_optimizers": ("headwater.tf1.contrib.opt.weight_decay",),
     "tensorflow.contrib.opt.python.training.*": ("tf.contrib.opt",),
-    # Where 0.8 and before had recurrent networks.
+    # The module of recurrent networks up to TensorFlow 0.8.
     "tensorflow.models.rnn.rnn": ("tf.nn",),
     "tensorflow.models.rnn.rnn_cell": ("tf.nn.rnn_cell",),
     "tensorflow.python.client.session": ("tf",),
@@ -125,7 +125,7 @@ MODULES: Mapping[str, Sequence[str]] = {
 
 
 def missing_attribute(module_name: str, attribute: str) -> AttributeError:
-    """The error for a name that TensorFlow may have and Headwater has not."""
+    """Returns the error for a name that TensorFlow may have and Headwater lacks."""
     return AttributeError(
         f"module {module_name!r} has no attribute {attribute!r} in Headwater; {_remedy(f'{module_name}.{attribute}')}",
         name=attribute,
@@ -133,9 +133,10 @@ def missing_attribute(module_name: str, attribute: str) -> AttributeError:
 
 
 def missing_module(module_name: str) -> ModuleNotFoundError:
-    """The error for a module that TensorFlow may have and Headwater has not.
+    """Returns the error for a module that TensorFlow may have and Headwater lacks.
 
-    Its ``name`` stays empty: with it, ``from tensorflow import absent`` would hide this message behind Python's own.
+    Its ``name`` is not set: otherwise ``from tensorflow import absent`` would show Python's message instead of this
+    one.
     """
     return ModuleNotFoundError(
         f"Headwater has no {module_name!r}; {_remedy(module_name)}",
@@ -144,7 +145,7 @@ def missing_module(module_name: str) -> ModuleNotFoundError:
 
 
 def _remedy(missing: str) -> str:
-    """A clause that says what replaces a missing name of ``tf.contrib``, or where the existing names are listed."""
+    """Returns a clause with the replacement of a missing name of ``tf.contrib``, or with the list of existing names."""
     _, contrib, rest = missing.partition(".contrib.")
     reason, replacement = CONTRIB_LEFT_OUT.get(rest.partition(".")[0], ("", "")) if contrib else ("", "")
     listed = f"{COMPATIBILITY_TABLE} lists the names that exist"
@@ -221,7 +222,8 @@ class Finder:
         return importlib.util.spec_from_loader(fullname, _Loader(places), origin="Headwater", is_package=True)
 
     def _places(self, fullname: str) -> list[Any] | None:
-        """Returns the existing places for ``fullname``, an empty list for a mere package; None for no module."""
+        """Returns the existing places for ``fullname``, an empty list for a package without contents; None if there is
+        no such module."""
         for names in self._candidates(fullname):
             found = [place for name in names if (place := self._resolve(name)) is not None]
             if found or not names:
@@ -301,12 +303,12 @@ def _module_exists(name: str) -> bool:
 def install(finder: Finder | None = None) -> Finder:
     """Makes ``import tensorflow`` mean Headwater in this process, and returns the finder that does it.
 
-    A second call changes nothing and returns the first one's finder.
+    A second call changes nothing and returns the finder of the first call.
     """
     for present in sys.meta_path:
         if isinstance(present, Finder):
             return present
     finder = finder or Finder()
-    # First, so that an installed TensorFlow does not come before it.
+    # Insert it first, so that it is asked before the finder of an installed TensorFlow.
     sys.meta_path.insert(0, finder)
     return finder

@@ -34,7 +34,7 @@ class Area:
         for source, listed in self.names.items():
             for word in listed.split():
                 name, _, there = word.partition("=")
-                assert name not in table, f"{name} is said to be in {table[name][0]} and in {source}"
+                assert name not in table, f"{name} is listed in {table[name][0]} and in {source}"
                 table[name] = (source, there or name)
         return table
 

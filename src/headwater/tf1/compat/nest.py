@@ -29,7 +29,7 @@ def flatten(structure: Structure, expand_composites: bool = False) -> list[Any]:
 def pack_sequence_as(
     structure: Structure, flat_sequence: Sequence[TensorLike], expand_composites: bool = False
 ) -> Structure:
-    """A structure like ``structure`` of the leaves ``flat_sequence``; ValueError where their number differs."""
+    """Returns a structure like ``structure`` with the leaves ``flat_sequence``; ValueError if their number differs."""
     del expand_composites
     return nest.pack(structure, flat_sequence)
 
@@ -71,7 +71,7 @@ def map_structure(func: Callable[..., Structure], *structure: Any, **kwargs: Any
 
 
 def _as_lists(structure: Structure) -> Structure:
-    """``structure`` with a list for every tuple."""
+    """Returns ``structure`` with lists in place of tuples."""
     if isinstance(structure, dict):
         return {key: _as_lists(value) for key, value in structure.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     if nest.is_nested(structure):

@@ -101,7 +101,7 @@ def make_all(module_name: str, doc_string_modules: object = None) -> list[str]:
 
 
 def _logits_first(loss: Callable[..., Tensor], older: tuple[str, ...], **renamed: str) -> Callable[..., Tensor]:
-    """Returns ``loss`` for programs before 1.0, too, which pass the logits first, without names."""
+    """Returns ``loss`` in a form that also accepts the arguments of programs before 1.0: logits first, not by name."""
 
     def function(*args: object, **kwargs: object) -> Tensor:
         named = {renamed.get(name, name): value for name, value in kwargs.items()}
@@ -126,7 +126,8 @@ sigmoid_cross_entropy_with_logits: Callable[..., Tensor] = _logits_first(
 
 
 def _inputs_first(loss: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Returns ``loss`` for programs before 1.0, too, which pass the inputs, which are floats, before the labels."""
+    """Returns ``loss`` in a form that also accepts the arguments of programs before 1.0: floating inputs before the
+    labels."""
 
     def function(*args: Any, **kwargs: object) -> Tensor:
         given = list(args)

@@ -78,12 +78,12 @@ def merge_all_summaries(key: TensorLike = GraphKeys.SUMMARIES) -> Tensor | None:
 
 
 def all_v2_summary_ops() -> list[Tensor]:
-    """Summaries of writers of TensorFlow 2: none, for graphs have ``tf.summary.merge_all``."""
+    """Returns an empty list: graphs have no summary writers of TensorFlow 2; see ``tf.summary.merge_all``."""
     return []
 
 
 def get_summary_description(node_def: NodeDef) -> Any:
-    """The description of a summary that an operation of the type ``TensorSummary`` makes.
+    """Returns the description of the summary that an operation of the type ``TensorSummary`` computes.
 
     Raises:
       ValueError: the operation is of another type.

@@ -75,7 +75,7 @@ def log_loss(
 def mean_pairwise_squared_error(
     predictions: Tensor, labels: Tensor | None = None, weights: TensorLike = 1.0, scope: str | None = None
 ) -> Tensor:
-    """Like ``tf.losses.mean_pairwise_squared_error``, where each element makes a pair with itself, too."""
+    """Like ``tf.losses.mean_pairwise_squared_error``, but also counts the pair of each element with itself."""
     return weighted_losses.pairwise_squares(labels, predictions, weights, scope, GraphKeys.LOSSES, less=0)
 
 
