@@ -5,7 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headwater.graph.runtime.ways import Jit, Way, Ways, Work, jit_of, runs_until_compiled, switch_after, work_of
+from headwater.graph.runtime.ways import (
+    Jit,
+    Way,
+    Ways,
+    Work,
+    explanation_of,
+    jit_of,
+    runs_until_compiled,
+    switch_after,
+    work_of,
+)
 
 _HEAVY = Work(operations=20, nbytes=1 << 24)
 
@@ -25,7 +35,7 @@ def test_an_executable_takes_over_at_a_fixed_run_once_that_has_paid() -> None:
     until, switch = runs_until_compiled(_HEAVY), switch_after(_HEAVY)
     assert until is not None
     assert switch is not None
-    assert switch.compiled < until <= switch.used
+    assert switch.compiled == until < switch.used
     ways = Ways()
     _runs(ways, "first", 1)
     assert _runs(ways, "a", switch.used + 3) == [False] * switch.used + [True] * 3
@@ -37,23 +47,27 @@ def test_the_first_shape_of_a_heavy_part_is_compiled_beside_its_second_run() -> 
     ways = Ways()
     assert not any(_runs(ways, "a", 1, convolutions))
     assert ways.next_way("a") is Way.KERNELS_WHILE_COMPILING
-    beside = _runs(ways, "a", 10, convolutions).index(True) + 1
-    ratio = convolutions.compilation_ns() / convolutions.kernels_ns()
-    assert ratio / 2 < beside < ratio + 1, "it takes over before kernels have taken the time of a whole compilation"
+    beside = _runs(ways, "a", 40, convolutions).index(True) + 1
+    ratio = 0.75 * convolutions.compilation_ns() / convolutions.kernels_ns()
+    assert ratio <= beside < ratio + 1, "it takes over after three quarters of the time of a compilation"
 
 
 @pytest.mark.parametrize(
     "work", [Work(operations=50, nbytes=1 << 16), Work(operations=440, nbytes=360 << 20, products=325 << 20)]
 )
-def test_the_first_shape_of_other_parts_has_to_repay_half_of_its_compilation(work: Work) -> None:
-    assert switch_after(work, first=True) == switch_after(work)
+def test_the_first_shape_has_to_repay_half_of_its_compilation_and_others_all_of_it(work: Work) -> None:
+    until, first, other = runs_until_compiled(work), switch_after(work, first=True), switch_after(work)
+    assert until is not None
+    assert first is not None
+    assert other is not None
+    assert (first.compiled, other.compiled) == ((until + 1) // 2, until)
 
 
-def test_kernels_run_for_about_as_long_as_the_compilation() -> None:
+def test_kernels_run_for_longer_than_the_compilation() -> None:
     work = Work(operations=50, nbytes=1 << 27, window_products=10**9)
     switch = switch_after(work)
     assert switch is not None
-    assert 1 <= (switch.used - switch.compiled) * work.kernels_ns() / work.compilation_ns() <= 2
+    assert 1.5 <= (switch.used - switch.compiled) * work.kernels_ns() / work.compilation_ns() <= 2
 
 
 def test_turns_of_loops_are_run_but_compiled_once() -> None:
@@ -62,7 +76,7 @@ def test_turns_of_loops_are_run_but_compiled_once() -> None:
     assert often.kernels_ns() > 50 * once.kernels_ns()
 
 
-def test_compiling_begins_once_at_half_the_runs() -> None:
+def test_compiling_begins_once() -> None:
     switch = switch_after(_HEAVY)
     assert switch is not None
     ways, found = Ways(), list[Way]()
@@ -77,10 +91,10 @@ def test_compiling_begins_once_at_half_the_runs() -> None:
 
 @pytest.mark.parametrize("work", [Work(operations=13, nbytes=1 << 10), Work(operations=200, nbytes=1 << 18), _HEAVY])
 def test_the_import_of_jax_begins_once_before_the_compilation(work: Work) -> None:
-    switch = switch_after(work)
+    switch = switch_after(work, first=True)
     assert switch is not None
     before = switch.compiled - switch.imported
-    assert before == min(switch.compiled // 2, 10**9 // work.kernels_ns()), "a second, if half of the runs take longer"
+    assert before == min(switch.compiled // 4, 10**9 // work.kernels_ns()), "a second at most"
     ways, found = Ways(), list[Way]()
     for _ in range(switch.used):
         found.append(ways.next_way("a"))
@@ -125,7 +139,30 @@ def test_a_convolution_is_compiled_earlier_than_a_matrix_product_of_as_many_mult
 
 def test_the_work_of_a_lookup_leaves_the_table_out() -> None:
     table, rows = np.zeros((1000, 4), np.float32), np.zeros((3, 4), np.float32)
-    assert work_of("GatherV2", (table, np.zeros(3, np.int64)), (rows,)).nbytes == 3 * 8 + 3 * 16
+    assert work_of("GatherV2", (table, np.zeros(3, np.int64)), (rows,)) == Work(rows=1, row_nbytes=3 * 8 + 3 * 16)
+
+
+def test_operations_on_rows_are_never_compiled_for_their_own_sake() -> None:
+    assert runs_until_compiled(Work(operations=5, rows=100, row_nbytes=1 << 30)) is None
+
+
+def test_views_read_no_elements() -> None:
+    array = np.zeros((1000, 4), np.float32)
+    assert work_of("Reshape", (array, np.array([-1])), (array.reshape(-1),)) == Work(operations=1)
+
+
+def test_reductions_along_short_axes_cost_more() -> None:
+    short, long = np.zeros((1000, 4), np.float32), np.zeros((4, 1000), np.float32)
+    costs = [work_of("Sum", (x, np.array(1)), (x.sum(1),)).kernels_ns() for x in (short, long)]
+    assert costs[0] > costs[1]
+
+
+def test_the_log_states_when_and_why_a_part_is_compiled() -> None:
+    small = Work(operations=5, nbytes=200)
+    assert explanation_of(small, switch_after(small)).startswith("stays on kernels: 0.01 ms on kernels")
+    switch = switch_after(_HEAVY)
+    assert switch is not None
+    assert f"uses an executable after {switch.used} runs" in explanation_of(_HEAVY, switch)
 
 
 def test_the_environment_prevails_over_the_session() -> None:

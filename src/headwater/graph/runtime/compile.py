@@ -137,7 +137,7 @@ class Executable:
         alone = self._recorder is None
         self._kernels = self._part(compute, fetched) if alone and jit is not Jit.ON and not self.only_reads else None
         if self._kernels is not None and jit is Jit.AUTO:
-            self._ways = Ways()
+            self._ways = Ways(compute.nodes[-1].name if compute.nodes else "empty")
         self._compilations: dict[object, Compilation] = {}
         self._run_before = False
         first, rest = split(compute) if self._device is None and self._kernels is None else (None, None)

@@ -5,11 +5,13 @@ operations as estimated from array sizes. It does not depend on measured times. 
 differently, so with such a choice the results could change from one run of a program to the next.
 
 The first runs with inputs of a new shape use kernels. The executable is traced and compiled in the background once an
-executable, by estimate, would have saved half of its compilation time in the runs so far; the import of JAX begins
-earlier. As in the ski rental problem, the total time is then at most twice the optimum. The number of the first run
-that uses the executable is fixed in advance, so that it does not depend on measured times either: by then kernels have
-taken the estimated compilation time, and the executable pays off. That run waits if the compilation has not ended. If
-kernels are as fast, as for a few operations on small arrays, a part always uses kernels.
+executable, by estimate, would have saved half of its compilation time in the runs so far, or all of it if the part
+has run with another shape before, because further shapes are then likely; the import of JAX begins earlier. As in the
+ski rental problem, the total time is then at most about twice the optimum. The number of the first run that uses the
+executable is fixed in advance, so that it does not depend on measured times either: by then kernels have taken one and
+a half times the estimated compilation time, and the executable pays off. That run waits if the compilation has not
+ended. If kernels are as fast, as for a few operations on small arrays or for lookups and updates of rows, a part always
+uses kernels.
 
 If an executable is several times faster and pays off within few runs, as for convolutions, the first shape of a part is
 compiled from its second run on, because most programs train with one shape. Measurements and rejected alternatives:
@@ -19,36 +21,50 @@ docs/decisions/kernels.md.
 from __future__ import annotations
 
 import enum
+import logging
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
+from math import ceil
+from operator import add
 from typing import Any, Final
 
 #: Environment variable for all parts: ``off`` runs kernels, ``on`` runs executables, ``auto`` chooses.
 VARIABLE: Final = "HEADWATER_JIT"
+_log: Final = logging.getLogger("headwater.graph.runtime.compile")
 
 # Nanoseconds, measured on a core of 2023. The choice depends mainly on their ratios.
 _CALL_NS: Final = 2_500
-_BYTES_PER_NS: Final = 4
-_PRODUCTS_PER_NS: Final = 10
+_BYTES_PER_NS: Final = 8
+# An operation on fewer bytes finds its arrays in the processor's cache, which is several times faster.
+_CACHE_BYTES: Final = 1 << 20
+_CACHE_FACTOR: Final = 4
+_PRODUCTS_PER_NS: Final = 30
 # NumPy forms the windows of a convolution in memory before it multiplies them; XLA does not.
-_WINDOW_PRODUCTS_PER_NS: Final = 8
-_COMPILED_WINDOW_PRODUCTS_PER_NS: Final = 40
+_WINDOW_PRODUCTS_PER_NS: Final = 16
+_COMPILED_WINDOW_PRODUCTS_PER_NS: Final = 80
+# Lookups, sums and updates of rows take as long in an executable as on kernels.
+_ROWS_CALL_NS: Final = 10_000
 _EXECUTABLE_CALL_NS: Final = 30_000
 _FUSION: Final = 4  # factor by which fusion reduces the bytes that an executable reads and writes
 # XLA's time grows faster than the number of operations.
 _COMPILE_NS: Final = 200_000_000
 _COMPILE_OPERATION_NS: Final = 4_000_000
-_COMPILE_PAIR_NS: Final = 8_000
+_COMPILE_PAIR_NS: Final = 4_000
+_COMPILE_CONVOLUTION_NS: Final = 50_000_000
+_COMPILE_ROWS_NS: Final = 50_000_000
 
 #: Time of the import of JAX, which begins so long before a compilation.
 _IMPORT_NS: Final = 1_000_000_000
-#: Fraction of the time of a compilation that runs in the background: all except tracing.
-_BESIDE: Final = 0.75
+#: Factor by which a compilation takes longer than estimated if it shares the cores with kernels and follows the
+#: compilation of another part.
+_BESIDE: Final = 1.5
+#: The factor for executables that are several times faster: waiting for XLA then costs less than steps on kernels.
+_BESIDE_SOON: Final = 0.75
 #: Limits for compiling the first shape of a part from its second run on: the number of runs within which the executable
 #: has to pay off, and the factor by which it has to be faster.
-_SOON: Final = 30
+_SOON: Final = 150
 _FASTER: Final = 3
 
 # Number of shapes that are remembered, which limits memory, and number of shapes whose costs are estimated from their
@@ -89,6 +105,9 @@ class Work:
       nbytes: bytes read and written.
       products: multiplications within matrix products.
       window_products: multiplications within convolutions.
+      rows: number of lookups, sums and updates of rows, such as ``Gather`` and ``SparseApplyAdam``.
+      row_nbytes: bytes that these read and write.
+      convolutions: number of convolutions.
       repeated: number of runs of operations in all turns of loops after the first. Each costs a call; compilation
         covers all turns at once.
     """
@@ -97,31 +116,34 @@ class Work:
     nbytes: int = 0
     products: int = 0
     window_products: int = 0
+    rows: int = 0
+    row_nbytes: int = 0
+    convolutions: int = 0
     repeated: int = 0
 
     def plus(self, other: Work) -> Work:
         """Returns the sum of both."""
-        return Work(
-            self.operations + other.operations,
-            self.nbytes + other.nbytes,
-            self.products + other.products,
-            self.window_products + other.window_products,
-            self.repeated + other.repeated,
-        )
+        return Work(*map(add, astuple(self), astuple(other)))
 
     def kernels_ns(self) -> int:
         """Estimates the time on kernels."""
         multiplied = self.products // _PRODUCTS_PER_NS + self.window_products // _WINDOW_PRODUCTS_PER_NS
-        return (self.operations + self.repeated) * _CALL_NS + self.nbytes // _BYTES_PER_NS + multiplied
+        called = (self.operations + self.repeated) * _CALL_NS
+        return called + self.nbytes // _BYTES_PER_NS + multiplied + self._rows_ns()
 
     def executable_ns(self) -> int:
         """Estimates the time in an executable."""
         multiplied = self.products // _PRODUCTS_PER_NS + self.window_products // _COMPILED_WINDOW_PRODUCTS_PER_NS
-        return _EXECUTABLE_CALL_NS + self.nbytes // _BYTES_PER_NS // _FUSION + multiplied
+        return _EXECUTABLE_CALL_NS + self.nbytes // _BYTES_PER_NS // _FUSION + multiplied + self._rows_ns()
+
+    def _rows_ns(self) -> int:
+        return self.rows * _ROWS_CALL_NS + self.row_nbytes // _BYTES_PER_NS
 
     def compilation_ns(self) -> int:
         """Estimates the time of compiling."""
-        return _COMPILE_NS + self.operations * (_COMPILE_OPERATION_NS + self.operations * _COMPILE_PAIR_NS)
+        operations = self.operations + self.rows
+        special = self.rows * _COMPILE_ROWS_NS + self.convolutions * _COMPILE_CONVOLUTION_NS
+        return _COMPILE_NS + operations * (_COMPILE_OPERATION_NS + operations * _COMPILE_PAIR_NS) + special
 
 
 def runs_until_compiled(work: Work) -> int | None:
@@ -160,13 +182,23 @@ def switch_after(work: Work, *, first: bool = False) -> Switch | None:
     until = runs_until_compiled(work)
     if until is None:
         return None
+    ratio = work.compilation_ns() / work.kernels_ns()
     if first and until <= _SOON and work.kernels_ns() >= _FASTER * work.executable_ns():
-        return Switch(1, 1, 1 - int(-_BESIDE * work.compilation_ns() // work.kernels_ns()))
-    compiled = -(-until // 2)
-    # The import begins after half of these runs at the earliest, so that a task that ends long before the compilation
-    # does not import JAX.
-    imported = max(-(-compiled // 2), compiled - _IMPORT_NS // work.kernels_ns())
-    return Switch(imported, compiled, max(until, compiled - (-work.compilation_ns() // work.kernels_ns())))
+        return Switch(1, 1, 1 + ceil(_BESIDE_SOON * ratio))
+    compiled = -(-until // 2) if first else until
+    # The import begins after three quarters of these runs at the earliest, so that a task that ends long before the
+    # compilation does not import JAX.
+    imported = max(compiled - compiled // 4, compiled - _IMPORT_NS // work.kernels_ns())
+    return Switch(imported, compiled, max(until, compiled + ceil(_BESIDE * ratio)))
+
+
+def explanation_of(work: Work, switch: Switch | None) -> str:
+    """Returns the estimated times of a run, and when or why not the executable is used, for the log."""
+    times = f"{work.kernels_ns() / 1e6:.2f} ms on kernels, {work.executable_ns() / 1e6:.2f} ms in an executable"
+    if switch is None:
+        return f"stays on kernels: {times}"
+    compilation = f"{work.compilation_ns() / 1e9:.1f} s of compilation after {switch.compiled} runs"
+    return f"uses an executable after {switch.used} runs: {times}, {compilation}"
 
 
 @dataclass(slots=True)
@@ -181,11 +213,15 @@ class _Shape:
 class Ways:
     """Counts the runs of one part and chooses how each is run.
 
+    Args:
+      name: name of the part in the log.
+
     Attributes:
       distinct: number of shapes of its inputs so far.
       compiled: number of these shapes that have switched to an executable.
     """
 
+    name: str = ""
     distinct: int = 0
     compiled: int = 0
     _shapes: OrderedDict[Any, _Shape] = field(default_factory=OrderedDict[Any, Any])
@@ -231,11 +267,14 @@ class Ways:
             shape.switch = switch_after(self._heaviest)
             return None
 
+        first = self.distinct == 1
+
         def weigh(work: Work) -> None:
             self._weighed += 1
             if work.kernels_ns() > self._heaviest.kernels_ns():
                 self._heaviest = work
-            shape.switch = switch_after(work, first=self.distinct == 1)
+            shape.switch = switch_after(work, first=first)
+            _log.debug("%s by estimate %s", self.name, explanation_of(work, shape.switch))
 
         return weigh
 
@@ -248,11 +287,17 @@ def work_of(op_type: str, arrays: Sequence[Any], results: Sequence[Any]) -> Work
       arrays: its inputs.
       results: its outputs.
     """
-    touched = arrays
+    if op_type in _VIEWS:
+        return Work(1)
     if op_type.startswith(_OF_ROWS) and arrays:
         # Exclude a table and its slots, which have equal sizes: only their indexed rows are read or written.
         touched = [value for value in arrays if value.size != arrays[0].size]
-    nbytes = sum(value.nbytes for value in (*touched, *results))
+        return Work(rows=1, row_nbytes=sum(value.nbytes for value in (*touched, *results)))
+    nbytes = sum(value.nbytes for value in (*arrays, *results))
+    if op_type in _REDUCTIONS and results and arrays[0].size <= _SHORT * results[0].size:
+        nbytes *= _CACHE_FACTOR
+    elif nbytes < _CACHE_BYTES:
+        nbytes //= _CACHE_FACTOR
     products = window_products = 0
     if op_type in _PRODUCTS and len(arrays) > 1 and results:
         # A product of [m, k] and [k, n] to [m, n]: the number of multiplications, m·k·n, is the square root of the
@@ -264,10 +309,15 @@ def work_of(op_type: str, arrays: Sequence[Any], results: Sequence[Any]) -> Work
         others = [value for value in (*arrays, *results) if value.ndim > 3 and value is not filters]
         positions = max((value.size // max(value.shape[-1], 1) for value in others), default=0)
         window_products = positions * filters.size
-    return Work(1, nbytes, products, window_products)
+    return Work(1, nbytes, products, window_products, convolutions=int(window_products > 0))
 
 
-_OF_ROWS: Final = ("Gather", "Scatter", "SparseApply")
+#: Operations whose kernels return views or sizes and read no elements.
+_VIEWS: Final = frozenset({"ExpandDims", "Rank", "Reshape", "Shape", "Size", "Squeeze"})
+#: Reductions, which NumPy computes several times slower along axes of at most so many elements.
+_REDUCTIONS: Final = frozenset({"ArgMax", "ArgMin", "Max", "Mean", "Min", "Prod", "Sum"})
+_SHORT: Final = 16
+_OF_ROWS: Final = ("Gather", "Scatter", "SparseApply", "SumEqualRows", "UnsortedSegment")
 _PRODUCTS: Final = frozenset({"BatchMatMul", "BatchMatMulV2", "MatMul", "Einsum"})
 _CONVOLUTIONS: Final = frozenset(
     {"Conv2D", "Conv2DBackpropFilter", "Conv2DBackpropInput", "Conv3D", "DepthwiseConv2dNative"}

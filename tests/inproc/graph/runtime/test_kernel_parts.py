@@ -144,12 +144,12 @@ def test_a_forward_pass_is_compiled_once_when_it_pays(monkeypatch: pytest.Monkey
     monkeypatch.setattr(Compilation, "wait", noted)
     monkeypatch.setattr(programs, "trace", traced_by)
     with tf.Graph().as_default(), tf.Session() as session, compilations() as compiled:
-        x = tf.placeholder(tf.float32, [200, 200])
+        x = tf.placeholder(tf.float32, [400, 400])
         y = tf.reduce_sum(tf.exp(tf.tanh(tf.matmul(x, x) + 1.0)))
         values = list[Any]()
         while not switched and len(values) < 10_000:
-            values.append(session.run(y, {x: np.ones((200, 200))}))
-        values += [session.run(y, {x: np.ones((200, 200))}) for _ in range(3)]
+            values.append(session.run(y, {x: np.ones((400, 400))}))
+        values += [session.run(y, {x: np.ones((400, 400))}) for _ in range(3)]
     assert switched == [1]
     assert len(compiled) == 1, "the run compiles again what was compiled in the background"
     names, threads = zip(*traced, strict=True)
