@@ -45,8 +45,8 @@ def _spread(gradient: HostArray, indices: HostArray, shape: tuple[int, ...], axi
 
 
 def _batched(shape: tuple[int, ...], indices: HostArray, axis: int, batch: int) -> tuple[HostArray, tuple[int, ...]]:
-    """Returns indices into the flattened batch and ``axis``, with -1 for an index out of range; and the order of
-    dimensions in which ``axis`` follows the batch dimensions."""
+    """Returns two values: indices into the batch dimensions and ``axis`` flattened to one dimension, with -1 for an
+    index out of range; and a permutation that moves ``axis`` behind the batch dimensions."""
     size, count = shape[axis], math.prod(shape[:batch])
     flat = indices.reshape((count, -1)).astype(np.int64, copy=False)
     places = np.where((flat < 0) | (flat >= size), -1, flat + np.arange(count)[:, np.newaxis] * size)
@@ -127,7 +127,7 @@ def scatter_nd(indices: HostArray, updates: HostArray, shape: HostArray) -> Host
 
 @gradient_kernel("ScatterNd")
 def scatter_nd_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
-    """The gradient at the places."""
+    """Returns the gradient at the scattered positions."""
     return None, gather_nd(grads[0], inputs[0]), None
 
 

@@ -218,8 +218,8 @@ def set_virtual_device_configuration(
     _must_be_there(device)
     if device.device_type != "CPU":
         raise ValueError(
-            f"{device.name} cannot be several devices: JAX does not divide a GPU's memory. HEADWATER_VIRTUAL_GPUS has "
-            "the CPU stand in for GPUs"
+            f"{device.name} cannot be several devices: JAX does not divide a GPU's memory. HEADWATER_VIRTUAL_GPUS "
+            "emulates GPUs on the CPU"
         )
     if any(each.memory_limit is not None for each in virtual_devices):
         raise ValueError("Setting memory limit on CPU virtual devices is currently not supported")

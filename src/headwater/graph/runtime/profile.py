@@ -23,8 +23,8 @@ _PS_PER_US: Final = 1_000_000
 # A statistic of kernels in a CUDA graph.
 _CUDA_GRAPH: Final = "cuda_graph_id"
 # Statistics that link the start of an asynchronous instruction to its end.
-_GIVES: Final = "_p"
-_TAKES: Final = "_c"
+_PRODUCER: Final = "_p"
+_CONSUMER: Final = "_c"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,7 +96,7 @@ def instructions(space: XSpace, start_us: int) -> Iterator[Instruction]:
                 if not scope:
                     continue
                 begin_ps = line.timestamp_ns * 1000 + event.offset_ps
-                end_ps = max(begin_ps + event.duration_ps, ends.get(values.get(_GIVES), 0))
+                end_ps = max(begin_ps + event.duration_ps, ends.get(values.get(_PRODUCER), 0))
                 yield Instruction(
                     scope=scope, start_us=start_us + begin_ps // _PS_PER_US, end_us=start_us + end_ps // _PS_PER_US
                 )
@@ -108,7 +108,7 @@ def _ends(plane: XPlane, names: Mapping[int, str]) -> dict[object, int]:
     for line in plane.lines:
         for event in line.events:
             if plane.event_metadata[event.metadata_id].name.startswith("end: "):
-                number = _values(event, plane, names).get(_TAKES)
+                number = _values(event, plane, names).get(_CONSUMER)
                 if number is not None:
                     found[number] = line.timestamp_ns * 1000 + event.offset_ps
     return found
