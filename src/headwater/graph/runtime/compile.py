@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headwater.graph.background import Compilation, import_jax
 from headwater.graph.kernels.blas import use_one_thread
 from headwater.graph.kernels.registry import NoKernel
 from headwater.graph.ops.bodies import inner_nodes
@@ -25,7 +26,6 @@ from headwater.graph.passes.plan import Compute, VariableInfo
 from headwater.graph.registry import Kind
 from headwater.graph.resources.containers import Cell, Resources
 from headwater.graph.resources.recording import NOWHERE, InstructionPlace, Outcome
-from headwater.graph.runtime.background import Compilation, import_jax
 from headwater.graph.runtime.compilations import count_compilations
 from headwater.graph.runtime.compute_variables import (
     accepted_values,

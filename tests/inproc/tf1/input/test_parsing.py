@@ -10,8 +10,8 @@ import pytest
 from headwater.data.io.example import Example, Feature, Features, FloatList, Int64List
 from headwater.dtypes import float32, int64
 from headwater.errors import InvalidArgumentError
-from headwater.graph.kernels import compiled_loops
 from headwater.graph.ops import parsing
+from tests.support.loops import use_loops
 
 
 def example(**features: list[Any]) -> bytes:
@@ -24,10 +24,9 @@ def example(**features: list[Any]) -> bytes:
     return Example(features=Features(feature=made)).SerializeToString()
 
 
-@pytest.mark.parametrize("needed_ns", [0, 1 << 62])
-def test_operations_give_the_same_both_ways(needed_ns: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled_loops, "_CALL_NS", needed_ns)
-    monkeypatch.setattr(compiled_loops, "_LOADING_NS", needed_ns)
+@pytest.mark.parametrize("compiled", [True, False])
+def test_operations_give_the_same_both_ways(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_loops(monkeypatch, compiled=compiled)
 
     def parsed(serialized: list[bytes]) -> list[Any]:
         packed = np.empty(len(serialized), object)

@@ -8,11 +8,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 
-from headwater.graph.kernels import compiled_loops, generator
+from headwater.graph.kernels import generator
 from headwater.graph.kernels.registry import kernel_of, update_kernel_of
 from headwater.graph.kernels.rows import add_rows
 from headwater.graph.ops.sparse import distinct_bags
 from headwater.graph.registry import lookup
+from tests.support.loops import use_loops
 
 F = np.float32
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -21,9 +22,8 @@ Array: TypeAlias = np.ndarray[Any, Any]
 def both(monkeypatch: pytest.MonkeyPatch, run: Callable[[], list[Array]]) -> tuple[list[Array], list[Array]]:
     """Returns the results of ``run`` by compiled loops and by NumPy."""
     results: list[list[Array]] = []
-    for needed_ns in (0, 1 << 62):
-        monkeypatch.setattr(compiled_loops, "_CALL_NS", needed_ns)
-        monkeypatch.setattr(compiled_loops, "_LOADING_NS", needed_ns)
+    for compiled in (True, False):
+        use_loops(monkeypatch, compiled=compiled)
         results.append(run())
     return results[0], results[1]
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
 from headwater.graph.kernels import compiled_loops
 from headwater.graph.ops import fingerprints, searching, tables
+from tests.support.loops import use_loops
 
 NUMBERS = np.concatenate(
     [
@@ -17,11 +20,10 @@ NUMBERS = np.concatenate(
 )
 
 
-@pytest.fixture(params=[0, 1 << 62], ids=["compiled", "numpy"])
+@pytest.fixture(params=[True, False], ids=["compiled", "numpy"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Uses compiled loops for all work, or for none."""
-    monkeypatch.setattr(compiled_loops, "_CALL_NS", request.param)
-    monkeypatch.setattr(compiled_loops, "_LOADING_NS", request.param)
+    use_loops(monkeypatch, compiled=request.param)
 
 
 @pytest.mark.usefixtures("way")
@@ -53,8 +55,18 @@ def test_distinct_numbers_are_in_the_order_of_first_occurrence() -> None:
     np.testing.assert_array_equal(places, [0, 1, 0, 2, 1, 3])
 
 
-def test_numba_is_loaded_after_work_that_takes_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled_loops, "_done_ns", 0)
-    monkeypatch.setattr(compiled_loops, "sys", type("", (), {"modules": {}}))
-    assert [compiled_loops.compiled_loops_pay(200_000_000) for _ in range(4)] == [False, False, True, True]
-    assert not compiled_loops.compiled_loops_pay(1_000)
+def test_numba_is_loaded_in_the_background_after_work_that_takes_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = "colorsys"  # instead of the module with numba, which other tests have loaded
+    monkeypatch.delitem(sys.modules, module, raising=False)
+    for name, value in (("_LOOPS", module), ("_loading", None), ("_done_ns", 0)):
+        monkeypatch.setattr(compiled_loops, name, value)
+    pays = compiled_loops.compiled_loops_pay
+    assert not pays(200_000_000)
+    assert not pays(200_000_000)
+    assert not compiled_loops._loading
+    assert not pays(200_000_000)
+    assert compiled_loops._loading
+    compiled_loops._loading.wait()
+    assert module in sys.modules
+    assert pays(200_000_000)
+    assert not pays(1_000)

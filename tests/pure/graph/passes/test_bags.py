@@ -7,7 +7,6 @@ import pytest
 
 from headwater import tf
 from headwater.cluster.devices import parse_device
-from headwater.graph.kernels import compiled_loops
 from headwater.graph.passes.bags import combine_bags
 from headwater.graph.passes.merge import merge_equal
 from headwater.graph.passes.partition import partition
@@ -15,6 +14,7 @@ from headwater.graph.passes.place import place
 from headwater.graph.passes.plan import Compute, Host, TaskPlan, decode_plan, encode_plan
 from headwater.graph.passes.prune import RunRequest, prune
 from headwater.graph.passes.schedule import schedule, verify_plans
+from tests.support.loops import use_loops
 
 TASK = "/job:localhost/replica:0/task:0"
 INDICES = np.array([[0, 0], [0, 1], [1, 0], [3, 0], [3, 1], [3, 2], [5, 0]])
@@ -22,11 +22,10 @@ IDS = np.array([2, 1, -1, 4, 2, 4, -7])
 TABLE = np.arange(10, dtype=np.float32).reshape(5, 2) / 8
 
 
-@pytest.fixture(params=[0, 1 << 62], ids=["compiled", "numpy"])
+@pytest.fixture(params=[True, False], ids=["compiled", "numpy"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Uses compiled loops for all work, or for none."""
-    monkeypatch.setattr(compiled_loops, "_CALL_NS", request.param)
-    monkeypatch.setattr(compiled_loops, "_LOADING_NS", request.param)
+    use_loops(monkeypatch, compiled=request.param)
 
 
 def combined(*fetches: tf.Tensor, feeds: tuple[tf.Tensor, ...] = ()) -> TaskPlan:

@@ -1,4 +1,4 @@
-"""Imports JAX and compiles executables in the background of running steps, one at a time."""
+"""Imports JAX and numba and compiles executables in the background of running steps, one at a time."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _log = logging.getLogger(__name__)
 _turn: Final = threading.Lock()
 _ending: Final = threading.Event()
 _compiling: Final[set[str]] = set()
-#: Time for which a thread may keep the interpreter's lock while JAX is imported or traces in the background. A step on
+#: Time for which a thread may keep the interpreter's lock while it imports or traces in the background. A step on
 #: kernels releases the lock in each operation on arrays, and with Python's 5 ms would wait so long to get it back.
 _SWITCH_S: Final = 1e-4
 
 
 class Compilation:
-    """A compilation, or the import of JAX, in a thread of its own. A process that ends waits for the work in progress
-    and drops the rest.
+    """A compilation, or the import of a compiler, in a thread of its own. A process that ends waits for the work in
+    progress and drops the rest.
 
     Args:
       compile_it: compiles; if it fails, the first run of the executable compiles again, and raises the error.
@@ -33,6 +33,11 @@ class Compilation:
     def __init__(self, compile_it: Callable[[], object], name: str) -> None:
         self._thread = threading.Thread(target=_run, args=(compile_it, name), name=name, daemon=True)
         self._thread.start()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has ended."""
+        return not self._thread.is_alive()
 
     def wait(self) -> None:
         """Waits until it has ended."""

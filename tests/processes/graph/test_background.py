@@ -15,7 +15,7 @@ import sys
 import threading
 import jax
 import jax.numpy as jnp
-from headwater.graph.runtime.background import Compilation
+from headwater.graph.background import Compilation
 
 lowered = threading.Event()
 
