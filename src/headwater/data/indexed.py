@@ -457,5 +457,5 @@ def require_examples(node: Node, *, shuffle: bool) -> None:
     if shuffle and gone_over is not None:
         raise ValueError(
             f"the dataset's {type(gone_over).__name__} can only be iterated from its beginning, not shuffled: keep "
-            "its elements in memory with dataset.cache() behind it, or say shuffle=False"
+            "its elements in memory with dataset.cache() behind it, or pass shuffle=False"
         )

@@ -176,10 +176,6 @@ def test_a_small_table_stays_whole_where_a_loss_reads_it_or_its_rows_are_no_fewe
     _, model = few_of_many("adam")
     model.fit(np.tile(numbers, (50, 1)), np.tile(Y, 50), **(SETTINGS | {"batch_size": 4000}))
     assert not tables(model)
-    strategy, model = few_of_many("adam")
-    strategy.shards = 2  # set here, because a strategy without a cluster has no shards
-    model.fit(numbers, Y, **SETTINGS)
-    assert not tables(model)
     _, model = few_of_many("adam")
     model.fit(((numbers[at : at + 16], Y[at : at + 16]) for at in range(0, 96, 16)), verbose=0)
     assert not tables(model)

@@ -56,7 +56,7 @@ def test_a_job_without_a_server_as_json(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert '{"task": "worker-0", "line": "hello"}' in done.stdout.splitlines()
     alone = subprocess.run([*HEADWATER, "run", "--json", sys.executable], capture_output=True, text=True)
-    assert (alone.returncode, "--json: is for --job alone" in alone.stderr) == (2, True)
+    assert (alone.returncode, "--json: requires --job" in alone.stderr) == (2, True)
 
 
 def test_an_archive_that_is_not_there_is_one_line(tmp_path: Path) -> None:

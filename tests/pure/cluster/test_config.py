@@ -142,7 +142,7 @@ def test_workers_that_have_ended() -> None:
         ("worker:1", "not a task's name"),
         ("/job:worker/task:3", "task.index is 3"),
         ("/job:worker/task:0", "other than the chief"),
-        ("/job:ps/task:0", "workers only"),
+        ("/job:ps/task:0", "name workers"),
     ):
         with pytest.raises(ClusterConfigError, match=f"^{ENDED}.*{words}"):
             ended_tasks(cluster, {ENDED: text})

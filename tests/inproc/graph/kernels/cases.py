@@ -403,7 +403,9 @@ def routing() -> Iterator[Case]:
     for part in (0, 1):
         yield Case("RowsOfPart", (reals(2, 2, 3), places, *routed), {"part": part})
     yield Case("PackRows", (reals(2, 3), reals(1, 3)))
-    yield Case("UnpackRows", (reals(5, 3), array([2, 9, 3], I64)), {"numbers": (0, 2)})
+    yield Case("UnpackRows", (reals(5, 3), array([[2], [9], [3]], I64)), {"numbers": (0, 2)})
+    sizes = array([[0, 2, 2], [0, 9, 9], [0, 2, 3]], I64)
+    yield Case("UnpackRows", (reals(10), sizes), {"numbers": (0, 2), "columns": (1, 2)})
     nothing, no_weights = np.empty((0, 1), np.uint8), np.empty(0, F32)
     asked = array([4, 0, 2, -1], I64)
     numbers, counts, weights = _bytes([0, 1, 1, 2, 0], 2), _bytes([2, 0, 2]), reals(5)

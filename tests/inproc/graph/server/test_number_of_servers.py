@@ -16,7 +16,7 @@ def test_a_task_of_a_graph_says_so(task: str, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("HEADWATER_FIRST_PS", "1")
     with pytest.raises(tf.errors.FailedPreconditionError) as raised:
         tf.train.Server({"ps": [HERE], "worker": [HERE]}, job_name=task, task_index=0)
-    for part in ("begins with 1 of them", "HEADWATER_SHARDS=6", "only if they are replicated", "'ps: 2'"):
+    for part in ("begins with 1 ps", "HEADWATER_SHARDS=6", "only if they are replicated", "'ps: 2'"):
         assert part in str(raised.value)
 
 

@@ -31,7 +31,7 @@ def loss(numbers: Any) -> Any:
 @pytest.mark.parametrize(
     ("change", "arguments", "error", "match"),
     [
-        (lambda d: d.shuffle(3), {}, ValueError, r"has a shuffle\(\).*say shuffle="),
+        (lambda d: d.shuffle(3), {}, ValueError, r"has a shuffle\(\).*pass shuffle="),
         (lambda d: d.repeat(2), {}, ValueError, r"has a repeat\(\)"),
         (lambda d: d.filter(lambda x: x > 2), {}, ValueError, "Filter can only be iterated.*cache"),
         (lambda d: d.filter(lambda x: x > 2), {"shuffle": False}, ValueError, "Filter has an unknown number.*size="),

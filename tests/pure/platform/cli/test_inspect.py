@@ -44,7 +44,7 @@ def test_saves_of_a_table_with_its_rows_sizes_and_most_used_keys(
 
     (part,) = tmp_path.glob("users.000002.*.rows")
     part.write_bytes(part.read_bytes()[:-9])
-    with pytest.raises(DataLossError, match="cut off"):
+    with pytest.raises(DataLossError, match="truncated"):
         inspect(str(tmp_path), keys=2, as_json=True)
 
 
