@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from typing import Final
+
+import numpy as np
 
 from headwater.graph.background import Compilation
 
@@ -35,5 +36,12 @@ def compiled_loops_pay(work_ns: int) -> bool:
         return True
     _done_ns += work_ns
     if _done_ns > _LOADING_NS:
-        _loading = Compilation(lambda: importlib.import_module(_LOOPS), "the import of numba")
+        _loading = Compilation(_load_numba, "the import of numba")
     return False
+
+
+def _load_numba() -> None:
+    """Imports numba, and makes it initialise its compiler, which takes as long as the import, by calling one loop."""
+    from headwater.tables.random_loops import threefry  # noqa: PLC0415  loads numba, only if needed
+
+    threefry(np.uint32(0), np.uint32(0), np.zeros(1, np.uint32), np.zeros(1, np.uint32))
