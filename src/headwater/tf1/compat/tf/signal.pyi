@@ -30,17 +30,17 @@ def ifft2d(input: TensorLike, name: str | None = ...) -> Tensor:
 def ifft3d(input: TensorLike, name: str | None = ...) -> Tensor:
     """The inverse of `fft3d`."""
 def irfft(input_tensor: Tensor, fft_length: TensorLike | None = ..., name: str | None = ...) -> Tensor:
-    """The inverse of `rfft`. ``fft_length`` says the sizes of the real side; else they follow from the input."""
+    """The inverse of `rfft`. ``fft_length`` : the sizes of the real side; by default determined by the input."""
 def irfft2d(input_tensor: Tensor, fft_length: TensorLike | None = ..., name: str | None = ...) -> Tensor:
-    """The inverse of `rfft2d`. ``fft_length`` says the sizes of the real side; else they follow from the input."""
+    """The inverse of `rfft2d`. ``fft_length`` : the sizes of the real side; by default determined by the input."""
 def irfft3d(input_tensor: Tensor, fft_length: TensorLike | None = ..., name: str | None = ...) -> Tensor:
-    """The inverse of `rfft3d`. ``fft_length`` says the sizes of the real side; else they follow from the input."""
+    """The inverse of `rfft3d`. ``fft_length`` : the sizes of the real side; by default determined by the input."""
 def rfft(input_tensor: Tensor, fft_length: TensorLike | None = ..., name: str | None = ...) -> Tensor:
-    """Half of the spectrum of real numbers along the last dimension; the rest mirrors it. ``fft_length`` says the sizes of the real side; else they follow from the input."""
+    """Half of the spectrum of real numbers along the last dimension; the rest mirrors it. ``fft_length`` : the sizes of the real side; by default determined by the input."""
 def rfft2d(input_tensor: Tensor, fft_length: TensorLike | None = ..., name: str | None = ...) -> Tensor:
-    """Half of the spectrum of real numbers along the last two dimensions. ``fft_length`` says the sizes of the real side; else they follow from the input."""
+    """Half of the spectrum of real numbers along the last two dimensions. ``fft_length`` : the sizes of the real side; by default determined by the input."""
 def rfft3d(input_tensor: Tensor, fft_length: TensorLike | None = ..., name: str | None = ...) -> Tensor:
-    """Half of the spectrum of real numbers along the last three dimensions. ``fft_length`` says the sizes of the real side; else they follow from the input."""
+    """Half of the spectrum of real numbers along the last three dimensions. ``fft_length`` : the sizes of the real side; by default determined by the input."""
 __all__ = [
     "dct",
     "fft",
