@@ -6,6 +6,7 @@ tensors of it. If the body draws random numbers, ``key`` names the input that ho
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -234,14 +235,23 @@ def _interpret_node(node: BodyNode, context: Any, values: Sequence[Any], turn: i
     if lower is None:
         raise UnimplementedError(None, None, f"{definition.name} ({node.name!r}) has no form for strings")
     # Prefer a kernel: JAX would compile the operation again for each shape, and shapes often grow in loops on the host.
-    kernel = None if strings else kernel_of(definition.name)
-    if kernel is not None:
-        try:
-            with np.errstate(all="ignore"):
-                return _own(_arrays(kernel(*arrays, **node.attrs)), arrays)
-        except NoKernel:
-            pass
+    if not strings:
+        with contextlib.suppress(NoKernel):
+            return run_kernel(node, arrays)
     return _arrays(lower(*arrays, **node.attrs))
+
+
+def run_kernel(node: BodyNode, inputs: Sequence[HostArray]) -> tuple[HostArray, ...]:
+    """Runs a pure operation on its kernel. The results share no memory with the inputs.
+
+    Raises:
+      NoKernel: the operation has no kernel, or none for these inputs.
+    """
+    kernel = kernel_of(node.definition.name)
+    if kernel is None:
+        raise NoKernel
+    with np.errstate(all="ignore"):  # as in an executable
+        return _own(_arrays(kernel(*inputs, **node.attrs)), inputs)
 
 
 def _arrays(result: jax.Array) -> tuple[HostArray, ...]:

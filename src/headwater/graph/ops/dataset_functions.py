@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import itertools
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -24,7 +24,7 @@ from headwater.data.spec import TensorSpec
 from headwater.dtypes import from_numpy, resource, string, variant
 from headwater.errors import UnimplementedError
 from headwater.graph.kernels.registry import NoKernel, kernel_of
-from headwater.graph.ops.bodies import Body, BodyNode, call, decode_body, evaluate, static_inputs
+from headwater.graph.ops.bodies import Body, BodyNode, call, decode_body, evaluate, run_kernel, static_inputs
 from headwater.graph.ops.rows import RowForm, row_form
 from headwater.graph.ops.straight_lines import HostCall, Named, as_array, straight_line
 from headwater.graph.registry import FunctionAttr, Inference, Kind, Spec, as_outputs
@@ -365,19 +365,20 @@ class _Planner:
             return evaluate(body, [*values, *rest], turn=turn)
 
         jitted = compute if static else jax.jit(compute)
-        on_kernels = _on_kernels(nodes, self._known)
+        on_kernels = _on_kernels(nodes, known)
         compiled: set[object] = set()
 
         def one(env: _Env, host: object, turn: int) -> None:
             values = [env[name] for name in inputs]
-            shapes = tuple(map(np.shape, values))
-            # Where shapes keep changing, as of sparse tensors, kernels take less time than compilations.
-            if on_kernels is not None and len(compiled) >= _MOST_SHAPES and shapes not in compiled:
-                with suppress(NoKernel), Named(nodes[-1]):
-                    found = on_kernels(dict(zip(inputs, map(np.asarray, values), strict=True)))
-                    env.update((name, found[name]) for name in outputs)
-                    return
-            compiled.add(shapes)
+            if on_kernels is not None:
+                # If shapes keep changing, as of sparse tensors, kernels take less time than compilations.
+                shapes = tuple(map(np.shape, values))
+                if len(compiled) >= _MOST_SHAPES and shapes not in compiled:
+                    with suppress(NoKernel), Named(nodes[-1]):
+                        found = on_kernels(dict(zip(inputs, values, strict=True)))
+                        env.update((name, found[name]) for name in outputs)
+                        return
+                compiled.add(shapes)
             with jax.default_device(cpu), Named(nodes[-1]):
                 found = jitted(values, np.uint32(turn & 0xFFFFFFFF))
             env.update(zip(outputs, map(np.asarray, found), strict=True))
@@ -401,20 +402,17 @@ class _Planner:
         return _Piece(outputs, one, rows)
 
 
-def _on_kernels(nodes: Sequence[BodyNode], known: Mapping[str, Any]) -> Callable[[_Env], _Env] | None:
+def _on_kernels(nodes: Sequence[BodyNode], known: _Env) -> Callable[[_Env], _Env] | None:
     """Returns a function that runs operations on kernels, from the arrays of their inputs to the arrays of all tensors.
     Returns None if an operation is random or has no kernel."""
-    kernels = [kernel_of(node.definition.name) if node.definition.kind is Kind.PURE else None for node in nodes]
-    if None in kernels:
+    if any(node.definition.kind is not Kind.PURE or kernel_of(node.definition.name) is None for node in nodes):
         return None
 
     def run(given: _Env) -> _Env:
-        env = {**known, **given}
-        with np.errstate(all="ignore"):  # as in an executable
-            for node, kernel in zip(nodes, kernels, strict=True):
-                assert kernel is not None
-                found = as_outputs(kernel(*(np.asarray(env[name]) for name in node.inputs), **node.attrs))
-                env.update((f"{node.name}:{index}", np.asarray(value)) for index, value in enumerate(found))
+        env = known | given
+        for node in nodes:
+            found = run_kernel(node, [np.asarray(env[name]) for name in node.inputs])
+            env.update((f"{node.name}:{index}", value) for index, value in enumerate(found))
         return env
 
     return run

@@ -31,3 +31,15 @@ def test_a_map_of_changing_shapes_is_not_compiled_for_each() -> None:
         # A shape may be compiled several times, but not each of the 40 is.
         assert 0 < len(compiled) < 30
     np.testing.assert_allclose(found, [count * count / 2 + count for count in range(1, 41)], rtol=1e-6)
+
+
+def test_results_of_a_map_of_changing_shapes_share_no_memory_with_the_source() -> None:
+    rows = [np.arange(size, dtype=np.float32) for size in range(1, 21)]
+    with tf.Graph().as_default(), tf.Session() as session:
+        dataset = tf.data.Dataset.from_generator(lambda: iter(rows), tf.float32, [None])
+        column = dataset.map(lambda row: tf.reshape(row, [-1, 1]))
+        following = tf.data.make_one_shot_iterator(column).get_next()
+        for row in rows:
+            found = session.run(following)
+            np.testing.assert_array_equal(found, row[:, np.newaxis])
+            assert not np.shares_memory(found, row)
