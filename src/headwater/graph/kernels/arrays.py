@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headwater.graph.kernels.common import Arrays, Needed, axis_in, check_mirrored, inferred_shape, ints, sum_to
+from headwater.graph.kernels.common import (
+    Arrays,
+    Needed,
+    axis_in,
+    check_mirrored,
+    cut,
+    inferred_shape,
+    ints,
+    sum_to,
+)
 from headwater.graph.kernels.registry import NoKernel, gradient_kernel, kernel
 
 if TYPE_CHECKING:
@@ -386,16 +395,6 @@ def unpack_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, attrs: Attrs
     return (result,)
 
 
-def _cut(value: HostArray, sizes: Arrays, axis: int) -> tuple[HostArray, ...]:
-    before = (slice(None),) * axis
-    parts: list[HostArray] = []
-    end = 0
-    for size in sizes:
-        begin, end = end, end + size
-        parts.append(value[(*before, slice(begin, end))])
-    return tuple(parts)
-
-
 @kernel("Split")
 def split(split_dim: HostArray, value: HostArray, *, num_split: int) -> tuple[HostArray, ...]:
     """Splits into ``num_split`` equal parts along one dimension."""
@@ -403,7 +402,7 @@ def split(split_dim: HostArray, value: HostArray, *, num_split: int) -> tuple[Ho
     size, rest = divmod(value.shape[axis], num_split)
     if rest:
         raise ValueError(f"Dimension size must be evenly divisible by {num_split} but is {value.shape[axis]}")
-    return _cut(value, [size] * num_split, axis)
+    return cut(value, [size] * num_split, axis)
 
 
 @kernel("SplitV")
@@ -411,7 +410,7 @@ def split_v(value: HostArray, size_splits: HostArray, split_dim: HostArray, *, n
     """Splits into parts of the given sizes along one dimension; one size may be -1, for the rest."""
     del num_split
     axis = axis_in(split_dim, value.ndim)
-    return _cut(value, _sizes(ints(size_splits), value.shape[axis]), axis)
+    return cut(value, _sizes(ints(size_splits), value.shape[axis]), axis)
 
 
 def _sizes(sizes: tuple[int, ...], total: int) -> list[int]:
@@ -426,7 +425,7 @@ def _joined(grads: Arrays, value: HostArray, sizes: Arrays, axis: int) -> HostAr
     if all(grad is not None for grad in grads):
         return np.concatenate(grads, axis)
     result = np.zeros(value.shape, value.dtype)
-    for part, grad in zip(_cut(result, sizes, axis), grads, strict=True):
+    for part, grad in zip(cut(result, sizes, axis), grads, strict=True):
         if grad is not None:
             part[...] = grad
     return result

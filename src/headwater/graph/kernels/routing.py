@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import ml_dtypes
 import numpy as np
 
+from headwater.graph.kernels.common import cut
 from headwater.graph.kernels.registry import kernel
 from headwater.graph.kernels.rows import add_rows, take, take_nearest
 
@@ -45,17 +46,13 @@ def join_routed(places: HostArray, *found: HostArray, halves: bool = False) -> H
     return take(every, places).astype(np.float32 if halves else every.dtype, copy=False)
 
 
-def _cut(rows: HostArray, sizes: list[int], halves: bool = False) -> tuple[HostArray, ...]:
-    return tuple(np.split(_halved(rows, halves), np.cumsum(sizes)[:-1]))
-
-
 @kernel("SplitRouted")
 def split_routed(grad: HostArray, places: HostArray, *routed: HostArray, halves: bool = False) -> tuple[HostArray, ...]:
     """Returns the gradients of `join_routed` for each part's rows; gradients of the same place are added up."""
     sizes = [len(each) for each in routed]
     rows = np.zeros((sum(sizes), *grad.shape[places.ndim :]), grad.dtype)
     add_rows(rows, places.reshape(-1), grad.reshape((places.size, *rows.shape[1:])))
-    return _cut(rows, sizes, halves)
+    return cut(_halved(rows, halves), sizes)
 
 
 @kernel("RowsOfPart")
@@ -82,19 +79,13 @@ def unpack_rows(
     packed: HostArray, sizes: HostArray, *, numbers: Sequence[int], columns: Sequence[int] = (0,)
 ) -> tuple[HostArray, ...]:
     """Unpacks the tensors packed by ``PackRows``; see `headwater.graph.ops.routing.unpack_rows`."""
-    found: list[HostArray] = []
-    end = 0
     counts = sizes[:, columns[0]].tolist()
     if len(columns) == 1:
-        for number in numbers:
-            start, end = end, end + counts[number]
-            found.append(packed[start:end])
-        return tuple(found)
+        return cut(packed, [counts[number] for number in numbers])
     widths = sizes[:, columns[1]].tolist()
-    for number in numbers:
-        start, end = end, end + counts[number] * widths[number]
-        found.append(packed[start:end].reshape(counts[number], widths[number]))
-    return tuple(found)
+    shapes = [(counts[number], widths[number]) for number in numbers]
+    found = cut(packed, [rows * width for rows, width in shapes])
+    return tuple([each.reshape(shape) for each, shape in zip(found, shapes, strict=True)])
 
 
 # Bags -------------------------------------------------------------------------------------------------------------
@@ -189,7 +180,7 @@ def split_bags(
     loops, flat = _loops()
     of_ids = _flat_ids(flat, places, of, factors, divisors)
     found = _rows(loops.split_bags(flat(grad, _REAL), *of_ids, sum(sizes), math.prod(grad.shape[1:])), grad)
-    return (found,) if len(sizes) == 1 else _cut(found, sizes)
+    return cut(found, sizes)
 
 
 @kernel("SpreadBags")

@@ -10,6 +10,7 @@ import numpy as np
 
 from headwater.dtypes import float32, int32, int64, uint8
 from headwater.errors import InvalidArgumentError
+from headwater.graph.kernels.common import cut
 from headwater.graph.ops.define import host
 from headwater.graph.ops.routing import NO_ROW, refuse
 from headwater.graph.ops.segments import disorder
@@ -85,18 +86,12 @@ class _Route:
             return [(self.routed, self.numbers, self.counts, self.weights)]
         rows, indices, of_index, counts, of_count, weights, _ = self.layout.T
         pieces = (
-            _cut(self.routed, rows),
-            _cut(self.numbers, indices * of_index),
-            _cut(self.counts, counts * of_count),
-            _cut(self.weights, weights),
+            cut(self.routed, rows.tolist()),
+            cut(self.numbers, (indices * of_index).tolist()),
+            cut(self.counts, (counts * of_count).tolist()),
+            cut(self.weights, weights.tolist()),
         )
         return list(zip(*pieces, strict=True))
-
-
-def _cut(array: HostArray, sizes: HostArray) -> list[HostArray]:
-    """Divides a vector into consecutive pieces."""
-    ends = np.cumsum(sizes).tolist()
-    return [array[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
 def _route(
@@ -267,7 +262,7 @@ def route_bags_of_tables(
     """Runs several ``RouteBags`` at once, joined by `headwater.graph.passes.lookups`.
 
     Args:
-      inputs: those of ``RouteBags`` for each group of lookups, which have the same inputs.
+      inputs: for each group of lookups with the same inputs, the inputs of ``RouteBags``.
       groups: the group of each lookup.
       names, combiners, row_bytes: of each lookup. Bags of a group are pooled if that takes fewer bytes for all of its
         tables.

@@ -247,7 +247,7 @@ def concatenated(first: int, second: int) -> int:
 
 
 def keyed(text: bytes, key: tuple[int, int]) -> int:
-    """Returns a keyed hash below 2⁶⁴: without ``key``, nobody can construct a text with a chosen hash."""
+    """Returns a keyed hash below 2⁶⁴: a text with a chosen hash cannot be found without ``key``."""
     secret = struct.pack("<2Q", *(part & _MASK for part in key))
     return int.from_bytes(hashlib.blake2b(text, digest_size=8, key=secret).digest(), "little")
 

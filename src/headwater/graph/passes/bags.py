@@ -71,7 +71,7 @@ class _Search:
                 instructions.append(Host(found[item.node.name].node))
             elif isinstance(item, Host):
                 if item.node.name not in removed:
-                    instructions.append(Host(_with_names(item.node, names)))
+                    instructions.append(Host(item.node.rename_inputs(names)))
             elif isinstance(item, Compute):
                 rest = _without(item, removed, names)
                 if rest.outputs or any(node.type != "Const" for node in rest.nodes):
@@ -160,14 +160,9 @@ def _nodes_of(plan: TaskPlan) -> Iterator[Node]:
             yield from item.nodes
 
 
-def _with_names(node: Node, names: Mapping[str, str]) -> Node:
-    inputs = tuple(names.get(name, name) for name in node.inputs)
-    return node if inputs == node.inputs else replace(node, inputs=inputs)
-
-
 def _without(item: Compute, removed: frozenset[str], names: Mapping[str, str]) -> Compute:
     """Returns an executable without ``removed`` operations, which takes results by their new names as inputs."""
-    nodes = [_with_names(node, names) for node in item.nodes if node.name not in removed]
+    nodes = [node.rename_inputs(names) for node in item.nodes if node.name not in removed]
     used = {name for node in nodes for name in node.inputs}
     outputs = tuple(name for name in item.outputs if name.rpartition(":")[0] not in removed)
     nodes = [node for node in nodes if node.type != "Const" or f"{node.name}:0" in used or f"{node.name}:0" in outputs]

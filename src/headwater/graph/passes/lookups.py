@@ -6,8 +6,8 @@ task's plan by one ``RouteTables`` or ``RouteBagsOfTables``. The ids, rows or gr
 then sent as one tensor, which executables unpack. They get the number of rows of each table from another tensor, whose
 value is known when they are compiled.
 
-Lookups of the same ids in tables of the same size, such as those of a wide and a deep model, form a group. Their ids
-are divided and sent once.
+Lookups of the same ids in tables of the same size, as in a wide and a deep model, form a group. Their ids are divided
+and sent once.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class _Joining:
         firsts = [group[0] for group in groups]
         of_group = {node.name: number for number, group in enumerate(groups) for node in group}
         numbers = [of_group[node.name] for node in self._nodes]
-        # Tensors of a group are equal, except for those that follow the shared ones.
+        # Lookups of a group have equal results, except for the outputs that follow the shared outputs.
         equal = self._sent * parts + kind.shared
         names = {
             f"{node.name}:{index}": f"{group[0].name}:{index}"
@@ -287,7 +287,7 @@ class _Joining:
                     if wanted & set(item.inputs):
                         kept = tuple(tensor for tensor in item.inputs if tensor not in wanted)
                         known = dict.fromkeys((*item.static, sizes))
-                        nodes = (unpacker, *(_with_names(node, names) for node in item.nodes))
+                        nodes = (unpacker, *(node.rename_inputs(names) for node in item.nodes))
                         inputs = tuple(dict.fromkeys((*kept, packed, sizes)))
                         item = replace(item, nodes=nodes, inputs=inputs, static=tuple(known))
                     return item
@@ -321,10 +321,6 @@ class _Joining:
         self._plans[self._task] = replace(plan, instructions=tuple(kept))
 
 
-def _with_names(node: Node, names: Mapping[str, str]) -> Node:
-    return replace(node, inputs=tuple(names.get(tensor, tensor) for tensor in node.inputs))
-
-
 def _renamed(plan: TaskPlan, names: Mapping[str, str]) -> TaskPlan:
     """Returns the plan with some tensors renamed, and each tensor at most once in a list."""
 
@@ -336,7 +332,7 @@ def _renamed(plan: TaskPlan, names: Mapping[str, str]) -> TaskPlan:
             case Send() | Receive():
                 return replace(item, tensors=all_of(item.tensors))
             case Compute():
-                nodes = tuple(_with_names(node, names) for node in item.nodes)
+                nodes = tuple(node.rename_inputs(names) for node in item.nodes)
                 return replace(
                     item,
                     nodes=nodes,
@@ -345,6 +341,6 @@ def _renamed(plan: TaskPlan, names: Mapping[str, str]) -> TaskPlan:
                     outputs=all_of(item.outputs),
                 )
             case Host():
-                return replace(item, node=_with_names(item.node, names))
+                return replace(item, node=item.node.rename_inputs(names))
 
     return replace(plan, instructions=tuple(map(change, plan.instructions)), fetches=all_of(plan.fetches))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
@@ -53,6 +53,11 @@ class Node:
     @property
     def definition(self) -> OpDef:
         return lookup(self.type)
+
+    def rename_inputs(self, names: Mapping[str, str]) -> Node:
+        """Returns the node with input tensors renamed; tensors that are not in ``names`` keep their names."""
+        inputs = tuple(names.get(name, name) for name in self.inputs)
+        return self if inputs == self.inputs else replace(self, inputs=inputs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,10 +25,10 @@ import logging
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from math import ceil
 from operator import add
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 #: Environment variable for all parts: ``off`` runs kernels, ``on`` runs executables, ``auto`` chooses.
 VARIABLE: Final = "HEADWATER_JIT"
@@ -96,8 +96,7 @@ def jit_of(level: int, environment: str | None = None) -> Jit:
     return Jit.OFF if level < 0 else Jit.ON if level > 0 else Jit.AUTO
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(NamedTuple):
     """The cost of operations on kernels, from the sizes of their arrays.
 
     Attributes:
@@ -123,7 +122,7 @@ class Work:
 
     def plus(self, other: Work) -> Work:
         """Returns the sum of both."""
-        return Work(*map(add, astuple(self), astuple(other)))
+        return Work(*map(add, self, other))
 
     def kernels_ns(self) -> int:
         """Estimates the time on kernels."""
