@@ -15,15 +15,7 @@ from collections import Counter
 import numpy as np
 
 import headwater.keras  # noqa: F401  chooses the backend of Keras
-from tests.support.equality import COLUMNS, Program, alone, mirrored, require_equal, served
-
-
-def draw(rng: np.random.Generator) -> Program:
-    """Returns a random program that Keras supports."""
-    while True:
-        program = Program(**{name: choices[rng.integers(len(choices))] for name, choices in COLUMNS.items()})
-        if program.possible:
-            return program
+from tests.support.equality import Program, alone, draw, mirrored, require_equal, served
 
 
 def compare(program: Program) -> str:
@@ -51,10 +43,13 @@ def main() -> int:
     warnings.simplefilter("ignore")
     rng = np.random.default_rng(chosen.seed)
     counts: Counter[str] = Counter()
-    for number in range(1, chosen.draws + 1):
-        counts[compare(draw(rng))] += 1
-        if number % 10 == 0:
-            print(f"{number} draws of seed {chosen.seed}: {dict(counts)}", flush=True)
+    while (number := counts.total()) < chosen.draws:
+        program = draw(rng)
+        if not program.possible:
+            continue
+        counts[compare(program)] += 1
+        if number % 10 == 9:
+            print(f"{number + 1} draws of seed {chosen.seed}: {dict(counts)}", flush=True)
     return 1 if counts["differs"] else 0
 
 

@@ -219,6 +219,11 @@ COLUMNS: dict[str, tuple[Any, ...]] = {
 assert list(COLUMNS) == [field.name for field in fields(Program)]
 
 
+def draw(rng: np.random.Generator) -> Program:
+    """Returns a random program, which Keras may not support; see `Program.possible`."""
+    return Program(**{name: choices[rng.integers(len(choices))] for name, choices in COLUMNS.items()})
+
+
 def every_pair() -> list[Program]:
     """Returns programs that cover every possible pair of options of two columns. Each call returns the same ones."""
     # All combinations would be too many to train. Take the candidate that covers most pairs that are still missing.
@@ -228,8 +233,7 @@ def every_pair() -> list[Program]:
         chosen = [(name, getattr(program, name)) for name in COLUMNS]
         return set(itertools.combinations(chosen, 2))
 
-    drawn = [Program(**{n: c[rng.integers(len(c))] for n, c in COLUMNS.items()}) for _ in range(4000)]
-    left = [program for program in drawn if program.possible]
+    left = [program for program in (draw(rng) for _ in range(4000)) if program.possible]
     wanted = set[Any]().union(*map(pairs, left))
     found: list[Program] = []
     while wanted:
