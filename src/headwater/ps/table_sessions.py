@@ -93,10 +93,8 @@ class TableSessions:
         for session, frame, was_sent in zip(self._sessions, frames, sent, strict=True):
             try:
                 answers.append(None if frame is None else self._receive(session, frame, was_sent))
-            except (
-                OpError
-            ) as error:  # read the answers of the other ps anyway, because those have received their frames
-                failed = failed or error
+            except OpError as error:
+                failed = failed or error  # the other ps have received their frames: read their answers anyway
             except BaseException:
                 self.close()  # an unread answer would be read as the answer to a later frame
                 raise

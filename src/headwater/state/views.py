@@ -1,8 +1,8 @@
 """Replication protocol: which replica of a shard serves, and when it may acknowledge. Pure: no threads, no clocks.
 
-A *shard* is the part of a set of parameters that one ``ps`` holds. It has two *replicas*, on two ``ps``. A *view* names
-the replica that serves workers (the *primary*) and the one that follows it (the *backup*, if any). Views
-are numbered by *terms*. Only the *witness*, on the chief, makes views; `judge` is its whole logic.
+A *shard* is a part of a set of parameters. It has one or two *replicas*, on as many ``ps``. A *view* names the replica
+that serves workers (the *primary*) and, if there is another, the replica that follows it (the *backup*). Views are
+numbered by *terms*. Only the *witness*, on the chief, makes views; `judge` is its whole logic.
 
 - A primary acknowledges an update when the backup of its view has it too, or when its view has no backup.
 - If the two replicas of a view lose their connection, each asks the witness for a view in which it is *alone*. The

@@ -77,10 +77,8 @@ class TaskProgress:
         if pattern:
             try:
                 self._pattern = compile_pattern(pattern)
-            except (
-                ValueError
-            ):  # patterns of job files are checked earlier; ignore an invalid pattern that a user has set
-                self._pattern = None
+            except ValueError:
+                self._pattern = None  # set by a user: patterns of job files are checked earlier
         self._steps_reported = self._losses_reported = False
         self.progress = Progress(task="")
 

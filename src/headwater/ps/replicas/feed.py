@@ -1,8 +1,8 @@
 """Frames by which the primary of a shard of parameters replicates it to the backup; see `headwater.state.feed`::
 
     STATE   (number, count, hyperparameters, memory)   values of ``count`` blocks, then the optimizer's state;
-                                            ``hyperparameters`` are those of the latest update; ``memory`` is None where
-                                            rows of tables follow
+                                            the hyperparameters of the latest update; ``memory`` is None if rows of
+                                            tables follow
     ROWS    (number, table)                 numbers of rows of a table, their values, and their optimizer state
     MEMORY  (number, memory)                the primary's record of workers and requests: at the end of the initial
                                             state, or where only that has changed

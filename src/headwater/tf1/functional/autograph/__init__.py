@@ -18,9 +18,7 @@ def call(function: Callable[..., Any], *args: object) -> Any:
     """
     try:
         return function(*args)
-    except (
-        TypeError
-    ) as error:  # OperatorNotAllowedInGraphError, and errors of range(tensor), len(tensor) or int(tensor)
+    except TypeError as error:  # also OperatorNotAllowedInGraphError, and of range, len or int of a tensor
         first = error
     from headwater.tf1.functional.autograph import conversion  # noqa: PLC0415  see above
 
