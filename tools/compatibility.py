@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from headwater.tf1.compat import modules
-from headwater.tf1.compat.partial import CONTRIB_LEFT_OUT, LEFT_OUT, PARTIAL
+from headwater.tf1.compat.partial import PARTIAL, UNSUPPORTED, UNSUPPORTED_CONTRIB
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 TABLE = REPOSITORY / modules.COMPATIBILITY_TABLE
@@ -212,7 +212,7 @@ def _left_out(public: Mapping[str, bool]) -> dict[str, list[str]]:
     def belongs(name: str, beginnings: str) -> bool:
         return any(name == each or (each[-1] in "._" and name.startswith(each)) for each in beginnings.split())
 
-    return {reason: [name for name in missing if belongs(name, names)] for reason, names in LEFT_OUT.items()}
+    return {reason: [name for name in missing if belongs(name, names)] for reason, names in UNSUPPORTED.items()}
 
 
 def _reasons(public: Mapping[str, bool]) -> Iterator[str]:
@@ -226,20 +226,20 @@ def _contrib(public: Mapping[str, bool]) -> Iterator[str]:
     """Yields the packages of ``tf.contrib`` with their counts, and the replacements of missing names.
 
     Raises:
-      ValueError: `CONTRIB_LEFT_OUT` lacks a package with missing names, or has a complete package.
+      ValueError: `UNSUPPORTED_CONTRIB` lacks a package with missing names, or has a complete package.
     """
     packages: dict[str, list[bool]] = {}
     for name, there in public.items():
         if name.startswith("tf.contrib."):
             packages.setdefault(name.split(".")[2], []).append(there)
-    wrong = sorted(package for package, found in packages.items() if all(found) == (package in CONTRIB_LEFT_OUT))
+    wrong = sorted(package for package, found in packages.items() if all(found) == (package in UNSUPPORTED_CONTRIB))
     if wrong:
-        raise ValueError(f"headwater.tf1.compat.partial.CONTRIB_LEFT_OUT is out of date: {', '.join(wrong)}")
+        raise ValueError(f"headwater.tf1.compat.partial.UNSUPPORTED_CONTRIB is out of date: {', '.join(wrong)}")
     yield from ("## Packages of tf.contrib", "", "| package | supported | of | missing names | replacement |")
     yield "| --- | ---: | ---: | --- | --- |"
-    for package in sorted({*packages, *CONTRIB_LEFT_OUT}):
+    for package in sorted({*packages, *UNSUPPORTED_CONTRIB}):
         found = packages.get(package, [])
-        reason, replacement = CONTRIB_LEFT_OUT.get(package, ("", ""))
+        reason, replacement = UNSUPPORTED_CONTRIB.get(package, ("", ""))
         yield f"| `{package}` | {sum(found)} | {len(found) or ''} | {reason} | {replacement} |"
     yield from ("", "Packages without a count have their names in submodules, or do not belong to `tf.contrib`.", "")
 

@@ -23,9 +23,9 @@ from typing import Any, Final
 FOLDER: Final = "HEADWATER_COMPILATION_CACHE"
 OFF: Final = ("off", "0")
 #: Size of all entries, in bytes; above it the least recently used are deleted, a quarter of the size at once.
-MOST_BYTES: Final = 1 << 30
+MAX_BYTES: Final = 1 << 30
 #: Minimum compilation time of an entry, in seconds.
-_LEAST_S: Final = 0.03
+_MIN_COMPILATION_S: Final = 0.03
 
 
 def keep_compiled(jax: Any) -> None:
@@ -44,7 +44,7 @@ def keep_compiled(jax: Any) -> None:
     module.get_file_cache = get_file_cache
     jax.config.update("jax_compilation_cache_dir", str(folder))
     if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", _LEAST_S)
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", _MIN_COMPILATION_S)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
@@ -88,10 +88,10 @@ class Entries:
 
     Args:
       folder: the folder, which exists.
-      most: maximum size, see `MOST_BYTES`.
+      most: maximum size, see `MAX_BYTES`.
     """
 
-    def __init__(self, folder: Path, most: int = MOST_BYTES) -> None:
+    def __init__(self, folder: Path, most: int = MAX_BYTES) -> None:
         self._path = folder
         self._most = most
         self._unseen = most  # bytes added since this process last checked the total size

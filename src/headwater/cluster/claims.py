@@ -90,7 +90,7 @@ def decide(holder: Claim | None, newcomer: Claim, *, connected: bool, address: s
 
 
 #: For how long after its claim a task counts as connected, in seconds: its first channel may not be open yet.
-FRESH_S = 10.0
+NEW_CLAIM_S = 10.0
 
 
 class ClaimedPlaces:
@@ -149,7 +149,7 @@ class ClaimedPlaces:
     ) -> tuple[Claim | None, Verdict]:
         holder, live = self._holders.get(newcomer.task), False
         if holder is not None:
-            live = self._clock() - self._claimed_at[newcomer.task] < FRESH_S or connected(holder)
+            live = self._clock() - self._claimed_at[newcomer.task] < NEW_CLAIM_S or connected(holder)
         return holder, decide(holder, newcomer, connected=live, address=address)
 
     def has_given(self, generation: int) -> bool:

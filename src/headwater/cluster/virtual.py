@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 _VARIABLE = "HEADWATER_VIRTUAL_GPUS"
-_MOST = 64
+_MAX_GPUS = 64
 
 
 def virtual_gpus() -> int:
@@ -15,6 +15,6 @@ def virtual_gpus() -> int:
       ValueError: the environment variable is not a number from 0 to 64.
     """
     text = os.environ.get(_VARIABLE, "").strip() or "0"
-    if not text.isdecimal() or int(text) > _MOST:
-        raise ValueError(f"{_VARIABLE} must be a number from 0 to {_MOST}, not {text!r}")
+    if not text.isdecimal() or int(text) > _MAX_GPUS:
+        raise ValueError(f"{_VARIABLE} must be a number from 0 to {_MAX_GPUS}, not {text!r}")
     return int(text)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from headwater.graph.types import TensorLike
 
 _AHEAD: Final = 16
-_GOOD_CALLS: Final = 2
+_PROVEN_CALLS: Final = 2
 
 
 @dataclass(eq=False, kw_only=True)
@@ -227,7 +227,7 @@ class Interleave(Wrapper):
         cycle = positive(int(self.cycle_length), "cycle_length")
         length = positive(int(self.block_length), "block_length")
         calls = int(self.parallel)
-        calls = min(_GOOD_CALLS, cycle) if calls == AUTOTUNE else positive(calls, "num_parallel_calls")
+        calls = min(_PROVEN_CALLS, cycle) if calls == AUTOTUNE else positive(calls, "num_parallel_calls")
         if calls > cycle:
             raise InvalidArgumentError(None, None, "num_parallel_calls must less than or equal to cycle_length.")
         return self._at_once(context, cycle, length, calls) if calls > 1 else self._in_turn(context, cycle, length)

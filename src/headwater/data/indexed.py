@@ -47,7 +47,7 @@ _KEPT_ORDERS = 2  # at most two epochs are in progress at a time
 _ROWS = 512
 
 
-_IN_WORDS: dict[type[Node], str] = {
+_DESCRIPTIONS: dict[type[Node], str] = {
     Generated: "a generator",
     Interleave: "an interleave whose order may change",
     Shuffle: "a shuffle without a seed",
@@ -409,7 +409,7 @@ def unrepeatable(node: Node, *, shuffles: bool = True) -> str:
                 return False
 
     found = _part(node, changes)
-    return "" if found is None else _IN_WORDS.get(type(found), "random numbers without a seed")
+    return "" if found is None else _DESCRIPTIONS.get(type(found), "random numbers without a seed")
 
 
 def _part(node: Node, is_it: Callable[[Node], bool]) -> Node | None:

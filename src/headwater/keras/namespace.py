@@ -18,7 +18,7 @@ import keras
 from headwater.keras.old_names import OLD
 
 #: Replaced or added names of each module of Keras, by its path, and the modules that define them.
-_OVER: Mapping[str, Mapping[str, str]] = {
+_REPLACEMENTS: Mapping[str, Mapping[str, str]] = {
     "backend": {
         "learning_phase": "headwater.keras.learning_phase:learning_phase",
         "set_learning_phase": "headwater.keras.learning_phase:set_learning_phase",
@@ -41,8 +41,8 @@ _OVER: Mapping[str, Mapping[str, str]] = {
     "saving": {"load_model": "headwater.keras.saving:load_model"},
 }
 _NAMES: Mapping[str, Mapping[str, str]] = {
-    path: {**OLD.get(path, {}), **_OVER.get(path, {})}
-    for path in (*_OVER, *(path for path in OLD if path not in _OVER))
+    path: {**OLD.get(path, {}), **_REPLACEMENTS.get(path, {})}
+    for path in (*_REPLACEMENTS, *(path for path in OLD if path not in _REPLACEMENTS))
 }
 
 

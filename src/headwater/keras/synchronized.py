@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from headwater.graph.registry import HostArray
     from headwater.keras.types import Tree
 
-_WHAT = "statistics of a batch"
+_DESCRIPTION = "statistics of a batch"
 
 
 class _Gathers(Protocol):
@@ -84,12 +84,12 @@ class Exchange:
             if error is not None:
                 raise error from None  # instead of JAX's error, which contains only its text
             raise
-        self._replicas.gather([], _WHAT)
+        self._replicas.gather([], _DESCRIPTION)
         return results
 
     def attend(self) -> None:
         """Takes part, without rows, in the exchanges of the other workers' step."""
-        while any(len(values) for values in self._replicas.gather([], _WHAT)):
+        while any(len(values) for values in self._replicas.gather([], _DESCRIPTION)):
             pass
 
     def gather(self, own: jax.Array) -> Any:
@@ -112,7 +112,7 @@ class Exchange:
     def _of_all(self, value: object) -> list[HostArray]:
         own = np.asarray(value)
         try:
-            found = self._replicas.gather([own], _WHAT)
+            found = self._replicas.gather([own], _DESCRIPTION)
         except Exception as error:
             self._error = error
             raise

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from headwater.platform.auth import NOBODY_ASKED, Requester
+from headwater.platform.auth import ANYONE, Requester
 from headwater.platform.errors import Refused
 from headwater.platform.records import TokenRole
 from headwater.platform.service import Platform
@@ -60,7 +60,7 @@ def identify(
 
 def _known(request: Request, platform: Platform, credentials: HTTPAuthorizationCredentials | None) -> Requester | None:
     if not platform.auth.required:
-        return NOBODY_ASKED
+        return ANYONE
     if credentials is not None:
         return platform.auth.identify(credentials.credentials)
     session = request.cookies.get(SESSION_COOKIE)

@@ -24,7 +24,7 @@ from headwater.platform.job_secrets import SecretError
 from headwater.platform.logfiles import MAX_PART, plain, read_part
 from headwater.platform.records import JobRecord
 from headwater.platform.secret_store import MAX_BYTES
-from headwater.platform.service import HOSTS_S
+from headwater.platform.service import HOSTS_TIMEOUT_S
 from headwater.platform.spec import JobSpec, SecretName, job_of, job_schema
 from headwater.platform.states import AskRestart, AskScale, AskStop, JobPhase
 from headwater.platform.views import (
@@ -166,7 +166,7 @@ def hosts(platform: PlatformOf, identity: MayView) -> list[HostView]:
     found: list[HostView] = []
     for name, lane in platform.manager.lanes.items():
         try:
-            found += [HostView.of(name, host) for host in lane.capacity(HOSTS_S).hosts]
+            found += [HostView.of(name, host) for host in lane.capacity(HOSTS_TIMEOUT_S).hosts]
         except BackendError as error:
             nothing = Resources()
             found.append(HostView.of(name, HostCapacity(host="", total=nothing, free=nothing, problem=str(error))))

@@ -21,7 +21,7 @@ ROLES: tuple[TokenRole, ...] = ("view", "run", "admin")
 PREFIX = "hw_"
 SESSION_S = 12 * 3600.0
 # The time of a token's last use is stored at most this often, in seconds.
-_TOUCH_S = 60.0
+_LAST_USE_INTERVAL_S = 60.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,7 +43,7 @@ class Requester:
         return ROLES.index(self.role) >= ROLES.index(role)
 
 
-NOBODY_ASKED = Requester(name="anyone", role="admin")
+ANYONE = Requester(name="anyone", role="admin")
 """The identity of every sender at a server that requires no tokens."""
 
 
@@ -156,7 +156,7 @@ class Auth:
         now = self._clock()
         if token.expires_at is not None and token.expires_at <= now:
             return None
-        if token.last_used_at is None or now - token.last_used_at > _TOUCH_S:
+        if token.last_used_at is None or now - token.last_used_at > _LAST_USE_INTERVAL_S:
             self._store.touch_token(token.id, now)
         return Requester(name=token.name, role=token.role, token_id=token.id), csrf_hash
 

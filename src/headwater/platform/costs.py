@@ -14,7 +14,7 @@ from headwater.platform.states import JobState, Note, TaskState
 
 _HOUR_S = 3600.0
 # Costs below this many task-hours are not shown.
-_LEAST_H = 0.005
+_MIN_SHOWN_H = 0.005
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,7 +87,7 @@ def cost(state: JobState, now: float) -> Cost:
 def in_words(cost: Cost) -> str:
     """Returns ``cost`` in words; empty if next to nothing has run."""
     total = sum(cost.task_hours.values())
-    if total < _LEAST_H and not cost.preemptions:
+    if total < _MIN_SHOWN_H and not cost.preemptions:
         return ""
     kinds = ", ".join(f"{role} {hours:.2f}" for role, hours in cost.task_hours.items())
     text = f"Cost: {total:.2f} task-hours ({kinds})"

@@ -33,8 +33,8 @@ from headwater.platform.spec import Count, JobSpec
 from headwater.platform.states import Fault, JobDecision, JobPhase, JobState, JobTick, Note, TaskPhase, TaskState
 
 # Reported start times that differ by at most this belong to the same start, in seconds.
-_CLOCK_S = 1.0
-_GONE = ("succeeded", "failed", "lost", "preempted", "crowded", "cancelled")
+_SAME_START_S = 1.0
+_ENDED_PHASES = ("succeeded", "failed", "lost", "preempted", "crowded", "cancelled")
 
 
 class EngineJobs:
@@ -94,7 +94,7 @@ class EngineJobs:
         report = self._backend.poll_job(record.handle)
         # Delete the engine's objects before storing that the job may be submitted again. After a crash in between, the
         # deletion is repeated, which does no harm.
-        again = report.phase in _GONE and not reported(state, report, self._jobs.clock()).state.phase.over
+        again = report.phase in _ENDED_PHASES and not reported(state, report, self._jobs.clock()).state.phase.over
         if again:
             self._backend.delete_job(record.handle)
         record = self._jobs.follow(
@@ -367,7 +367,7 @@ def _replaced(task: TaskState, found: Found | None) -> bool:
     """
     if task.phase is not TaskPhase.RUNNING or task.started_at is None:
         return False
-    return isinstance(found, Running) and (bool(found.waiting) or found.started_at > task.started_at + _CLOCK_S)
+    return isinstance(found, Running) and (bool(found.waiting) or found.started_at > task.started_at + _SAME_START_S)
 
 
 def _final(task: TaskState, report: JobReport, now: float) -> TaskState:

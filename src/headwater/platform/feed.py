@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from headwater.platform.store import Store
 
 # Maximum time until the thread notices a shutdown, in seconds.
-_TURN_S = 0.5
+_SHUTDOWN_CHECK_S = 0.5
 
 
 class StoreChanges:
@@ -70,7 +70,7 @@ class StoreChanges:
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
         seen = -1
         while not self._closing:
-            latest = self._store.wait_change(seen, _TURN_S)
+            latest = self._store.wait_change(seen, _SHUTDOWN_CHECK_S)
             if latest != seen and not loop.is_closed():
                 # asyncio events are not thread-safe.
                 loop.call_soon_threadsafe(self._notify_listeners)

@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 5.0, 60.0
 # A backend that has not answered a call for this long is shown as unavailable.
-_SILENT_S = 45.0
+_UNAVAILABLE_AFTER_S = 45.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,7 +107,7 @@ class Lane:
             return self._failure or "it has not been reached yet"
         since = self._asked_since
         silent = 0.0 if since is None else self._clock() - since
-        return f"it has not answered for {silent:.0f} s" if silent > _SILENT_S else ""
+        return f"it has not answered for {silent:.0f} s" if silent > _UNAVAILABLE_AFTER_S else ""
 
     def capacity(self, timeout_s: float) -> Capacity:
         """Returns all hosts of the backend, if it answers within ``timeout_s``.

@@ -7,7 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
-_MOST_KEYS = 10_000
+_MAX_KEYS = 10_000
 
 
 class RateLimit:
@@ -36,6 +36,6 @@ class RateLimit:
             self._left[key] = (left - cost if allowed else left, now)
             # The client of a dropped bucket gets a new, full one. Drop the least recently used bucket, because it is
             # probably the fullest.
-            while len(self._left) > _MOST_KEYS:
+            while len(self._left) > _MAX_KEYS:
                 self._left.popitem(last=False)
         return 0.0 if allowed else (max(cost, 1.0) - left) / self._per_s

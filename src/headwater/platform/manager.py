@@ -40,9 +40,9 @@ _log = logging.getLogger(__name__)
 UserRequest = AskStop | AskRestart | AskScale
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
 # A backend's thread ends after its turn; a thread that still waits for an answer after this time is abandoned.
-_CLOSE_S = 10.0
+_CLOSE_TIMEOUT_S = 10.0
 # How long a deletion waits for a call about the same job to return.
-_TURN_S = 30.0
+_CALL_TIMEOUT_S = 30.0
 # Jobs deleted per trim, so that running jobs do not wait long.
 _TRIMMED_AT_ONCE = 50
 # An archive is uploaded before its job is submitted, so an archive without a job is kept for this long.
@@ -151,7 +151,7 @@ class Manager:
         self._closing.set()
         for wake in self._wakes.values():
             wake.set()
-        until = time.monotonic() + _CLOSE_S
+        until = time.monotonic() + _CLOSE_TIMEOUT_S
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))
         busy = {thread.name for thread in self._threads if thread.is_alive()}
@@ -395,7 +395,7 @@ class Manager:
     def _after_turn(self, record: JobRecord) -> JobRecord:
         """Waits until no call about a job is in progress, and returns the job; raises `BackendError`."""
         with self._turn_over:
-            if not self._turn_over.wait_for(lambda: record.id not in self._in_turn, _TURN_S):
+            if not self._turn_over.wait_for(lambda: record.id not in self._in_turn, _CALL_TIMEOUT_S):
                 raise BackendError(f"backend {record.backend} has not answered about the job yet", temporary=True)
             return self.job(record.id)
 

@@ -7,7 +7,9 @@ from pathlib import Path
 
 MAX_BYTES = 1 << 30
 # Folders that are generated or belong to tools, and are often larger than all the rest.
-_LEFT_OUT = frozenset({".git", ".hg", ".svn", ".venv", "venv", "__pycache__", "node_modules", ".ipynb_checkpoints"})
+_EXCLUDED_FOLDERS = frozenset(
+    {".git", ".hg", ".svn", ".venv", "venv", "__pycache__", "node_modules", ".ipynb_checkpoints"}
+)
 
 
 def pack(folder: Path, archive: Path) -> None:
@@ -23,7 +25,7 @@ def pack(folder: Path, archive: Path) -> None:
 
     def chosen(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
         nonlocal size
-        if Path(member.name).name in _LEFT_OUT or not (member.isfile() or member.isdir() or member.issym()):
+        if Path(member.name).name in _EXCLUDED_FOLDERS or not (member.isfile() or member.isdir() or member.issym()):
             return None
         if member.issym() and not _stays_within(folder, member):
             return None

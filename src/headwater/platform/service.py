@@ -20,7 +20,7 @@ from headwater.platform.states import JobPhase
 from headwater.platform.store import Store
 
 #: The timeout of each backend in a request for machines, in seconds.
-HOSTS_S = 5.0
+HOSTS_TIMEOUT_S = 5.0
 
 
 class Platform:

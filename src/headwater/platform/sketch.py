@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 260, 120, 8, 18, 20
 _COLOURS = ("#2563eb", "#b45309", "#15803d", "#9333ea")
-_MOST_POINTS = 400
+_MAX_POINTS = 400
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,7 +54,7 @@ def _one(curve: Curve, left: float, colour: str) -> str:
         return x, _HEIGHT - _BOTTOM - (value - bottom) / up * (_HEIGHT - _BOTTOM - _TOP)
 
     line: list[tuple[float, float]] = []
-    for at, value in points[:: max(1, len(points) // _MOST_POINTS)]:
+    for at, value in points[:: max(1, len(points) // _MAX_POINTS)]:
         if curve.steps and line:
             line.append((place(at, value)[0], line[-1][1]))
         line.append(place(at, value))

@@ -36,7 +36,7 @@ from headwater.platform.rows import (
 from headwater.platform.states import JobPhase, Note
 from headwater.platform.tables import AttemptRow, EventRow, JobRow, SampleRow, SecretRow, TaskRow, TokenRow
 
-_OVER = tuple(phase.value for phase in JobPhase if phase.over)
+_FINAL_PHASES = tuple(phase.value for phase in JobPhase if phase.over)
 # The key of PostgreSQL's advisory lock: any number that no other program uses.
 _LOCK_KEY = 0x68656164
 _NOT_ALONE = "another server uses {}: two would start every task twice. End it, or give this one a database of its own"
@@ -158,7 +158,7 @@ class Store(JobStore):
         """
         query = select(JobRow).order_by(JobRow.submitted_at.desc(), JobRow.id)
         if live is not None:
-            query = query.where(JobRow.phase.not_in(_OVER) if live else JobRow.phase.in_(_OVER))
+            query = query.where(JobRow.phase.not_in(_FINAL_PHASES) if live else JobRow.phase.in_(_FINAL_PHASES))
         for column, value in ((JobRow.phase, phase), (JobRow.name, name), (JobRow.owner, owner)):
             if value is not None:
                 query = query.where(column == str(value))
@@ -170,13 +170,13 @@ class Store(JobStore):
             return _with_tasks(session, session.scalars(query).all())
 
     def unfinished(self) -> list[JobRecord]:
-        query = select(JobRow).where(JobRow.phase.not_in(_OVER) | JobRow.holds)
+        query = select(JobRow).where(JobRow.phase.not_in(_FINAL_PHASES) | JobRow.holds)
         with Session(self._engine) as session:
             return _with_tasks(session, session.scalars(query).all())
 
     def ended(self, *, before: float | None, beyond: int | None, limit: int) -> list[tuple[str, float]]:
         at = func.coalesce(JobRow.ended_at, JobRow.submitted_at)
-        over = select(JobRow.id, at).where(JobRow.phase.in_(_OVER))
+        over = select(JobRow.id, at).where(JobRow.phase.in_(_FINAL_PHASES))
         with Session(self._engine) as session:
             extra, old = list[tuple[str, float]](), list[tuple[str, float]]()
             if beyond is not None:

@@ -22,9 +22,9 @@ from headwater.platform.service import Platform
 from headwater.platform.views import ErrorView, EventView, JobView
 
 # Log files are polled, since their growth is not signalled.
-_LOG_TURN_S = 0.25
-_EVENT_TURN_S = 15.0
-_JOB_TURN_S = 1.0
+_LOG_INTERVAL_S = 0.25
+_EVENT_INTERVAL_S = 15.0
+_JOB_INTERVAL_S = 1.0
 
 _STREAM: dict[int | str, dict[str, object]] = {
     200: {"description": "Server-sent events.", "content": {"text/event-stream": {"schema": {"type": "string"}}}},
@@ -95,7 +95,7 @@ async def _events(
                 if record.state.phase.over and not events:
                     return
             if not events:
-                await platform.feed.wait(changed, _EVENT_TURN_S if job_id is None else _JOB_TURN_S)
+                await platform.feed.wait(changed, _EVENT_INTERVAL_S if job_id is None else _JOB_INTERVAL_S)
 
 
 async def _lines(
@@ -126,7 +126,7 @@ async def _lines(
             if last and not more:
                 return
             if not more:
-                await platform.feed.wait(changed, _LOG_TURN_S)
+                await platform.feed.wait(changed, _LOG_INTERVAL_S)
 
 
 async def _job(platform: Platform, job_id: str) -> JobRecord | None:

@@ -19,9 +19,9 @@ from headwater.platform.spec import FOLDERS, JobSpec, Role, SecretRef
 from headwater.platform.states import TaskPhase
 
 #: The command ``headwater`` of this installation, for tasks on this machine.
-HERE = (sys.executable, str(Path(headwater.__file__).with_name("__main__.py")))
+LOCAL_COMMAND = (sys.executable, str(Path(headwater.__file__).with_name("__main__.py")))
 #: A placeholder for the command, which the machine of the task replaces by its own installation.
-ELSEWHERE = ("headwater",)
+COMMAND_PLACEHOLDER = ("headwater",)
 
 
 def cluster_of(addresses: Mapping[TaskName, str]) -> dict[str, list[str]]:
@@ -44,7 +44,7 @@ def task_command(
     task: TaskName,
     cluster: Mapping[str, Sequence[str]],
     *,
-    headwater_command: Sequence[str] = HERE,
+    headwater_command: Sequence[str] = LOCAL_COMMAND,
 ) -> tuple[str, ...]:
     """Returns the command line of ``task``.
 
@@ -142,7 +142,7 @@ def task_order(
         job_id=record.id,
         attempt=attempt,
         place=record.places[name],
-        argv=task_command(spec, name, cluster, headwater_command=ELSEWHERE),
+        argv=task_command(spec, name, cluster, headwater_command=COMMAND_PLACEHOLDER),
         env={
             **task_environment(spec, name, cluster, job_id=record.id, attempt=attempt),
             **({ENDED: ",".join(map(str, ended))} if ended else {}),

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _TIMEOUT_S = 10.0
-_PAUSES_S = (1.0, 10.0, 60.0)
-_MOST_WAITING = 1000
+_RETRY_DELAYS_S = (1.0, 10.0, 60.0)
+_MAX_QUEUED = 1000
 # Names of events in job files, by the kind of the note.
 _NAMES = {"succeeded": "succeeded", "failed": "failed", "stopped": "stopped", "restarting": "restarted"}
 
@@ -32,7 +32,7 @@ class Notifier:
     """
 
     def __init__(self) -> None:
-        self._queue: queue.Queue[tuple[str, JsonObject] | None] = queue.Queue(_MOST_WAITING)
+        self._queue: queue.Queue[tuple[str, JsonObject] | None] = queue.Queue(_MAX_QUEUED)
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="headwater-webhook", daemon=True)
         self._thread.start()
@@ -62,7 +62,7 @@ class Notifier:
                 self._send(client, *entry)
 
     def _send(self, client: httpx.Client, url: str, body: JsonObject) -> None:
-        for pause in (0.0, *_PAUSES_S):
+        for pause in (0.0, *_RETRY_DELAYS_S):
             if pause and self._closing.wait(pause):
                 break
             try:

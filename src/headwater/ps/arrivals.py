@@ -18,7 +18,7 @@ from headwater.errors import FailedPreconditionError, OpError
 _log = logging.getLogger("headwater")
 
 #: Interval between two checks, in seconds.
-_LOOK_S: Final = 1.0
+_CHECK_INTERVAL_S: Final = 1.0
 
 
 class _Link(Protocol):
@@ -67,7 +67,9 @@ class Arrival:
         if self._clock() < self._next_look or self._has_met_all():
             return
         why = self._why_over()
-        self._next_look = self._clock() + _LOOK_S  # count from the end of the check, which may itself take long
+        self._next_look = (
+            self._clock() + _CHECK_INTERVAL_S
+        )  # count from the end of the check, which may itself take long
         if not why:
             return
         text = f"{self._me} ends, because the job is already over ({why})"

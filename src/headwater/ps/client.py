@@ -14,7 +14,7 @@ import numpy as np
 from headwater.cluster.task import kinds
 from headwater.cluster.task.agreement import Said
 from headwater.cluster.task.answers import bad_header
-from headwater.cluster.task.waiting import SPEAK_S
+from headwater.cluster.task.waiting import WAIT_INTERVAL_S
 from headwater.cluster.transport.frames import Frame
 from headwater.cluster.transport.handshake import new_generation
 from headwater.cluster.transport.waiting import Patience
@@ -178,7 +178,7 @@ class ParameterClient:
         self.conversation.drop(session)
         # A ps that has ended with the job will not restart. A finished worker, or an evaluator that has read values,
         # may wait for such a ps, so it limits this wait.
-        session.link.reach(SPEAK_S if self._finishes or (self._follows and session.pieces) else None)
+        session.link.reach(WAIT_INTERVAL_S if self._finishes or (self._follows and session.pieces) else None)
         session.channel = session.link.open_channel()
         welcome = self.conversation.request(session, Frame(kinds.HELLO, (*me, session.read_incarnation, session.read)))
         match welcome.header:

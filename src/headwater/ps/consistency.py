@@ -150,7 +150,7 @@ def from_text(setting: str | Consistency, workers: int | None = None) -> Consist
         numbers = [int(word) for word in amount]
         if kind == "sync" and not numbers and workers is not None:
             numbers = [workers]
-        match _LONG.get(kind, kind), numbers:
+        match _SHORT_NAMES.get(kind, kind), numbers:
             case "sync", [count]:
                 return Synchronous(workers=count, patience_s=patience_s)
             case "sync", []:
@@ -174,7 +174,7 @@ def from_text(setting: str | Consistency, workers: int | None = None) -> Consist
 
 #: Up to this number of workers, texts name each of them.
 _LISTED = 5
-_LONG = {"asynchronous": "async", "synchronous": "sync", "k-of-n": "k", "bounded-staleness": "staleness"}
+_SHORT_NAMES = {"asynchronous": "async", "synchronous": "sync", "k-of-n": "k", "bounded-staleness": "staleness"}
 """The short form of each name. `to_text` writes the long forms, which are in names of graphs and checkpoints."""
 
 

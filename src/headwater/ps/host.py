@@ -46,7 +46,7 @@ _log = logging.getLogger("headwater")
 #: Step number with which all steps of a worker are reported to the progress watchdog.
 _STEP = 0
 #: How long a progress report waits for a running update, in seconds.
-_GLANCE_S = 0.5
+_PROGRESS_WAIT_S = 0.5
 
 
 class HostedParameters:
@@ -196,7 +196,7 @@ class HostedParameters:
         """Returns the progress of the training."""
         updates, state, examples = self.updates, self.updates.state, ""
         # Wait only briefly: an update may hold the lock for long, and must not delay the report.
-        if self.lock.acquire(timeout=_GLANCE_S):
+        if self.lock.acquire(timeout=_PROGRESS_WAIT_S):
             try:
                 examples = str(self._accounts)
             finally:

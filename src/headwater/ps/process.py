@@ -69,7 +69,7 @@ _jax: Any = jax
 _log = logging.getLogger("headwater")
 
 #: How long a worker's task may take to answer a check that it is alive, in seconds.
-ANSWER_S = 2.0
+ANSWER_TIMEOUT_S = 2.0
 
 
 class ParameterTask:
@@ -278,7 +278,7 @@ class ParameterTask:
         if address is None:
             return False
         try:
-            self.shell.link(TaskName.parse(worker), address).reach(ANSWER_S)
+            self.shell.link(TaskName.parse(worker), address).reach(ANSWER_TIMEOUT_S)
         except OpError as error:
             _log.debug("%s does not answer: %s", worker, error.message)
             return False

@@ -23,7 +23,7 @@ import numpy as np
 
 from headwater.cluster.task import kinds
 from headwater.cluster.task.answers import bad_header, raise_error
-from headwater.cluster.task.waiting import LOOK_S, SILENCE_S, Reminder
+from headwater.cluster.task.waiting import CHECK_INTERVAL_S, SILENCE_S, Reminder
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
 from headwater.errors import DeadlineExceededError, InvalidArgumentError, OpError, UnavailableError
@@ -140,7 +140,7 @@ class RoundSums:
     def _await_part(self, channel: Channel, sources: Sequence[Source]) -> float:
         reminder = Reminder()
         with self._changed:
-            while not self._changed.wait_for(lambda: self._part(sources) is not None, LOOK_S):
+            while not self._changed.wait_for(lambda: self._part(sources) is not None, CHECK_INTERVAL_S):
                 if channel.peer_gone():
                     raise UnavailableError(None, None, f"{channel.peer} has disconnected")
                 workers = ", ".join(sorted({worker for worker, _, _ in sources}))

@@ -13,7 +13,7 @@ from headwater.cluster.task import kinds
 from headwater.cluster.task.answers import bad_header
 from headwater.cluster.task.links import WaitingLink
 from headwater.cluster.task.service import Service
-from headwater.cluster.task.waiting import LOOK_S, Reminder
+from headwater.cluster.task.waiting import CHECK_INTERVAL_S, Reminder
 from headwater.cluster.telemetry.snapshot import MAX_VARIABLES, GroupProgress, Snapshot, Wait
 from headwater.cluster.telemetry.watchdog import ProgressWatchdog
 from headwater.cluster.transport.channel import Channel
@@ -25,7 +25,7 @@ from headwater.ps.left_states import LeavingState
 from headwater.ps.replicas.holder import CopyHolder
 from headwater.ps.state_saver import ParameterSaver
 from headwater.state.copy import KeptCopy
-from headwater.state.leaving import LOST_S, shut_down_after_transfer
+from headwater.state.leaving import LOST_TIMEOUT_S, shut_down_after_transfer
 
 ENDED_DETAIL: Final = "a worker has ended"
 """Key of the status detail of a ``ps`` that knows that the program of a worker has ended without an error."""
@@ -104,7 +104,7 @@ class ParameterService(Service):
             if offered is not None:
                 offered()
             with self._changed:
-                self._changed.wait_for(lambda: self._called(name) is not None, LOOK_S)
+                self._changed.wait_for(lambda: self._called(name) is not None, CHECK_INTERVAL_S)
             if channel.peer_gone():
                 return
             reminder.send_if_due(channel, f"the program of {self._task} to create {name!r}")
@@ -146,7 +146,7 @@ class ParameterService(Service):
             self._task,
             copies,
             lambda: [copy for copy in copies if copy.would_lose_state],
-            lambda: LOST_S if self._is_needed() else 0.0,
+            lambda: LOST_TIMEOUT_S if self._is_needed() else 0.0,
         )
         for one in self._leaving:
             one.deposit()
@@ -167,7 +167,7 @@ class ParameterService(Service):
         This task may have been restarted, and would otherwise wait for that worker to connect.
         """
         while (others := [link for link in others if not self._fetch_ended_from(link)]) and not self._has_ended:
-            if self._closed.wait(LOOK_S):
+            if self._closed.wait(CHECK_INTERVAL_S):
                 return
 
     def _fetch_ended_from(self, other: WaitingLink) -> bool:

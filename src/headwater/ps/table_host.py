@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from headwater.cluster.task import kinds
 from headwater.cluster.task.answers import bad_header, error_frame
-from headwater.cluster.task.waiting import LOOK_S
+from headwater.cluster.task.waiting import CHECK_INTERVAL_S
 from headwater.cluster.telemetry.snapshot import TableLoad
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
@@ -274,7 +274,7 @@ class TableService:
     def _await_program(self, name: str, packed: object, channel: Channel) -> None:
         """Waits until the program of this task has made a table."""
         with self._lock:
-            while not self._lock.wait_for(lambda: name in self._tables, LOOK_S):
+            while not self._lock.wait_for(lambda: name in self._tables, CHECK_INTERVAL_S):
                 if channel.peer_gone():
                     raise UnavailableError(None, None, f"{channel.peer} has disconnected")
             if not same(pack(self._tables[name].config), packed):
@@ -367,7 +367,7 @@ class TableService:
     def _await_end(self, channel: Channel) -> None:
         """Waits until this task ends, after its tables were saved. The worker then asks the next incarnation."""
         while not channel.peer_gone():
-            self._ended.wait(LOOK_S)
+            self._ended.wait(CHECK_INTERVAL_S)
         raise UnavailableError(None, None, f"{self._task} ends")
 
     def _gather(self, client: Client, frame: Frame, gradients: RowGradients) -> None:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 from headwater.cluster.task import kinds
-from headwater.cluster.task.waiting import LOOK_S, SPEAK_S
+from headwater.cluster.task.waiting import CHECK_INTERVAL_S, WAIT_INTERVAL_S
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
 from headwater.errors import AbortedError, DeadlineExceededError, FailedPreconditionError, UnavailableError
@@ -66,7 +66,7 @@ class Waiting:
             until = self._context.clock() + within_s
             # As no new round begins, the wait ends as soon as all workers of the current round wait for answers.
             while (again := self._updates.asked_again()) is None and self._context.clock() < until:
-                self._changed.wait(LOOK_S)
+                self._changed.wait(CHECK_INTERVAL_S)
             self.pauses_for, self.held_for = "", "" if again is None else what
             self._changed.notify_all()
             return again is not None
@@ -83,7 +83,7 @@ class Waiting:
         with self._changed:
             # Poll, as nothing notifies this thread when the channel is closed.
             while self.held_for and not channel.closed:
-                self._changed.wait(LOOK_S)
+                self._changed.wait(CHECK_INTERVAL_S)
             if self.held_for:
                 what = f"{self._context.task} does not answer: workers wait for {self.held_for}"
                 raise UnavailableError(None, None, what)
@@ -147,11 +147,11 @@ class Waiting:
             return
         updates, channel, clock = self._updates, connection.channel, self._context.clock
         began = clock()
-        speak_at = began + SPEAK_S
+        speak_at = began + WAIT_INTERVAL_S
         connection.waits_for = what, began
         try:
             # Wake up regularly: no notification tells this thread that its worker has disconnected.
-            while not changed.wait_for(ready, LOOK_S):
+            while not changed.wait_for(ready, CHECK_INTERVAL_S):
                 if channel.peer_gone():
                     raise UnavailableError(None, None, f"{channel.peer} is gone")
                 self._raise_disagreement()
@@ -162,11 +162,11 @@ class Waiting:
                     for slow in members.keys() - updates.state.members.keys():
                         updates.accounts.left(slow, "others waited for it for too long")
                 # A worker sends RELEASE only in answer to a WAIT frame, so look for it only after the first one.
-                if speak_at > began + SPEAK_S and _is_released(channel):
+                if speak_at > began + WAIT_INTERVAL_S and _is_released(channel):
                     updates.event(Released(connection.worker))
                 if now >= speak_at:
                     channel.send(Frame(kinds.WAIT, (what or waiting_text(updates.state, now),)))
-                    speak_at = now + SPEAK_S
+                    speak_at = now + WAIT_INTERVAL_S
         finally:
             connection.waits_for = None
 

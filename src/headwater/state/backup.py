@@ -12,7 +12,7 @@ from headwater.cluster.transport.frames import Frame
 from headwater.errors import OpError, UnavailableError
 from headwater.state.aims import Aim
 from headwater.state.feed import END_OF_SNAPSHOT
-from headwater.state.member import DIAL_S, Member, new_incarnation
+from headwater.state.member import DIAL_TIMEOUT_S, Member, new_incarnation
 from headwater.state.sites import PeerServerLink
 from headwater.state.views import Copy, accepts, as_words, from_words
 
@@ -78,7 +78,7 @@ class BackupCopy(Member):
     def _watch(self, link: PeerServerLink, channel: Channel) -> None:
         """Registers the channel, so that it is closed as soon as the primary's process or machine is lost."""
         try:
-            link.reach(DIAL_S)
+            link.reach(DIAL_TIMEOUT_S)
         except OpError as error:
             raise UnavailableError(None, None, f"{self._task} cannot reach {self._other}: {error.message}") from error
         link.watch(channel)

@@ -27,11 +27,11 @@ from dataclasses import replace
 from typing import Final
 
 from headwater.cluster.task import kinds
-from headwater.cluster.task.waiting import LOOK_S
+from headwater.cluster.task.waiting import CHECK_INTERVAL_S
 from headwater.cluster.transport.frames import Frame
 from headwater.errors import CancelledError, OpError
 from headwater.state.left_copies import LeftCopies
-from headwater.state.member import ANSWER_S, PAUSE_S
+from headwater.state.member import ANSWER_TIMEOUT_S, PAUSE_S
 from headwater.state.primary import PrimaryCopy
 from headwater.state.sites import Site
 from headwater.state.views import Copy, RequestKind, View
@@ -39,10 +39,10 @@ from headwater.state.views import Copy, RequestKind, View
 _log = logging.getLogger("headwater")
 
 #: The target of the feed by which a replica that shuts down deposits its state with the chief.
-_AT_CHIEF: Final = Copy(-1, 0)
+_CHIEF_COPY: Final = Copy(-1, 0)
 #: How often a spare replica or a backup reports its view to the witness, in seconds: a witness that was restarted
 #: may wait for that report.
-_SPARE_S: Final = 2.0
+_REPORT_INTERVAL_S: Final = 2.0
 
 
 class KeptCopy(PrimaryCopy):
@@ -72,7 +72,7 @@ class KeptCopy(PrimaryCopy):
         if feed is not None:
             feed.end()
         if self._keeper.is_alive() and threading.current_thread() is not self._keeper:
-            self._keeper.join(timeout=ANSWER_S)
+            self._keeper.join(timeout=ANSWER_TIMEOUT_S)
 
     def _resign(self) -> None:
         """Stops following, and tells the primary, if there is one, that this replica will never serve."""
@@ -112,7 +112,7 @@ class KeptCopy(PrimaryCopy):
         """Waits while a primary feeds this replica. A backup whose feed stays lost asks to serve alone."""
         with self._changed:
             changed = self._changed.wait_for(
-                lambda: self._closed or self._primary_channel is None or self._standing.serves, _SPARE_S
+                lambda: self._closed or self._primary_channel is None or self._standing.serves, _REPORT_INTERVAL_S
             )
         if not changed:
             if not self._over:
@@ -139,7 +139,7 @@ class KeptCopy(PrimaryCopy):
                 lambda: (
                     self._closed or self._primary_channel is not None or self._standing.serves or self._standing.follows
                 ),
-                _SPARE_S if rests and self._site.ps not in self._site.initial else LOOK_S,
+                _REPORT_INTERVAL_S if rests and self._site.ps not in self._site.initial else CHECK_INTERVAL_S,
             )
 
     def _lead(self) -> None:
@@ -176,7 +176,7 @@ class KeptCopy(PrimaryCopy):
             before = self._standing.view
             feed = self._move(feed)
             if self._standing.view == before:  # after a step of a move, take the next one at once
-                feed.broken.wait(LOOK_S)
+                feed.broken.wait(CHECK_INTERVAL_S)
         feed.end()
         with self._changed:
             if feed.resigned:
@@ -219,7 +219,7 @@ class KeptCopy(PrimaryCopy):
         """Hands the state to the chief, as this is the last replica."""
         if self._is_filled():
             channel = left.open_feed(self.name, view.term)
-            feed = self._start_feed(channel, _AT_CHIEF)
+            feed = self._start_feed(channel, _CHIEF_COPY)
             feed.fill()
             if not self._end_rounds():
                 _log.warning("%s shuts down and loses the gradients of an incomplete round", self._task)

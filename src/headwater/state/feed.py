@@ -28,7 +28,7 @@ from typing import Protocol
 
 from headwater.cluster.task import kinds
 from headwater.cluster.task.answers import bad_header
-from headwater.cluster.task.waiting import LOOK_S
+from headwater.cluster.task.waiting import CHECK_INTERVAL_S
 from headwater.cluster.transport.frames import Array, Frame
 from headwater.errors import CancelledError, DeadlineExceededError, UnavailableError
 from headwater.state.views import Copy, View, as_words
@@ -37,7 +37,7 @@ Tensors = Sequence[Array]
 
 #: Limit on the changes queued for a replica that is still receiving the snapshot, in bytes. When the queue reaches the
 #: limit, the primary delays its answers to workers until the queue is shorter.
-MOST_WAITING = 256 << 20
+MAX_WAITING_BYTES = 256 << 20
 #: Number of the last frame of the snapshot. The frames before it have number 0, and changes have higher numbers.
 END_OF_SNAPSHOT = 1
 
@@ -147,7 +147,7 @@ class Feed:
     @property
     def has_room(self) -> bool:
         """Whether the queue is short enough; otherwise workers have to wait for the other replica."""
-        return self._waiting_bytes < MOST_WAITING or self.broken.is_set()
+        return self._waiting_bytes < MAX_WAITING_BYTES or self.broken.is_set()
 
     def fill(self, continues: Callable[[], bool] = lambda: True) -> None:
         """Sends the snapshot, then the queued changes. Afterwards `send` sends immediately.
@@ -218,11 +218,13 @@ class Feed:
                 # `_receiving` again before this thread runs. So test the confirmed number, too: if this wait ended only
                 # when `_receiving` is free, `fill` could miss the confirmation and delay its next frame.
                 with self._heard:
-                    self._heard.wait_for(lambda: self.confirmed >= number or not self._receiving.locked(), LOOK_S)
+                    self._heard.wait_for(
+                        lambda: self.confirmed >= number or not self._receiving.locked(), CHECK_INTERVAL_S
+                    )
                 continue
             try:
                 if self.confirmed < number and not self.broken.is_set():
-                    self._receive(LOOK_S)
+                    self._receive(CHECK_INTERVAL_S)
             finally:
                 self._stop_receiving()
         return True

@@ -14,7 +14,7 @@ from headwater.errors import CancelledError, OpError
 from headwater.state.aims import next_step
 from headwater.state.backup import BackupCopy
 from headwater.state.feed import Feed
-from headwater.state.member import ANSWER_S, DIAL_S, PAUSE_S
+from headwater.state.member import ANSWER_TIMEOUT_S, DIAL_TIMEOUT_S, PAUSE_S
 from headwater.state.views import Copy, RequestKind, Standing, View, as_words, from_words
 
 _log = logging.getLogger("headwater")
@@ -134,7 +134,7 @@ class FeedingCopy(BackupCopy):
             link = self._processes.link(ps)
             if backup is not None and link.lost():
                 return None
-            link.reach(DIAL_S)
+            link.reach(DIAL_TIMEOUT_S)
             channel = link.open_channel_now()
         except CancelledError:
             raise
@@ -143,7 +143,7 @@ class FeedingCopy(BackupCopy):
             return None
         try:
             channel.send(Frame(kinds.BACKUP, (self.name, as_words(view), resumes)))
-            answer = channel.recv(ANSWER_S)
+            answer = channel.recv(ANSWER_TIMEOUT_S)
             match answer.kind, answer.header:
                 case kinds.DONE, (bool(taken), int(number), int(incarnation), words, bool(has_all)):
                     other, its_view = Copy(number, incarnation), from_words(words)
@@ -269,7 +269,7 @@ class FeedingCopy(BackupCopy):
     def _is_reachable(self, ps: int) -> bool:
         """Returns whether the process of another ``ps`` can be reached."""
         try:
-            self._processes.link(ps).reach(DIAL_S)
+            self._processes.link(ps).reach(DIAL_TIMEOUT_S)
         except CancelledError:
             raise
         except OpError:

@@ -14,10 +14,10 @@ _log = logging.getLogger("headwater")
 
 #: How long a process that shuts down waits for others to take its state over, in seconds: for processes that can be
 #: reached, and for lost ones, which may be restarted.
-LEAVE_S: Final = 60.0
-LOST_S: Final = 20.0
+LEAVE_TIMEOUT_S: Final = 60.0
+LOST_TIMEOUT_S: Final = 20.0
 #: Seconds between two checks.
-_LOOK_S: Final = 0.05
+_POLL_INTERVAL_S: Final = 0.05
 
 
 class Leaving(Protocol):
@@ -71,4 +71,4 @@ def _await_others(task: str, missed: Callable[[], Sequence[Leaving]], patience_s
             return
         if reminder.is_due():
             _log.warning("%s waits to shut down until another ps has taken over: %s", task, what)
-        pause(_LOOK_S)
+        pause(_POLL_INTERVAL_S)

@@ -20,11 +20,11 @@ from headwater.state.views import Copy, RequestKind, Standing, View, WitnessRequ
 _log = logging.getLogger("headwater")
 
 #: How long a replica tries to reach another one before it gives up, in seconds.
-DIAL_S: Final = 0.4
+DIAL_TIMEOUT_S: Final = 0.4
 #: Seconds between two attempts.
 PAUSE_S: Final = 0.5
 #: How long another replica may take to answer, in seconds.
-ANSWER_S: Final = 5.0
+ANSWER_TIMEOUT_S: Final = 5.0
 
 
 def new_incarnation(before: int = 0) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from headwater.cluster.task.answers import error_frame
-from headwater.cluster.task.waiting import LOOK_S, Reminder
+from headwater.cluster.task.waiting import CHECK_INTERVAL_S, Reminder
 from headwater.cluster.transport.channel import Channel, memory_pair
 from headwater.errors import UnavailableError
 from headwater.state.aims import Move, next_step
@@ -103,7 +103,7 @@ class PrimaryCopy(FeedingCopy):
         reminder = Reminder()
         while not channel.peer_gone():
             with self._changed:
-                self._changed.wait_for(lambda: self._serving or self._redirects_workers(), LOOK_S)
+                self._changed.wait_for(lambda: self._serving or self._redirects_workers(), CHECK_INTERVAL_S)
                 serving, elsewhere, found = self._serving, self._redirects_workers(), contents()
             if serving:
                 return found
@@ -166,7 +166,7 @@ class PrimaryCopy(FeedingCopy):
                     feed, number = now, now.secures if now is not None else 0
                 is_needed = third is not None and self._standing.needs(third.target)
                 if feed is None or feed.broken.is_set() or (is_needed and third is not None and third.broken.is_set()):
-                    self._changed.wait(LOOK_S)
+                    self._changed.wait(CHECK_INTERVAL_S)
             if feed is not None and not feed.broken.is_set():
                 if alone:  # wait for room in the queue of the replica that is being filled
                     feed.wait(feed.confirmed + 1, serves)

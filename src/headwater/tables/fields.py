@@ -27,7 +27,7 @@ CAPACITY: Final = 16
 FREE: Final = 17
 LIVE: Final = 18
 #: The row after which the next search for a row to be moved to the file begins.
-HAND: Final = 19
+SEARCH_START: Final = 19
 #: The rows being saved: 0, `ALL` or `CHANGED`; and the value of the "saved" bit of rows that are already saved.
 SAVING: Final = 20
 PARITY: Final = 21
@@ -37,9 +37,9 @@ LOG: Final = 22
 LOG_USED: Final = 23
 LOG_ROOM: Final = 24
 #: Keys removed since the last save: address, number, capacity.
-GONE: Final = 25
-GONE_USED: Final = 26
-GONE_ROOM: Final = 27
+REMOVED: Final = 25
+REMOVED_USED: Final = 26
+REMOVED_CAPACITY: Final = 27
 #: Counted keys without a row: address, slots, number.
 CANDIDATES: Final = 28
 CANDIDATE_SLOTS: Final = 29
@@ -48,7 +48,7 @@ CANDIDATES_USED: Final = 30
 #: gradients dropped because their key has no row.
 HITS: Final = 32
 MISSES: Final = 33
-MADE: Final = 34
+CREATED: Final = 34
 EVICTED: Final = 35
 REFUSED: Final = 36
 DROPPED: Final = 37

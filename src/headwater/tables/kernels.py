@@ -40,8 +40,8 @@ from headwater.tables.row_access import (
     INITIAL_B,
     INITIALIZER,
     LIMIT,
-    NEAR,
     OPTIMIZER,
+    PREFETCH_ROWS,
     ROW_WORD_BYTES,
     SEED,
     SHAPE,
@@ -136,7 +136,7 @@ def _look_up_in(
         near = cursor[s]
         while cursor[s] < stop[s]:
             if cursor[s] == near:
-                near = min(near + NEAR, stop[s])
+                near = min(near + PREFETCH_ROWS, stop[s])
                 bring_near(d, words, width, keys, order, cursor[s], near)
             i = order[cursor[s]]
             key = keys[i]
@@ -231,7 +231,7 @@ def _update_in(
         near = cursor[s]
         while cursor[s] < stop[s]:
             if cursor[s] == near:
-                near = min(near + NEAR, stop[s])
+                near = min(near + PREFETCH_ROWS, stop[s])
                 bring_near(d, words, width, keys, order, cursor[s], near)
             i = order[cursor[s]]
             key = keys[i]
@@ -404,7 +404,7 @@ def write_records(
         near = cursor[s]
         while cursor[s] < stop[s]:
             if cursor[s] == near:
-                near = min(near + NEAR, stop[s])
+                near = min(near + PREFETCH_ROWS, stop[s])
                 bring_near(d, words, width, keys, order, cursor[s], near)
             i = order[cursor[s]]
             key = keys[i]

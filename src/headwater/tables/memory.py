@@ -18,7 +18,7 @@ from headwater.data.io.files import as_op_error
 from headwater.errors import ResourceExhaustedError
 
 #: Blocks of this size and more use huge pages, so that accesses to random rows need fewer entries of the TLB.
-_HUGE: Final = 8 << 20
+_HUGE_PAGES_FROM_BYTES: Final = 8 << 20
 
 
 class Block:
@@ -82,7 +82,7 @@ class Block:
             self._file.close()
 
     def _address(self) -> int:
-        if self._file is None and self.nbytes >= _HUGE:
+        if self._file is None and self.nbytes >= _HUGE_PAGES_FROM_BYTES:
             self._map.madvise(mmap.MADV_HUGEPAGE)
         view: NDArray[np.uint8] = np.frombuffer(self._map, np.uint8)
         return int(view.ctypes.data)

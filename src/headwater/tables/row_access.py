@@ -56,7 +56,7 @@ WORD: Final = 8
 ROW_WORD_BYTES: Final = 4
 _LINE_BYTES: Final = 64
 #: The number of rows whose memory is prefetched at a time: so few that all of them stay in the cache.
-NEAR: Final = 32
+PREFETCH_ROWS: Final = 32
 
 
 @inlined
@@ -218,7 +218,7 @@ def make_row(d: Words, at: int, hashed: int, key: int, check: int, step: int, sh
     fill_row(values, 0, dim, shape[INITIALIZER], reals[INITIAL_A], reals[INITIAL_B], shape[SEED], key, check)
     for j in range(dim, width):
         values[j] = reals[SLOTS + j // dim - 1]
-    d[f.MADE] += 1
+    d[f.CREATED] += 1
     return row
 
 
@@ -311,10 +311,10 @@ def promote(d: Words, row: int, used_before: int, words: int, width: int) -> int
     # Examine a sample of eight rows, as in the CLOCK algorithm, to limit the time of a lookup. The next search
     # continues after the sample.
     for _ in range(min(8, hot)):
-        d[f.HAND] = d[f.HAND] + 1 if d[f.HAND] + 1 < hot else 0
-        use = meta[d[f.HAND] * words + 1]
+        d[f.SEARCH_START] = d[f.SEARCH_START] + 1 if d[f.SEARCH_START] + 1 < hot else 0
+        use = meta[d[f.SEARCH_START] * words + 1]
         if count_in(use) > 0 and promoted(least, step_in(use)):
-            chosen = d[f.HAND]
+            chosen = d[f.SEARCH_START]
             least = step_in(use)
     if chosen < 0:
         return row

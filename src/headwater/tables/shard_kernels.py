@@ -43,7 +43,7 @@ from headwater.tables.row_access import (
 )
 
 #: The number of slots after a removed row's slot that are usually examined.
-_AFTER: Final = 6
+_EXAMINED_SLOTS: Final = 6
 
 
 @compiled
@@ -93,18 +93,18 @@ def remove(directory: Words, s: int, shape: Words, rows: Words) -> None:
         prefetch(d[f.INDEX] + share(mix(meta[row * words]), slots) * ROW_WORD_BYTES)
     for row in rows:  # also prefetch the rows of the following slots, which will be examined
         at = share(mix(meta[row * words]), slots)
-        for _ in range(_AFTER):
+        for _ in range(_EXAMINED_SLOTS):
             if index[at] == 0:
                 break
             prefetch(d[f.META] + (np.int64(U64(index[at]) & mask) - 1) * words * WORD)
             at = at + 1 if at + 1 < slots else 0
     for row in rows:
         keep_old(d, row, words, width)
-        if d[f.GONE] != 0:
-            gone = words_at(d[f.GONE] + d[f.GONE_USED] * 2 * WORD, 2)
+        if d[f.REMOVED] != 0:
+            gone = words_at(d[f.REMOVED] + d[f.REMOVED_USED] * 2 * WORD, 2)
             gone[0] = meta[row * words]
             gone[1] = meta[row * words + 2] if words == 3 else 0
-            d[f.GONE_USED] += 1
+            d[f.REMOVED_USED] += 1
         hole = slot_of(d, row, words)
         at = hole
         # Close the hole that the removed entry leaves, because searches for later entries would end there. A later
@@ -252,9 +252,9 @@ def read_uses(d: Words, words: int, rows: Words) -> Words:
 @compiled
 def read_gone(d: Words) -> Words:
     """Returns a copy of the removed keys, [n, 2]."""
-    count = d[f.GONE_USED]
+    count = d[f.REMOVED_USED]
     out = np.empty((count, 2), np.int64)
-    gone = words_at(d[f.GONE], 2 * count)
+    gone = words_at(d[f.REMOVED], 2 * count)
     for i in range(count):
         out[i, 0] = gone[2 * i]
         out[i, 1] = gone[2 * i + 1]

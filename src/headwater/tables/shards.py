@@ -259,19 +259,19 @@ class Shards:
             self.on_remove(shard_kernels.read_keys(d, self._words, rows))
         if d[f.SAVING] and int(d[f.LOG_USED]) + len(rows) + 3 > int(d[f.LOG_ROOM]):
             self._grow_log(s, len(rows))
-        if f.GONE in blocks and int(d[f.GONE_USED]) + len(rows) > int(d[f.GONE_ROOM]):
-            room = int(d[f.GONE_USED]) + len(rows) + int(d[f.GONE_ROOM]) // 2
-            self._grow(s, f.GONE, room * 2 * _WORD)
-            d[f.GONE_ROOM] = room
+        if f.REMOVED in blocks and int(d[f.REMOVED_USED]) + len(rows) > int(d[f.REMOVED_CAPACITY]):
+            room = int(d[f.REMOVED_USED]) + len(rows) + int(d[f.REMOVED_CAPACITY]) // 2
+            self._grow(s, f.REMOVED, room * 2 * _WORD)
+            d[f.REMOVED_CAPACITY] = room
         shard_kernels.remove(self.directory, s, self._shape, rows)
 
     def record_removed_keys(self) -> None:
         """Records the keys of removed rows from now on, for the next delta. All shards must be locked."""
         for s, blocks in enumerate(self._blocks):
-            if f.GONE not in blocks:
-                blocks[f.GONE] = Block(1)
-                self.directory[s, f.GONE] = blocks[f.GONE].address
-                self.directory[s, f.GONE_ROOM] = blocks[f.GONE].nbytes // (2 * _WORD)
+            if f.REMOVED not in blocks:
+                blocks[f.REMOVED] = Block(1)
+                self.directory[s, f.REMOVED] = blocks[f.REMOVED].address
+                self.directory[s, f.REMOVED_CAPACITY] = blocks[f.REMOVED].nbytes // (2 * _WORD)
 
     # Saving -----------------------------------------------------------------------------------------------------------
 
@@ -285,7 +285,7 @@ class Shards:
         for s in range(self._count):
             d = self.directory[s]
             gone.append(shard_kernels.read_gone(d))
-            d[f.GONE_USED] = 0
+            d[f.REMOVED_USED] = 0
             # Invert the meaning of the "saved" bit: so no row counts as saved, without a pass over all rows.
             d[f.PARITY] = 1 - d[f.PARITY]
             d[f.SAVING] = what

@@ -585,7 +585,7 @@ class Table:
             file_bytes=file_bytes,
             hits=shards.counter(f.HITS),
             misses=shards.counter(f.MISSES),
-            made=shards.counter(f.MADE),
+            made=shards.counter(f.CREATED),
             evicted=shards.counter(f.EVICTED),
             refused=shards.counter(f.REFUSED),
             dropped=shards.counter(f.DROPPED),

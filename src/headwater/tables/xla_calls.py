@@ -48,7 +48,7 @@ _INT: Final = 0xFFFFFFFF
 #: Numbers of ``XLA_FFI_DataType`` for elements of 8 bytes: S64, U64, F64, C64.
 _EIGHT_BYTES: Final = (5, 9, 12, 15)
 
-_LARGEST: Final = (1 << 63) - 1
+_MAX_INT64: Final = (1 << 63) - 1
 _NUMBER_BYTES: Final = 4
 #: Number of rows by which prefetching is ahead. Rows of a large table are usually not cached, and two rows are rarely
 #: on one page of memory.
@@ -182,7 +182,7 @@ def _sum_rows(frame: int) -> int:
             copy_numbers(sums + found * row_bytes, source, width)
             slots[at], distinct[found] = found, index
             found += 1
-    distinct[found:] = _LARGEST
+    distinct[found:] = _MAX_INT64
     numbers_at(sums, count * width)[found * width :] = 0
     return 0
 

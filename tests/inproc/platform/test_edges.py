@@ -71,7 +71,7 @@ def job(text: str = "") -> JobRecord:
 
 
 def test_a_webhook_receives_the_events_it_selected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headwater.platform.webhook._PAUSES_S", (0.001,))
+    monkeypatch.setattr("headwater.platform.webhook._RETRY_DELAYS_S", (0.001,))
     with http_server([200, 503, 200]) as (url, got):
         notifier = Notifier()
         record = job(f"notify: {{webhook: '{url}', on: [failed, restarted]}}")

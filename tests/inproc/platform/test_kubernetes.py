@@ -14,7 +14,7 @@ from headwater.cluster.telemetry.progress import Progress
 from headwater.platform.backends.base import BackendError, Exited, JobOrder, Resources, Running
 from headwater.platform.backends.kubernetes import KubernetesBackend, KubernetesSettings
 from headwater.platform.backends.kubernetes_objects import LIVE_LABEL, rights, to_yaml
-from headwater.platform.host.pod_task import MARK
+from headwater.platform.host.pod_task import PROGRESS_PREFIX
 from headwater.platform.logfiles import all_lines
 from headwater.platform.spec import job_from_data
 from tests.support.kubernetes import FakeKubernetes, fake_kubernetes
@@ -148,7 +148,7 @@ def test_progress_is_sent_with_the_log_and_excluded_from_it(cluster: Cluster, tm
     pod = pods(fake)["worker-0"]
     first = Progress(task="/job:worker/task:0", step=10, steps_per_s=2.5, loss=0.5)
     second = Progress(task="/job:worker/task:0", step=20, loss=0.25)
-    fake.log(pod, "begins", MARK + first.encode().decode())
+    fake.log(pod, "begins", PROGRESS_PREFIX + first.encode().decode())
 
     def progress() -> Progress | None:
         task = backend.poll_job(handle).tasks[FIRST]
@@ -159,13 +159,13 @@ def test_progress_is_sent_with_the_log_and_excluded_from_it(cluster: Cluster, tm
     serving = report.tasks[PS]
     assert isinstance(serving, Running)
     assert (report.tasks[FIRST], report.tasks[SECOND]) == (dataclasses.replace(serving, progress=first), serving)
-    fake.log(pod, MARK + second.encode().decode(), "continues")
+    fake.log(pod, PROGRESS_PREFIX + second.encode().decode(), "continues")
     for _ in range(2):  # it is the latest as long as there is no other
         assert progress() == second
     fake.end(pod, 3)
     fake.run(pods(fake)["worker-0"])
     assert progress() is None
-    fake.log(pods(fake)["worker-0"], MARK + "no progress at all")
+    fake.log(pods(fake)["worker-0"], PROGRESS_PREFIX + "no progress at all")
     assert progress() is None
     assert [line.text for line in all_lines(tmp_path / "logs/worker-0.log")] == ["begins", "continues"]
 

@@ -248,7 +248,7 @@ def test_places_that_a_server_was_killed_before_it_heard_of_are_given_back_by_th
 def test_a_job_is_not_deleted_while_it_is_given_places(
     server: Server, tasks: ScriptedTasks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headwater.platform.manager._TURN_S", 0.0)
+    monkeypatch.setattr("headwater.platform.manager._CALL_TIMEOUT_S", 0.0)
     job_id = server.submit()
 
     def stops_and_deletes() -> None:

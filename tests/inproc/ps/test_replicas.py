@@ -449,7 +449,7 @@ def test_examples_count_once_though_a_server_dies_at_any_frame(frame: int, prima
 def test_examples_of_a_worker_lost_with_the_primary_are_reassigned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shard_copies, "COME_S", 0.1)
+    monkeypatch.setattr(shard_copies, "CONNECT_TIMEOUT_S", 0.1)
     servers = counting(tmp_path)
     one, lost = counter(servers, 0), counter(servers, 1)
     servers.paired()
@@ -535,7 +535,7 @@ def test_one_process_has_no_second_ps() -> None:
 
 def test_states_of_two_ps_that_shut_down_together_are_restored(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pushes of a worker during the restart count once; the same is repeated for a second shutdown."""
-    monkeypatch.setattr(service, "LOST_S", 0.1)
+    monkeypatch.setattr(service, "LOST_TIMEOUT_S", 0.1)
     servers = Replicated(PARAMS, optax.sgd(1.0))
     client = servers.client()
     servers.paired()
@@ -556,7 +556,7 @@ def test_states_of_two_ps_that_shut_down_together_are_restored(monkeypatch: pyte
 
 def test_the_first_ps_to_shut_down_hands_over_to_the_other_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """The other one is also shutting down, and ends once it serves alone; the chief keeps its state."""
-    monkeypatch.setattr(service, "LOST_S", 0.1)
+    monkeypatch.setattr(service, "LOST_TIMEOUT_S", 0.1)
     servers = Replicated(PARAMS, optax.sgd(1.0))
     client = servers.client()
     servers.paired()
@@ -576,7 +576,7 @@ def test_the_first_ps_to_shut_down_hands_over_to_the_other_one(monkeypatch: pyte
 
 def test_nothing_is_handed_over_to_a_ps_that_has_just_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """The receiver of the handoff ends, too, and deposits the state of both with the chief."""
-    monkeypatch.setattr(service, "LOST_S", 0.0)
+    monkeypatch.setattr(service, "LOST_TIMEOUT_S", 0.0)
     ask, answered = Witnesses.request_view, threading.Event()
 
     def ask_late(witnesses: Witnesses, name: str, shard: int, request: WitnessRequest) -> View | None:

@@ -361,7 +361,7 @@ def test_servers_are_killed_in_turn_while_a_worker_pushes() -> None:
 def test_tables_of_servers_that_end_at_once_are_there_when_they_are_back(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service, "LOST_S", 0.1)
+    monkeypatch.setattr(service, "LOST_TIMEOUT_S", 0.1)
     servers = Tables()
     client = servers.worker(name)
     servers.paired()

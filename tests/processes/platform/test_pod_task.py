@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from headwater.cluster.telemetry.progress import Progress
-from headwater.platform.host.pod_task import MARK
+from headwater.platform.host.pod_task import PROGRESS_PREFIX
 from tests.support.tasks import PREAMBLE, ValuePipe, wait_for_end
 
 FIRST = (sys.executable, "-P", "-m", "headwater.platform.host.pod_task")
@@ -40,8 +40,8 @@ sys.exit(3)
     with start(program, tmp_path) as pod:
         printed, _ = pod.communicate()
     assert pod.returncode == 3
-    told = [line for line in printed.splitlines() if line.startswith(MARK)]
-    assert [Progress.decode(line.removeprefix(MARK).encode()) for line in told] == [
+    told = [line for line in printed.splitlines() if line.startswith(PROGRESS_PREFIX)]
+    assert [Progress.decode(line.removeprefix(PROGRESS_PREFIX).encode()) for line in told] == [
         Progress(task="/job:worker/task:0", step=7, loss=0.5)
     ]
     assert [line for line in printed.splitlines() if line not in told] == ["begins", "complains", "ends"]

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from headwater.cluster.claims import FRESH_S, Claim, ClaimedPlaces, Verdict, decide
+from headwater.cluster.claims import NEW_CLAIM_S, Claim, ClaimedPlaces, Verdict, decide
 
 HERE = "10.0.0.1:2222"
 LIVING = Claim(task="/job:worker/replica:0/task:0", generation=1, started=2000.0, address=HERE)
@@ -82,7 +82,7 @@ def test_a_claim_that_was_refused_or_replaced_never_prevails_again() -> None:
     assert "was started later" in claims(2, 5.0)
     connected.clear()
     assert "was started later" in claims(4, 5.0)  # it has asked just now, and may be about to connect
-    now.s += FRESH_S  # the place is free, but not for the one that was refused
+    now.s += NEW_CLAIM_S  # the place is free, but not for the one that was refused
     assert "was started later" in claims(2, 5.0)
     assert claims(5, 5.0) == ""
     assert "it was replaced by generation 5" in claims(1, 10.0)
@@ -101,11 +101,11 @@ def test_a_partitioned_holder_regains_its_place() -> None:
         return places.claim(newcomer, connected=lambda holder: holder.generation in connected, address=HERE)
 
     assert claims(1, HERE) == ""
-    now.s += FRESH_S
+    now.s += NEW_CLAIM_S
     assert claims(2, "10.0.0.9:2222") == ""
     connected.add(2)
     assert claims(1, HERE) == ""
     assert f"belongs to another cluster: in this cluster, {LIVING.task} is at {HERE}" in claims(2, "10.0.0.9:2222")
-    now.s += FRESH_S
+    now.s += NEW_CLAIM_S
     assert claims(3, HERE) == ""  # it was restarted, and its earlier incarnation has ended
     assert "it was replaced by generation 3" in claims(1, HERE)

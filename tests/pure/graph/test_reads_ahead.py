@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headwater.graph.master.ahead import MOST_BYTES, ReadsAhead, Values
+from headwater.graph.master.ahead import MAX_BYTES, ReadsAhead, Values
 
 VALUES = Values(7, [np.zeros(2)])
 
@@ -48,6 +48,6 @@ def test_failed_reads_ahead_are_tried_less_often() -> None:
 
 def test_values_that_are_large_are_asked_for_once() -> None:
     ahead = ReadsAhead(0)
-    ahead.keep(Values(1, [np.zeros(MOST_BYTES + 1, np.uint8)]))
+    ahead.keep(Values(1, [np.zeros(MAX_BYTES + 1, np.uint8)]))
     assert ahead.pop_values() is None
     assert not ahead.pays

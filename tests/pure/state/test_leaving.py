@@ -69,8 +69,8 @@ def test_the_last_replica_is_deposited_with_the_chief(clock: SimpleNamespace, ca
 def test_leaving_waits_a_limited_time(clock: SimpleNamespace, caplog: pytest.LogCaptureFixture) -> None:
     left: list[str] = []
     copies = [copy(left)]
-    leaving.shut_down_after_transfer("ps", copies, lambda: copies, lambda: leaving.LOST_S)
-    assert clock.now == pytest.approx(leaving.LOST_S, abs=0.1)
+    leaving.shut_down_after_transfer("ps", copies, lambda: copies, lambda: leaving.LOST_TIMEOUT_S)
+    assert clock.now == pytest.approx(leaving.LOST_TIMEOUT_S, abs=0.1)
     assert caplog.messages[-1].startswith("ps shuts down, and no other ps has taken over within 20 s: ")
     assert left == ["shard 0"]
 

@@ -9,7 +9,7 @@ Said = Mapping[str, Mapping[str, str]]
 """A task's description of its program: by topic, such as "optimizer", names and values as short texts."""
 
 #: Values with more characters are sent as digests.
-_LONGEST = 200
+_MAX_CHARACTERS = 200
 
 
 def said(topics: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, str]]:
@@ -34,7 +34,7 @@ def _is_texts(value: object) -> bool:
 
 def shortened(text: str) -> str:
     """Returns ``text``, or a digest of it if it is long."""
-    return text if len(text) <= _LONGEST else f"digest {hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    return text if len(text) <= _MAX_CHARACTERS else f"digest {hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def difference(one: str, ones: Said, other: str, others: Said) -> str:

@@ -11,7 +11,7 @@ from typing import Final
 #: Interval at which the waiting main thread wakes up, in seconds. The kernel may deliver a signal to another thread,
 #: for example after SIGSTOP and SIGCONT. Python runs the handler in the main thread, but only when that thread wakes
 #: up.
-_WAKES_S: Final = 1.0
+_WAKE_INTERVAL_S: Final = 1.0
 
 
 class Ending:
@@ -34,7 +34,7 @@ class Ending:
         in_main = threading.current_thread() is threading.main_thread()
         if in_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             signal.signal(signal.SIGTERM, self._on_signal)
-        while not self._has_come(_WAKES_S if in_main else None):
+        while not self._has_come(_WAKE_INTERVAL_S if in_main else None):
             pass
         self.set()  # wakes other threads that wait
 

@@ -43,7 +43,7 @@ _log = logging.getLogger("headwater")
 #: Approximate size of a part of a state, in bytes.
 PART_BYTES: Final = 8 << 20
 #: How long the chief may take to answer, in seconds: longer than it may hold the GIL (docs/faults.md).
-CHIEF_S: Final = 30.0
+CHIEF_TIMEOUT_S: Final = 30.0
 #: Maximum number of attempts to send a request, if channels are lost before the answer.
 _TRIES: Final = 3
 
@@ -225,7 +225,7 @@ class StateAtChief:
 
     def require_chief(self) -> None:
         """Raises UnavailableError if the chief cannot be reached."""
-        self._link.release_channel(open_channel_within(self._link, self.chief, CHIEF_S), False)
+        self._link.release_channel(open_channel_within(self._link, self.chief, CHIEF_TIMEOUT_S), False)
 
     def deposit_part(self, at: int, words: Sequence[object], tensors: Sequence[object]) -> None:
         """Stores a part of the next state on the chief, which discards the parts of an earlier incarnation.
@@ -264,4 +264,4 @@ class StateAtChief:
         Raises:
           OpError: the chief cannot be reached, does not answer, or reports an error.
         """
-        return exchange(self._link, self.chief, Frame(kind, (*self._place, *words), tensors), CHIEF_S, _TRIES)
+        return exchange(self._link, self.chief, Frame(kind, (*self._place, *words), tensors), CHIEF_TIMEOUT_S, _TRIES)

@@ -14,7 +14,7 @@ from headwater.errors import DeadlineExceededError, UnavailableError
 T = TypeVar("T")
 
 #: Timeout of an answer before another channel is tried, in seconds.
-_ANSWER_S = 5.0
+_ANSWER_TIMEOUT_S = 5.0
 
 
 class WaitingLink(Link):
@@ -58,13 +58,13 @@ class WaitingLink(Link):
             self._pool.adopt(channel, self._peer)
             try:
                 channel.send(greeting)
-                channel.recv(_ANSWER_S)
+                channel.recv(_ANSWER_TIMEOUT_S)
             except UnavailableError as error:
                 self.release_channel(channel, usable=False)
                 raise ConnectFailure(Problem.BUSY, "it ended the channel") from error
             except DeadlineExceededError as error:
                 self.release_channel(channel, usable=False)
-                raise ConnectFailure(Problem.SILENT, f"no answer for {_ANSWER_S:g} s") from error
+                raise ConnectFailure(Problem.SILENT, f"no answer for {_ANSWER_TIMEOUT_S:g} s") from error
             return channel
 
         return self._wiring.waiter.connect(

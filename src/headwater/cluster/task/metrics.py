@@ -18,11 +18,11 @@ from headwater.errors import UnavailableError
 
 _log = logging.getLogger("headwater")
 
-_OF_PEERS: tuple[tuple[str, str, Callable[[PeerTraffic], float]], ...] = (
+_PEER_METRICS: tuple[tuple[str, str, Callable[[PeerTraffic], float]], ...] = (
     ("open_channels_sent_bytes", "Bytes sent over open channels", lambda peer: peer.sent),
     ("open_channels_received_bytes", "Bytes received over open channels", lambda peer: peer.received),
 )
-_OF_GROUPS: tuple[tuple[str, str, Callable[[GroupProgress], float]], ...] = (
+_GROUP_METRICS: tuple[tuple[str, str, Callable[[GroupProgress], float]], ...] = (
     ("updates", "Updates of a group of variables", lambda group: group.updates),
     ("staleness_mean", "Mean staleness of gradients, in updates", lambda group: group.staleness),
     ("staleness_max", "Greatest staleness of a gradient, in updates", lambda group: group.staleness_max),
@@ -33,7 +33,7 @@ _OF_GROUPS: tuple[tuple[str, str, Callable[[GroupProgress], float]], ...] = (
     ("lacks_backup", "1 on a primary that has no complete backup now", lambda group: group.lacks_backup),
     ("backup_lag", "Frames that the backup has yet to confirm", lambda group: group.backup_lag),
 )
-_OF_TABLES: tuple[tuple[object, str, str, Callable[[TableLoad], float]], ...] = (
+_TABLE_METRICS: tuple[tuple[object, str, str, Callable[[TableLoad], float]], ...] = (
     (GaugeMetricFamily, "table_rows", "Rows of an embedding table", lambda one: one.rows),
     (GaugeMetricFamily, "table_bytes", "Memory for rows, their state, keys and index", lambda one: one.nbytes),
     (
@@ -56,13 +56,13 @@ _OF_TABLES: tuple[tuple[object, str, str, Callable[[TableLoad], float]], ...] = 
         lambda one: one.lost_updates,
     ),
 )
-_OF_WORKERS: tuple[tuple[str, str, Callable[[WorkerProgress], float]], ...] = (
+_WORKER_METRICS: tuple[tuple[str, str, Callable[[WorkerProgress], float]], ...] = (
     ("worker_steps", "Steps of a worker that have ended here", lambda one: one.steps),
     ("worker_idle_seconds", "Time since a worker ended its latest step", lambda one: one.idle_s),
     ("worker_behind", "1 where a worker makes no steps while others continue or wait", lambda one: one.behind),
 )
 
-_OF_TROUBLES: tuple[tuple[object, str, str, Callable[[Trouble], float]], ...] = (
+_TROUBLE_METRICS: tuple[tuple[object, str, str, Callable[[Trouble], float]], ...] = (
     (CounterMetricFamily, "write_failures", "Failed attempts to write a file", lambda one: one.failures),
     (
         GaugeMetricFamily,
@@ -127,21 +127,21 @@ def metrics_of(task: str, snapshot: Snapshot) -> Iterable[Metric]:
     longest = max((wait.seconds for wait in snapshot.waits), default=0.0)
     yield _metric(GaugeMetricFamily, "waiting_steps", "Steps that wait", task, [((), len(snapshot.waits))])
     yield _metric(GaugeMetricFamily, "longest_wait_seconds", "Longest wait of a step now", task, [((), longest)])
-    for name, what, amount in _OF_PEERS:
+    for name, what, amount in _PEER_METRICS:
         values = [((peer.peer,), amount(peer)) for peer in snapshot.peers]
         yield _metric(GaugeMetricFamily, name, what, task, values, "peer")
-    for name, what, value in _OF_GROUPS:
+    for name, what, value in _GROUP_METRICS:
         values = [((group.name,), value(group)) for group in snapshot.groups]
         yield _metric(GaugeMetricFamily, name, what, task, values, "group")
-    for kind, name, what, count in _OF_TABLES:
+    for kind, name, what, count in _TABLE_METRICS:
         values = [((one.name,), count(one)) for one in snapshot.tables]
         yield _metric(kind, name, what, task, values, "table")
     hot = [((one.name, str(key)), uses) for one in snapshot.tables for key, uses in one.hot]
     yield _metric(GaugeMetricFamily, "table_key_uses", "Uses of the most used keys", task, hot, "table", "key")
-    for name, what, number in _OF_WORKERS:
+    for name, what, number in _WORKER_METRICS:
         values = [((one.worker,), number(one)) for one in snapshot.workers]
         yield _metric(GaugeMetricFamily, name, what, task, values, "worker")
-    for kind, name, what, amount in _OF_TROUBLES:
+    for kind, name, what, amount in _TROUBLE_METRICS:
         values = [((one.what,), amount(one)) for one in snapshot.troubles]
         yield _metric(kind, name, what, task, values, "what")
 

@@ -7,14 +7,14 @@ import os
 import threading
 from collections.abc import Mapping
 
-from headwater.cluster.telemetry.watchdog import LEAST_S, ProgressWatchdog
+from headwater.cluster.telemetry.watchdog import MIN_INTERVAL_S, ProgressWatchdog
 from headwater.cluster.transport.waiting import positive_seconds_from
 
 _log = logging.getLogger("headwater")
 
 BEHIND_AFTER = "HEADWATER_BEHIND_AFTER_S"
 """Environment variable: minimum number of seconds without a step before a worker is called behind."""
-_LOOK_EVERY_S = 1.0
+_CHECK_INTERVAL_S = 1.0
 
 
 def behind_after_s(environ: Mapping[str, str] | None = None) -> float:
@@ -23,7 +23,7 @@ def behind_after_s(environ: Mapping[str, str] | None = None) -> float:
     Raises:
       InvalidArgumentError: `BEHIND_AFTER` is not a number above 0.
     """
-    return positive_seconds_from(os.environ if environ is None else environ, BEHIND_AFTER, LEAST_S)
+    return positive_seconds_from(os.environ if environ is None else environ, BEHIND_AFTER, MIN_INTERVAL_S)
 
 
 class ProgressWatch:
@@ -51,6 +51,6 @@ class ProgressWatch:
             self._thread.join()
 
     def _watch(self) -> None:
-        while not self._stopped.wait(_LOOK_EVERY_S):
+        while not self._stopped.wait(_CHECK_INTERVAL_S):
             for sentence in self._watchdog.sentences():
                 _log.warning("%s: %s", self._task, sentence)

@@ -65,7 +65,7 @@ L = TypeVar("L", bound=Link)
 CHANNELS_DETAIL = "channels"
 """Key of the status detail with the number of channels that others have opened to a task, except inside gRPC."""
 
-WHEREABOUTS_DETAIL = "whereabouts"
+TASKS_DETAIL = "whereabouts"
 """Key of the status detail with the tasks that are or were connected; see `lifetime.Whereabouts`."""
 
 OVER_DETAIL = "over"
@@ -356,7 +356,7 @@ class TaskShell:
         found: list[lifetime.Whereabouts] = []
         for server in self._servers():
             try:
-                told = self.link(server).call(ControlClient.status).details.get(WHEREABOUTS_DETAIL)
+                told = self.link(server).call(ControlClient.status).details.get(TASKS_DETAIL)
             except OpError as error:
                 _log.debug("%s does not list the tasks that were connected: %s", server, error.message)
             else:
@@ -487,7 +487,7 @@ class TaskShell:
         found = {
             CHANNELS_DETAIL: str(self._listener.statistics().channels).encode(),
             SNAPSHOT_DETAIL: self.snapshot().encode(),
-            WHEREABOUTS_DETAIL: lifetime.whereabouts(self._state).encode(),
+            TASKS_DETAIL: lifetime.whereabouts(self._state).encode(),
         }
         if self._state.over:
             found[OVER_DETAIL] = b""

@@ -15,7 +15,7 @@ from headwater.cluster.telemetry.snapshot import Snapshot
 from headwater.cluster.telemetry.table_metrics import table_metrics
 from headwater.cluster.telemetry.task_activity import activity_of
 
-_EVERY_S = 2.0
+_INTERVAL_S = 2.0
 
 
 class Teller:
@@ -27,7 +27,7 @@ class Teller:
       every_s: seconds between two reports; rates are averages over this time.
     """
 
-    def __init__(self, task: str, snapshot: Callable[[], Snapshot], every_s: float = _EVERY_S) -> None:
+    def __init__(self, task: str, snapshot: Callable[[], Snapshot], every_s: float = _INTERVAL_S) -> None:
         self._task = task
         self._snapshot = snapshot
         self._every_s = every_s

@@ -10,23 +10,23 @@ from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
 
 #: Seconds between two checks whether a waiting worker is still connected.
-LOOK_S: Final = 0.5
+CHECK_INTERVAL_S: Final = 0.5
 #: Seconds between two WAIT frames.
-SPEAK_S: Final = 4.0
+WAIT_INTERVAL_S: Final = 4.0
 #: How long a ``ps`` may be silent, in seconds, before a worker reports it.
 SILENCE_S: Final = 10.0
 
 
 class Reminder:
-    """Limits messages about a wait to one every `SPEAK_S` seconds; the first is due `SPEAK_S` after the wait began."""
+    """Limits the messages about a wait to one in `WAIT_INTERVAL_S` seconds; the first is due after the same time."""
 
     def __init__(self) -> None:
         self._spoken = time.monotonic()
 
     def is_due(self) -> bool:
-        """Returns whether a message is due now; the next one is `SPEAK_S` later."""
+        """Returns whether a message is due now; the next one is `WAIT_INTERVAL_S` later."""
         now = time.monotonic()
-        due = now - self._spoken >= SPEAK_S
+        due = now - self._spoken >= WAIT_INTERVAL_S
         if due:
             self._spoken = now
         return due

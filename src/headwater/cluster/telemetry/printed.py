@@ -17,7 +17,7 @@ _STEP = re.compile(r"\b(?:global[ _]?)?step\b['\"]?\s*[:=#]?\s*(\d+)\b", re.IGNO
 _LOSS = re.compile(rf"\bloss\b['\"]?\s*(?:is\b|[:=])?\s*[\[(]*\s*({_NUMBER})", re.IGNORECASE)
 _GROUPS = ("step", "loss")
 # Limit the searched characters of a line: an expression may take long for a long line.
-_MOST = 2000
+_MAX_SEARCHED = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +30,10 @@ class PrintedProgress:
 
 def read_line(line: str) -> PrintedProgress | None:
     """Finds a step, and a loss beside it, in a line such as ``Step: 100, loss: 0.25``; None if it has no step."""
-    step = _STEP.search(line, 0, _MOST)
+    step = _STEP.search(line, 0, _MAX_SEARCHED)
     if step is None:
         return None
-    loss = _LOSS.search(line, 0, _MOST)
+    loss = _LOSS.search(line, 0, _MAX_SEARCHED)
     return PrintedProgress(int(step[1]), float(loss[1]) if loss else None)
 
 
@@ -54,7 +54,7 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
 
 def read_with(pattern: re.Pattern[str], line: str) -> PrintedProgress | None:
     """Searches ``line`` with ``pattern``; returns None if it does not match, or its groups hold no numbers."""
-    found = pattern.search(line, 0, _MOST)
+    found = pattern.search(line, 0, _MAX_SEARCHED)
     if found is None:
         return None
     groups = found.groupdict()

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 _TASK = re.compile(r"/job:(\w+)(?:/replica:\d+)?/task:(\d+)")
 _PEER = re.compile(r"\w{1,20}-\d{1,6}")
 # The peers with the most traffic; more would not fit into a datagram.
-_MOST_PEERS = 64
-_MOST_CHARACTERS = 300
+_MAX_PEERS = 64
+_MAX_CHARACTERS = 300
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,12 +37,12 @@ class TaskActivity:
 
     def fields(self) -> JsonObject:
         """Returns the report as values that JSON can encode, for `of`."""
-        most = sorted(self.bytes_per_s.items(), key=lambda entry: -sum(entry[1]))[:_MOST_PEERS]
+        most = sorted(self.bytes_per_s.items(), key=lambda entry: -sum(entry[1]))[:_MAX_PEERS]
         return {
             "bytes_per_s": {peer: [round(sent), round(received)] for peer, (sent, received) in most},
             "staleness": self.staleness,
             "staleness_max": self.staleness_max,
-            "waiting": self.waiting[:_MOST_CHARACTERS],
+            "waiting": self.waiting[:_MAX_CHARACTERS],
         }
 
     @classmethod
@@ -56,12 +56,12 @@ class TaskActivity:
             return cls(
                 bytes_per_s={
                     str(peer): (float(sent), float(received))
-                    for peer, (sent, received) in list(fields.get("bytes_per_s", {}).items())[:_MOST_PEERS]
+                    for peer, (sent, received) in list(fields.get("bytes_per_s", {}).items())[:_MAX_PEERS]
                     if _PEER.fullmatch(str(peer))
                 },
                 staleness=None if staleness is None else float(staleness),
                 staleness_max=int(fields.get("staleness_max", 0)),
-                waiting=str(fields.get("waiting", ""))[:_MOST_CHARACTERS],
+                waiting=str(fields.get("waiting", ""))[:_MAX_CHARACTERS],
             )
         except (TypeError, ValueError, AttributeError, OverflowError):
             return None

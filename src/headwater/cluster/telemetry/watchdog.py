@@ -17,7 +17,7 @@ _FACTOR = 10.0
 """A worker is late after this multiple of its usual interval between steps."""
 _WEIGHT = 0.2
 """Weight of the newest interval in the moving average."""
-LEAST_S = 10.0
+MIN_INTERVAL_S = 10.0
 
 
 class StepInProgress(Protocol):
@@ -91,7 +91,11 @@ class ProgressWatchdog:
     """
 
     def __init__(
-        self, is_open: Callable[[str], bool], *, least_s: float = LEAST_S, clock: Callable[[], float] = time.monotonic
+        self,
+        is_open: Callable[[str], bool],
+        *,
+        least_s: float = MIN_INTERVAL_S,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._is_open = is_open
         self._least_s = least_s

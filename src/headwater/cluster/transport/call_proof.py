@@ -29,7 +29,7 @@ MAX_SKEW_S = 300.0
 #: Maximum number of remembered proofs; beyond it, calls are refused until the oldest expire.
 _MAX_REMEMBERED = 1 << 17
 #: Suffix of proofs of tokens that are not from ``HEADWATER_TOKEN``.
-_OF_USER = "u"
+_USER_SUFFIX = "u"
 _MAX_MACS = 4
 
 
@@ -43,7 +43,7 @@ def make_proof(tokens: Tokens, method: str, *, now: float | None = None) -> str:
     stamp = f"{time.time() if now is None else now:.3f}"
     nonce = secrets.token_hex(16)
     macs = [_mac(token, method, stamp, nonce) for token in tokens.values]
-    return " ".join([stamp, nonce, *macs, *[_OF_USER] * tokens.of_user])
+    return " ".join([stamp, nonce, *macs, *[_USER_SUFFIX] * tokens.of_user])
 
 
 def time_of_server(tokens: Tokens, method: str, proof: str, told: str) -> float | None:
@@ -81,7 +81,7 @@ class ProofChecker:
             return None
         words = (proof or "").split(" ")
         stamp, nonce, macs = words[0], "".join(words[1:2]), words[2 : 2 + _MAX_MACS]
-        of_user = macs[-1:] == [_OF_USER]
+        of_user = macs[-1:] == [_USER_SUFFIX]
         if proof is None or (of_user and not tokens.of_user):
             return f"the call has no proof that the caller knows the token; set {TOKEN} for the caller, too"
         expected = [_mac(token, method, stamp, nonce).encode() for token in tokens.values]

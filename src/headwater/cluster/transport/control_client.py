@@ -23,10 +23,10 @@ from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.connect import dial
 from headwater.cluster.transport.control_services import calls, path_of
 from headwater.cluster.transport.grpc_channel import open_grpc_channel
-from headwater.cluster.transport.grpc_settings import COMMON_OPTIONS, OURS
+from headwater.cluster.transport.grpc_settings import COMMON_OPTIONS, OWN_STATUS
 from headwater.cluster.transport.handlers import DeviceInfo, TaskStatus
 from headwater.cluster.transport.handshake import PeerIdentity
-from headwater.cluster.transport.lifeline import UNKNOWN_S, Lifeline
+from headwater.cluster.transport.lifeline import NO_HEARTBEAT_S, Lifeline
 from headwater.cluster.transport.listener import listens_here
 from headwater.cluster.transport.options import TransportOptions
 from headwater.cluster.transport.problems import ConnectFailure, Problem, failure_of
@@ -67,25 +67,25 @@ def _pings(every_ms: int, timeout_ms: int) -> tuple[tuple[str, int], ...]:
 
 
 #: Pings of a client that makes a single call and disconnects.
-_IMPATIENT = _pings(1500, 2500)
+_SINGLE_CALL_PINGS = _pings(1500, 2500)
 #: Pings in a network that may pass only gRPC, so that there may be no lifeline.
-_PATIENT = _pings(10_000, 90_000)
+_GRPC_ONLY_PINGS = _pings(10_000, 90_000)
 #: Pings in addition to a lifeline, only to keep idle connections alive in firewalls and NAT gateways.
-_RARE = _pings(30_000, 600_000)
+_KEEPALIVE_PINGS = _pings(30_000, 600_000)
 
 #: Timeout of a short call, such as a query, in seconds.
-_SHORT_S = 10.0
+_SHORT_TIMEOUT_S = 10.0
 #: Timeout of a short call while heartbeats arrive, in seconds: the task may hold the GIL, or its machine is loaded.
-_ALIVE_S = 600.0
+_ALIVE_TIMEOUT_S = 600.0
 #: Seconds between two attempts to watch a lost task again.
 _WATCH_AGAIN_S = 1.0
 #: Timeout of a connection that diagnoses an address, in seconds.
 _DIAL_S = 5.0
 _log = logging.getLogger("headwater")
 #: Differences between clocks below this are ignored, in seconds.
-_SAME_TIME_S = 1.0
+_MIN_CLOCK_DIFFERENCE_S = 1.0
 #: Timeout of a call for which the other end plans or compiles, in seconds.
-_LONG_S = 600.0
+_LONG_TIMEOUT_S = 600.0
 
 #: The two ends of a lifeline: this listener, and any task.
 _LISTENS = PeerIdentity(task="a listener for heartbeats", generation=0)
@@ -120,7 +120,7 @@ class ControlClient:
         self._address = address
         self._peer = peer
         self._security = security
-        pings = _IMPATIENT if on_lost is None else _PATIENT if inside_grpc else _RARE
+        pings = _SINGLE_CALL_PINGS if on_lost is None else _GRPC_ONLY_PINGS if inside_grpc else _KEEPALIVE_PINGS
         self._channel = _open(address, security, pings)
         self._on_lost = on_lost
         self._inside_grpc = inside_grpc
@@ -171,7 +171,7 @@ class ControlClient:
 
     # --- the task
 
-    def status(self, *, timeout_s: float = _SHORT_S, wait: bool = False) -> TaskStatus:
+    def status(self, *, timeout_s: float = _SHORT_TIMEOUT_S, wait: bool = False) -> TaskStatus:
         """Returns the task's identity and status.
 
         Args:
@@ -228,7 +228,7 @@ class ControlClient:
             owner_started=owner.started,
             owner_address=owner.address,
         )
-        self._call("Task", "RegisterPlan", request, _LONG_S)
+        self._call("Task", "RegisterPlan", request, _LONG_TIMEOUT_S)
 
     def release(self, session: str) -> None:
         """Ends a session on the task; see `TaskHandler.release`."""
@@ -265,12 +265,12 @@ class ControlClient:
     def create_session(self, config: bytes, graph_def: bytes) -> str:
         """Starts a session on the master; returns its handle."""
         request = messages.CreateSessionRequest(config=config, graph=graph_def)
-        return str(self._call("Master", "CreateSession", request, _LONG_S).session)
+        return str(self._call("Master", "CreateSession", request, _LONG_TIMEOUT_S).session)
 
     def extend_session(self, session: str, graph_def: bytes) -> None:
         """Adds operations to the graph of a session."""
         request = messages.ExtendSessionRequest(session=session, graph=graph_def)
-        self._call("Master", "ExtendSession", request, _LONG_S)
+        self._call("Master", "ExtendSession", request, _LONG_TIMEOUT_S)
 
     def make_callable(
         self, session: str, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str], options: bytes
@@ -279,7 +279,7 @@ class ControlClient:
         request = messages.MakeCallableRequest(
             session=session, feeds=feeds, fetches=fetches, targets=targets, options=options
         )
-        return int(self._call("Master", "MakeCallable", request, _LONG_S).number)
+        return int(self._call("Master", "MakeCallable", request, _LONG_TIMEOUT_S).number)
 
     def release_callable(self, session: str, number: int) -> None:
         """Releases a callable of a session; an unknown one is ignored."""
@@ -292,12 +292,12 @@ class ControlClient:
 
     def reset(self, containers: Sequence[str]) -> None:
         """Discards the state in ``containers`` on all tasks of the master; see `MasterHandler.reset`."""
-        self._call("Master", "Reset", messages.ResetRequest(containers=containers), _LONG_S)
+        self._call("Master", "Reset", messages.ResetRequest(containers=containers), _LONG_TIMEOUT_S)
 
     def session_devices(self, session: str) -> list[str]:
         """Returns the full names of the devices that a session may use."""
         request = messages.SessionDevicesRequest(session=session)
-        return list(self._call("Master", "SessionDevices", request, _LONG_S).devices)
+        return list(self._call("Master", "SessionDevices", request, _LONG_TIMEOUT_S).devices)
 
     # --- channels
 
@@ -331,7 +331,7 @@ class ControlClient:
 
     def _failure(self, error: Any) -> ConnectFailure:
         details = str(error.details() or error.code().name)
-        if OURS in (error.trailing_metadata() or ()):
+        if OWN_STATUS in (error.trailing_metadata() or ()):
             return ConnectFailure(_PROBLEMS.get(error.code().value[0], Problem.OTHER), details)
         if "handshake" in details.lower():
             return ConnectFailure(Problem.CERTIFICATE, f"no TLS connection: {details}")
@@ -380,7 +380,7 @@ class ControlClient:
 
         While heartbeats arrive, the timeout is long: the task may hold the GIL, or its machine may be loaded.
         """
-        return _ALIVE_S if self.is_alive() else _SHORT_S
+        return _ALIVE_TIMEOUT_S if self.is_alive() else _SHORT_TIMEOUT_S
 
     def _lost_error(self) -> OpError:
         return make_error(UNAVAILABLE, f"{self._peer} at {self._address} no longer answers: {self.reason}")
@@ -403,7 +403,7 @@ class ControlClient:
         if theirs is None:
             return False
         ahead_s = theirs - self._clock()
-        changed = abs(ahead_s - self._ahead_s) > _SAME_TIME_S
+        changed = abs(ahead_s - self._ahead_s) > _MIN_CLOCK_DIFFERENCE_S
         if changed:
             _log.warning("the clock of %s differs from ours by %.0f s", self._peer, ahead_s)
         self._ahead_s = ahead_s
@@ -415,7 +415,7 @@ class ControlClient:
     def _error(self, error: Any) -> OpError:
         code = error.code().value[0]
         details = error.details() or error.code().name
-        if OURS in (error.trailing_metadata() or ()):
+        if OWN_STATUS in (error.trailing_metadata() or ()):
             return make_error(code, details)
         if code == UNAVAILABLE:
             self._stands(False)
@@ -441,7 +441,7 @@ class ControlClient:
                         wanted=_ANY,
                         security=self._security,
                         on_change=self._heard,
-                        unknown_s=math.inf if self._inside_grpc else UNKNOWN_S,
+                        unknown_s=math.inf if self._inside_grpc else NO_HEARTBEAT_S,
                     )
                     self._lifeline.start()
                 self._watching = threading.Thread(target=self._keep_watching, name=f"watches {self._peer}", daemon=True)

@@ -21,7 +21,7 @@ from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.control_services import add_service
 from headwater.cluster.transport.daemon_threads import DaemonThreads
 from headwater.cluster.transport.grpc_channel import serve_channel
-from headwater.cluster.transport.grpc_settings import COMMON_OPTIONS, OURS
+from headwater.cluster.transport.grpc_settings import COMMON_OPTIONS, OWN_STATUS
 from headwater.cluster.transport.handlers import MasterHandler, TaskHandler
 from headwater.cluster.transport.handshake import PeerIdentity
 from headwater.cluster.transport.health import Health
@@ -142,7 +142,7 @@ class _Guard(grpc.ServerInterceptor):
         refusal = f"{self._task} refused the call: {problem}"
 
         def refuse(_: object, context: grpc.ServicerContext) -> Iterator[object]:
-            context.set_trailing_metadata((OURS,) if told is None else (OURS, (TIME, told)))
+            context.set_trailing_metadata((OWN_STATUS,) if told is None else (OWN_STATUS, (TIME, told)))
             context.abort(grpc.StatusCode.UNAUTHENTICATED, refusal)
             return iter(())
 
@@ -166,7 +166,7 @@ class _Answers:
         except Exception as error:  # noqa: BLE001 - a bug in Headwater: report it to the caller, and continue serving
             _log.exception("%s failed to answer a call", self._me.task)
             failure = InternalError(None, None, f"{self._me.task}: {type(error).__name__}: {error}")
-        context.set_trailing_metadata((OURS,))
+        context.set_trailing_metadata((OWN_STATUS,))
         context.abort(_CODES.get(failure.error_code, grpc.StatusCode.UNKNOWN), failure.message[:_MAX_MESSAGE])
 
     def _done(self, context: grpc.ServicerContext, call: Callable[[], None]) -> messages.Done:

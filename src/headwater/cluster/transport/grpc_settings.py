@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 #: Trailing metadata that marks a status as set by Headwater, not by gRPC itself.
-OURS = ("headwater-error", "1")
+OWN_STATUS = ("headwater-error", "1")
 
 #: The largest message, in bytes: a graph with its constants, such as a whole training set of images. Tensors of steps
 #: are sent on channels, which have their own limit.

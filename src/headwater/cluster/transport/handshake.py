@@ -62,7 +62,7 @@ _MAX_MESSAGE_BYTES = 1 << 14
 _SHORTEST_S = 0.001
 _PROOF_BYTES = hashlib.sha256().digest_size
 #: Prefix of proofs of tokens that are not from ``HEADWATER_TOKEN``.
-_OF_USER = b"u"
+_USER_PREFIX = b"u"
 _LENGTH = struct.Struct("<I")
 
 
@@ -201,7 +201,7 @@ def prove(tokens: Tokens, label: bytes, *said: object) -> bytes:
     """Returns a proof that the sender of the values ``said`` knows each of ``tokens``; empty without tokens."""
     message = label + frames.pack(said)
     proofs = b"".join(hmac.digest(token.encode(), message, hashlib.sha256) for token in tokens.values)
-    return _OF_USER + proofs if tokens.of_user else proofs
+    return _USER_PREFIX + proofs if tokens.of_user else proofs
 
 
 def proven(tokens: Tokens, proof: bytes, label: bytes, *said: object) -> Tokens | None:
@@ -211,7 +211,7 @@ def proven(tokens: Tokens, proof: bytes, label: bytes, *said: object) -> Tokens 
     """
     if not tokens.values:
         return None if proof else tokens
-    shown = proof.removeprefix(_OF_USER) if of_user(proof) else proof
+    shown = proof.removeprefix(_USER_PREFIX) if of_user(proof) else proof
     for token in tokens.values:
         one = Tokens(values=(token,))
         expected = prove(one, label, *said)
@@ -224,4 +224,4 @@ def proven(tokens: Tokens, proof: bytes, label: bytes, *said: object) -> Tokens 
 
 def of_user(proof: bytes) -> bool:
     """Returns whether the sender of ``proof`` has no ``HEADWATER_TOKEN``, only tokens of its user or launch."""
-    return len(proof) % _PROOF_BYTES == len(_OF_USER) and proof.startswith(_OF_USER)
+    return len(proof) % _PROOF_BYTES == len(_USER_PREFIX) and proof.startswith(_USER_PREFIX)

@@ -23,7 +23,7 @@ import time
 ALIVE, STOPPED = b".", b"T"
 #: Seconds between two heartbeats.
 BEAT_S = 1.0
-_GONE = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
+_CLOSED_EVENTS = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
 #: Maximum number of connections received with one call.
 _MAX_TAKEN = 64
 
@@ -78,7 +78,7 @@ class HeartbeatSender:
             other.setblocking(False)
             self._others[descriptor] = other
             # POLLIN is not polled: the other end sends nothing on a lifeline.
-            self._poll.register(descriptor, _GONE)
+            self._poll.register(descriptor, _CLOSED_EVENTS)
             self._send(descriptor, sign_of(self._pid))  # send the first heartbeat at once
         return bool(said)
 

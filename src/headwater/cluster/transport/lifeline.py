@@ -35,9 +35,9 @@ SILENCE_S = 15.0
 #: A task is lost when it is stopped for this long, in seconds. A shorter stop only delays the job.
 STOPPED_S = 2.5
 #: A task that has never sent a heartbeat is lost after this long, in seconds: it may be too busy to accept a lifeline.
-UNKNOWN_S = 60.0
-_DIAL_S = 2.0
-_DIAL_AGAIN_S = 1.0
+NO_HEARTBEAT_S = 60.0
+_DIAL_TIMEOUT_S = 2.0
+_REDIAL_INTERVAL_S = 1.0
 _MAX_BEATS = 4096
 
 
@@ -48,10 +48,10 @@ class Signs:
       silence_s: see `SILENCE_S`.
       stopped_s: see `STOPPED_S`.
       now: the time.
-      unknown_s: see `UNKNOWN_S`.
+      unknown_s: see `NO_HEARTBEAT_S`.
     """
 
-    def __init__(self, silence_s: float, stopped_s: float, now: float, unknown_s: float = UNKNOWN_S) -> None:
+    def __init__(self, silence_s: float, stopped_s: float, now: float, unknown_s: float = NO_HEARTBEAT_S) -> None:
         self._silence_s = silence_s
         self._stopped_s = stopped_s
         self._unknown_s = unknown_s
@@ -117,7 +117,7 @@ class Lifeline:
         arrive again. Not called after `close`.
       silence_s: see `SILENCE_S`.
       stopped_s: see `STOPPED_S`.
-      unknown_s: see `UNKNOWN_S`.
+      unknown_s: see `NO_HEARTBEAT_S`.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class Lifeline:
         on_change: Callable[[str], None],
         silence_s: float = SILENCE_S,
         stopped_s: float = STOPPED_S,
-        unknown_s: float = UNKNOWN_S,
+        unknown_s: float = NO_HEARTBEAT_S,
     ) -> None:
         self._address = address
         self._me = me
@@ -183,16 +183,16 @@ class Lifeline:
                 if not self._gone:
                     # An attempt to connect and the pause after it may take this long. Only more time than that counts
                     # as time in which this process did not run.
-                    self._judge(2 * _DIAL_S + _DIAL_AGAIN_S)
+                    self._judge(2 * _DIAL_TIMEOUT_S + _REDIAL_INTERVAL_S)
                 if connection is not None:
                     with connection:
                         self._listen(connection)
-                self._closing.wait(_DIAL_AGAIN_S)
+                self._closing.wait(_REDIAL_INTERVAL_S)
 
     def _dial(self) -> socket.socket | None:
         try:
             connection = connect_lifeline(
-                self._address, me=self._me, wanted=self._wanted, security=self._security, timeout_s=_DIAL_S
+                self._address, me=self._me, wanted=self._wanted, security=self._security, timeout_s=_DIAL_TIMEOUT_S
             )
         except (ConnectFailure, OpError) as error:
             # If nothing listens, the task has exited. Do not report that here: its channels report it, after the frames

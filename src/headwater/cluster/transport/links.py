@@ -30,7 +30,7 @@ _log = logging.getLogger("headwater")
 #: Timeout of one attempt to connect, in seconds.
 _ATTEMPT_S = 5.0
 #: Maximum wait for a task that did not answer a call before the call is repeated, in seconds.
-_BACK_S = 1.0
+_MAX_RETRY_WAIT_S = 1.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -188,7 +188,7 @@ class Link:
         try:
             return asks(self.control)
         except UnavailableError:
-            self._wait_for(lambda: self._meet(_BACK_S), _BACK_S if may_return else 0.0)
+            self._wait_for(lambda: self._meet(_MAX_RETRY_WAIT_S), _MAX_RETRY_WAIT_S if may_return else 0.0)
             return asks(self.control)
 
     def channels(self) -> list[Channel]:

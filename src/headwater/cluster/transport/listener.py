@@ -51,14 +51,14 @@ _PAUSE_S = 0.5
 #: Number of descriptors reserved for the task's other work. A connection that would need one of them is refused.
 _KEPT_DESCRIPTORS = 32
 #: How long to wait for the first bytes of a connection that is turned away, in seconds.
-_FAREWELL_S = 0.05
+_REFUSAL_WAIT_S = 0.05
 #: Maximum number of unused tickets; beyond it the oldest is invalidated.
 _MAX_TICKETS = 1024
 #: Minimum interval at which the accepting thread checks for overdue connections, in seconds.
 _SHORTEST_S = 0.02
 #: If the accepting thread did not run for longer than this, in seconds, authentication deadlines are extended by the
 #: time during which it did not run.
-_STOOD_STILL_S = 1.0
+_MIN_PAUSE_S = 1.0
 #: Minimum interval of messages about dropped connections, in seconds.
 _REPORT_DROPPED_S = 1.0
 #: Format of the credentials of the process at the other end of a Unix socket: pid, user, group.
@@ -253,7 +253,7 @@ class Listener:
             # The time during which this thread did not run, for example because of SIGSTOP, and so could not read from
             # clients.
             stood_still = time.monotonic() - now - (pause or 0.0)
-            if stood_still > _STOOD_STILL_S and pause is not None:
+            if stood_still > _MIN_PAUSE_S and pause is not None:
                 self._unauthenticated.forgive(stood_still)
             for candidate in self._unauthenticated.overdue():
                 self._send_away(candidate)
@@ -305,7 +305,7 @@ class Listener:
     def _turn_away(self, sock: socket.socket) -> None:
         """Tells the other end that there are no descriptors left, and closes the connection."""
         with contextlib.suppress(OSError):
-            sock.settimeout(_FAREWELL_S)
+            sock.settimeout(_REFUSAL_WAIT_S)
             with contextlib.suppress(TimeoutError):  # closing with unread data would lose the answer
                 sock.recv(len(PREAMBLE) + 1)
             sock.sendall(PREAMBLE + bytes([FULL]))

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from headwater.cluster.transport import frames
 from headwater.cluster.transport.frames import IN_SHARED_MEMORY, Buffer, Encoded, Prefix
 from headwater.cluster.transport.sockets import SocketChannel
-from headwater.cluster.transport.streaming import JOIN_BYTES, LOOKS_AFTER_FRAMES, as_bytes
+from headwater.cluster.transport.streaming import CLEANUP_INTERVAL_FRAMES, JOIN_BYTES, as_bytes
 from headwater.errors import InvalidArgumentError
 
 #: Payloads from this size on are sent through shared memory, in bytes.
@@ -40,7 +40,7 @@ _MAX_SLOTS = 4
 #: Maximum number of cached layouts of a slot.
 _MAX_VIEWS = 16
 #: A slot that was not used for this many frames is freed; checked once in as many frames.
-_IDLE_FRAMES = LOOKS_AFTER_FRAMES
+_IDLE_FRAMES = CLEANUP_INTERVAL_FRAMES
 #: A slot is used for a payload if it is at most this many times as long.
 _MAX_WASTE = 4
 _PAGE = mmap.PAGESIZE

@@ -17,10 +17,10 @@ from headwater.cluster.transport.streaming import ByteStreamChannel, as_bytes
 #: Maximum number of buffers of one ``sendmsg`` (IOV_MAX on Linux and macOS).
 _MAX_BUFFERS = 1024
 #: Receive timeouts shorter than this, in seconds, use poll in place of SO_RCVTIMEO.
-_LEAST_LIMIT_S = 1e-3
+_MIN_SOCKET_TIMEOUT_S = 1e-3
 _TIMEVAL = struct.Struct("@ll")
 #: Events of poll for a connection whose other end is closed; some systems report it only after the last byte was read.
-_GONE = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
+_CLOSED_EVENTS = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
 
 
 class SocketChannel(ByteStreamChannel):
@@ -47,7 +47,7 @@ class SocketChannel(ByteStreamChannel):
         self._readable.register(sock, select.POLLIN)
         self._going = select.poll()
         # POLLIN is not polled: unread data of the other end does not matter here.
-        self._going.register(sock, _GONE)
+        self._going.register(sock, _CLOSED_EVENTS)
         self._limit_s = 0.0  # the kernel's receive timeout (SO_RCVTIMEO); 0 for none
         sock.settimeout(None)
         # Frames are sent whole, so Nagle's algorithm would only delay the last packet of each.
@@ -88,7 +88,7 @@ class SocketChannel(ByteStreamChannel):
         if timeout_s is None:
             self._start, self._end = 0, self._receive_into(self._chunk_view)
             return True
-        if timeout_s < _LEAST_LIMIT_S:
+        if timeout_s < _MIN_SOCKET_TIMEOUT_S:
             return super()._receive_first(timeout_s)
         if timeout_s != self._limit_s:  # usually unchanged: a receive with a timeout saves a call of poll
             seconds, rest = divmod(timeout_s, 1)

@@ -17,7 +17,7 @@ CHUNK_BYTES = 1 << 16
 #: Frames up to this size, in bytes, are joined and sent with a single call.
 JOIN_BYTES = 1 << 16
 #: Each time a channel has sent this many frames, it frees memory that it no longer uses.
-LOOKS_AFTER_FRAMES = 256
+CLEANUP_INTERVAL_FRAMES = 256
 
 
 class ByteStreamChannel(ABC):
@@ -88,8 +88,8 @@ class ByteStreamChannel(ABC):
         try:
             if self.closed:
                 raise closed_here(self.peer, self._reason)
-            # Every `LOOKS_AFTER_FRAMES` frames take the slower path, in which a channel may free unused memory.
-            data = frames.joined(frame, self.joins_up_to) if self._frames_sent % LOOKS_AFTER_FRAMES else None
+            # Every `CLEANUP_INTERVAL_FRAMES` frames take the slower path, in which a channel may free unused memory.
+            data = frames.joined(frame, self.joins_up_to) if self._frames_sent % CLEANUP_INTERVAL_FRAMES else None
             encoded = frames.encode(frame) if data is None else None
             try:
                 if encoded is not None:

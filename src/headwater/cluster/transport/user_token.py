@@ -28,7 +28,7 @@ _RUNTIME = "XDG_RUNTIME_DIR"
 _SHARED = Path("/tmp")
 _NAME = "token"
 _TOKEN = re.compile(r"[0-9a-f]{64}")
-_FOR_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_GROUP_OR_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def user_token(environ: Mapping[str, str] | None = None) -> str:
@@ -72,7 +72,7 @@ def _is_ours_alone(folder: str, user: int) -> bool:
         found = os.stat(folder)
     except OSError:
         return False
-    return found.st_uid == user and not found.st_mode & _FOR_OTHERS and os.access(folder, os.W_OK | os.X_OK)
+    return found.st_uid == user and not found.st_mode & _GROUP_OR_OTHERS and os.access(folder, os.W_OK | os.X_OK)
 
 
 def _check_owned(path: Path, found: os.stat_result, kind: int) -> None:
@@ -80,7 +80,7 @@ def _check_owned(path: Path, found: os.stat_result, kind: int) -> None:
         raise _cannot(path, "it was not created by Headwater")
     if found.st_uid != os.geteuid():
         raise _cannot(path, f"it belongs to user {found.st_uid}, who could read or replace the secret")
-    if found.st_mode & _FOR_OTHERS:
+    if found.st_mode & _GROUP_OR_OTHERS:
         raise _cannot(path, f"other users may enter or read it (its mode is {stat.S_IMODE(found.st_mode):04o})")
 
 

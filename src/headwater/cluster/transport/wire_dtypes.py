@@ -12,7 +12,7 @@ from headwater import dtypes
 #: Strings: object arrays of ``bytes``.
 STRING: int = dtypes.string.as_datatype_enum
 
-_OURS = (
+_OWN_DTYPES = (
     dtypes.bfloat16,
     dtypes.bool_,
     dtypes.complex64,
@@ -41,7 +41,7 @@ _OTHERS = {
 }
 
 #: The NumPy dtype of each code, except strings.
-DTYPES: dict[int, np.dtype[Any]] = {dtype.as_datatype_enum: dtype.numpy_dtype for dtype in _OURS} | {
+DTYPES: dict[int, np.dtype[Any]] = {dtype.as_datatype_enum: dtype.numpy_dtype for dtype in _OWN_DTYPES} | {
     number: np.dtype(scalar) for number, scalar in _OTHERS.items()
 }
 _NUMBERS = {dtype: number for number, dtype in DTYPES.items()}

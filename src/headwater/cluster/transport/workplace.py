@@ -14,7 +14,7 @@ from pathlib import Path
 _PREFIX = "headwater-task-"
 _LOCK = "lock"
 #: A younger directory may not have its lock yet, in seconds.
-_YOUNG_S = 60.0
+_LOCK_TIMEOUT_S = 60.0
 #: Unix socket paths are at most 107 bytes long on Linux; the names in the directory are shorter than this.
 _MAX_PATH = 80
 
@@ -47,7 +47,7 @@ def _sweep(parent: Path) -> None:
     for path in parent.glob(_PREFIX + "*"):
         with contextlib.suppress(OSError):
             found = path.lstat()
-            young = time.time() - found.st_mtime < _YOUNG_S
+            young = time.time() - found.st_mtime < _LOCK_TIMEOUT_S
             # The parent is shared by all users: touch no links, and no directories of others.
             if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not young:
                 _remove_if_left(path)

@@ -23,7 +23,7 @@ from headwater.graph.registry import HostArray
 
 _SCALED_EVERY: Final = 8
 #: The product of two numbers above this number is a normal number of float64.
-_SMALLEST: Final = 1e-140
+_MIN_FACTOR: Final = 1e-140
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,7 +121,7 @@ def _scaled(emitted: HostArray, states: _States) -> tuple[HostArray, HostArray] 
     y_turned = np.where((left >= 0)[:, :, np.newaxis] & states.inside, y[turned], 0)
     found, scales = _forward(np.concatenate([y, y_turned], axis=1), (states, backwards))
     forward, backward = found[:, :batch], found[:, batch:][turned]
-    if possible.any() and min(forward[possible].min(), backward[possible].min(), y[possible].min()) < _SMALLEST:
+    if possible.any() and min(forward[possible].min(), backward[possible].min(), y[possible].min()) < _MIN_FACTOR:
         return None
     shares = np.divide(forward * backward, y, out=np.zeros_like(y), where=possible)
     total = shares.sum(2, keepdims=True)

@@ -34,7 +34,7 @@ _BLOCK: Final = 32_768
 _LARGE: Final = 1 << 18
 #: After this many normal numbers, computing a table of all 2²³ possible values takes less time than computing further
 #: numbers one by one.
-_MANY: Final = 1 << 22
+_TABLE_FROM_NUMBERS: Final = 1 << 22
 #: Time that NumPy takes to compute the words of a draw, in nanoseconds: fixed, and per element.
 _DRAW_NS: Final = 50_000
 _WORD_NS: Final = 15
@@ -217,7 +217,7 @@ class _Tabulated:
         """Returns the function to use for ``count`` more numbers: the function itself, or the lookup in the table."""
         with self._lock:
             self._drawn += count
-            if self._drawn < _MANY:
+            if self._drawn < _TABLE_FROM_NUMBERS:
                 return self._function
             if self._table is None:
                 self._table = np.empty(1 << _MANTISSA_BITS, np.float32)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 #: Values of more bytes than this are not read ahead. With values for the next run, an answer can only be sent after the
 #: update; without them, the only worker of a task gets its answer before the update and computes meanwhile. For large
 #: values, that overlap saves more time than the round trip.
-MOST_BYTES = 1 << 14
+MAX_BYTES = 1 << 14
 #: Bounds of the pause, in runs.
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 1 << 4, 1 << 10
 
@@ -73,7 +73,7 @@ class ReadsAhead:
 
     def keep(self, values: Values) -> None:
         """Keeps received values for the next run."""
-        if sum([tensor.nbytes for tensor in values.tensors]) > MOST_BYTES:
+        if sum([tensor.nbytes for tensor in values.tensors]) > MAX_BYTES:
             self.pays = False
         else:
             self._values[:] = [values]

@@ -19,9 +19,9 @@ from headwater.graph.runtime.step import Step
 
 _log = logging.getLogger("headwater")
 
-LOOK_AROUND_S = 0.2
+CHECK_INTERVAL_S = 0.2
 # A step's wait for one task is logged after this time, and again each time that the time has doubled, in seconds.
-_SAY_AFTER_S = 15.0
+_LOG_AFTER_S = 15.0
 # Lengths of the header of DONE: see `headwater.graph.master.protocol`.
 _ALONE, _WITH_TRANSFER, _WITH_VALUES = 1, 3, 5
 _ENDS, _INT = frozenset((_ALONE, _WITH_TRANSFER, _WITH_VALUES)), {int}
@@ -175,11 +175,11 @@ class ChannelConversation:
         began = say_at = 0.0
         while True:
             try:
-                frame = self._channel.recv(LOOK_AROUND_S)
+                frame = self._channel.recv(CHECK_INTERVAL_S)
             except DeadlineExceededError:
                 now = time.monotonic()
                 if not began:
-                    began, say_at = now - LOOK_AROUND_S, now + _SAY_AFTER_S
+                    began, say_at = now - CHECK_INTERVAL_S, now + _LOG_AFTER_S
                 elif now >= say_at:
                     say_at = now + (now - began)
                     _log.warning(
@@ -327,7 +327,7 @@ class ChannelConversation:
     def _resumed(self) -> tuple[int, int]:
         while True:
             try:
-                frame = self._channel.recv(LOOK_AROUND_S)
+                frame = self._channel.recv(CHECK_INTERVAL_S)
             except DeadlineExceededError:
                 self._handle_all_received()
                 continue

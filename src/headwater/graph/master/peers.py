@@ -24,7 +24,7 @@ from headwater.errors import (
     OpError,
     UnavailableError,
 )
-from headwater.graph.master.conversation import LOOK_AROUND_S, ChannelConversation
+from headwater.graph.master.conversation import CHECK_INTERVAL_S, ChannelConversation
 from headwater.graph.master.master import MasterStep, StepConversation
 from headwater.graph.passes.plan import TaskPlan, encode_plan
 from headwater.graph.runtime.step import Step
@@ -268,7 +268,7 @@ class ClusterPeers:
         try:
             while answer is None:
                 try:
-                    answer = channel.recv(LOOK_AROUND_S)
+                    answer = channel.recv(CHECK_INTERVAL_S)
                 except DeadlineExceededError:
                     look()
             if (answer.kind, answer.header) != (TAKEN, frame.header):

@@ -27,7 +27,7 @@ _log = logging.getLogger("headwater")
 SCHEME = "grpc://"
 
 # Python handles signals such as Ctrl-C only between two receive calls, so each waits at most this long, in seconds.
-_LOOK_AGAIN_S = 1.0
+_SIGNAL_CHECK_INTERVAL_S = 1.0
 
 
 class RemoteMaster:
@@ -178,6 +178,6 @@ class RemoteCallable:
     def _wait(self, channel: Channel) -> Frame:
         while True:
             try:
-                return channel.recv(_LOOK_AGAIN_S)
+                return channel.recv(_SIGNAL_CHECK_INTERVAL_S)
             except DeadlineExceededError:
-                continue  # the master enforces the step's deadline; see `_LOOK_AGAIN_S`
+                continue  # the master enforces the step's deadline; see `_SIGNAL_CHECK_INTERVAL_S`

@@ -25,7 +25,7 @@ _HEADROOM: Final = 1.03
 _NO_ROWS: Final = {np.dtype(dtype): dtype(NO_ROW) for dtype in (np.int32, np.int64)}
 #: ``RouteBags`` first has this many outputs for each part. The outputs for the whole table follow; among these, the
 #: weights have index `_WEIGHTS`.
-_OF_A_PART: Final = 4
+_OUTPUTS_PER_PART: Final = 4
 _WEIGHTS: Final = 2
 _INPUTS: Final = "ids:Tids|index, indices:int64, dense_shape:int64, weights:float32, sizes:int64"
 
@@ -161,7 +161,7 @@ def _weights_gradient(op: Operation, *grads: Tensor) -> Sequence[object]:
     graph = op.graph
     first = graph.create_op("Const", [], {"value": np.zeros(1, np.int32), "dtype": int32}).outputs[0]
     count = graph.create_op("Shape", [op.inputs[3]], {"out_type": int32}).outputs[0]
-    found = grads[_OF_A_PART * op.attrs["parts"] + _WEIGHTS]
+    found = grads[_OUTPUTS_PER_PART * op.attrs["parts"] + _WEIGHTS]
     return [None, None, None, graph.create_op("Slice", [found, first, count]).outputs[0], None]
 
 

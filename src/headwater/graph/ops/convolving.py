@@ -24,7 +24,7 @@ _lax: Any = lax
 
 Sizes = tuple[int, ...]
 
-_MOST_SHIFTS: Final = 64
+_MAX_SHIFTS: Final = 64
 """Maximum number of elements in a window for a sum of shifted images: XLA takes long to compile longer sums."""
 _BLOCKS: Final = 8
 
@@ -96,7 +96,7 @@ def _form(sizes: Sequence[int], filter: Sequence[int], windows: Windows, groups:
     window = filter[:-2]
     if 0 in windows.counts(sizes, window):
         return None
-    if groups == channels > 1 and len(sizes) == 2 and math.prod(window) <= _MOST_SHIFTS:
+    if groups == channels > 1 and len(sizes) == 2 and math.prod(window) <= _MAX_SHIFTS:
         return _Shifted
     if groups > 1:
         return None

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from headwater.graph.registry import HostArray
 
 _Env = dict[str, Any]
-_NOTICED = frozenset({"Assert", "EagerPyFunc", "Print", "PrintV2", "PyFunc"})
+_SIDE_EFFECTS = frozenset({"Assert", "EagerPyFunc", "Print", "PrintV2", "PyFunc"})
 _HOST_ONLY = (string, resource, variant)
-_MOST_SHAPES: Final = 8
+_MAX_SHAPES: Final = 8
 """Number of combinations of shapes for which a piece is compiled."""
 
 
@@ -114,7 +114,7 @@ class BodyFunction(Function):
         self.in_python: bool = self._line is not None and all(
             node.definition.kind is Kind.PURE or node.definition.name in _IN_PYTHON for node in body.nodes
         )
-        self.quiet: bool = not any(node.definition.name in _NOTICED for node in body.nodes)
+        self.quiet: bool = not any(node.definition.name in _SIDE_EFFECTS for node in body.nodes)
         self.columnar: bool = (
             self._dense and bool(self._params) and all(piece.rows is not None for piece in self._pieces)
         )
@@ -373,7 +373,7 @@ class _Planner:
             if on_kernels is not None:
                 # If shapes keep changing, as of sparse tensors, kernels take less time than compilations.
                 shapes = tuple(map(np.shape, values))
-                if len(compiled) >= _MOST_SHAPES and shapes not in compiled:
+                if len(compiled) >= _MAX_SHAPES and shapes not in compiled:
                     with suppress(NoKernel), Named(nodes[-1]):
                         found = on_kernels(dict(zip(inputs, values, strict=True)))
                         env.update((name, found[name]) for name in outputs)

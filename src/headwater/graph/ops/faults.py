@@ -315,7 +315,7 @@ _GRADIENT_FAULTS: Final[Mapping[str, Callable[[Sequence[Any], _Attrs], object]]]
 }
 """Failures of gradients of forward operations that cannot fail themselves."""
 
-_SAID: Final = {
+_MESSAGES: Final = {
     **{
         f"{kind}Apply{name}": "lr is not a positive scalar"
         for kind in ("", "Sparse")
@@ -378,7 +378,7 @@ def error_of(op_type: str, name: str, attrs: _Attrs) -> OpError:
     refused = unsupported(op_type, attrs)
     if refused is not None:
         return type(refused)(None, None, f"{refused.message} {where}")
-    said = _SAID.get(op_type)
+    said = _MESSAGES.get(op_type)
     if said is not None:
         return InvalidArgumentError(None, None, f"{said} {where}")
     if _FAULTS[op_type] is not _divided:

@@ -22,7 +22,7 @@ _lax: Any = lax
 
 Sizes = tuple[int, ...]
 
-_MOST_SLICES: Final = 16
+_MAX_SLICES: Final = 16
 """Windows with more elements (for sums: windows longer than this) use XLA's operation, since many slices take long to
 compile."""
 
@@ -104,7 +104,7 @@ class Pools:
 
 def largest(array: jax.Array, pools: Pools) -> Any:
     """Returns the maximum of each window; of equal elements, the first gets the slope."""
-    if math.prod(pools.window) > _MOST_SLICES or not array.size:
+    if math.prod(pools.window) > _MAX_SLICES or not array.size:
         return _reduced(array, pools, _lowest(array.dtype), lax.max)
     return _largest(pools)(array)
 
@@ -138,7 +138,7 @@ def _first_of_largest(array: jax.Array, pools: Pools) -> tuple[jax.Array, jax.Ar
 
 def total(array: jax.Array, pools: Pools) -> Any:
     """Returns the sum of each window."""
-    if max(pools.window) > _MOST_SLICES or not array.size:
+    if max(pools.window) > _MAX_SLICES or not array.size:
         return _reduced(array, pools, 0, lax.add)
     return _total(pools)(array)
 

@@ -104,7 +104,7 @@ _NOT_NEGATIVE: Final[Mapping[str, int]] = {
 _POSITIVE: Final[Mapping[str, tuple[int, str]]] = {"HistogramFixedWidth": (2, "nbins"), "LinSpace": (2, "num")}
 """An input that must be greater than 0, and its name; checked if the graph determines the value."""
 
-_LEAST: Final[Mapping[str, Mapping[str, int]]] = {
+_MINIMUM: Final[Mapping[str, Mapping[str, int]]] = {
     **{
         f"{kind}CandidateSampler": {"num_true": 1, "num_sampled": 1, "range_max": 1}
         for kind in ("All", "FixedUnigram", "LearnedUnigram", "LogUniform", "Uniform")
@@ -234,7 +234,7 @@ def _check_positive(inference: Inference) -> None:
 
 
 def _check_least(inference: Inference) -> None:
-    for name, least in _LEAST[inference.op_type].items():
+    for name, least in _MINIMUM[inference.op_type].items():
         value = inference.attrs.get(name, least)
         if value < least:
             raise ValueError(f"Attr {name!r} of {inference.op_type!r} Op passed {value} less than minimum {least}.")
@@ -250,5 +250,5 @@ _CHECKS: Final[Sequence[tuple[Callable[[Inference], None], Mapping[str, object]]
     (_check_allowed, _ALLOWED),
     (_check_not_negative, _NOT_NEGATIVE),
     (_check_positive, _POSITIVE),
-    (_check_least, _LEAST),
+    (_check_least, _MINIMUM),
 )

@@ -240,7 +240,7 @@ def _number(values: Sequence[HostArray], key: int, buckets: int) -> int:
 
 # Two tensors ----------------------------------------------------------------------------------------------------
 
-_TWO = "a_indices:int64, a_values:T, a_shape:int64, b_indices:int64, b_values:T, b_shape:int64"
+_TWO_TENSORS = "a_indices:int64, a_values:T, a_shape:int64, b_indices:int64, b_values:T, b_shape:int64"
 
 
 def _pair_spec(inference: Inference) -> Sequence[Spec]:
@@ -279,7 +279,7 @@ def _add_gradient(op: Operation, *grads: Tensor) -> Sequence[object]:
 @host(
     "SparseAdd",
     infer=lambda inference: [*_pair_spec(inference), Spec(int64, inference.inputs[2].dims)],
-    inputs=f"{_TWO}, thresh:Treal",
+    inputs=f"{_TWO_TENSORS}, thresh:Treal",
     gradient=_add_gradient,
 )
 def add(
@@ -334,7 +334,7 @@ def _compared(op_type: str, choose: object) -> None:
         del context
         return _together((a_indices, a_values, a_shape), (b_indices, b_values, b_shape), choose)
 
-    host(op_type, infer=_pair_spec, inputs=_TWO)(lower)
+    host(op_type, infer=_pair_spec, inputs=_TWO_TENSORS)(lower)
 
 
 _compared("SparseSparseMaximum", np.maximum)

@@ -20,7 +20,7 @@ from headwater.lazy_jax import custom_vjp, jax, jnp
 # Pyright finds the types of these functions of JAX in part only.
 _jax: Any = jax
 
-_WORTH_ROWS: Final = 2048
+_MIN_ROWS: Final = 2048
 """Minimum number of rows for a call of `headwater.tables.xla_calls`. With fewer rows, a call saves less than a
 millisecond, while loading the called library takes 1 to 4 s, during which the tracing thread holds the interpreter's
 lock."""
@@ -107,7 +107,7 @@ def _worth_a_call(array: Any, indices: Any, dtypes: frozenset[str]) -> bool:
     return (
         array.ndim > 1
         and isinstance(indices.size, int)
-        and indices.size >= _WORTH_ROWS
+        and indices.size >= _MIN_ROWS
         and array.dtype.name in dtypes
         and indices.dtype.name in _INDICES
         and all(isinstance(size, int) for size in array.shape)

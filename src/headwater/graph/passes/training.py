@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headwater.graph.passes.plan import Compute, Host, Node, TaskPlan
 
-_GIVES = frozenset(
+_GIVE_OPERATIONS = frozenset(
     {
         "ConsistencyGive",
         "GatherGradients",
@@ -14,7 +14,7 @@ _GIVES = frozenset(
     }
 )
 """Operations with which a worker contributes a gradient, or ends a step."""
-_TAKES = frozenset(
+_TAKE_OPERATIONS = frozenset(
     {"ConsistencyTake", "GatherTake", "ResourceAccumulatorTakeGradient", "SparseAccumulatorTakeGradient"}
 )
 """Operations with which a task takes gathered gradients for an update."""
@@ -28,9 +28,9 @@ def trains(plan: TaskPlan) -> bool:
     """
     nodes = [node for item in plan.instructions for node in _nodes(item)]
     types = {node.type for node in nodes}
-    if types & _TAKES:
+    if types & _TAKE_OPERATIONS:
         return False
-    return bool(types & _GIVES) or any(node.definition.updates for node in nodes)
+    return bool(types & _GIVE_OPERATIONS) or any(node.definition.updates for node in nodes)
 
 
 def _nodes(item: object) -> tuple[Node, ...]:

@@ -38,7 +38,7 @@ from headwater.ps.consistency import (
 _log = logging.getLogger("headwater")
 
 #: Interval between log messages about a wait, in seconds.
-_SAY_EVERY_S = 5.0
+_LOG_INTERVAL_S = 5.0
 
 
 class Data(Protocol):
@@ -255,7 +255,7 @@ class Gate(kept.Kept):
         if worker in self._go:
             return True
         now = self._clock()
-        if now - self._said >= _SAY_EVERY_S:
+        if now - self._said >= _LOG_INTERVAL_S:
             self._said = now
             text = waiting_text(self._state, now)
             if text:

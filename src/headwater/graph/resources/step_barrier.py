@@ -22,7 +22,7 @@ from headwater.graph.resources.training_runs import TrainingRuns
 _log = logging.getLogger("headwater")
 
 #: Interval between log messages about a wait, in seconds.
-_SAY_EVERY_S = 5.0
+_LOG_INTERVAL_S = 5.0
 
 
 class StepBarrier(Kept):
@@ -203,7 +203,7 @@ class StepBarrier(Kept):
     def _log_wait(self, began: float, done: int) -> None:
         """Logs the wait at intervals of a few seconds. The caller holds the condition."""
         now = self._clock()
-        if now - self._said < _SAY_EVERY_S:
+        if now - self._said < _LOG_INTERVAL_S:
             return
         self._said = now
         chief = f"; the session of the chief has ended ({self._chief_ended})" if self._chief_ended else ""

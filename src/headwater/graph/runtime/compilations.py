@@ -15,7 +15,7 @@ from typing import Any, Final
 _log: Final = logging.getLogger("headwater.graph.runtime.compile")
 _EVENTS: Final = "/jax/core/compile/"
 _LAST: Final = "/jax/core/compile/backend_compile_duration"
-_MOST_NAMED: Final = 20
+_MAX_NAMED: Final = 20
 
 
 @dataclass(slots=True)
@@ -56,8 +56,8 @@ class Statistics:
         if not found:
             return ""
         slowest = sorted(found.items(), key=lambda item: -item[1].seconds)
-        named = [f"{name} ({part.shapes} shapes, {part.seconds:.2f} s)" for name, part in slowest[:_MOST_NAMED]]
-        more = len(slowest) - _MOST_NAMED
+        named = [f"{name} ({part.shapes} shapes, {part.seconds:.2f} s)" for name, part in slowest[:_MAX_NAMED]]
+        more = len(slowest) - _MAX_NAMED
         total = sum(part.seconds for part in found.values())
         return f"compiled {len(found)} parts in {total:.2f} s: {', '.join(named)}" + (
             f" and {more} more" if more > 0 else ""

@@ -37,10 +37,10 @@ from headwater.graph.runtime.compute_variables import (
 from headwater.graph.runtime.devices import is_default, local_device, moved
 from headwater.graph.runtime.host_values import cell_value
 from headwater.graph.runtime.indices import IndexChecks
-from headwater.graph.runtime.initial_values import MOST_RUNS, split
+from headwater.graph.runtime.initial_values import MAX_RUNS, split
 from headwater.graph.runtime.kernel_lookup import WithoutKernel
 from headwater.graph.runtime.kernel_part import KernelPart
-from headwater.graph.runtime.programs import MOST_EXECUTABLES, Program, shapes_of, shared_program
+from headwater.graph.runtime.programs import MAX_EXECUTABLES, Program, shapes_of, shared_program
 from headwater.graph.runtime.step import Step
 from headwater.graph.runtime.ways import Jit, Way, Ways
 from headwater.import_hooks import on_import
@@ -218,7 +218,7 @@ class Executable:
         given = inputs
         # Run initialisation on kernels: it usually runs once, and compiling a random number generator for each variable
         # would take longer than it saves.
-        if self._initial is not None and self._runs < MOST_RUNS:
+        if self._initial is not None and self._runs < MAX_RUNS:
             self._runs += 1
             return self._initialise(self._initial, inputs, step_number, step)
         if self._check_indices is not None:
@@ -275,7 +275,7 @@ class Executable:
                 tell()
         if not taken:
             # Record the shapes only after a successful run: a run with the shapes of a failed one may fail again.
-            if len(self._taken) >= MOST_EXECUTABLES:
+            if len(self._taken) >= MAX_EXECUTABLES:
                 self._taken.clear()
             self._taken.add(key)
         # Only after the lock is released, because reading the results of checks waits for the executable.
@@ -306,7 +306,7 @@ class Executable:
             if way is Way.KERNELS_WHILE_IMPORTING and not is_loaded():
                 Compilation(import_jax, "the import of JAX")
             elif way is Way.KERNELS_WHILE_COMPILING and self._device is None:
-                if len(self._compilations) >= MOST_EXECUTABLES:
+                if len(self._compilations) >= MAX_EXECUTABLES:
                     self._compilations.clear()  # of shapes that did not occur again
                 self._compilations[key] = self._compile_in_background(inputs, self._ways.runs_of(key) - 1)
             weigh = self._ways.weigher(key)
@@ -350,7 +350,7 @@ class Executable:
         return {self._compute.inputs[i]: np.array(inputs[i]) for i in self._static}
 
     def _add_program(self, fixed: object, static: Mapping[str, np.ndarray[Any, Any]]) -> Program:
-        if len(self._by_static) >= MOST_EXECUTABLES:
+        if len(self._by_static) >= MAX_EXECUTABLES:
             self._by_static.clear()
         # Two threads may build the program at the same time. `setdefault` makes both use the same one, so that it is
         # compiled once.

@@ -14,7 +14,7 @@ from headwater.graph.kernels.random import DRAWS
 from headwater.graph.passes.plan import Compute, Node
 
 #: Number of runs after which the operations are no longer treated as initialisation: compiling them is then worthwhile.
-MOST_RUNS: Final = 16
+MAX_RUNS: Final = 16
 _FORMS: Final = frozenset({"Add", "AddV2", "Const", "Fill", "Identity", "Mul", "Reshape", "Sub", *DRAWS})
 
 

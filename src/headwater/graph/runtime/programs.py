@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _jax: Any = jax
 
 #: Maximum number of executables of a program, one for each combination of shapes. Each takes 0.5 to 8 MB.
-MOST_EXECUTABLES: Final = 128
+MAX_EXECUTABLES: Final = 128
 
 
 class Program:
@@ -128,9 +128,9 @@ class Program:
                 self._compiled.add(key)
 
     def bound(self) -> None:
-        """Drops all executables if there are more than `MOST_EXECUTABLES`. Executables that are still in use are
+        """Drops all executables if there are more than `MAX_EXECUTABLES`. Executables that are still in use are
         compiled again at their next run."""
-        if self.run._cache_size() > MOST_EXECUTABLES:
+        if self.run._cache_size() > MAX_EXECUTABLES:
             with self._compiling:
                 self.run.clear_cache()
                 self._compiled.clear()

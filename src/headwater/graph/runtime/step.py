@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 # Interval at which a waiting operation checks the connection to its master, in seconds.
-_LOOK_AGAIN_S = 0.5
+_CHECK_INTERVAL_S = 0.5
 #: Prevents `commit` and `withdraw` from running at the same time. One lock for all steps is enough, since both are
 #: rare.
 _deciding = threading.Lock()
@@ -180,7 +180,7 @@ class Step:
                     raise CancelledError(None, None, f"{self._cancelled}, while waiting for {what}")
                 if not away and ready():
                     return
-                timeout = _LOOK_AGAIN_S
+                timeout = _CHECK_INTERVAL_S
                 if self.deadline is not None:
                     timeout = min(timeout, self.deadline - time.monotonic())
                     if timeout <= 0:

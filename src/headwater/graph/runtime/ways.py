@@ -59,18 +59,18 @@ _COMPILE_ROWS_NS: Final = 50_000_000
 _IMPORT_NS: Final = 1_000_000_000
 #: Factor by which a compilation takes longer than estimated if it shares the cores with kernels and follows the
 #: compilation of another part.
-_BESIDE: Final = 1.5
+_CONCURRENT_FACTOR: Final = 1.5
 #: The factor for executables that are several times faster: waiting for XLA then costs less than steps on kernels.
-_BESIDE_SOON: Final = 0.75
+_FAST_CONCURRENT_FACTOR: Final = 0.75
 #: Limits for compiling the first shape of a part from its second run on: the number of runs within which the executable
 #: has to pay off, and the factor by which it has to be faster.
-_SOON: Final = 150
-_FASTER: Final = 3
+_EARLY_RUNS: Final = 150
+_EARLY_SPEEDUP: Final = 3
 
 # Number of shapes that are remembered, which limits memory, and number of shapes whose costs are estimated from their
 # operations, which limits time. Further shapes are assumed to cost as much as the most expensive of these.
-_MOST_SHAPES: Final = 64
-_MOST_WEIGHED: Final = 8
+_MAX_SHAPES: Final = 64
+_MAX_ESTIMATED_SHAPES: Final = 8
 
 
 class Jit(enum.Enum):
@@ -182,13 +182,13 @@ def switch_after(work: Work, *, first: bool = False) -> Switch | None:
     if until is None:
         return None
     ratio = work.compilation_ns() / work.kernels_ns()
-    if first and until <= _SOON and work.kernels_ns() >= _FASTER * work.executable_ns():
-        return Switch(1, 1, 1 + ceil(_BESIDE_SOON * ratio))
+    if first and until <= _EARLY_RUNS and work.kernels_ns() >= _EARLY_SPEEDUP * work.executable_ns():
+        return Switch(1, 1, 1 + ceil(_FAST_CONCURRENT_FACTOR * ratio))
     compiled = -(-until // 2) if first else until
     # The import begins after three quarters of these runs at the earliest, so that a task that ends long before the
     # compilation does not import JAX.
     imported = max(compiled - compiled // 4, compiled - _IMPORT_NS // work.kernels_ns())
-    return Switch(imported, compiled, max(until, compiled + ceil(_BESIDE * ratio)))
+    return Switch(imported, compiled, max(until, compiled + ceil(_CONCURRENT_FACTOR * ratio)))
 
 
 def explanation_of(work: Work, switch: Switch | None) -> str:
@@ -237,7 +237,7 @@ class Ways:
         if shape is None:
             self.distinct += 1
             shape = self._shapes[key] = _Shape()
-            if len(self._shapes) > _MOST_SHAPES:
+            if len(self._shapes) > _MAX_SHAPES:
                 self._shapes.popitem(last=False)
         else:
             self._shapes.move_to_end(key)
@@ -262,7 +262,7 @@ class Ways:
         shape = self._shapes[key]
         if shape.runs > 1:
             return None
-        if self._weighed >= _MOST_WEIGHED:
+        if self._weighed >= _MAX_ESTIMATED_SHAPES:
             shape.switch = switch_after(self._heaviest)
             return None
 
@@ -288,12 +288,12 @@ def work_of(op_type: str, arrays: Sequence[Any], results: Sequence[Any]) -> Work
     """
     if op_type in _VIEWS:
         return Work(1)
-    if op_type.startswith(_OF_ROWS) and arrays:
+    if op_type.startswith(_ROW_OPERATIONS) and arrays:
         # Exclude a table and its slots, which have equal sizes: only their indexed rows are read or written.
         touched = [value for value in arrays if value.size != arrays[0].size]
         return Work(rows=1, row_nbytes=sum(value.nbytes for value in (*touched, *results)))
     nbytes = sum(value.nbytes for value in (*arrays, *results))
-    if op_type in _REDUCTIONS and results and arrays[0].size <= _SHORT * results[0].size:
+    if op_type in _REDUCTIONS and results and arrays[0].size <= _SHORT_AXIS * results[0].size:
         nbytes *= _CACHE_FACTOR
     elif nbytes < _CACHE_BYTES:
         nbytes //= _CACHE_FACTOR
@@ -315,8 +315,8 @@ def work_of(op_type: str, arrays: Sequence[Any], results: Sequence[Any]) -> Work
 _VIEWS: Final = frozenset({"ExpandDims", "Rank", "Reshape", "Shape", "Size", "Squeeze"})
 #: Reductions, which NumPy computes several times slower along axes of at most so many elements.
 _REDUCTIONS: Final = frozenset({"ArgMax", "ArgMin", "Max", "Mean", "Min", "Prod", "Sum"})
-_SHORT: Final = 16
-_OF_ROWS: Final = ("Gather", "Scatter", "SparseApply", "SumEqualRows", "UnsortedSegment")
+_SHORT_AXIS: Final = 16
+_ROW_OPERATIONS: Final = ("Gather", "Scatter", "SparseApply", "SumEqualRows", "UnsortedSegment")
 _PRODUCTS: Final = frozenset({"BatchMatMul", "BatchMatMulV2", "MatMul", "Einsum"})
 _CONVOLUTIONS: Final = frozenset(
     {"Conv2D", "Conv2DBackpropFilter", "Conv2DBackpropInput", "Conv3D", "DepthwiseConv2dNative"}

@@ -56,7 +56,7 @@ from headwater.graph.server.steps import StepService
 _log = logging.getLogger("headwater")
 
 #: Limit for running steps to end in a drain, in seconds.
-_END_S: Final = 5.0
+_DRAIN_TIMEOUT_S: Final = 5.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -288,7 +288,7 @@ class Leaving:
         kept = StateAtChief(FOLDER, shell.me.index, str(chief), shell.link(chief))
         try:
             kept.require_chief()  # checked first: without a chief, suspending the steps would only delay the end
-            on = self._steps.suspend(_END_S)
+            on = self._steps.suspend(_DRAIN_TIMEOUT_S)
             for step in on:
                 _log.warning("%s ends during step %d of session %s", shell.me, step.number, step.session)
             together = training_note_of(self._runtime.resources).together

@@ -27,7 +27,7 @@ from headwater.tensorboard_protos import graph_pb2
 #: Time within which a client has to send HOLD for a session that it has created, in seconds. HOLD binds a channel to
 #: the session, and the loss of that channel shows that the client has ended. Without HOLD, the master would not notice
 #: the client's end, so it closes the session after this time.
-_HOLD_WITHIN_S = 60.0
+_HOLD_TIMEOUT_S = 60.0
 
 
 class _ClientSession:
@@ -95,7 +95,7 @@ class MasterService:
         now = self._clock()
         with self._lock:
             self._clients[session.handle] = _ClientSession(session)
-            self._not_held[session.handle] = now + _HOLD_WITHIN_S
+            self._not_held[session.handle] = now + _HOLD_TIMEOUT_S
             overdue = [handle for handle, until in self._not_held.items() if until < now]
         for handle in overdue:  # no HOLD in time, so their clients have probably ended
             self.close_session(handle)

@@ -50,7 +50,7 @@ _log = logging.getLogger("headwater")
 
 #: A drain gives running steps time to end. If a step has waited for other tasks for this long, in seconds, the drain
 #: suspends it at once: the step probably needs an event that will not happen before this task ends.
-_STANDS_S: Final = 0.5
+_STALLED_AFTER_S: Final = 0.5
 
 _LOST = UnavailableError, CancelledError
 """Errors of a lost channel: the first use raises UnavailableError and closes this end, so that later uses raise
@@ -396,10 +396,9 @@ class ServedStep(Step):
                 self._changed.notify_all()
 
     def stands(self) -> bool:
-        """Whether the step has waited for at least `_STANDS_S` for an event other than the acknowledgement of its
-        transfers."""
+        """Whether the step has waited for `_STALLED_AFTER_S`, but not for acknowledgements of its transfers."""
         waits = self.waits_for
-        return waits is not None and not self.unconfirmed and time.monotonic() - waits[1] >= _STANDS_S
+        return waits is not None and not self.unconfirmed and time.monotonic() - waits[1] >= _STALLED_AFTER_S
 
     def ended(self) -> None:
         if not (self.put_off and self.stopped is not None):  # else it may resume; see `end_suspended`

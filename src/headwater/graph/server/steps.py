@@ -29,9 +29,9 @@ from headwater.graph.server.served_step import LeftStep, Push, Secured, ServedSt
 
 _log = logging.getLogger("headwater")
 
-_LOOK_S = 0.005
+_POLL_INTERVAL_S = 0.005
 # Limit for the threads of suspended steps to stop, in seconds.
-_PUT_OFF_S = 5.0
+_SUSPEND_TIMEOUT_S = 5.0
 #: Types in the header of RUN, and of RUN and RESUME with a further number: see `headwater.graph.master.protocol`.
 _REQUESTS = frozenset(
     (str, int, int, seconds, bool, bool, *more) for seconds in (float, int, type(None)) for more in ((), (int,))
@@ -49,7 +49,7 @@ def _wait_while(condition: Callable[[], bool], seconds: float) -> bool:
     while condition():
         if time.monotonic() >= give_up_at:
             return False
-        pause(_LOOK_S)
+        pause(_POLL_INTERVAL_S)
     return True
 
 
@@ -255,7 +255,7 @@ class StepService:
         _wait_while(lambda: not all(step.stands() for step in self._running()), seconds)
         for step in self._running():
             step.interrupt_waits(f"{self._runtime.task} ends")
-        _wait_while(lambda: bool(self._running()), _PUT_OFF_S)
+        _wait_while(lambda: bool(self._running()), _SUSPEND_TIMEOUT_S)
         return self._running()
 
     def _running(self) -> list[ServedStep]:

@@ -48,10 +48,10 @@ from headwater.state.witness import RemoteWitness, WitnessService
 _log = logging.getLogger("headwater")
 
 # Limit for an ending process to send its last answers, in seconds.
-_LAST_ANSWERS_S = 2.0
+_LAST_ANSWERS_TIMEOUT_S = 2.0
 # Limit for masters that have lost their channels to reconnect to an ending process for the answer to their last step,
 # in seconds.
-_RETURN_S = 15.0
+_RECONNECT_TIMEOUT_S = 15.0
 
 
 class TaskServer(Service):
@@ -232,7 +232,7 @@ class TaskServer(Service):
 
     def answer_all(self) -> None:
         """Waits until the running steps of other tasks have been answered; see `StepService.answer_all`."""
-        self._steps.answer_all(_LAST_ANSWERS_S, _RETURN_S)
+        self._steps.answer_all(_LAST_ANSWERS_TIMEOUT_S, _RECONNECT_TIMEOUT_S)
 
     def announce_departure(self) -> None:
         """Notifies each ``ps`` process that this worker's program has ended, including processes without a primary, to

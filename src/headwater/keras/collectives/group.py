@@ -32,7 +32,7 @@ from headwater.keras.collectives.pulse import Pulse, heartbeat_s
 
 _log = logging.getLogger("headwater")
 #: During the rendezvous, interval at which connected processes are checked for still being connected, in seconds.
-_LOOK_S = 1.0
+_CHECK_INTERVAL_S = 1.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -181,7 +181,7 @@ class Group:
     def _missing(self) -> list[str]:
         """Waits for connections for up to a second and returns the processes that are not connected yet."""
         with self._arrived:
-            self._arrived.wait_for(lambda: len(self._channels) == len(self.members) - 1, _LOOK_S)
+            self._arrived.wait_for(lambda: len(self._channels) == len(self.members) - 1, _CHECK_INTERVAL_S)
             for rank, channel in list(self._channels.items()):
                 if channel not in self._ready and channel.peer_gone():
                     self._channels.pop(rank).close()
@@ -207,7 +207,7 @@ class Group:
                 channel.send(Frame(OPEN_COLLECTIVE))
                 self._notified.add(channel)
             for channel in [channel for channel in channels if channel not in self._ready]:
-                channel.recv(_LOOK_S)
+                channel.recv(_CHECK_INTERVAL_S)
                 self._ready.add(channel)
         except (DeadlineExceededError, UnavailableError):
             return False

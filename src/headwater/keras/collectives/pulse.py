@@ -21,7 +21,7 @@ VARIABLE = "HEADWATER_HEARTBEAT_S"
 _DEFAULT_S = 10.0
 #: Smallest permitted time without heartbeats, in seconds: heartbeats are sent once a second, so a shorter silence is no
 #: evidence of a failure.
-_LEAST_S = 4.0
+_MIN_SILENCE_S = 4.0
 
 
 def heartbeat_s(environ: Mapping[str, str]) -> float:
@@ -70,7 +70,7 @@ class Pulse:
             wanted=wanted,
             security=self._security,
             on_change=changed,
-            silence_s=max(_LEAST_S, self._lost_after_s),
+            silence_s=max(_MIN_SILENCE_S, self._lost_after_s),
             stopped_s=self._lost_after_s,
         )
         lifeline.start()

@@ -41,7 +41,7 @@ from headwater.keras.coordinator.values import PerWorker, decode, encode
 
 _log = logging.getLogger("headwater")
 
-_SAY_EVERY_S = 5.0
+_LOG_INTERVAL_S = 5.0
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -246,7 +246,7 @@ class ClusterCoordinator:
         """
         self._serve_here()
         with self._changed:
-            while not self._changed.wait_for(lambda: not self._queue and not self._running, _SAY_EVERY_S):
+            while not self._changed.wait_for(lambda: not self._queue and not self._running, _LOG_INTERVAL_S):
                 _log.warning(
                     "The coordinator waits for %d functions, of which %d are with a worker; %d of these workers are "
                     "connected: %s",

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 _partial = partial_eval
 _tree = keras.tree
 
-#: Operations that move elements without changing them. Those of `_PICKS` select elements by indices, which a model may
-#: have computed.
+#: Operations that move elements without changing them. `_GATHERING_PRIMITIVES` select elements by indices, which a
+#: model may have computed.
 _MOVES: Final = frozenset(
     {"reshape", "squeeze", "expand_dims", "broadcast_in_dim", "slice", "concatenate", "transpose", "rev", "copy"}
 )
-_PICKS: Final = frozenset({"gather", "dynamic_slice"})
+_GATHERING_PRIMITIVES: Final = frozenset({"gather", "dynamic_slice"})
 _CALLS: Final = frozenset({"pjit", "jit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remote"})
 _INT32: Final = np.iinfo(np.int32)
 
@@ -289,7 +289,7 @@ class _Flow:
             inner = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
             if name in _MOVES and all(taints):
                 results = [every] * len(eqn.outvars)
-            elif name in _PICKS and not nothing.union(*taints[1:]):
+            elif name in _GATHERING_PRIMITIVES and not nothing.union(*taints[1:]):
                 self.picked = True
                 results = [every] * len(eqn.outvars)
             elif name in _CALLS and inner is not None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 #: Least saving in a step that justifies an additional round trip for rows, in bytes.
-_WORTH_A_TRIP: Final = 64 << 10
+_MIN_SAVING_BYTES: Final = 64 << 10
 #: Size of a row number in a message.
 _NUMBER_BYTES: Final = 8
 #: Optimizers that update each element of a variable independently of the others.
@@ -81,7 +81,7 @@ def worth_rows(model: Any, layers: Sequence[Any], data: object, others: Sequence
         if not whole and 2 * in_rows <= all_of_it:
             found.append(layer)
             saved += all_of_it - in_rows
-    return found if others or saved >= _WORTH_A_TRIP else []
+    return found if others or saved >= _MIN_SAVING_BYTES else []
 
 
 def _used(

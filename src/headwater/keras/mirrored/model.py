@@ -38,7 +38,7 @@ _slicing: Any = array_slicing
 _utils = data_adapter_utils
 
 _MIRRORED = "_headwater_mirrored"
-_TAKEN_OVER = (
+_REPLACED_METHODS = (
     "fit evaluate predict train_on_batch test_on_batch predict_on_batch make_train_function make_test_function "
     "make_predict_function _get_metrics_result_or_logs save save_weights load_weights"
 )
@@ -95,7 +95,7 @@ class MirroredModel:
 
     def patch_model(self) -> None:
         """Replaces the model's methods by the methods of this object."""
-        for name in _TAKEN_OVER.split():
+        for name in _REPLACED_METHODS.split():
             # Bypass Keras's `__setattr__`, which would search the value for layers.
             object.__setattr__(self.model, name, getattr(self, name.removeprefix("_")))
         object.__setattr__(self.model, _MIRRORED, self)

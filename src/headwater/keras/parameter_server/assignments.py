@@ -22,7 +22,7 @@ _HOOKS = (
     "on_batch_end",
 )
 _WATCHED = "_headwater_watched"
-_OWN = (OWN_MODULES, "headwater.")
+_OWN_PREFIXES = (OWN_MODULES, "headwater.")
 
 
 class Holder(Protocol):
@@ -42,7 +42,7 @@ def refuse_assignments(callback: Any, holder_of: Callable[[object], Holder | Non
     """
     for name in _HOOKS:
         hook = getattr(callback, name, None)
-        if hook is not None and not hook.__module__.startswith(_OWN) and not hasattr(hook, _WATCHED):
+        if hook is not None and not hook.__module__.startswith(_OWN_PREFIXES) and not hasattr(hook, _WATCHED):
             setattr(callback, name, _watched(callback, name, hook, holder_of))
 
 

@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from headwater.keras.types import Tree
 
 #: Number of rows in one computation of initial values.
-_AT_ONCE = 1 << 14
+_ROWS_PER_COMPUTATION = 1 << 14
 
 #: An update is compiled for a number of rows. To limit the number of compilations, numbers of rows are rounded up to
 #: powers of two, and to at least this number.
-SMALLEST = 64
+MIN_ROWS = 64
 
 
 def rounded_up(count: int) -> int:
     """Returns the number of rows that the update of ``count`` rows is compiled for."""
-    return max(SMALLEST, 1 << max(0, count - 1).bit_length())
+    return max(MIN_ROWS, 1 << max(0, count - 1).bit_length())
 
 
 class TableUpdates:
@@ -117,8 +117,8 @@ class TableUpdates:
         if not fresh:
             self._initialize_state_rows(slice(None))
         rows = self._initial()
-        for start in range(0, self._shape[0], _AT_ONCE):
-            stop = min(start + _AT_ONCE, self._shape[0])
+        for start in range(0, self._shape[0], _ROWS_PER_COMPUTATION):
+            stop = min(start + _ROWS_PER_COMPUTATION, self._shape[0])
             self.values[start:stop] = rows(start, stop)
 
     def _parts(self) -> list[Array]:

@@ -23,7 +23,7 @@ from headwater.data.io.sealed import pack_json, read_json
 from headwater.errors import DataLossError, NotFoundError
 from headwater.platform.backends.kubernetes_objects import CONTAINER
 from headwater.platform.host.lines import stamp
-from headwater.platform.host.pod_task import MARK
+from headwater.platform.host.pod_task import PROGRESS_PREFIX
 
 if TYPE_CHECKING:
     from headwater.data.io.json_types import JsonObject
@@ -116,7 +116,7 @@ def _append(path: Path, pod: str, lines: list[tuple[str, bytes]]) -> None:
     last = known.get(pod, {}).get("at", "")
     fresh = [(at, line) for at, line in lines if at > last]
     if fresh:
-        mark = MARK.encode()
+        mark = PROGRESS_PREFIX.encode()
         told = [line.removeprefix(mark).decode("utf-8", "replace") for _, line in fresh if line.startswith(mark)]
         with path.open("ab") as file:
             file.writelines(

@@ -23,7 +23,7 @@ import yaml
 from headwater.cluster.names import TaskName
 from headwater.platform.host.gpus import CPU_ONLY
 from headwater.platform.spec import JobSpec, RoleSpec, VolumeSpec
-from headwater.platform.tasks import ELSEWHERE, cluster_of, task_command, task_environment, task_secrets
+from headwater.platform.tasks import COMMAND_PLACEHOLDER, cluster_of, task_command, task_environment, task_secrets
 
 if TYPE_CHECKING:
     from headwater.data.io.json_types import Json, JsonObject
@@ -256,7 +256,7 @@ def _pod(spec: JobSpec, task: TaskName, cluster: Mapping[str, list[str]], how: R
     volumes, mounts = _volumes(spec.kubernetes.volumes)
     image = spec.kubernetes.image or how.image
     pulled = {"imagePullPolicy": policy} if (policy := spec.kubernetes.image_pull_policy) else {}
-    command = task_command(spec, task, cluster, headwater_command=ELSEWHERE)
+    command = task_command(spec, task, cluster, headwater_command=COMMAND_PLACEHOLDER)
     container: dict[str, object] = {
         "name": CONTAINER,
         "image": image,

@@ -26,7 +26,7 @@ DONE = ("Succeeded", "Failed")
 #: A shell's exit code for a program that does not exist or is not executable.
 CANNOT_RUN = 127
 _OUT_OF_MEMORY = "OOMKilled"
-_TAKEN_AWAY = ("Evicted", "Preempting", "NodeLost", "Shutdown", "NodeShutdown", "Terminated")
+_PREEMPTION_REASONS = ("Evicted", "Preempting", "NodeLost", "Shutdown", "NodeShutdown", "Terminated")
 
 
 def labelled_task(one: Mapping[str, Json]) -> TaskName:
@@ -126,7 +126,7 @@ def task_state(pod: Mapping[str, Json]) -> Running | Exited:
     containers = {one["name"]: one.get("state", {}) for one in status.get("containerStatuses") or ()}
     ended = containers.get(objects.CONTAINER, {}).get("terminated")
     stopped = "deletionTimestamp" in pod["metadata"]
-    taken_away = status.get("reason") in _TAKEN_AWAY or condition(pod, "DisruptionTarget") is not None
+    taken_away = status.get("reason") in _PREEMPTION_REASONS or condition(pod, "DisruptionTarget") is not None
     if ended is not None:
         code = int(ended["exitCode"])
         reason = "ran out of memory" if ended.get("reason") == _OUT_OF_MEMORY else f"exit code {code}"

@@ -15,9 +15,9 @@ Phase = Literal["waiting", "running", "succeeded", "failed", "lost", "preempted"
 
 _WAITING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "SUSPENDED")
 # Slurm checks twice a minute for signals that are due, and sends the signals of the next minute early.
-_EARLY_S = 90.0
+_SIGNAL_LEAD_S = 90.0
 # Slurm's reason after a script exited with a code other than 0.
-_BY_ITSELF = "NonZeroExitCode"
+_SCRIPT_FAILED = "NonZeroExitCode"
 #: States in which a job has processes.
 ALIVE = ("RUNNING", "COMPLETING", "STAGE_OUT", "SIGNALING", "RESIZING", "STOPPED")
 _ENDS: dict[str, tuple[Phase, str]] = {
@@ -111,7 +111,7 @@ def verdict(
     if result is not None:
         return "failed", failure or f"the job failed with exit code {result}; see slurm.log in its folder"
     if asked is not None:
-        if asked.limit_s is not None and asked.limit_s - asked.used_s <= grace_s + _EARLY_S:
+        if asked.limit_s is not None and asked.limit_s - asked.used_s <= grace_s + _SIGNAL_LEAD_S:
             return "failed", f"it ran into its time limit{_of(asked.limit_s)}"
         return "preempted", "its script was asked to end by a SIGTERM that this server did not send"
     if not now.state:
@@ -119,7 +119,7 @@ def verdict(
     if now.state == "COMPLETED":
         return "succeeded", ""
     why = f"{now.state}, {now.why}" if now.why not in ("", "None") else now.state
-    ended = "failed" if now.why == _BY_ITSELF else "lost"
+    ended = "failed" if now.why == _SCRIPT_FAILED else "lost"
     return ended, f"its batch script ended early (Slurm: {why}); see slurm.log in its folder"
 
 

@@ -22,7 +22,7 @@ from headwater.platform.spec import JobSpec, Role, RoleSpec
 WORKING: tuple[Role, ...] = ("chief", "worker")
 
 _MIB = 1 << 20
-_LONG_S = 10**9
+_UNLIMITED_S = 10**9
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,7 +83,7 @@ def batch_script(spec: JobSpec, how: SlurmRendering) -> str:
         attempt=how.attempt,
         limit=limit,
         # Without this limit, Slurm's time limit ends the job at the latest.
-        evaluator=_LONG_S if spec.deadlines.evaluator is None else math.ceil(spec.deadlines.evaluator),
+        evaluator=_UNLIMITED_S if spec.deadlines.evaluator is None else math.ceil(spec.deadlines.evaluator),
         patience=math.ceil(spec.deadlines.grace) + 10,
         backoff=math.ceil(spec.restart.backoff),
         max_backoff=math.ceil(spec.restart.max_backoff),

@@ -42,13 +42,20 @@ from headwater.platform.host.ports import lease_folder, lease_ports, release_por
 from headwater.platform.host.records import AttemptFolder
 from headwater.platform.host.secrets import for_keeper, secret_variable, without_secrets
 from headwater.platform.spec import JobSpec, job_from_data
-from headwater.platform.tasks import ELSEWHERE, HERE, cluster_of, task_command, task_environment, task_secrets
+from headwater.platform.tasks import (
+    COMMAND_PLACEHOLDER,
+    LOCAL_COMMAND,
+    cluster_of,
+    task_command,
+    task_environment,
+    task_secrets,
+)
 
 if TYPE_CHECKING:
     from headwater.data.io.json_types import JsonObject
 
-_LOOK_S = 0.2
-_MEETING_S = 600.0
+_POLL_INTERVAL_S = 0.2
+_RENDEZVOUS_TIMEOUT_S = 600.0
 _MAX_LOG_BYTES = 1 << 30
 
 
@@ -123,12 +130,14 @@ class SlurmTask:
         own = self._address_file(self._task)
         own.with_suffix(".tmp").write_bytes(seal(f"{address}\n".encode()))
         own.with_suffix(".tmp").replace(own)
-        deadline = time.monotonic() + _MEETING_S
+        deadline = time.monotonic() + _RENDEZVOUS_TIMEOUT_S
         while missing := [task for task in tasks if not self._address_file(task).exists()]:
             if time.monotonic() > deadline:
-                raise SystemExit(f"headwater: {missing[0].job} {missing[0].index} did not start in {_MEETING_S:.0f} s")
+                raise SystemExit(
+                    f"headwater: {missing[0].job} {missing[0].index} did not start in {_RENDEZVOUS_TIMEOUT_S:.0f} s"
+                )
             # Poll: shared disks do not notify of changes.
-            pause(_LOOK_S)
+            pause(_POLL_INTERVAL_S)
         return {task: read_text(self._address_file(task)).strip() for task in (*tasks, self._task)}
 
     def _address_file(self, task: TaskName) -> Path:
@@ -151,7 +160,7 @@ class SlurmTask:
         }
         secrets = self._secrets()
         os.environ.update(for_keeper(secrets))
-        command = HERE if spec.command is None else ELSEWHERE
+        command = LOCAL_COMMAND if spec.command is None else COMMAND_PLACEHOLDER
         order = {
             "argv": list(task_command(spec, task, cluster, headwater_command=command)),
             "env": env,

@@ -44,7 +44,7 @@ _WrongArguments: Any = typer.BadParameter.__base__
 
 
 # Import names of the packages of the extra `platform`, one of which `tls` has, too.
-_OF_EXTRAS = frozenset(
+_MODULES_OF_EXTRAS = frozenset(
     {"alembic", "cryptography", "fastapi", "httpx", "jinja2", "sqlalchemy", "sse_starlette", "uvicorn", "yaml"}
 )
 
@@ -62,7 +62,7 @@ def run_app() -> int:
     except typer.Abort:  # an interrupt outside of a command's own handling
         return 130
     except ModuleNotFoundError as error:
-        if error.name not in _OF_EXTRAS:
+        if error.name not in _MODULES_OF_EXTRAS:
             raise
         extra = "tls" if sys.argv[1] == "certs" else "platform"
         print(

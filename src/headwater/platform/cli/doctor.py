@@ -17,7 +17,7 @@ from headwater.cluster.transport.security import Security
 from headwater.platform.cli.console import table_console
 from headwater.platform.cli.launcher.job import label
 
-_AT_ONCE = 64
+_MAX_CONCURRENT_CALLS = 64
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,7 +60,7 @@ def examine(cluster: ClusterSpec, *, timeout_s: float) -> list[Examined]:
         diagnosis = diagnose(address, timeout_s=timeout_s, security=security, task=str(task))
         return Examined(task=task, diagnosis=diagnosis)
 
-    with ThreadPoolExecutor(min(_AT_ONCE, len(tasks))) as pool:
+    with ThreadPoolExecutor(min(_MAX_CONCURRENT_CALLS, len(tasks))) as pool:
         return list(pool.map(examine_one, tasks))
 
 

@@ -43,7 +43,7 @@ _KEYBOARD_INTERRUPT = 128 + 2
 _PACKAGE_DIRECTORY = os.path.dirname(os.path.abspath(headwater.__file__))
 # Frames of these files lie between the interpreter and a program, or between a program and its failing line; tracebacks
 # omit them.
-_OUR_FILES = frozenset({os.path.abspath(__file__), os.path.abspath(modules.__file__)})
+_HIDDEN_FILES = frozenset({os.path.abspath(__file__), os.path.abspath(modules.__file__)})
 
 
 class _CannotRun(Exception):
@@ -211,7 +211,7 @@ def _report(error: BaseException) -> int:
 def _without_our_frames(traceback: TracebackType | None) -> TracebackType | None:
     kept: list[TracebackType] = []
     while traceback is not None:
-        if os.path.abspath(traceback.tb_frame.f_code.co_filename) not in _OUR_FILES:
+        if os.path.abspath(traceback.tb_frame.f_code.co_filename) not in _HIDDEN_FILES:
             kept.append(traceback)
         traceback = traceback.tb_next
     for entry, following in itertools.zip_longest(kept, kept[1:]):

@@ -40,7 +40,7 @@ _COLOURS = {
     "stopped": "dim",
 }
 # The number of jobs for which the page has colours.
-_MOST_COMPARED = 8
+_MAX_COMPARED = 8
 _NOT_REACHED, _JOB_FAILED = 1, 1
 # Phases that messages state with "is"; for other phases they use "has". They include phases of unfinished jobs, because
 # following a job also ends when the server shuts down.
@@ -127,9 +127,9 @@ def submit(
             for job in () if as_json else made:
                 print(job["id"], *job["spec"]["args"][-len(values) :])
             if not as_json:
-                compared = made[:_MOST_COMPARED]
+                compared = made[:_MAX_COMPARED]
                 if len(compared) < len(made):
-                    print(f"The page compares {_MOST_COMPARED} jobs at most; others can be ticked in its list.")
+                    print(f"The page compares {_MAX_COMPARED} jobs at most; others can be ticked in its list.")
                 print(f"{client.server}/compare?" + "&".join(f"job={job['id']}" for job in compared))
             return
         job = client.post("/jobs", body, workers=workers, archive=digest)

@@ -25,7 +25,7 @@ from headwater.platform.records import JobRecord
 from headwater.platform.spec import JobSpec
 from headwater.platform.states import AskStop, JobPhase, label
 
-_TURN_S = 0.2
+_POLL_INTERVAL_S = 0.2
 _PENDING_S = 5.0
 
 
@@ -62,7 +62,7 @@ def run_job(spec: JobSpec, *, workers: int | None = None, as_json: bool = False)
     with tempfile.TemporaryDirectory(prefix="headwater-job-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         backend = LocalBackend(LocalSettings(state_dir=folder / "local", outlive=False))
-        manager = Manager(MemoryStore(), [backend], ManagerSettings(data_dir=folder, poll_s=_TURN_S))
+        manager = Manager(MemoryStore(), [backend], ManagerSettings(data_dir=folder, poll_s=_POLL_INTERVAL_S))
         manager.start()
         with closing(manager):
             archive = _archive(spec, manager.settings)
@@ -109,7 +109,7 @@ def _watch(manager: Manager, record: JobRecord, *, as_json: bool) -> int:
                 outlet.flush()
                 if record.state.phase.over and not more:
                     break
-                change = manager.store.wait_change(change, 0.0 if more else _TURN_S)
+                change = manager.store.wait_change(change, 0.0 if more else _POLL_INTERVAL_S)
     finally:
         outlet.close()
     return _exit_code(record, signals)

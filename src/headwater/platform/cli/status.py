@@ -24,7 +24,7 @@ from headwater.cluster.transport.security import Security
 from headwater.errors import OpError
 from headwater.platform.cli.console import table_console
 
-_AT_ONCE = 64
+_MAX_CONCURRENT_CALLS = 64
 _TIMEOUT_S = 5.0
 _SHOWN_VARIABLES = 5
 
@@ -69,7 +69,7 @@ class ClusterWatch:
         self._security = Security.from_environment()
         self._clients: dict[str, ControlClient] = {}
         self._before: dict[str, tuple[int, Snapshot]] = {}
-        self._pool = ThreadPoolExecutor(_AT_ONCE)
+        self._pool = ThreadPoolExecutor(_MAX_CONCURRENT_CALLS)
         first = self._status("the task", address)
         self._cluster = {first.task: address}
         for task, its_address in _snapshot(first).cluster.items():

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 PS = "ps"
 MAX_LOG_PIECE = 256 * 1024
 # Variables with this prefix configure the server or its parent, and are not passed to tasks.
-_OURS = "HEADWATER_"
+_OWN_PREFIX = "HEADWATER_"
 _ARCHIVE = "archive"
 _TABLE_AGE_S = 0.5
 _MAIN = str(Path(headwater.__file__).with_name("__main__.py"))
@@ -76,7 +76,7 @@ class Agent:
         self._folder = HostFolder(root)
         self._folder.prepare()
         self._environ = {
-            name: value for name, value in environ.items() if not name.startswith(_OURS) or name == guard.JOB
+            name: value for name, value in environ.items() if not name.startswith(_OWN_PREFIX) or name == guard.JOB
         }
         # The server creates private files; tasks get the umask that the server was started with.
         self._umask = UMASK_AT_START

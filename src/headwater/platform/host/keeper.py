@@ -69,7 +69,7 @@ _MEMORY_INTERVAL_S = 1.0
 # children exit, so it has to poll the others.
 _END_INTERVAL_S = 0.1
 # The minimum interval between two writes of the task's progress.
-_TELL_S = 0.25
+_PROGRESS_INTERVAL_S = 0.25
 _FULL = b"[headwater: the log is full; what follows is dropped]\n"
 # The maximum length of a socket's address, less room for the name of the file.
 _MAX_SOCKET_FOLDER = 90
@@ -299,7 +299,7 @@ class Keeper:
         if not self._unreported:
             return
         self._unreported = False
-        self._tell_at = time.monotonic() + _TELL_S
+        self._tell_at = time.monotonic() + _PROGRESS_INTERVAL_S
         with contextlib.suppress(OSError):  # a full disk: the next report may succeed
             self._folder.write_progress(self._progress.progress.encode())
 

@@ -1,9 +1,9 @@
 """The first process of a pod: runs the task, and writes its progress to the pod's log.
 
 A pod shares no disk with the server and receives no requests from it, but its log is fetched anyway. So the task's
-progress reports (see `headwater.cluster.telemetry.progress`) are written to the log, as lines that begin with `MARK`;
-the reader of the log removes them. They are placed between lines of the task, never within one, at most one every two
-seconds.
+progress reports (see `headwater.cluster.telemetry.progress`) are written to the log, as lines that begin with
+`PROGRESS_PREFIX`; the reader of the log removes them. They are placed between lines of the task, never within one, at
+most one every two seconds.
 
 Usage: python -P -m headwater.platform.host.pod_task COMMAND...
 """
@@ -31,9 +31,9 @@ from headwater.platform.host.programs import missing_program
 from headwater.platform.host.signals import signal_socket
 
 #: The prefix of progress lines, and of no others.
-MARK = "::headwater-progress:: "
+PROGRESS_PREFIX = "::headwater-progress:: "
 
-_EVERY_S = 2.0
+_PROGRESS_INTERVAL_S = 2.0
 # The interval of checks on the processes of a task that was asked to end.
 _END_INTERVAL_S = 0.1
 _READ_SIZE = 64 * 1024
@@ -88,7 +88,7 @@ class Marker:
         now = self._clock()
         if now < self._due_at:
             return self._due_at - now
-        self._due_at = now + _EVERY_S
+        self._due_at = now + _PROGRESS_INTERVAL_S
         self._write_mark()
         return None
 
@@ -108,7 +108,7 @@ class Marker:
 
     def _write_mark(self) -> None:
         end = b"\n" if self._within else b""
-        self._write(end + MARK.encode() + self._progress.progress.encode() + b"\n")
+        self._write(end + PROGRESS_PREFIX.encode() + self._progress.progress.encode() + b"\n")
         self._unreported = self._within = False
 
 

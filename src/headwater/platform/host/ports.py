@@ -28,7 +28,7 @@ from headwater.platform.host.processes import boot_id
 
 _logger = logging.getLogger(__name__)
 _FIRST_PORT = 20_000
-_LEAST_PORTS = 2000
+_MIN_PORTS = 2000
 _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
@@ -102,9 +102,9 @@ def leasable_ports() -> range:
         first, last = map(int, _RANGE.read_text().split())
     except (OSError, ValueError):  # the system does not have this file: assume Linux's default
         first, last = 32_768, 60_999
-    if first - _FIRST_PORT >= _LEAST_PORTS:
+    if first - _FIRST_PORT >= _MIN_PORTS:
         return range(_FIRST_PORT, first)
-    return range(last + 1, MAX_PORT + 1) if MAX_PORT - last >= _LEAST_PORTS else range(1024, first)
+    return range(last + 1, MAX_PORT + 1) if MAX_PORT - last >= _MIN_PORTS else range(1024, first)
 
 
 def reserve_port(address: Address) -> socket.socket:

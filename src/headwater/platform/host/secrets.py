@@ -4,26 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-_OF_SECRET = "HEADWATER_SECRET_"
-_OF_TASK = "HEADWATER_TASK_SECRET_"
+_SECRET_PREFIX = "HEADWATER_SECRET_"
+_TASK_SECRET_PREFIX = "HEADWATER_TASK_SECRET_"
 
 
 def secret_variable(secret: str) -> str:
     """Returns the variable of a secret, such as ``HEADWATER_SECRET_WANDB_KEY`` for ``wandb-key``."""
-    return _OF_SECRET + secret.upper().replace("-", "_")
+    return _SECRET_PREFIX + secret.upper().replace("-", "_")
 
 
 def without_secrets(environ: Mapping[str, str]) -> dict[str, str]:
     """Returns ``environ`` without secrets that are meant for other processes."""
-    return {name: value for name, value in environ.items() if not name.startswith((_OF_SECRET, _OF_TASK))}
+    return {
+        name: value for name, value in environ.items() if not name.startswith((_SECRET_PREFIX, _TASK_SECRET_PREFIX))
+    }
 
 
 def for_keeper(values: Mapping[str, str]) -> dict[str, str]:
     """Returns environment variables that pass the task's secret variables ``values`` to its keeper."""
     # Under a prefix: a task's variable such as PYTHONPATH must not affect its keeper.
-    return {_OF_TASK + name: value for name, value in values.items()}
+    return {_TASK_SECRET_PREFIX + name: value for name, value in values.items()}
 
 
 def of_keeper(names: list[str], environ: Mapping[str, str]) -> dict[str, str]:
     """Returns the values passed to `for_keeper`; raises KeyError if one of ``names`` is missing."""
-    return {name: environ[_OF_TASK + name] for name in names}
+    return {name: environ[_TASK_SECRET_PREFIX + name] for name in names}

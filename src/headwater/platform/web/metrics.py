@@ -18,7 +18,7 @@ from headwater.cluster.telemetry.task_activity import TaskActivity
 from headwater.platform.access import MayView, PlatformOf
 from headwater.platform.backends.base import BackendError, HostCapacity, Resources, Usage
 from headwater.platform.records import JobRecord
-from headwater.platform.service import HOSTS_S, Platform
+from headwater.platform.service import HOSTS_TIMEOUT_S, Platform
 from headwater.platform.states import JobPhase, TaskPhase, TaskState, label
 from headwater.platform.views import JobView
 
@@ -28,7 +28,7 @@ _JOB = ("job", "name")
 _TASK = (*_JOB, "task")
 _HOST = ("backend", "host", "resource")
 
-_OF_JOBS: tuple[tuple[str, str, Callable[[JobView], float | str | None]], ...] = (
+_JOB_METRICS: tuple[tuple[str, str, Callable[[JobView], float | str | None]], ...] = (
     ("job_step", "Global step", lambda job: job.step),
     ("job_steps_per_second", "Steps of all tasks together, per second", lambda job: job.steps_per_s),
     ("job_loss", "Latest loss", lambda job: job.loss),
@@ -37,7 +37,7 @@ _OF_JOBS: tuple[tuple[str, str, Callable[[JobView], float | str | None]], ...] =
     ("job_restarts", "Restarts that count against the limit, of the job and its tasks", lambda job: job.restarts),
     ("job_requeues", "How often the job returned to the queue", lambda job: job.requeues),
 )
-_OF_TASKS: tuple[tuple[str, str, Callable[[TaskState], float | None]], ...] = (
+_TASK_METRICS: tuple[tuple[str, str, Callable[[TaskState], float | None]], ...] = (
     ("task_running", "1 while the task runs, else 0", lambda task: float(task.phase is TaskPhase.RUNNING)),
     ("task_attempt", "How often the task was started before", lambda task: task.attempt),
     ("task_restarts", "Restarts of the task that count against the limit", lambda task: task.restarts),
@@ -45,12 +45,12 @@ _OF_TASKS: tuple[tuple[str, str, Callable[[TaskState], float | None]], ...] = (
     ("task_steps_per_second", "Steps of the task itself, per second", lambda task: task.steps_per_s),
     ("task_loss", "Latest loss that the task reported", lambda task: task.loss),
 )
-_OF_USAGES: tuple[tuple[str, str, Callable[[Usage], float | None]], ...] = (
+_USAGE_METRICS: tuple[tuple[str, str, Callable[[Usage], float | None]], ...] = (
     ("task_memory_bytes", "Resident memory of the task", lambda usage: usage.memory_bytes),
     ("task_gpu_memory_bytes", "Memory of the task on its GPUs", lambda usage: usage.gpu_memory_bytes),
     ("task_gpu_utilization_ratio", "Busy share of the task's GPUs", lambda usage: usage.gpu_utilization),
 )
-_OF_ACTIVITY: tuple[tuple[str, str, Callable[[TaskActivity], float | None]], ...] = (
+_ACTIVITY_METRICS: tuple[tuple[str, str, Callable[[TaskActivity], float | None]], ...] = (
     (
         "task_staleness_mean",
         "Mean staleness of gradients applied by the task, in updates",
@@ -59,7 +59,7 @@ _OF_ACTIVITY: tuple[tuple[str, str, Callable[[TaskActivity], float | None]], ...
     ("task_staleness_max", "Greatest staleness of a gradient, in updates", lambda task: _max_staleness(task)),
     ("task_traffic_bytes_per_second", "Bytes to and from other tasks, per second", lambda task: _traffic(task)),
 )
-_OF_RESOURCES: tuple[tuple[str, Callable[[Resources], float]], ...] = (
+_RESOURCE_METRICS: tuple[tuple[str, Callable[[Resources], float]], ...] = (
     ("cpus", lambda resources: resources.cpus),
     ("memory_bytes", lambda resources: resources.memory_bytes),
     ("gpus", lambda resources: resources.gpus),
@@ -108,7 +108,7 @@ def server_metrics(platform: Platform) -> Iterable[Metric]:
     )
     for name, host in _hosts(platform):
         usable.add_metric((name, host.host), float(not host.problem))
-        for resource, amount in _OF_RESOURCES:
+        for resource, amount in _RESOURCE_METRICS:
             free.add_metric((name, host.host, resource), amount(host.free))
             total.add_metric((name, host.host, resource), amount(host.total))
     yield from (free, total, usable)
@@ -116,7 +116,7 @@ def server_metrics(platform: Platform) -> Iterable[Metric]:
 
 def job_metrics(records: Sequence[JobRecord], views: Mapping[str, JobView]) -> Iterable[Metric]:
     """Yields the metrics of each unfinished job."""
-    for name, what, value in _OF_JOBS:
+    for name, what, value in _JOB_METRICS:
         values = [((view.id, view.name), value(view)) for view in views.values()]
         yield _gauge(name, what, _JOB, values)
     waiting = [
@@ -142,15 +142,15 @@ def task_metrics(
         for labels, record, task in tasks
         if task.label in activities.get(record.id, ())
     ]
-    for name, what, value in _OF_TASKS:
+    for name, what, value in _TASK_METRICS:
         yield _gauge(name, what, _TASK, [(labels, value(task)) for labels, _, task in tasks])
     cpu = CounterMetricFamily("headwater_task_cpu_seconds", "CPU time of the task", labels=_TASK)
     for labels, usage in usages:
         cpu.add_metric(labels, usage.cpu_s)
     yield cpu
-    for name, what, value in _OF_USAGES:
+    for name, what, value in _USAGE_METRICS:
         yield _gauge(name, what, _TASK, [(labels, value(usage)) for labels, usage in usages])
-    for name, what, value in _OF_ACTIVITY:
+    for name, what, value in _ACTIVITY_METRICS:
         yield _gauge(name, what, _TASK, [(labels, value(activity)) for labels, activity in said])
 
 
@@ -167,7 +167,7 @@ def _gauge(
 def _hosts(platform: Platform) -> Iterable[tuple[str, HostCapacity]]:
     for name, lane in platform.manager.lanes.items():
         try:
-            hosts = lane.capacity(HOSTS_S).hosts
+            hosts = lane.capacity(HOSTS_TIMEOUT_S).hosts
         except BackendError:  # its resources are unknown while it does not answer
             continue
         for host in hosts:

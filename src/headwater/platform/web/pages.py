@@ -31,9 +31,9 @@ router: APIRouter = APIRouter(route_class=PageRoute, include_in_schema=False)
 _STATIC = Path(__file__).with_name("static")
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".txt": "text/plain"}
 _FILES = {path.name: path for path in _STATIC.iterdir()}
-_ON_PAGE = 50
-_MOST_SEARCHED = 1000
-_MOST_COMPARED = 8
+_JOBS_PER_PAGE = 50
+_MAX_SEARCHED = 1000
+_MAX_COMPARED = 8
 _EVENTS = 200
 
 JobName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,64}$")]
@@ -155,7 +155,7 @@ def compare(
     request: Request,
     platform: PlatformOf,
     identity: Visitor,
-    job: Annotated[list[JobName] | None, Query(max_length=_MOST_COMPARED)] = None,
+    job: Annotated[list[JobName] | None, Query(max_length=_MAX_COMPARED)] = None,
 ) -> Response:
     """Returns a page with the curves of several jobs in one plot."""
     records = [platform.manager.job(job_id) for job_id in dict.fromkeys(job or ())]
@@ -244,15 +244,15 @@ def delete(job_id: JobId, platform: PlatformOf, identity: Runner) -> Response:
 def _listed(platform: Platform, identity: Requester, wanted: Wanted, before: float | None) -> JsonObject:
     plain = wanted == Wanted()
     # Searching and sorting need more than one page of jobs, so look further back.
-    found = platform.jobs(before=before, limit=_ON_PAGE if plain else _MOST_SEARCHED)
+    found = platform.jobs(before=before, limit=_JOBS_PER_PAGE if plain else _MAX_SEARCHED)
     shown = [JobSummary.of(record) for record in found]
     if not plain:
         _, key = _SORTS.get(wanted.sort, _SORTS["latest"])
-        shown = sorted((view for view in shown if _is_wanted(view, wanted)), key=key)[:_ON_PAGE]
+        shown = sorted((view for view in shown if _is_wanted(view, wanted)), key=key)[:_JOBS_PER_PAGE]
     return {
         "jobs": shown,
         "before": before,
-        "older": found[-1].submitted_at if plain and len(found) == _ON_PAGE else None,
+        "older": found[-1].submitted_at if plain and len(found) == _JOBS_PER_PAGE else None,
         "counts": platform.store.counts(),
         "wanted": wanted,
         "filtered": wanted.filters,

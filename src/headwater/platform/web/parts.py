@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 
 from headwater.platform.web.tensorboards import TensorBoards
 
-_IDLE_TURN_S = 30.0
+_IDLE_INTERVAL_S = 30.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,7 +49,7 @@ async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
 
 async def _forget_idle(boards: TensorBoards) -> None:
     while True:
-        await asyncio.sleep(_IDLE_TURN_S)
+        await asyncio.sleep(_IDLE_INTERVAL_S)
         await run_in_threadpool(boards.forget_idle)
 
 

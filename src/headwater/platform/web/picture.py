@@ -11,8 +11,8 @@ from headwater.platform.views import JobView, TaskView
 
 BOX_WIDTH, BOX_HEIGHT = 196, 92
 _GAP_X, _GAP_Y, _ROW_GAP, _MARGIN = 24, 76, 20, 12
-_MOST_IN_ROW = 6
-_MOST_EDGES = 600
+_MAX_IN_ROW = 6
+_MAX_EDGES = 600
 _FASTEST = 1e9
 
 
@@ -87,7 +87,7 @@ def _rows(tasks: Sequence[TaskView]) -> list[Sequence[TaskView]]:
     """Splits tasks into rows of about the same length."""
     if not tasks:
         return []
-    rows = math.ceil(len(tasks) / _MOST_IN_ROW)
+    rows = math.ceil(len(tasks) / _MAX_IN_ROW)
     length = math.ceil(len(tasks) / rows)
     return [tasks[start : start + length] for start in range(0, len(tasks), length)]
 
@@ -97,7 +97,7 @@ def _lines(boxes: Sequence[Box]) -> list[Line]:
     known = any(box.activity.bytes_per_s for box in boxes)
     for number, one in enumerate(boxes):
         for other in boxes[number + 1 :]:
-            if len(lines) == _MOST_EDGES:
+            if len(lines) == _MAX_EDGES:
                 return lines
             rate = _rate(one, other)
             if rate is not None or (not known and _would_talk(one, other, boxes)):

@@ -15,8 +15,8 @@ from typing import IO
 from headwater.platform.errors import Refused
 
 _SERVES = re.compile(r"http://127\.0\.0\.1:(\d+)/")
-_START_S = 120.0
-_END_S = 10.0
+_START_TIMEOUT_S = 120.0
+_END_TIMEOUT_S = 10.0
 _LAST_LINES = 20
 # Ends the command when this process exits or crashes, because that closes the pipe to the shell's standard input.
 _UNTIL_CLOSED = '"$@" & child=$!; exec >/dev/null 2>&1; read -r _; kill "$child"; wait "$child"'
@@ -75,7 +75,7 @@ class TensorBoards:
                 self._make_room()
                 board = self._boards[job_id] = self._start(folder, prefix)
             board.used_at = self._clock()
-            self._changed.wait_for(lambda: board.port is not None or board.ended, _START_S)
+            self._changed.wait_for(lambda: board.port is not None or board.ended, _START_TIMEOUT_S)
             if board.port is None or board.ended:
                 said = " / ".join(board.last)
                 raise Refused(503, f"TensorBoard does not start for {folder}: {said or 'it printed no error'}")
@@ -137,7 +137,7 @@ def _end(board: _Board) -> None:
     assert board.process.stdin is not None
     board.process.stdin.close()
     try:
-        board.process.wait(_END_S)
+        board.process.wait(_END_TIMEOUT_S)
     except subprocess.TimeoutExpired:
         board.process.kill()
         board.process.wait()

@@ -39,7 +39,7 @@ from headwater.errors import OpError
 FILES: Final = "examples.*.journal"
 """Pattern of the names of journals in a log folder."""
 
-MOST: Final = 100_000
+MAX_WAITING: Final = 100_000
 """Maximum number of records that wait for a disk that cannot be written."""
 
 Record = Sequence[Any]
@@ -49,8 +49,8 @@ class Journal:
     """Appends records to a new file, which is created with the first one.
 
     `add` only queues a record; `flush` writes the queue with one system call. Both may be called by any thread. Records
-    that cannot be written are kept, and retried later in another file; when more than `MOST` records wait, the journal
-    ends.
+    that cannot be written are kept, and retried later in another file; when more than `MAX_WAITING` records wait, the
+    journal ends.
 
     Args:
       folder: the log folder; it is made, with its parents, if it is missing.
@@ -99,7 +99,7 @@ class Journal:
             except OpError as error:
                 self._retry_at = self._clock() + self._retry_s
                 then = f"{count} records wait, and are retried"
-                if count > MOST:
+                if count > MAX_WAITING:
                     self._retry_at, then = math.inf, "The journal ends here: headwater audit will miss later records"
                     pending.clear()
                 self._troubles.failed(what, error, then)

@@ -18,7 +18,7 @@ from typing import Final, Protocol
 from headwater.cluster.claims import Claim
 from headwater.cluster.task import kinds
 from headwater.cluster.task.answers import bad_header, error_frame
-from headwater.cluster.task.waiting import LOOK_S, Reminder
+from headwater.cluster.task.waiting import CHECK_INTERVAL_S, Reminder
 from headwater.cluster.telemetry.snapshot import GroupProgress, VariableSize
 from headwater.cluster.telemetry.watchdog import ProgressWatchdog
 from headwater.cluster.transport.channel import Channel
@@ -28,16 +28,16 @@ from headwater.ps.hosted import Hosted
 from headwater.ps.recovery import WayBack
 from headwater.ps.replicas.processes import KnownServers, server_name, server_number
 from headwater.ps.shards.directory import Directory, Load, Told
-from headwater.ps.shards.moves import MOVE_S, spread
+from headwater.ps.shards.moves import MOVE_TIMEOUT_S, spread
 from headwater.ps.shards.places import Places
 from headwater.state.aims import Aim
-from headwater.state.leaving import LOST_S, shut_down_now
+from headwater.state.leaving import LOST_TIMEOUT_S, shut_down_now
 from headwater.state.views import View
 
 _log = logging.getLogger("headwater")
 
 #: How long a ``ps`` that shuts down waits until other ``ps`` have its replicas, in seconds. No wait without others.
-LEAVE_S: Final = 300.0
+LEAVE_TIMEOUT_S: Final = 300.0
 
 
 class MovingCopy(Hosted, Protocol):
@@ -169,7 +169,7 @@ class CopyHolder:
             except OpError as error:
                 _log.info("%s has no copies of %r yet: %s", self._task, self._name, error.message)
                 told = self._announce()
-            self._pause(LOOK_S)
+            self._pause(CHECK_INTERVAL_S)
 
     def hand_off(self, is_needed: Callable[[], bool]) -> None:
         """Moves the replicas to other ``ps``, because this task shuts down during the job, and accepts no further ones.
@@ -193,12 +193,12 @@ class CopyHolder:
         # ps that shuts down does not wait for this one.
         self._servers.leaving.add(self._task)
         self._announce(leaves=True)
-        give_up_at = time.monotonic() + LEAVE_S
+        give_up_at = time.monotonic() + LEAVE_TIMEOUT_S
         # If all others have announced their shutdown, none of them takes replicas.
         while (kept := self._kept()) and others and self._others() and time.monotonic() < give_up_at:
             if self._closed or self._over:
                 break
-            self._pause(LOOK_S)
+            self._pause(CHECK_INTERVAL_S)
         if kept:
             _log.warning("%s ends with its copies of shards %s of %r", self._task, _listed(kept), self._name)
         else:
@@ -210,7 +210,7 @@ class CopyHolder:
         """Returns the reports of other ``ps`` that take replicas.
 
         Where no ``ps`` takes replicas, waits for lost ones to return, while ``is_needed`` returns True and for at most
-        `LOST_S`. It does not wait for a ``ps`` that has announced its shutdown.
+        `LOST_TIMEOUT_S`. It does not wait for a ``ps`` that has announced its shutdown.
         """
         began, reminder = time.monotonic(), Reminder()
         while True:
@@ -218,7 +218,7 @@ class CopyHolder:
             found = [one for one in answers.values() if one.takes]
             lost = [task for task in self._others() if task not in answers]
             kept, waited_s = self._kept(), time.monotonic() - began
-            if found or not (kept and lost and is_needed()) or self._closed or waited_s >= LOST_S:
+            if found or not (kept and lost and is_needed()) or self._closed or waited_s >= LOST_TIMEOUT_S:
                 return found
             if reminder.is_due():
                 _log.warning(
@@ -228,7 +228,7 @@ class CopyHolder:
                     _listed(kept),
                     self._name,
                 )
-            self._pause(LOOK_S)
+            self._pause(CHECK_INTERVAL_S)
 
     def _others(self) -> list[str]:
         """Returns the other ``ps`` that have not announced their shutdown."""
@@ -322,8 +322,8 @@ class CopyHolder:
 
         Raises:
           FailedPreconditionError: the shard cannot move.
-          UnavailableError: this task does not have the primary, the shard has not moved within `MOVE_S` seconds, or
-            another request has changed its desired placement meanwhile.
+          UnavailableError: this task does not have the primary, the shard has not moved within `MOVE_TIMEOUT_S`
+            seconds, or another request has changed its desired placement meanwhile.
         """
         copy = self.copies.get(shard)
         if copy is None or not copy.serves:
@@ -334,8 +334,8 @@ class CopyHolder:
         nbytes, stays = copy.load().nbytes, primary == self._task
         aim = Aim(server_number(primary), server_number(backup) if backup else None)
         copy.aim(*aim)
-        give_up_at = time.monotonic() + MOVE_S
-        while not copy.wait_for(lambda: not copy.serves or (stays and copy.has_desired_placement), LOOK_S):
+        give_up_at = time.monotonic() + MOVE_TIMEOUT_S
+        while not copy.wait_for(lambda: not copy.serves or (stays and copy.has_desired_placement), CHECK_INTERVAL_S):
             if self._closed or self._over or copy.requested_placement != aim or time.monotonic() >= give_up_at:
                 raise UnavailableError(None, None, f"shard {shard} of {self._name!r} has not moved to {primary}")
         return (0.0 if stays else copy.held_up_s), nbytes

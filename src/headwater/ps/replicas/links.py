@@ -13,7 +13,7 @@ from headwater.errors import UnavailableError
 from headwater.state.sites import PeerServerLink
 
 #: How long to try one replica before the other, in seconds.
-_TRY_S = 0.5
+_ATTEMPT_S = 0.5
 #: Pause between two attempts where no replica can be reached, in seconds.
 _PAUSE_S = 0.1
 
@@ -44,7 +44,7 @@ class EitherLink:
             try:
                 if self._tries_lost or not link.lost():
                     self._tries_lost = False
-                    return link.reach(_TRY_S)
+                    return link.reach(_ATTEMPT_S)
                 error = UnavailableError(None, None, "it sends no heartbeats")
             except UnavailableError as failure:
                 error = failure

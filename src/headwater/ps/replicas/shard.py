@@ -13,7 +13,7 @@ from typing import Any
 from headwater.cluster.claims import Claim
 from headwater.cluster.task import kinds
 from headwater.cluster.task.answers import bad_header
-from headwater.cluster.task.waiting import LOOK_S
+from headwater.cluster.task.waiting import CHECK_INTERVAL_S
 from headwater.cluster.telemetry.snapshot import GroupProgress, VariableSize
 from headwater.cluster.telemetry.watchdog import ProgressWatchdog
 from headwater.cluster.transport.channel import Channel
@@ -36,7 +36,7 @@ _log = logging.getLogger("headwater")
 
 #: How long workers may take to connect to a new primary, or to reconnect after their channel has ended, in seconds.
 #: See `HostMemory.install_words` and `Membership.stays_s`.
-COME_S = 15.0
+CONNECT_TIMEOUT_S = 15.0
 
 #: Makes a shard's host with its updater: a given updater, or else an empty one.
 MakeHosted = Callable[["RecordedUpdater | None"], tuple[HostedParameters, RecordedUpdater]]
@@ -91,7 +91,7 @@ class ShardCopy(KeptCopy):
         for table in updater.tables:
             table.watch()  # required by `start_saving`, which provides the rows for a new backup
         host.secured = lambda channel: self._secure(host, channel)
-        host.workers.stays_s = COME_S
+        host.workers.stays_s = CONNECT_TIMEOUT_S
         self._host: HostedParameters = host
         self._updater: RecordedUpdater = updater
 
@@ -242,7 +242,7 @@ class ShardCopy(KeptCopy):
     def _install_fed_state(self) -> None:
         self._since = time.monotonic()
         if self._memory is not None:
-            self._host.memory.install_words(self._memory, COME_S)
+            self._host.memory.install_words(self._memory, CONNECT_TIMEOUT_S)
             self._await_workers(self._host.workers.known_workers())
             _log.warning(
                 "%s serves %s now, from update %d on: %s",
@@ -330,7 +330,7 @@ class ShardCopy(KeptCopy):
         return self._host.lock
 
     def _is_filled(self) -> bool:
-        return self._host.waiting.wait_filled(LOOK_S)
+        return self._host.waiting.wait_filled(CHECK_INTERVAL_S)
 
     def _do_periodic_work(self) -> None:
         self._host.workers.remove_absent_workers()
@@ -338,12 +338,12 @@ class ShardCopy(KeptCopy):
             self._await_workers(())
 
     def _await_workers(self, workers: Collection[str]) -> None:
-        """Makes this task wait up to `COME_S` seconds for these workers to connect, before it ends with the job.
+        """Makes this task wait up to `CONNECT_TIMEOUT_S` for these workers to connect, before it ends with the job.
 
         If the method was called before, these workers replace the workers of the earlier call.
         """
         if self._expect is not None:
             if self._awaited is not None:
                 self._expect(self._awaited[0], coming=False)
-            self._awaited = (workers, time.monotonic() + COME_S) if workers else None
+            self._awaited = (workers, time.monotonic() + CONNECT_TIMEOUT_S) if workers else None
             self._expect(workers)

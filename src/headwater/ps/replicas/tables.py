@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from headwater.cluster.claims import Claim
 from headwater.cluster.task import kinds
 from headwater.cluster.task.answers import bad_header
-from headwater.cluster.task.waiting import LOOK_S
+from headwater.cluster.task.waiting import CHECK_INTERVAL_S
 from headwater.cluster.telemetry.snapshot import GroupProgress, TableLoad, VariableSize
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
@@ -48,7 +48,7 @@ from headwater.ps.table_protocol import Array, names_function, pack, unpack
 from headwater.ps.table_rounds import TableRounds
 from headwater.state.copy import KeptCopy
 from headwater.state.feed import Feed, FeedChannel
-from headwater.state.member import DIAL_S
+from headwater.state.member import DIAL_TIMEOUT_S
 from headwater.state.sites import Site
 from headwater.state.views import Copy
 from headwater.tables import Table, TableConfig
@@ -87,7 +87,7 @@ class Programs:
           UnavailableError: the program has not made the table.
         """
         with self._changed:
-            while not self._changed.wait_for(lambda: name in self._made, LOOK_S):
+            while not self._changed.wait_for(lambda: name in self._made, CHECK_INTERVAL_S):
                 if not goes_on():
                     raise UnavailableError(None, None, f"the program has not made table {name!r}")
             return self._made[name]
@@ -380,11 +380,11 @@ class TablesCopy(KeptCopy):
             if number == self._site.ps:
                 continue
             link = self._processes.link(number)
-            link.reach(DIAL_S)
+            link.reach(DIAL_TIMEOUT_S)
             channel = link.open_channel_now()
             try:
                 channel.send(Frame(kinds.OPEN_TABLES, (0, (), self._shard, self._moving, 1 + self._site.has_backup)))
-                channel.recv(LOOK_S)
+                channel.recv(CHECK_INTERVAL_S)
             except DeadlineExceededError:
                 pass  # the task has received the request; it answers when its program has made the tables
             finally:

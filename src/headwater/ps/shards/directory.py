@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("headwater")
 
 #: Timeout of a WHERE request, in seconds.
-TELL_S: Final = 2.0
+WHERE_TIMEOUT_S: Final = 2.0
 
 #: Makes a link to a ``ps``, from its name and address.
 LinkTo = Callable[[str, str], "PeerServerLink"]
@@ -165,7 +165,7 @@ class Directory:
         return exchange(self.link(task), task, frame, within_s)
 
     def exchange_places(
-        self, task: str, *, begins: bool = False, leaves: bool = False, within_s: float = TELL_S
+        self, task: str, *, begins: bool = False, leaves: bool = False, within_s: float = WHERE_TIMEOUT_S
     ) -> tuple[Told, list[int]]:
         """Sends the known places of shards to a ``ps``, and adopts the places that it knows.
 

@@ -18,7 +18,7 @@ from headwater.state.sites import PeerServerLink
 _log = logging.getLogger("headwater")
 
 #: How long to try a ``ps`` before the others are asked where the shard is, in seconds.
-_TRY_S: Final = 0.5
+_ATTEMPT_S: Final = 0.5
 #: Pause between two attempts, in seconds: initial and maximum.
 _PAUSE_S: Final = (0.005, 0.2)
 
@@ -42,7 +42,7 @@ class ShardLink:
         #: Whether the known place may be outdated.
         self._doubts = False
         #: Time of the last successful `reach`; and the number of consecutive calls that followed a success within
-        #: `_TRY_S` seconds each.
+        #: `_ATTEMPT_S` seconds each.
         self._reached = -float("inf")
         self._soon = 0
 
@@ -51,7 +51,7 @@ class ShardLink:
         `headwater.cluster.transport.links.Link.reach`."""
         give_up_at = time.monotonic() + (Patience.from_environment().deadline_s if deadline_s is None else deadline_s)
         pause_s = _PAUSE_S[0]
-        self._soon = self._soon + 1 if time.monotonic() - self._reached < _TRY_S else 0
+        self._soon = self._soon + 1 if time.monotonic() - self._reached < _ATTEMPT_S else 0
         # A ps that is reached again and again refuses to serve the shard, and no task knows its new place yet. Retry
         # with growing pauses, not in a busy loop.
         if self._soon > 1:
@@ -67,7 +67,7 @@ class ShardLink:
                 self._at = place.task, link
                 try:
                     if not link.lost():
-                        found = link.reach(_TRY_S)
+                        found = link.reach(_ATTEMPT_S)
                         self._doubts, self._reached = False, time.monotonic()
                         return found
                     error = UnavailableError(None, None, f"{place.task} sends no heartbeats")

@@ -14,15 +14,15 @@ from headwater.cluster.task.answers import bad_header
 from headwater.cluster.transport.frames import Frame
 from headwater.errors import FailedPreconditionError, UnavailableError
 from headwater.ps.replicas.places import CopyMove, Pair, plan_copies
-from headwater.ps.shards.directory import TELL_S, Directory, Load, Told
+from headwater.ps.shards.directory import WHERE_TIMEOUT_S, Directory, Load, Told
 from headwater.ps.shards.places import Move, excess
 
 _log = logging.getLogger("headwater")
 
 #: Time limit of one move, in seconds.
-MOVE_S: Final = 180.0
+MOVE_TIMEOUT_S: Final = 180.0
 #: How long a ``ps`` may take to serve a shard that was handed over to it, in seconds.
-TAKE_OVER_S: Final = 20.0
+TAKE_OVER_TIMEOUT_S: Final = 20.0
 #: Pause between two attempts, in seconds.
 PAUSE_S: Final = 0.05
 
@@ -121,7 +121,7 @@ def _moved(directory: Directory, task: str, frame: Frame) -> tuple[float, int]:
     Returns:
       How long workers could not use the shard, in seconds; and its size in bytes.
     """
-    answer = directory.exchange(task, frame, MOVE_S + TELL_S)
+    answer = directory.exchange(task, frame, MOVE_TIMEOUT_S + WHERE_TIMEOUT_S)
     match answer.header:
         case (float(seconds), int(nbytes)):
             return seconds, nbytes
@@ -144,7 +144,7 @@ def move_copies(directory: Directory, change: CopyMove) -> Moved:
     both = primary, directory.address(primary), backup or "", directory.address(backup) if backup else ""
     frame = Frame(kinds.MOVE, (directory.name, shard, *both))
     seconds, nbytes = _moved(directory, before.primary, frame)
-    give_up_at = time.monotonic() + TAKE_OVER_S
+    give_up_at = time.monotonic() + TAKE_OVER_TIMEOUT_S
     while primary != before.primary:  # the new primary may still have to move the backup
         try:
             _moved(directory, primary, frame)

@@ -31,7 +31,7 @@ _ONLY_1: Final = frozenset(
         "placeholder",
     }
 )
-_OF_SESSIONS: Final = frozenset(
+_SESSION_NAMES: Final = frozenset(
     {
         "AdamOptimizer",
         "ConfigProto",
@@ -48,10 +48,10 @@ _OF_SESSIONS: Final = frozenset(
     }
 )
 """Names that indicate programs of TensorFlow 1, although TensorFlow 2 has some of them, too."""
-_OF_BOTH: Final = frozenset({"eval", "io", "logging", "run", "summary", "test", "train"})
+_AMBIGUOUS_NAMES: Final = frozenset({"eval", "io", "logging", "run", "summary", "test", "train"})
 """Names with which a program without Keras may create sessions, or operations for later sessions."""
 _ALONE: Final = frozenset({"keras", "numpy", "tensorflow"}) | sys.stdlib_module_names
-_MOST_FILES: Final = 100
+_MAX_FILES: Final = 100
 """Maximum number of modules beside a program that are examined."""
 _MODULES: Mapping[str, Sequence[str]] = {
     **modules.MODULES,
@@ -102,9 +102,9 @@ def dialect_of(code: CodeType) -> str:
         return "1"
     if names & _ONLY_2 or ("function" in names and names & {"tf", "tensorflow"}):
         return "2"
-    if names & _OF_SESSIONS or "tensorflow" not in imported:
+    if names & _SESSION_NAMES or "tensorflow" not in imported:
         return "1"
-    return "2" if "keras" in names or (imported <= _ALONE and not names & _OF_BOTH) else "1"
+    return "2" if "keras" in names or (imported <= _ALONE and not names & _AMBIGUOUS_NAMES) else "1"
 
 
 def _names(code: CodeType) -> tuple[set[str], set[str]]:
@@ -122,7 +122,7 @@ def _names(code: CodeType) -> tuple[set[str], set[str]]:
             beside = os.path.isfile(path)
             if not beside:
                 packages.add(module.partition(".")[0])
-            elif path not in seen and len(seen) < _MOST_FILES:
+            elif path not in seen and len(seen) < _MAX_FILES:
                 seen.add(path)
                 waiting += _compiled(path)
     return names, packages

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
-from headwater.tf1.compat.partial import CONTRIB_LEFT_OUT
+from headwater.tf1.compat.partial import UNSUPPORTED_CONTRIB
 
 TENSORFLOW = "tensorflow"
 COMPATIBILITY_TABLE = "docs/compatibility.md"
@@ -147,7 +147,7 @@ def missing_module(module_name: str) -> ModuleNotFoundError:
 def _remedy(missing: str) -> str:
     """Returns a clause with the replacement of a missing name of ``tf.contrib``, or with the list of existing names."""
     _, contrib, rest = missing.partition(".contrib.")
-    reason, replacement = CONTRIB_LEFT_OUT.get(rest.partition(".")[0], ("", "")) if contrib else ("", "")
+    reason, replacement = UNSUPPORTED_CONTRIB.get(rest.partition(".")[0], ("", "")) if contrib else ("", "")
     listed = f"{COMPATIBILITY_TABLE} lists the names that exist"
     return f"{reason}: use {replacement}; {listed}" if replacement else listed
 

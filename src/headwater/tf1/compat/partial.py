@@ -100,7 +100,7 @@ PARTIAL: Final[Mapping[str, str]] = {
 }
 """For each name, as written in programs, a clause that describes the difference from TensorFlow 1.15."""
 
-LEFT_OUT: Final[Mapping[str, str]] = {
+UNSUPPORTED: Final[Mapping[str, str]] = {
     "models for phones, which need TensorFlow's converter and interpreter": "tf.lite.",
     "TPUs: use JAX directly, without parameter servers": (
         "tf.tpu. tf.estimator.tpu.experimental. tf.distribute.cluster_resolver.TPUClusterResolver "
@@ -140,7 +140,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
 """Reasons for deliberately unsupported names: each reason with names, or prefixes of names, as programs write them."""
 
 
-CONTRIB_LEFT_OUT: Final[Mapping[str, tuple[str, str]]] = {
+UNSUPPORTED_CONTRIB: Final[Mapping[str, tuple[str, str]]] = {
     "autograph": ("an earlier name", "`tf.autograph`"),
     "batching": ("batches requests within TensorFlow's own server", "the batching of TensorFlow Serving"),
     "bayesflow": ("moved to TensorFlow Probability", "`tf.distributions`"),

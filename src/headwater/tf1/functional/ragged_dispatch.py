@@ -18,11 +18,11 @@ from headwater.tf1.functional.ragged_tensor import RaggedTensor
 Function = Callable[..., Any]
 
 _MODULE: Final = "headwater.tf1.functional."
-_FOR_EACH: Final = _MODULE + "ragged_operators"
+_ELEMENTWISE_MODULE: Final = _MODULE + "ragged_operators"
 
 #: Names of functions of each value, by module of `headwater.tf1.functional`. The first argument may be ragged; if it is
 #: a list, its items may be.
-OF_ONE: Final[Mapping[str, str]] = {
+UNARY_FUNCTIONS: Final[Mapping[str, str]] = {
     "arrays": "identity ones_like stop_gradient zeros_like",
     "checks": "check_numerics verify_tensor_all_finite",
     "clip": "clip_by_value",
@@ -42,7 +42,7 @@ OF_ONE: Final[Mapping[str, str]] = {
 }
 
 #: Functions of two values, as above: either of the first two arguments, or both, may be ragged.
-OF_TWO: Final[Mapping[str, str]] = {
+BINARY_FUNCTIONS: Final[Mapping[str, str]] = {
     "losses": "sigmoid_cross_entropy_with_logits",
     "math": """
         add atan2 bitwise_and bitwise_or bitwise_xor complex div div_no_nan divide equal floor_div floordiv floormod
@@ -54,7 +54,7 @@ OF_TWO: Final[Mapping[str, str]] = {
 
 #: Functions with a separate implementation for ragged tensors: maps both modules to the names, as ``name``, or as
 #: ``name=implementation`` if the names differ.
-OWN: Final[Mapping[tuple[str, str], str]] = {
+SEPARATE_FUNCTIONS: Final[Mapping[tuple[str, str], str]] = {
     (_MODULE + "arrays", _MODULE + "ragged_functions"): "concat expand_dims rank reverse size squeeze tile",
     (_MODULE + "arrays", _MODULE + "ragged"): "stack",
     (_MODULE + "checks", _MODULE + "ragged_functions"): "assert_type",
@@ -77,10 +77,10 @@ OWN: Final[Mapping[tuple[str, str], str]] = {
 def _table() -> dict[tuple[str, str], tuple[str, str]]:
     """Maps the module and name of each function to the module and name of its implementation for ragged tensors."""
     found: dict[tuple[str, str], tuple[str, str]] = {}
-    for kind, listed in (("of_one", OF_ONE), ("of_two", OF_TWO)):
+    for kind, listed in (("of_one", UNARY_FUNCTIONS), ("of_two", BINARY_FUNCTIONS)):
         for module, names in listed.items():
-            found.update(((_MODULE + module, name), (_FOR_EACH, kind)) for name in names.split())
-    for (module, own), names in OWN.items():
+            found.update(((_MODULE + module, name), (_ELEMENTWISE_MODULE, kind)) for name in names.split())
+    for (module, own), names in SEPARATE_FUNCTIONS.items():
         for word in names.split():
             name, _, there = word.partition("=")
             found[module, name] = own, there or name
@@ -99,7 +99,7 @@ def dispatching(function: object, module: str, name: str) -> Any:
         if not _has_ragged(args) and not _has_ragged(kwargs.values()):
             return function(*args, **kwargs)
         instead = getattr(importlib.import_module(own), there)
-        if own != _FOR_EACH:
+        if own != _ELEMENTWISE_MODULE:
             return instead(*args, **kwargs)
         bound = inspect.signature(function).bind(*args, **kwargs)
         return instead(function, *bound.args, **bound.kwargs)

@@ -47,7 +47,7 @@ __all__ = [
 
 _logger: Final = logging.getLogger(__name__)
 _WAIT_S: Final = 0.5
-_SAY_EVERY_STEPS: Final = 1000
+_LOG_EVERY_STEPS: Final = 1000
 
 
 class LoggingTensorHook(SessionRunHook):
@@ -219,7 +219,7 @@ class GlobalStepWaiterHook(SessionRunHook):
             step = int(run_context.session.run(self._global_step))
             if step >= self._wait_until_step:
                 break
-            if step - said > _SAY_EVERY_STEPS:
+            if step - said > _LOG_EVERY_STEPS:
                 _logger.info(
                     "Waiting for global step %d before starting training. Current step is %d.",
                     self._wait_until_step,

@@ -13,7 +13,7 @@ from typing import Final
 from headwater.errors import OutOfRangeError
 
 _logger: Final = logging.getLogger(__name__)
-_LOOK_AGAIN_S: Final = 0.1
+_POLL_INTERVAL_S: Final = 0.1
 
 ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None]
 
@@ -110,7 +110,7 @@ class Coordinator:
             alive = [thread for thread in alive if thread.is_alive()]
             if not alive:
                 break
-            alive[0].join(_LOOK_AGAIN_S)
+            alive[0].join(_POLL_INTERVAL_S)
         deadline = time.monotonic() + stop_grace_period_secs
         for thread in alive:
             if thread is not threading.current_thread():

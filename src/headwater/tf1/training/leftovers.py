@@ -25,7 +25,9 @@ from headwater.errors import OpError
 
 _logger: Final = logging.getLogger(__name__)
 _UNCHANGED_S: Final = 600.0
-_OWN: Final = frozenset({"btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "ramfs", "tmpfs", "xfs", "zfs"})
+_LOCAL_FILE_SYSTEMS: Final = frozenset(
+    {"btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "ramfs", "tmpfs", "xfs", "zfs"}
+)
 """File systems of one machine, on which its kernel keeps the locks."""
 
 _TEMPORARY: Final = re.compile(r"(-\d+)?_temp_[0-9a-f]{32}")
@@ -173,4 +175,4 @@ def on_own_disk(folder: str) -> bool:
                     best, kind = mount, after.split(" ")[0]
     except OSError:
         return False
-    return kind in _OWN
+    return kind in _LOCAL_FILE_SYSTEMS

@@ -13,7 +13,7 @@ from headwater.tf1.training.checkpoint_state import latest_checkpoint
 from headwater.tf1.training.supervisor import Supervisor
 
 _logger: Final = logging.getLogger(__name__)
-_LOOK_AGAIN_S: Final = 1.0
+_POLL_INTERVAL_S: Final = 1.0
 
 
 def basic_train_loop(
@@ -72,7 +72,7 @@ def _newer_checkpoint(folder: str, last: str | None, timeout: float | None) -> s
         found = latest_checkpoint(folder)
         if found is not None and found != last:
             return found
-        left = _LOOK_AGAIN_S if deadline is None else deadline - time.monotonic()
+        left = _POLL_INTERVAL_S if deadline is None else deadline - time.monotonic()
         if left <= 0:
             return None
-        pause(min(left, _LOOK_AGAIN_S))
+        pause(min(left, _POLL_INTERVAL_S))

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger(__name__)
 _FIRST_PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 1.0
-_SAY_EVERY_S: Final = 5.0
-_NAMES_SHOWN: Final = 5
+_LOG_INTERVAL_S: Final = 5.0
+_MAX_NAMES: Final = 5
 
 
 class SessionManager:
@@ -202,7 +202,7 @@ class SessionManager:
         here = local_master(master)
         lost_since: float | None = None
         begin = time.monotonic()
-        said = begin - _SAY_EVERY_S / 2
+        said = begin - _LOG_INTERVAL_S / 2
         pause_s = _FIRST_PAUSE_S
         sess = None
         while True:
@@ -242,7 +242,7 @@ class SessionManager:
                 raise DeadlineExceededError(
                     None, None, f"Session was not ready after waiting {max_wait_secs:g} secs. {missing}"
                 )
-            if time.monotonic() - said >= _SAY_EVERY_S:
+            if time.monotonic() - said >= _LOG_INTERVAL_S:
                 said = time.monotonic()
                 _logger.warning("Waiting for the model to be ready, for %.0f s so far: %s", waited, missing)
             pause(pause_s)
@@ -421,8 +421,8 @@ class SessionManager:
             by_task.setdefault(device, []).append(name)
         parts: list[str] = []
         for device, held in sorted(by_task.items()):
-            shown = ", ".join(held[:_NAMES_SHOWN])
-            more = f" and {len(held) - _NAMES_SHOWN} more" if len(held) > _NAMES_SHOWN else ""
+            shown = ", ".join(held[:_MAX_NAMES])
+            more = f" and {len(held) - _MAX_NAMES} more" if len(held) > _MAX_NAMES else ""
             parts.append(f"{shown}{more}{f' on {device}' if device else ''}")
         return "; ".join(parts)
 

@@ -54,7 +54,7 @@ class TestHostRandom:
     def test_large_draws_by_table_and_threads_are_the_same(self, monkeypatch: pytest.MonkeyPatch) -> None:
         plain = generator.normal((1, 2), (1 << 17,))
         monkeypatch.setattr(generator, "_normals", generator._Tabulated(generator._normal))
-        monkeypatch.setattr(generator, "_MANY", 1)
+        monkeypatch.setattr(generator, "_TABLE_FROM_NUMBERS", 1)
         monkeypatch.setattr(generator, "_LARGE", 1)
         np.testing.assert_array_equal(generator.normal((1, 2), (1 << 17,)), plain)
 
@@ -91,8 +91,8 @@ def _program() -> list[Any]:
 
 def test_values_are_those_of_compiled_operations(monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[list[Any]] = []
-    for runs in (executables.MOST_RUNS, 0):
-        monkeypatch.setattr(executables, "MOST_RUNS", runs)
+    for runs in (executables.MAX_RUNS, 0):
+        monkeypatch.setattr(executables, "MAX_RUNS", runs)
         with tf.Graph().as_default(), tf.Session() as session:
             variables = _program()
             session.run(tf.global_variables_initializer())

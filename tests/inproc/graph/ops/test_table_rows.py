@@ -15,7 +15,7 @@ from headwater.graph.ops import table_rows
 from headwater.graph.registry import lookup
 
 ROWS, PICKED = 50, 200
-LIMIT = table_rows._WORTH_ROWS
+LIMIT = table_rows._MIN_ROWS
 RANDOM = np.random.default_rng(7)
 INDICES = RANDOM.integers(-4, ROWS + 4, PICKED)
 """Many indices are repeated, some are out of range."""
@@ -23,7 +23,7 @@ INDICES = RANDOM.integers(-4, ROWS + 4, PICKED)
 
 @pytest.fixture(autouse=True)
 def few_rows_are_worth_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_rows, "_WORTH_ROWS", 64)
+    monkeypatch.setattr(table_rows, "_MIN_ROWS", 64)
 
 
 def numbers(shape: tuple[int, ...], dtype: str) -> Any:
@@ -90,7 +90,7 @@ def test_rows_are_added_up(dtype: str, index: str) -> None:
 
 @pytest.mark.parametrize("limit", [64, LIMIT])
 def test_the_array_of_an_update_is_changed_in_place(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_rows, "_WORTH_ROWS", limit)
+    monkeypatch.setattr(table_rows, "_MIN_ROWS", limit)
 
     def update(array: Any, state: Any, indices: Any, rows: Any) -> Any:
         before = table_rows.take_rows(array, indices, nearest=True)
@@ -156,7 +156,7 @@ def test_a_gpu_is_left_to_xla() -> None:
 
 
 def test_lookups_of_a_usual_batch_load_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_rows, "_WORTH_ROWS", LIMIT)
+    monkeypatch.setattr(table_rows, "_MIN_ROWS", LIMIT)
     array, indices, rows = numbers((5000, 64), "float32"), np.arange(1280), numbers((1280, 64), "float32")
     assert "headwater_" not in called(table_rows.take_rows, array, indices)[1]
     assert "headwater_" not in called(table_rows.sum_equal_rows, rows, indices)[1]

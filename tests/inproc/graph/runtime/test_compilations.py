@@ -14,7 +14,7 @@ from headwater.graph.runtime import compilations
 
 def test_a_part_is_counted_once_for_each_shape(monkeypatch: pytest.MonkeyPatch) -> None:
     # Earlier tests of this process compiled many parts that took longer.
-    monkeypatch.setattr(compilations, "_MOST_NAMED", sys.maxsize)
+    monkeypatch.setattr(compilations, "_MAX_NAMED", sys.maxsize)
     with tf.Graph().as_default():
         x = tf.placeholder(tf.float32, [None])
         y = tf.tanh(x * 2.0, name="counted_by_shape")

@@ -241,7 +241,7 @@ def test_a_loop_computes_only_gradients_in_use(monkeypatch: pytest.MonkeyPatch) 
 def test_the_number_of_executables_is_bounded(monkeypatch: pytest.MonkeyPatch, static: bool) -> None:
     monkeypatch.setenv(VARIABLE, "on")
     for module in (programs, compile):
-        monkeypatch.setattr(module, "MOST_EXECUTABLES", 3)
+        monkeypatch.setattr(module, "MAX_EXECUTABLES", 3)
     kept: list[compile.Executable] = []
     program_for = compile.Executable._program_for
 

@@ -140,7 +140,7 @@ def test_an_update_stays_in_place(trained: Training) -> None:
 
 
 def test_values_that_are_large_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ahead, "MOST_BYTES", 3)
+    monkeypatch.setattr(ahead, "MAX_BYTES", 3)
     with training() as found:
         assert [found.frames() for _ in range(6)] == [LONG] * 6
 

@@ -234,7 +234,7 @@ def test_workers_have_no_files_and_no_services(tmp_path: Path) -> None:
 def test_a_worker_logs_its_wait_for_the_chief(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("headwater.tf1.training.session_manager._SAY_EVERY_S", 0.0)
+    monkeypatch.setattr("headwater.tf1.training.session_manager._LOG_INTERVAL_S", 0.0)
     server = tf.train.Server.create_local_server()
     said = threading.Event()
 

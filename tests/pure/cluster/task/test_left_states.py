@@ -11,7 +11,7 @@ import pytest
 from headwater.cluster.task import exchange
 from headwater.cluster.task.answers import raise_error
 from headwater.cluster.task.kinds import DONE, FETCH_STATE, LEAVE_STATE
-from headwater.cluster.task.left_states import CHIEF_S, LeftStates, StateAtChief
+from headwater.cluster.task.left_states import CHIEF_TIMEOUT_S, LeftStates, StateAtChief
 from headwater.cluster.transport.channel import memory_pair
 from headwater.cluster.transport.frames import Frame
 from headwater.cluster.transport.problems import Problem
@@ -110,7 +110,7 @@ def test_a_chief_that_stalls_is_not_awaited_forever(passed: list[float]) -> None
     link.refuses = lambda: Problem.SILENT
     with pytest.raises(UnavailableError):
         kept(link).fetch()
-    assert CHIEF_S <= passed[0] < CHIEF_S + 1.0
+    assert CHIEF_TIMEOUT_S <= passed[0] < CHIEF_TIMEOUT_S + 1.0
 
 
 @pytest.mark.parametrize("problem", [Problem.REFUSED, Problem.UNKNOWN_HOST, Problem.TOKEN])

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.cluster.transport.heartbeat_process import ALIVE, BEAT_S, STOPPED, sign_of
-from headwater.cluster.transport.lifeline import SILENCE_S, STOPPED_S, UNKNOWN_S, Signs
+from headwater.cluster.transport.lifeline import NO_HEARTBEAT_S, SILENCE_S, STOPPED_S, Signs
 
 
 class Task:
@@ -107,7 +107,7 @@ def test_time_while_the_listener_was_stopped_does_not_count(stood_still_s: float
 
 
 def test_a_task_without_any_heartbeat_gets_longer() -> None:
-    assert SILENCE_S < Task().seconds_until_lost(b"") <= UNKNOWN_S + BEAT_S
+    assert SILENCE_S < Task().seconds_until_lost(b"") <= NO_HEARTBEAT_S + BEAT_S
 
 
 def test_without_lifelines_a_task_without_heartbeats_is_not_lost() -> None:

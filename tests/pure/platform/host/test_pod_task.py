@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from headwater.platform.host.pod_task import MARK, Marker
+from headwater.platform.host.pod_task import PROGRESS_PREFIX, Marker
 
-MARKED = MARK.encode()
+MARKED = PROGRESS_PREFIX.encode()
 TASK = b'{"task": "/job:worker/task:0", "step": %d}'
 
 

@@ -33,7 +33,7 @@ from headwater.cluster.claims import Claim
 from headwater.cluster.names import TaskName
 from headwater.cluster.task import kinds
 from headwater.cluster.task.answers import bad_header, error_frame
-from headwater.cluster.task.waiting import LOOK_S
+from headwater.cluster.task.waiting import CHECK_INTERVAL_S
 from headwater.cluster.telemetry.snapshot import GroupProgress
 from headwater.cluster.telemetry.watchdog import ProgressWatchdog
 from headwater.cluster.transport.channel import Channel
@@ -283,7 +283,7 @@ class GraphCopy(KeptCopy):
         with self._changed:
             # After a failover, masters often ask just before the promotion. A short wait here saves the master another
             # round of attempts over all replicas.
-            self._changed.wait_for(lambda: self._serving or self._redirects_workers(), LOOK_S)
+            self._changed.wait_for(lambda: self._serving or self._redirects_workers(), CHECK_INTERVAL_S)
             contents = self._contents
             serving = self._serving and not self._closed
             if serving:

@@ -22,13 +22,13 @@ from headwater.graph.master.peers import PeerStatus
 from headwater.graph.server.replicas.copy import claim_words
 
 #: How long to try one replica before the next one, in seconds.
-_TRY_S = 0.5
+_ATTEMPT_S = 0.5
 #: Pause between two attempts, in seconds.
 _PAUSE_S = 0.1
 #: Number of rounds over all replicas before the wait is logged.
-_ROUNDS = 4
+_ROUNDS_BEFORE_LOG = 4
 #: How long a replica may take to answer whether it is the primary, in seconds.
-_ANSWER_S = 5.0
+_ANSWER_TIMEOUT_S = 5.0
 
 
 class OneCopy(Protocol):
@@ -61,7 +61,7 @@ def status_of_primary(
     """
     try:
         channel.send(Frame(OPEN_COPY, (task.index,)))
-        answer = channel.recv(_ANSWER_S)
+        answer = channel.recv(_ANSWER_TIMEOUT_S)
         match answer.kind, answer.header:
             case int(kind), (bool(serves), int(generation), int(steps), [*devices]) if kind == DONE:
                 pass
@@ -202,13 +202,13 @@ class CopiedTaskLink:
 
     def _attempt(self, check: Callable[[], None]) -> Channel:
         reasons: dict[OneCopy, str] = {}
-        for _ in range(_ROUNDS * len(self._links())):
+        for _ in range(_ROUNDS_BEFORE_LOG * len(self._links())):
             check()
             links = self._links()
             link = links[self._at]
             try:
                 self._require_heartbeat(link)
-                link.reach(_TRY_S)  # also connects the control plane, whose heartbeats reveal a later loss
+                link.reach(_ATTEMPT_S)  # also connects the control plane, whose heartbeats reveal a later loss
                 return self.open_channel()
             except UnavailableError as error:
                 reasons[link] = error.message

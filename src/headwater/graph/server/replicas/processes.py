@@ -38,10 +38,10 @@ LEAVING: Final = 1
 GONE: Final = 2
 
 #: Initial and largest delay between attempts to notify unreachable processes, in seconds; the delay doubles.
-_AGAIN_S: Final = 0.1
-_AT_MOST_S: Final = 2.0
+_FIRST_DELAY_S: Final = 0.1
+_MAX_DELAY_S: Final = 2.0
 #: How long a process may take to answer, in seconds.
-_ANSWER_S: Final = 2.0
+_ANSWER_TIMEOUT_S: Final = 2.0
 
 
 class Record(NamedTuple):
@@ -185,7 +185,7 @@ class GraphProcesses:
             self._changed.notify_all()
 
     def _send_to_all(self) -> None:
-        again_s = _AGAIN_S
+        again_s = _FIRST_DELAY_S
         while not self._closed:
             others = self._others()
             try:
@@ -194,7 +194,7 @@ class GraphProcesses:
                 _log.warning("cannot start the threads that send the list of ps processes; retrying: %s", error)
                 missed = set(others)
             self._await_news(missed, again_s)
-            again_s = min(2 * again_s, _AT_MOST_S) if missed else _AGAIN_S
+            again_s = min(2 * again_s, _MAX_DELAY_S) if missed else _FIRST_DELAY_S
 
     def _others(self) -> list[int]:
         return [number for number in self.numbers() if number != self._me]
@@ -245,7 +245,7 @@ class GraphProcesses:
                 return True
         try:
             frame = Frame(kinds.PROCESSES, (self.words(), over))
-            answer = exchange(self.link(number), self.name(number), frame, _ANSWER_S)
+            answer = exchange(self.link(number), self.name(number), frame, _ANSWER_TIMEOUT_S)
             match answer.header:
                 case (words,):
                     self.merge_records(words)

@@ -21,16 +21,16 @@ from headwater.graph.master.links import SESSIONS_DETAIL, STEPS_DETAIL
 from headwater.graph.server.replicas.copy import GraphCopy, Surroundings
 from headwater.graph.server.replicas.processes import GONE, LEAVING, GraphProcesses
 from headwater.graph.server.snapshot import add_state
-from headwater.state.leaving import LEAVE_S, LOST_S, shut_down_after_transfer
+from headwater.state.leaving import LEAVE_TIMEOUT_S, LOST_TIMEOUT_S, shut_down_after_transfer
 from headwater.state.periodic import Periodic
 
 _log = logging.getLogger("headwater")
 
 #: How often an extra process (beyond the initial ones) checks whether other processes answer, in seconds.
-OTHERS_S: Final = 5.0
+CHECK_INTERVAL_S: Final = 5.0
 #: An extra process without a replica assumes that the job is over if no other process has answered for this long, in
 #: seconds.
-ALONE_S: Final = 20.0
+JOB_OVER_AFTER_S: Final = 20.0
 
 
 class CopyService(Service):
@@ -57,7 +57,7 @@ class CopyService(Service):
         self._shell = shell
         self._around = around
         self._alone_since: float | None = None
-        self._looks = Periodic("looks for other ps", OTHERS_S, self._end_if_alone)
+        self._looks = Periodic("looks for other ps", CHECK_INTERVAL_S, self._end_if_alone)
 
     def start(self) -> None:
         """Starts the replicas, which look for their primaries, and announces this process to the others."""
@@ -82,14 +82,18 @@ class CopyService(Service):
                 raise bad_header(first, channel.peer)
 
     def _end_if_alone(self) -> None:
-        """Ends an extra process that has reached no other process for `ALONE_S`: the job may have ended while this
-        process was disconnected or stopped."""
+        """Ends an extra process that has reached no other process for `JOB_OVER_AFTER_S`.
+
+        The job may have ended while this process was disconnected or stopped.
+        """
         if self.processes.others_answer() or not all(copy.is_spare for copy in self.copies):
             self._alone_since = None
         elif self._alone_since is None:
             self._alone_since = time.monotonic()
-        elif time.monotonic() - self._alone_since >= ALONE_S:
-            self._shell.end_with_job(f"no other ps has been reachable for {ALONE_S:g} s, and this one has no state")
+        elif time.monotonic() - self._alone_since >= JOB_OVER_AFTER_S:
+            self._shell.end_with_job(
+                f"no other ps has been reachable for {JOB_OVER_AFTER_S:g} s, and this one has no state"
+            )
 
     def _of_task(self, index: int) -> GraphCopy | None:
         return next((copy for copy in self.copies if copy.served.index == index), None)
@@ -152,11 +156,14 @@ class CopyService(Service):
         return [] if self._shell.is_over else [copy for copy in self.copies if not copy.is_free]
 
     def _patience_s(self) -> float:
-        """Returns the limit for the handoff in seconds: `LEAVE_S` if another process is reachable and does not drain;
-        `LOST_S` if workers need the state and a lost process may return to receive it; else 0."""
+        """Returns the limit for the handoff, in seconds.
+
+        It is `LEAVE_TIMEOUT_S` if another process is reachable and does not drain; `LOST_TIMEOUT_S` if workers need the
+        state and a lost process may return to receive it; else 0.
+        """
         if self.processes.others_stay():
-            return LEAVE_S
-        return LOST_S if self.processes.others_stay(lost=self._shell.is_needed) else 0.0
+            return LEAVE_TIMEOUT_S
+        return LOST_TIMEOUT_S if self.processes.others_stay(lost=self._shell.is_needed) else 0.0
 
     def close(self) -> None:
         self._looks.stop()

@@ -33,7 +33,7 @@ CANNOT_START = 127
 START_AGAIN = 75
 
 # Return codes of tasks that were asked to end, or killed.
-_AS_ASKED = (0, -signal.SIGTERM, 128 + signal.SIGTERM, -signal.SIGKILL)
+_REQUESTED_CODES = (0, -signal.SIGTERM, 128 + signal.SIGTERM, -signal.SIGKILL)
 
 
 def label(task: TaskName) -> str:
@@ -253,7 +253,7 @@ def _ended(state: JobState, task: TaskName, failure: Failure | None, returncode:
             decision = _end(state, failure.exit_code, reason, now)
         elif not state.running:
             return _start_again(state)
-    elif failure is not None and state.exit_code == 0 and returncode not in _AS_ASKED:
+    elif failure is not None and state.exit_code == 0 and returncode not in _REQUESTED_CODES:
         # The work was done and the task was asked to end, but failed by its own fault meanwhile.
         decision = LaunchDecision(replace(state, failure=failure, exit_code=failure.exit_code))
     elif task.job != PS and not state.working:

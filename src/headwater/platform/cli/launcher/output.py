@@ -22,7 +22,7 @@ from headwater.platform.cli.launcher.job import label
 STREAMS = ("stdout", "stderr")
 _LAST_LINES = 20
 # While the job ends, output is discarded once its reader has been stuck for this many seconds.
-_STUCK_S = 0.5
+_STUCK_AFTER_S = 0.5
 _COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "bright_cyan", "bright_green", "bright_magenta")
 
 
@@ -231,7 +231,7 @@ class Outlet:
         Raises:
           OSError: the reader is stuck. Raised inside the blocked method, which handles it.
         """
-        if self._since is not None and self._clock() - self._since > _STUCK_S:
+        if self._since is not None and self._clock() - self._since > _STUCK_AFTER_S:
             raise TimeoutError("the output is not read")
 
     def _show(self, show: Callable[[], None]) -> None:

@@ -14,7 +14,7 @@ from headwater.platform.cli.launcher.job import label
 # The job's speed is measured over the reports of this last period, in seconds.
 _WINDOW_S = 5.0
 # A task's speed that was reported longer ago than this is not shown, in seconds.
-_STALE_S = 10.0
+_STALE_AFTER_S = 10.0
 
 
 @dataclass(slots=True)
@@ -66,7 +66,7 @@ class StatusBoard:
         parts: list[str] = []
         if self._steps:
             parts.append(f"step {self._steps[-1][1]:,}")
-        speeds = {task: entry.steps_per_s for task, entry in self._speeds.items() if now - entry.at < _STALE_S}
+        speeds = {task: entry.steps_per_s for task, entry in self._speeds.items() if now - entry.at < _STALE_AFTER_S}
         each = ", ".join(f"{label(task)} {speeds[task]:,.0f}" for task in sorted(speeds))
         total = sum(speeds.values()) if speeds else self._total_speed()
         if total is not None:

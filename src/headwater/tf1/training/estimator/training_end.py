@@ -15,7 +15,7 @@ from headwater.data.io import files
 
 _NAME = "training-ended.json"
 # A note that is older than the evaluator may be of an earlier training, until this training's chief begins.
-_OLD_S = 60.0
+_OLD_AFTER_S = 60.0
 
 
 class TrainingEnd:
@@ -51,4 +51,4 @@ class TrainingEnd:
             return False
         with files.open_file(self._path, "rb") as file:
             at = float(json.loads(file.read())["at"])
-        return at >= self._began or time.time() >= self._began + _OLD_S
+        return at >= self._began or time.time() >= self._began + _OLD_AFTER_S
