@@ -7,37 +7,29 @@ one for each tensor of the plan. Slots are numbered when the plan is compiled, s
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from headwater.cluster.telemetry.step_stats import StepTrace
-from headwater.dtypes import to_string_array
 from headwater.errors import (
     CancelledError,
-    FailedPreconditionError,
-    InternalError,
-    InvalidArgumentError,
-    OpError,
-    UnimplementedError,
 )
 from headwater.graph.passes.ahead import EXCHANGE, exchange_of
 from headwater.graph.passes.block_plan import in_blocks
 from headwater.graph.passes.plan import Compute, Host, Instruction, Node, Receive, Send, TaskPlan, inputs_of, outputs_of
 from headwater.graph.passes.repetition import can_repeat
 from headwater.graph.passes.training import trains
-from headwater.graph.registry import Kind, as_outputs
 from headwater.graph.resources.containers import Cell, Resources
-from headwater.graph.resources.kept import is_handle
-from headwater.graph.resources.recording import InstructionPlace, KeptOperation, Outcome
+from headwater.graph.resources.recording import InstructionPlace, KeptOperation
+from headwater.graph.runtime.actions import Action, HostAction, Slots, attributes_of, receive_action, send_action
 from headwater.graph.runtime.aligned import AlignedCopies
 from headwater.graph.runtime.block_runner import BlockRunner
 from headwater.graph.runtime.compile import Executable
 from headwater.graph.runtime.devices import memory_stats, settle
 from headwater.graph.runtime.first_reads import FirstReads
-from headwater.graph.runtime.host_values import cell_value, check_assigned
 from headwater.graph.runtime.memory import out_of_memory
 from headwater.graph.runtime.step import Step, Stopped, TaskContext
 from headwater.graph.runtime.tracing import PlanTracer
@@ -45,11 +37,7 @@ from headwater.graph.runtime.ways import jit_of
 from headwater.ps.memory import memory_errors
 
 if TYPE_CHECKING:
-    from headwater.graph.ops.common import AnyArray
-
-
-Slots = list[Any]
-Action = Callable[[Slots, Step], None]
+    pass
 
 
 class CompiledPlan:
@@ -99,7 +87,7 @@ class CompiledPlan:
         actions = [self._action(item, position) for position, item in enumerate(plan.instructions)]
         if plan.instructions and isinstance(last := plan.instructions[-1], Send):
             # A transfer at the end of the plan is sent within the answer, which saves a frame.
-            actions[-1] = self._send(last, ends=True)
+            actions[-1] = send_action(last, self._slots(last.tensors), ends=True)
         exchange = exchange_of(plan, master)
         self.first_reads: FirstReads | None = None
         self._exchanged: list[int] = []
@@ -230,7 +218,7 @@ class CompiledPlan:
                     run()
             else:
                 inputs = [self._template[self._index[name]] for name in node.inputs]
-                node.definition.repeat(self._context(node, step), run, times, *inputs, **_attrs(node))
+                node.definition.repeat(self._context(node, step), run, times, *inputs, **attributes_of(node))
         except CancelledError as error:
             if step.stopped is None:  # between two runs
                 self._record_stop(step, error, 0, self._template)
@@ -404,9 +392,9 @@ class CompiledPlan:
             case Host():
                 return self._host(item.node, position)
             case Send():
-                return self._send(item)
+                return send_action(item, self._slots(item.tensors))
             case Receive():
-                return self._receive(item)
+                return receive_action(item, self._slots(item.tensors))
             case _:
                 raise AssertionError(item)
 
@@ -446,122 +434,20 @@ class CompiledPlan:
 
         return run
 
-    def _host(self, node: Node, position: int) -> Any:
-        definition = node.definition
-        attrs = _attrs(node)
-        sources = [self._slot(name) if index not in node.refs else -1 for index, name in enumerate(node.inputs)]
-        cells = {index: self._cell(name) for index, name in node.refs.items()}
-        on_host = definition.kind is Kind.HOST
-        recorder, place = self._resources.recorder, InstructionPlace(self._number, position)
-        if node.type == "Assign":
-            return self._assign_strings(node, cells[0], place)
-        lower = definition.lower if on_host else definition.string_lower
-        if lower is None:
-            raise UnimplementedError(None, None, f"{node.type} ({node.name!r}) has no form for strings")
-        outputs = self._outputs_of(node)
-
-        def run(slots: Any, step: Step, inputs: Sequence[Any] | None = None) -> None:
-            if inputs is None:
-                inputs = [
-                    (cells[i] if on_host else cell_value(cells[i])) if source < 0 else np.asarray(slots[source])
-                    for i, source in enumerate(sources)
-                ]
-            try:
-                if on_host:
-                    result = lower(self._context(node, step), *inputs, **attrs)
-                elif definition.kind is Kind.RANDOM:
-                    result = lower(_generator(attrs, step), *inputs, **attrs)
-                else:
-                    result = lower(*inputs, **attrs)
-            except OpError:
-                raise
-            except (TypeError, ValueError, IndexError, KeyError) as error:
-                raise InvalidArgumentError(None, None, f"{error} [in {node.type} operation {node.name!r}]") from error
-            values = as_outputs(result)
-            if len(values) < len(outputs):
-                raise InternalError(
-                    None, None, f"{node.type} {node.name!r} returned {len(values)} values for its outputs"
-                )
-            for index, value in zip(outputs, values, strict=False):
-                slots[index] = _as_array(value)
-
-        if recorder is not None and definition.keeps:
-
-            def perform(step: Step, inputs: Sequence[Any]) -> Sequence[Any]:
-                found: dict[int, Any] = {}
-                run(found, step, inputs)
-                return [found[index] for index in outputs]
-
-            kept = KeptOperation(place, perform, tuple(cells.values()), definition.stable)
-            self._kept[position] = kept
-
-            def run_kept(slots: Slots, step: Step) -> None:
-                inputs = [cells[i] if source < 0 else np.asarray(slots[source]) for i, source in enumerate(sources)]
-                values = recorder.carry_out(kept, step, inputs)
-                for index, value in zip(outputs, values, strict=True):
-                    slots[index] = value
-
-            return run_kept
-
-        if recorder is not None and on_host and node.inputs and not cells:
-
-            def run_without_kept(slots: Slots, step: Step) -> None:
-                # A branch or loop with a handle may contain operations on the resource. The backup would miss their
-                # changes, so refuse it.
-                if any(is_handle(slots[source]) for source in sources):
-                    raise FailedPreconditionError(
-                        None,
-                        None,
-                        f"{node.type} {node.name!r} changes a resource of {self.plan.task} in a branch or loop, where "
-                        "changes cannot be replicated: use it outside of branches and loops, or on a worker",
-                    )
-                run(slots, step)
-
-            return run_without_kept
-
-        if recorder is None or not cells or not on_host:
-            return run
-
-        def run_recorded(slots: Slots, step: Step) -> None:
-            known = recorder.known(step, place)
-            if known is not None:
-                for index, value in zip(outputs, known.outputs, strict=True):
-                    slots[index] = value
-                return
-            with self._resources.lock:
-                # An operation may change only some of its variables; send only those to the backup.
-                before = {index: cell.updates for index, cell in cells.items()}
-                run(slots, step)
-                changed = [cell for index, cell in cells.items() if cell.updates != before[index]]
-                if changed:
-                    recorder.changed(step, place, None, changed, Outcome([slots[index] for index in outputs]))
-
-        return run_recorded
-
-    def _assign_strings(self, node: Node, cell: Cell, place: InstructionPlace) -> Any:
-        """Returns the action that assigns a NumPy array to a variable of strings."""
-        source = self._slot(node.inputs[1])
-        outputs = self._outputs_of(node)
-        recorder = self._resources.recorder
-        keeps_shape = bool(node.attrs.get("validate_shape", True))
-
-        def run(slots: Slots, step: Step) -> None:
-            value = np.array(slots[source])
-            value.flags.writeable = False  # a program that fetches it gets a copy
-            if recorder is None or recorder.known(step, place) is None:
-                with self._resources.lock:
-                    check_assigned(cell, value, keeps_shape)
-                    cell.value = value
-                    cell.counts[cell.slot] += 1
-                    if recorder is not None:
-                        recorder.changed(step, place, None, [cell], Outcome())
-            for index in outputs:
-                slots[index] = value
-
-        return run
-
-    def _outputs_of(self, node: Node) -> list[int]:
-        return self._slots([f"{node.name}:{index}" for index in range(self._used_outputs.get(node.name, 0))])
+    def _host(self, node: Node, position: int) -> Action:
+        action = HostAction(
+            node=node,
+            sources=[self._slot(name) if index not in node.refs else -1 for index, name in enumerate(node.inputs)],
+            targets=self._slots([f"{node.name}:{index}" for index in range(self._used_outputs.get(node.name, 0))]),
+            cells={index: self._cell(name) for index, name in node.refs.items()},
+            context=functools.partial(self._context, node),
+            resources=self._resources,
+            place=InstructionPlace(self._number, position),
+            task=self.plan.task,
+        )
+        if action.kept is not None:
+            self._kept[position] = action.kept
+        return action.run
 
     @functools.cached_property
     def _used_outputs(self) -> dict[str, int]:
@@ -573,26 +459,6 @@ class CompiledPlan:
                 if op and found.get(op, 0) <= int(index):
                     found[op] = int(index) + 1
         return found
-
-    def _send(self, item: Send, ends: bool = False) -> Any:
-        sources = self._slots(item.tensors)
-        destination, transfer = item.destination, item.transfer
-
-        def run(slots: Slots, step: Step) -> None:
-            send = step.send_last if ends else step.send
-            send(destination, transfer, list(map(np.asarray, map(slots.__getitem__, sources))))
-
-        return run
-
-    def _receive(self, item: Receive) -> Any:
-        targets = self._slots(item.tensors)
-        source, transfer = item.source, item.transfer
-
-        def run(slots: Slots, step: Step) -> None:
-            for index, value in zip(targets, step.recv(source, transfer), strict=True):
-                slots[index] = value
-
-        return run
 
 
 def _changes(item: Instruction, master: str) -> bool:
@@ -616,11 +482,6 @@ def _last_update(instructions: Sequence[Any]) -> int:
     return at if isinstance(last, Compute) and not last.outputs else len(instructions)
 
 
-def _attrs(node: Node) -> dict[str, Any]:
-    """Returns the attributes that the operation's lowering takes."""
-    return {key: value for key, value in node.attrs.items() if key in node.definition.attrs}
-
-
 def _in_a_row(indices: Sequence[int]) -> slice | None:
     """Returns the slots as one slice, which a single assignment fills; None if they are not consecutive.
 
@@ -636,17 +497,3 @@ def _values(slots: Slots, indices: Sequence[int]) -> list[Any]:
 
 def _on_gpu(item: Instruction) -> bool:
     return isinstance(item, Compute) and not item.device.startswith("CPU")
-
-
-def _generator(attrs: Mapping[str, Any], step: Step) -> np.random.Generator:
-    """Returns a generator for one operation in one step, seeded by the operation's seeds, if any, and the step's
-    number."""
-    seeds = int(attrs.get("seed") or 0) & 0xFFFFFFFF, int(attrs.get("seed2") or 0) & 0xFFFFFFFF
-    # If the operation has seeds, a repetition of the same step, for example on a backup, draws the same numbers.
-    return np.random.default_rng((*seeds, step.number) if any(seeds) else None)
-
-
-def _as_array(value: AnyArray) -> np.ndarray[Any, Any]:
-    if isinstance(value, str | bytes):
-        return to_string_array(value)
-    return np.asarray(value)
