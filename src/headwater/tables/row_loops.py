@@ -123,6 +123,33 @@ def adagrad(var: Reals, accum: Reals, grad: Reals, places: Words, width: int, ra
 
 
 @compiled
+def adam(
+    var: Reals, m: Reals, v: Reals, grad: Reals, rate: object, rest1: object, rest2: object, epsilon: object
+) -> None:
+    """Updates all numbers by Adam: m ← m + (g − m)·(1 − β₁); v ← v + (g² − v)·(1 − β₂); θ ← θ − m·η / (√v + ε).
+
+    Args:
+      var, m, v: θ and both means.
+      grad: g.
+      rate: η with the bias correction, float32.
+      rest1, rest2: 1 − β₁ and 1 − β₂, float32.
+      epsilon: ε, float32.
+    """
+    for i in range(len(var)):
+        slope = grad[i]
+        first, second = m[i] + (slope - m[i]) * rest1, v[i] + (slope * slope - v[i]) * rest2
+        m[i], v[i] = first, second
+        var[i] -= first * rate / (np.sqrt(second) + epsilon)
+
+
+@compiled
+def adam_step(var: Reals, m: Reals, v: Reals, rate: object, epsilon: object) -> None:
+    """Changes all numbers as `adam` does, with the means m and v as they are."""
+    for i in range(len(var)):
+        var[i] -= m[i] * rate / (np.sqrt(v[i]) + epsilon)
+
+
+@compiled
 def ftrl(
     var: Reals, accum: Reals, linear: Reals, grad: Reals, places: Words, width: int, rate: object, l1: object, l2: Any
 ) -> None:

@@ -49,20 +49,18 @@ def _sample(
 
 def _different(key: Key, draw: Draw, count: int) -> tuple[HostArray, int]:
     """Draws ``count`` different classes, in the order of first occurrence; also returns the number of draws."""
-    kept = np.empty(0, np.int64)
+    kept: dict[int, None] = {}
     tries = turn = 0
-    while len(kept) < count:
+    while True:
         # Draw for two turns at once: one turn is rarely enough, and for such small arrays, two turns take no longer
         # than one.
         keys = np.array([fold_in(key, turn + ahead) for ahead in range(_TURNS)], np.uint32)
-        for drawn in draw((keys[:, :1], keys[:, 1:]), count):
-            if len(kept) < count:
-                both = np.concatenate([kept, drawn])
-                first = np.sort(np.unique(both, return_index=True)[1])[:count]
-                tries += (int(first[-1]) + 1 if len(first) == count else len(both)) - len(kept)
-                kept = both[first]
+        for drawn in draw((keys[:, :1], keys[:, 1:]), count).reshape(-1).tolist():
+            if len(kept) == count:
+                return np.array(list(kept), np.int64), tries
+            kept[drawn] = None
+            tries += 1
         turn += _TURNS
-    return kept, tries
 
 
 @kernel("UniformCandidateSampler")

@@ -77,10 +77,13 @@ def fold_in(key: tuple[int, int], number: int) -> tuple[int, int]:
 
 def _threefry(key: Keys, first: Array, second: Array, spare: Array) -> None:
     """Replaces counters, as two arrays of uint32, by random words; ``spare`` is an array of the same size."""
-    if isinstance(key[0], int) and first.ndim == 1 and compiled_loops_pay(_DRAW_NS + _WORD_NS * first.size):
+    if compiled_loops_pay(_DRAW_NS + _WORD_NS * first.size):
         from headwater.tables.random_loops import threefry  # noqa: PLC0415  loads numba, only if needed
 
-        threefry(np.uint32(key[0]), np.uint32(key[1]), first, second)
+        keys = [np.broadcast_to(np.asarray(word, np.uint32), (*first.shape[:-1], 1)).reshape(-1) for word in key]
+        rows = len(keys[0]), first.shape[-1]
+        for one, other, ones, others in zip(*keys, first.reshape(rows), second.reshape(rows), strict=True):
+            threefry(one, other, ones, others)
         return
     words = [np.asarray(word, np.uint32) for word in (*key, key[0] ^ key[1] ^ _PARITY)]
     np.add(first, words[0], first)

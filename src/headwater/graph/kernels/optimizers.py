@@ -129,16 +129,26 @@ _NUMBER_NS: Final = 15
 """The additional time of these calls for each number of a row."""
 
 
-def _loop_arguments(arrays: Sequence[HostArray], grad: HostArray, at: HostArray) -> tuple[Any, ...] | None:
-    """Returns the elements of ``arrays`` and ``grad``, the places and the width of rows, for a compiled loop, which
-    takes contiguous arrays of float32. Returns None if NumPy has to update the rows."""
+_DENSE_NS: Final = 3
+"""The time of NumPy calls that update all numbers by Adam, for each number."""
+
+
+def _flat(arrays: Sequence[HostArray], work_ns: int) -> list[HostArray] | None:
+    """Returns the elements of ``arrays`` as vectors for a compiled loop, which takes contiguous arrays of float32.
+    Returns None if NumPy has to do the work, which takes it ``work_ns`` nanoseconds."""
     if not all(array.dtype == np.float32 and array.flags.c_contiguous for array in arrays):
         return None
-    if not compiled_loops_pay(_CALL_NS + _NUMBER_NS * grad.size):
+    return [array.reshape(-1) for array in arrays] if compiled_loops_pay(work_ns) else None
+
+
+def _loop_arguments(arrays: Sequence[HostArray], grad: HostArray, at: HostArray) -> tuple[Any, ...] | None:
+    """Returns the elements of ``arrays`` and ``grad``, the places and the width of rows, for a compiled loop; None if
+    NumPy has to update the rows."""
+    whole = _flat(arrays, _CALL_NS + _NUMBER_NS * grad.size)
+    if whole is None:
         return None
     from headwater.tables.row_loops import flat  # noqa: PLC0415  loads numba, only if needed
 
-    whole = (array.reshape(-1) for array in arrays)
     return *whole, flat(grad, np.float32), flat(at, np.int64), grad.size // at.size
 
 
@@ -184,6 +194,13 @@ def adam(
     use_nesterov: bool = False,
 ) -> None:
     """var - lr mean(grad) / √mean(grad²), with exponentially decaying means and their bias correction."""
+    rate = _adam_rate(lr, beta1_power, beta2_power)
+    if not use_nesterov and (whole := _flat((var, m, v), _DENSE_NS * var.size)):
+        from headwater.tables import row_loops  # noqa: PLC0415  loads numba, only if needed
+
+        rests = np.float32(1 - beta1), np.float32(1 - beta2)
+        row_loops.adam(*whole, row_loops.flat(grad, np.float32), np.float32(rate), *rests, np.float32(epsilon))
+        return
     step = np.asarray(grad - m)  # NumPy's operators turn arrays without dimensions into scalars
     step *= 1 - beta1
     m += step
@@ -193,9 +210,9 @@ def adam(
     v += step
     if use_nesterov:
         np.add(grad * (1 - beta1), beta1 * m, out=step)
-        step *= _adam_rate(lr, beta1_power, beta2_power)
+        step *= rate
     else:
-        np.multiply(m, _adam_rate(lr, beta1_power, beta2_power), out=step)
+        np.multiply(m, rate, out=step)
     root = np.sqrt(v)
     root += epsilon
     step /= root
@@ -229,7 +246,13 @@ def sparse_adam(
     v *= beta2
     add_rows(m, at, grad * (1 - beta1))
     add_rows(v, at, grad * grad * (1 - beta2))
-    step = m * _adam_rate(lr, beta1_power, beta2_power)
+    rate = _adam_rate(lr, beta1_power, beta2_power)
+    if whole := _flat((var, m, v), _DENSE_NS * var.size // 2):
+        from headwater.tables import row_loops  # noqa: PLC0415  loads numba, only if needed
+
+        row_loops.adam_step(*whole, np.float32(rate), np.float32(epsilon))
+        return
+    step = m * rate
     root = np.sqrt(v)
     root += epsilon
     step /= root

@@ -54,6 +54,26 @@ def test_updates_of_rows(monkeypatch: pytest.MonkeyPatch, width: int, repeated: 
         np.testing.assert_array_equal(ours.view(np.uint32), numpys.view(np.uint32))
 
 
+def test_adam(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    start = [rng.uniform(0, 2, (50, 3)).astype(F) for _ in range(3)]
+    grad, at = rng.normal(size=(50, 3)).astype(F), rng.integers(-1, 50, 40)
+    scalars = [np.array(value, F) for value in (0.9, 0.999, 0.01, 0.9, 0.999, 1e-8)]
+
+    def run() -> list[Array]:
+        arrays = [array.copy() for array in start]
+        dense, sparse = update_kernel_of("ApplyAdam"), update_kernel_of("SparseApplyAdam")
+        assert dense is not None
+        assert sparse is not None
+        dense(*arrays, *scalars, grad)
+        sparse(*arrays, *scalars, grad[:40], at)
+        return arrays
+
+    for ours, numpys, before in zip(*both(monkeypatch, run), start, strict=True):
+        np.testing.assert_array_equal(ours.view(np.uint32), numpys.view(np.uint32))
+        assert not np.array_equal(ours, before)
+
+
 @pytest.mark.parametrize("count", [1, 1000, 40_000])
 def test_random_words(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     key = (0xFFFFFFFE, 0x12345678)
