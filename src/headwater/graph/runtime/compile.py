@@ -40,7 +40,7 @@ from headwater.graph.runtime.indices import IndexChecks
 from headwater.graph.runtime.initial_values import MAX_RUNS, split
 from headwater.graph.runtime.kernel_lookup import WithoutKernel
 from headwater.graph.runtime.kernel_part import KernelPart
-from headwater.graph.runtime.programs import MAX_EXECUTABLES, Program, shapes_of, shared_program
+from headwater.graph.runtime.programs import Program, executables, shapes_of, shared_program
 from headwater.graph.runtime.step import Step
 from headwater.graph.runtime.ways import Jit, Way, Ways
 from headwater.import_hooks import on_import
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 
 #: Up to this size, in bytes, a copy by NumPy is faster than a call of an executable.
 _SMALL_BYTES = 4096
+#: Number of shapes of a part's inputs after which shapes and programs that are no longer in use are forgotten.
+_MAX_SHAPES = 128
 _NONE = type(None)
 _log = logging.getLogger(__name__)
 _value_of: Callable[[Cell], Any] = attrgetter("value")
@@ -98,11 +100,9 @@ class Executable:
         self._seed = secrets.randbits(31)
         self._static = [compute.inputs.index(name) for name in compute.static]
         self._dynamic = [i for i in range(len(compute.inputs)) if i not in self._static]
-        # The values of static inputs are constants in a program, so each combination of values has its own program.
-        self._by_static: dict[object, Program] = {}
-        # Shapes and types of inputs of earlier successful runs. For these, neither tracing nor compiling can fail any
-        # more, and the memory has sufficed.
-        self._taken: set[Any] = set()
+        # One program for each combination of values of static inputs, which are constants in a program, and of shapes
+        # and types of the other inputs.
+        self._programs: dict[object, Program] = {}
         self._shared = shared
         checks = IndexChecks(compute, self._cells)
         self._check_indices = checks or None
@@ -227,8 +227,7 @@ class Executable:
             found = self._on_kernels(self._kernels, inputs, step_number, certain, step)
             if found is not None:
                 return found, ()
-        program, fixed, inputs = self._program_for(inputs)
-        program.bound()
+        program, inputs = self._program_for(inputs)
         run = program.run
         if self._device is not None:
             inputs = moved(inputs, self._device)
@@ -246,18 +245,14 @@ class Executable:
             return outputs, ()
         if self._stores is not None and self._device is None and self._store(inputs, self._stores, certain, step):
             return (), ()
-        key, taken = None, True
-        if certain is not None or self._prepares:
-            key = fixed, tuple(map(_shape_and_type, inputs))
-            taken = key in self._taken
-        if not taken and self._prepares:
+        if self._prepares and not program.has_run:
             self._prepare(program, inputs, counter)
         with self._lock:
             # Read and donate while the lock is held: once the run has started, the donated buffers are invalid for
             # every reader, until the cells have their new values.
             donated, kept = self._state()
             made = self._admitted(step) if self._admits else ()
-            if taken and certain is not None:
+            if certain is not None and program.has_run:
                 certain()
             changed, outputs, faults = run(donated, kept, inputs, counter)
             written = zip(self._written_cells, changed, strict=True)
@@ -273,11 +268,7 @@ class Executable:
                 self._record(step, given, outputs, faults)
             for tell in made:
                 tell()
-        if not taken:
-            # Record the shapes only after a successful run: a run with the shapes of a failed one may fail again.
-            if len(self._taken) >= MAX_EXECUTABLES:
-                self._taken.clear()
-            self._taken.add(key)
+        program.has_run = True
         # Only after the lock is released, because reading the results of checks waits for the executable.
         if faults:
             self._raise(faults)
@@ -306,7 +297,7 @@ class Executable:
             if way is Way.KERNELS_WHILE_IMPORTING and not is_loaded():
                 Compilation(import_jax, "the import of JAX")
             elif way is Way.KERNELS_WHILE_COMPILING and self._device is None:
-                if len(self._compilations) >= MAX_EXECUTABLES:
+                if len(self._compilations) >= _MAX_SHAPES:
                     self._compilations.clear()  # of shapes that did not occur again
                 self._compilations[key] = self._compile_in_background(inputs, self._ways.runs_of(key) - 1)
             weigh = self._ways.weigher(key)
@@ -339,22 +330,27 @@ class Executable:
         self._run_before = True
         return outputs
 
-    def _program_for(self, inputs: Sequence[Any]) -> tuple[Program, object, Sequence[Any]]:
-        """Returns the program for the values of static inputs, these values as a key, and the other inputs."""
+    def _program_for(self, inputs: Sequence[Any]) -> tuple[Program, Sequence[Any]]:
+        """Returns the program for the values of static inputs and the shapes of the others, and the others."""
+        key = self._key(inputs)
+        program = self._programs.get(key) or self._add_program(key, self._copies_of_static(inputs))
+        executables.use(program)
+        return program, [inputs[i] for i in self._dynamic] if self._static else inputs
+
+    def _key(self, inputs: Sequence[Any]) -> tuple[object, tuple[Any, ...]]:
         fixed = tuple([_static_key(inputs[i]) for i in self._static])
-        program = self._by_static.get(fixed) or self._add_program(fixed, self._copies_of_static(inputs))
-        return program, fixed, [inputs[i] for i in self._dynamic] if self._static else inputs
+        return fixed, tuple([_shape_and_type(inputs[i]) for i in self._dynamic])
 
     def _copies_of_static(self, inputs: Sequence[Any]) -> Mapping[str, np.ndarray[Any, Any]]:
         # The user's program may later change the arrays that it has fed.
         return {self._compute.inputs[i]: np.array(inputs[i]) for i in self._static}
 
-    def _add_program(self, fixed: object, static: Mapping[str, np.ndarray[Any, Any]]) -> Program:
-        if len(self._by_static) >= MAX_EXECUTABLES:
-            self._by_static.clear()
+    def _add_program(self, key: tuple[object, Any], static: Mapping[str, np.ndarray[Any, Any]]) -> Program:
+        if len(self._programs) >= _MAX_SHAPES:
+            self._programs = {each: program for each, program in self._programs.items() if executables.keep(program)}
         # Two threads may build the program at the same time. `setdefault` makes both use the same one, so that it is
         # compiled once.
-        return self._by_static.setdefault(fixed, self._build(static))
+        return self._programs.setdefault(key, self._build(static, key[1]))
 
     def _compile_in_background(self, inputs: Sequence[Any], runs: int) -> Compilation:
         """Starts tracing and compiling for the shapes of ``inputs`` in the background, after so many runs with them.
@@ -362,18 +358,17 @@ class Executable:
         The compilation refers to no array of a variable or input. Meanwhile, kernels can therefore change variables in
         place, and the user's program can change arrays that it has fed.
         """
-        fixed, static = tuple([_static_key(inputs[i]) for i in self._static]), self._copies_of_static(inputs)
-        dynamic = [_shape_and_type(inputs[i]) for i in self._dynamic]
+        key, static = self._key(inputs), self._copies_of_static(inputs)
 
         def compile_it() -> None:
-            program = self._by_static.get(fixed) or self._add_program(fixed, static)
+            program = self._programs.get(key) or self._add_program(key, static)
             with self._lock:
                 state = [list(map(_shape_and_type, values)) for values in self._state()]
-            donated, kept, given = map(shapes_of, (*state, dynamic))
+            donated, kept, given = map(shapes_of, (*state, key[1]))
             program.compile(donated, kept, given, np.uint32(0) if self._random else None)
 
         name = self._compute.nodes[-1].name
-        _log.debug("%s with inputs of %s is compiled after %d runs", name, dynamic, runs)
+        _log.debug("%s with inputs of %s is compiled after %d runs", name, key[1], runs)
         return Compilation(compile_it, f"the compilation of {name}")
 
     def _admitted(self, step: Step | None) -> Sequence[Callable[[], object]]:
@@ -447,12 +442,12 @@ class Executable:
             values.update(zip(self._rest.outputs, found, strict=True))
         return [values[name] for name in self._compute.outputs], changed
 
-    def _build(self, static: Mapping[str, np.ndarray[Any, Any]]) -> Program:
+    def _build(self, static: Mapping[str, np.ndarray[Any, Any]], shapes: object) -> Program:
         names = self._donated, self._kept, self._written
         # Do not share programs with random operations: operations without seeds must draw different numbers in each
         # session.
         if self._shared and not self._random:
-            return shared_program(self._compute, static, *names, self._prechecked)
+            return shared_program(self._compute, static, *names, self._prechecked, shapes)
         return Program(self._compute, static, *names, self._seed, self._prechecked)
 
     def _prepare(self, program: Program, inputs: Sequence[AnyArray], counter: np.uint32 | None) -> None:

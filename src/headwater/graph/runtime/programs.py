@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, ref
 
 import numpy as np
 
@@ -37,12 +38,61 @@ if TYPE_CHECKING:
 # Pyright finds the types of these functions of JAX in part only.
 _jax: Any = jax
 
-#: Maximum number of executables of a program, one for each combination of shapes. Each takes 0.5 to 8 MB.
-MAX_EXECUTABLES: Final = 128
+#: Estimated memory of an executable in bytes: fixed, and for each operation.
+_EXECUTABLE_BYTES: Final = 500_000
+_OPERATION_BYTES: Final = 50_000
+#: Memory that the executables of a process may take by this estimate.
+_MAX_BYTES: Final = 1 << 29
+
+
+class LeastRecentlyUsed:
+    """Bounds the memory of a process's executables: drops the ones that have not run for the longest time. A dropped
+    executable is compiled again if it is needed. Thread-safe.
+
+    Args:
+      max_bytes: the bound. The executable that was used last is kept even if it alone exceeds the bound.
+    """
+
+    def __init__(self, max_bytes: int = _MAX_BYTES) -> None:
+        self._max_bytes = max_bytes
+        # Reentrant, because the garbage collector may call `_forget` at any time.
+        self._lock = threading.RLock()
+        # Weak references: a program is freed with the last session that uses it.
+        self._sizes: OrderedDict[ref[Program], int] = OrderedDict()
+        self._nbytes = 0
+
+    def use(self, program: Program) -> None:
+        """Records a use, and drops others if the memory exceeds the bound."""
+        with self._lock:
+            if program.reference in self._sizes:
+                self._sizes.move_to_end(program.reference)
+                return
+            self._sizes[program.reference] = program.nbytes
+            self._nbytes += program.nbytes
+            dropped: list[Program | None] = []
+            while self._nbytes > self._max_bytes and len(self._sizes) > 1:
+                oldest, nbytes = self._sizes.popitem(last=False)
+                self._nbytes -= nbytes
+                dropped.append(oldest())
+        for each in dropped:
+            if each is not None:
+                each.drop()
+
+    def keep(self, program: Program) -> bool:
+        """Whether the program has an executable that is not dropped."""
+        return program.reference in self._sizes
+
+    def forget(self, reference: ref[Program]) -> None:
+        """Removes a program that no longer exists."""
+        with self._lock:
+            self._nbytes -= self._sizes.pop(reference, 0)
+
+
+executables: Final = LeastRecentlyUsed()
 
 
 class Program:
-    """A function of variables' values and inputs, compiled by XLA.
+    """A function of variables' values and inputs of one shape, compiled by XLA.
 
     Args:
       compute: the operations.
@@ -57,6 +107,10 @@ class Program:
       run: function of the values of ``donated`` and ``kept``, the inputs, and the step's number (for random numbers).
         It returns the new values of ``written``, the outputs, and for each operation with a check, whether it failed.
       failing: names of operations that may fail; complete after tracing.
+      has_run: whether it has run successfully. Neither tracing nor compiling can fail any more then, and the memory has
+        sufficed.
+      nbytes: estimated memory of its executable.
+      reference: a weak reference to it.
     """
 
     def __init__(
@@ -109,6 +163,9 @@ class Program:
         self.run: Any = _jax.jit(run, donate_argnums=(0,) if donated else (), **placed(compute.device))
         self._compiling = threading.Lock()
         self._compiled: set[Any] = set()
+        self.has_run: bool = False
+        self.nbytes: int = _EXECUTABLE_BYTES + _OPERATION_BYTES * len(compute.nodes)
+        self.reference: ref[Program] = ref(self, executables.forget)
 
     def compile(self, donated: Sequence[Any], kept: Sequence[Any], inputs: Sequence[Any], counter: object) -> None:
         """Traces and compiles the program for arrays of these shapes and types, unless that was done before. `run`
@@ -127,13 +184,12 @@ class Program:
                 check_memory(self.run.lower(donated, kept, inputs, counter).compile(), memory_stats(self._device))
                 self._compiled.add(key)
 
-    def bound(self) -> None:
-        """Drops all executables if there are more than `MAX_EXECUTABLES`. Executables that are still in use are
-        compiled again at their next run."""
-        if self.run._cache_size() > MAX_EXECUTABLES:
-            with self._compiling:
-                self.run.clear_cache()
-                self._compiled.clear()
+    def drop(self) -> None:
+        """Frees the memory of the executable. A later run compiles it again."""
+        with self._compiling:
+            self.run.clear_cache()
+            self._compiled.clear()
+            self.has_run = False
 
 
 def _key_of(*arrays: Sequence[Any]) -> object:
@@ -174,10 +230,12 @@ def shared_program(
     kept: Sequence[str],
     written: Sequence[str],
     prechecked: Collection[str] = (),
+    shapes: object = (),
 ) -> Program:
-    """Returns the program of a compute without random numbers, shared with sessions that have a compute of equal
-    content."""
+    """Returns the program of a compute without random numbers for inputs of these shapes, shared with sessions that
+    have a compute of equal content."""
     content = hashlib.blake2b(compute.digest or encode_compute(compute))
+    content.update(repr(shapes).encode())
     for name, value in static.items():
         content.update(name.encode() + make_tensor_proto(value).SerializeToString())
     key = content.digest()

@@ -240,8 +240,10 @@ def test_a_loop_computes_only_gradients_in_use(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("static", [False, True], ids=["shapes", "static values"])
 def test_the_number_of_executables_is_bounded(monkeypatch: pytest.MonkeyPatch, static: bool) -> None:
     monkeypatch.setenv(VARIABLE, "on")
+    monkeypatch.setattr(compile, "_MAX_SHAPES", 3)
+    bounded = programs.LeastRecentlyUsed(1)
     for module in (programs, compile):
-        monkeypatch.setattr(module, "MAX_EXECUTABLES", 3)
+        monkeypatch.setattr(module, "executables", bounded)
     kept: list[compile.Executable] = []
     program_for = compile.Executable._program_for
 
@@ -260,9 +262,8 @@ def test_the_number_of_executables_is_bounded(monkeypatch: pytest.MonkeyPatch, s
             session.run(add, {size: count} if static else {x: np.ones(count)})
         assert session.run(total) == 37.0
     executable = kept[-1]
-    assert len(executable._by_static) <= 3
-    assert len(executable._taken) <= 3
-    assert all(program.run._cache_size() <= 4 for program in executable._by_static.values())
+    assert len(executable._programs) <= 3
+    assert [program.run._cache_size() for program in executable._programs.values()].count(1) == 1
 
 
 def test_a_loop_with_a_growing_result_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,3 +282,23 @@ def test_a_loop_with_a_growing_result_compiles_nothing(monkeypatch: pytest.Monke
     assert not compiled
     assert found.tolist() == [[1] * 5] * 2
     assert not np.shares_memory(state, start), "the program may change what it has fetched"
+
+
+def test_the_least_recently_used_executables_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "on")
+    bounded = programs.LeastRecentlyUsed()
+    for module in (programs, compile):
+        monkeypatch.setattr(module, "executables", bounded)
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [None])
+        y = tf.exp(x)
+        session.run(y, {x: np.ones(1)})
+        monkeypatch.setattr(bounded, "_max_bytes", 2 * bounded._nbytes)
+        for count in (2, 1, 3):
+            session.run(y, {x: np.ones(count)})
+        with compilations() as compiled:
+            for count in (1, 3):
+                session.run(y, {x: np.ones(count)})
+            assert not compiled, "they ran last"
+            session.run(y, {x: np.ones(2)})
+            assert len(compiled) == 1
