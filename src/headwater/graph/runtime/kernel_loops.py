@@ -316,8 +316,11 @@ GRADIENT_MAKERS["StatelessIf"] = _make_if_gradient
 
 
 def turns_of(op_type: str, inputs: Values, outputs: Values, attrs: Attrs) -> Work:
-    """Estimates the cost of the operations in all turns of a loop; zero for other operations. Does not include reading
-    the loop's inputs and writing its outputs."""
+    """Estimates the cost of the operations in all turns of a loop, or in a branch; zero for other operations. Does not
+    include reading the operation's inputs and writing its outputs."""
+    if op_type == "StatelessIf":
+        # One branch runs, and both are compiled.
+        return Work(sum(len(decode_body(attrs[branch]).nodes) for branch in ("then_branch", "else_branch")) // 2)
     if op_type == "StatelessScan":
         turns, states = len(inputs[attrs["states"]]), attrs["states"]
     elif op_type == "WhileScan":

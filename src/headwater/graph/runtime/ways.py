@@ -5,16 +5,16 @@ operations as estimated from array sizes. It does not depend on measured times. 
 differently, so with such a choice the results could change from one run of a program to the next.
 
 The first runs with inputs of a new shape use kernels. The executable is traced and compiled in the background once an
-executable, by estimate, would have saved half of its compilation time in the runs so far, or all of it if the part
-has run with another shape before, because further shapes are then likely; the import of JAX begins earlier. As in the
-ski rental problem, the total time is then at most about twice the optimum. The number of the first run that uses the
-executable is fixed in advance, so that it does not depend on measured times either: by then kernels have taken one and
-a half times the estimated compilation time, and the executable pays off. That run waits if the compilation has not
+executable, by estimate, would have saved its compilation time in the runs so far; the import of JAX begins earlier. As
+in the ski rental problem, the total time is then at most about twice the optimum. The number of the first run that uses
+the executable is fixed in advance, so that it does not depend on measured times either: by then kernels have taken one
+and a half times the estimated compilation time, and the executable pays off. That run waits if the compilation has not
 ended. If kernels are as fast, as for a few operations on small arrays or for lookups and updates of rows, a part always
 uses kernels.
 
-If an executable is several times faster and pays off within few runs, as for convolutions, the first shape of a part is
-compiled from its second run on, because most programs train with one shape. Measurements and rejected alternatives:
+Most programs train for hundreds of steps with one shape. So the first shape of a part is compiled after half of these
+runs if the executable pays off within few runs; and from its second run on if it is several times faster, too, as for
+convolutions. Measurements and rejected alternatives:
 docs/decisions/kernels.md.
 """
 
@@ -46,13 +46,15 @@ _WINDOW_PRODUCTS_PER_NS: Final = 16
 _COMPILED_WINDOW_PRODUCTS_PER_NS: Final = 80
 # Lookups, sums and updates of rows take as long in an executable as on kernels.
 _ROWS_CALL_NS: Final = 10_000
-_EXECUTABLE_CALL_NS: Final = 30_000
+_EXECUTABLE_CALL_NS: Final = 60_000
 _FUSION: Final = 4  # factor by which fusion reduces the bytes that an executable reads and writes
 # XLA's time grows faster than the number of operations.
 _COMPILE_NS: Final = 200_000_000
 _COMPILE_OPERATION_NS: Final = 4_000_000
 _COMPILE_PAIR_NS: Final = 4_000
 _COMPILE_CONVOLUTION_NS: Final = 50_000_000
+# The shifted products of a depthwise convolution take as long to compile as so many other convolutions.
+_DEPTHWISE: Final = 3
 _COMPILE_ROWS_NS: Final = 50_000_000
 
 #: Time of the import of JAX, which begins so long before a compilation.
@@ -62,8 +64,8 @@ _IMPORT_NS: Final = 1_000_000_000
 _CONCURRENT_FACTOR: Final = 1.5
 #: The factor for executables that are several times faster: waiting for XLA then costs less than steps on kernels.
 _FAST_CONCURRENT_FACTOR: Final = 0.75
-#: Limits for compiling the first shape of a part from its second run on: the number of runs within which the executable
-#: has to pay off, and the factor by which it has to be faster.
+#: Limits for compiling the first shape of a part early: the number of runs within which the executable has to pay off;
+#: and for compiling it from its second run on, the factor by which it has to be faster.
 _EARLY_RUNS: Final = 150
 _EARLY_SPEEDUP: Final = 3
 
@@ -106,7 +108,7 @@ class Work(NamedTuple):
       window_products: multiplications within convolutions.
       rows: number of lookups, sums and updates of rows, such as ``Gather`` and ``SparseApplyAdam``.
       row_nbytes: bytes that these read and write.
-      convolutions: number of convolutions.
+      convolutions: number of convolutions; a depthwise convolution counts several times.
       repeated: number of runs of operations in all turns of loops after the first. Each costs a call; compilation
         covers all turns at once.
     """
@@ -181,14 +183,15 @@ def switch_after(work: Work, *, first: bool = False) -> Switch | None:
     until = runs_until_compiled(work)
     if until is None:
         return None
-    ratio = work.compilation_ns() / work.kernels_ns()
-    if first and until <= _EARLY_RUNS and work.kernels_ns() >= _EARLY_SPEEDUP * work.executable_ns():
-        return Switch(1, 1, 1 + ceil(_FAST_CONCURRENT_FACTOR * ratio))
-    compiled = -(-until // 2) if first else until
+    run_ns = work.kernels_ns()
+    early = first and until <= _EARLY_RUNS
+    if early and run_ns >= _EARLY_SPEEDUP * work.executable_ns():
+        return Switch(1, 1, 1 + ceil(_FAST_CONCURRENT_FACTOR * (work.compilation_ns() + _IMPORT_NS) / run_ns))
+    compiled = -(-until // 2) if early else until
     # The import begins after three quarters of these runs at the earliest, so that a task that ends long before the
     # compilation does not import JAX.
-    imported = max(compiled - compiled // 4, compiled - _IMPORT_NS // work.kernels_ns())
-    return Switch(imported, compiled, max(until, compiled + ceil(_CONCURRENT_FACTOR * ratio)))
+    imported = max(compiled - compiled // 4, compiled - _IMPORT_NS // run_ns)
+    return Switch(imported, compiled, max(until, compiled + ceil(_CONCURRENT_FACTOR * work.compilation_ns() / run_ns)))
 
 
 def explanation_of(work: Work, switch: Switch | None) -> str:
@@ -308,13 +311,18 @@ def work_of(op_type: str, arrays: Sequence[Any], results: Sequence[Any]) -> Work
         others = [value for value in (*arrays, *results) if value.ndim > 3 and value is not filters]
         positions = max((value.size // max(value.shape[-1], 1) for value in others), default=0)
         window_products = positions * filters.size
-    return Work(1, nbytes, products, window_products, convolutions=int(window_products > 0))
+    if op_type != "DepthwiseConv2dNative" or not window_products:
+        return Work(1, nbytes, products, window_products, convolutions=int(window_products > 0))
+    # Each place of the window is a separate product with the whole image.
+    height, width = arrays[1].shape[:2]
+    return Work(1, nbytes * height * width, products, window_products, convolutions=_DEPTHWISE)
 
 
 #: Operations whose kernels return views or sizes and read no elements.
 _VIEWS: Final = frozenset({"ExpandDims", "Rank", "Reshape", "Shape", "Size", "Squeeze"})
-#: Reductions, which NumPy computes several times slower along axes of at most so many elements.
-_REDUCTIONS: Final = frozenset({"ArgMax", "ArgMin", "Max", "Mean", "Min", "Prod", "Sum"})
+#: Reductions, which NumPy computes several times slower along axes of at most so many elements. Sums and extremes have
+#: faster kernels.
+_REDUCTIONS: Final = frozenset({"ArgMax", "ArgMin", "Prod"})
 _SHORT_AXIS: Final = 16
 _ROW_OPERATIONS: Final = ("Gather", "Scatter", "SparseApply", "SumEqualRows", "UnsortedSegment")
 _PRODUCTS: Final = frozenset({"BatchMatMul", "BatchMatMulV2", "MatMul", "Einsum"})
