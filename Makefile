@@ -27,7 +27,7 @@ help:
 	@echo 'make simulate-scale  plot simulated clusters of up to 1,000 workers and 16 ps to docs/scale.png'
 	@echo 'make test-other  run a part of the tests with another Python; OTHER=python3.13 selects it'
 	@echo 'make bench    compare Headwater with TensorFlow 1.15; PEER=... is the Python of TensorFlow 1.15'
-	@echo 'make bench-models  compare only 20 models, with TensorFlow 1.15 and 2: PEER=..., PEER2=..., ARGS="--only lenet gru"'
+	@echo 'make bench-models  compare only 27 models, with TensorFlow 1.15 and 2: PEER=..., PEER2=..., ARGS="--only lenet gru"'
 	@echo 'make bench-recovery   measure the effect of a lost ps in each mode of recovery, also for TensorFlow'
 	@echo 'make bench-precautions  measure the cost of replicas and saved states: ARGS="copies", ARGS="saves --seconds 20 --pauses 0"'
 	@echo 'make bench-scaling   measure how long a worker waits while ps with 100 MB each join and shut down'

@@ -3,8 +3,8 @@
     python benchmarks/models.py --peer PYTHON_WITH_TENSORFLOW_1_15 --peer2 PYTHON_WITH_TENSORFLOW_2
 
 Prints medians for each model: seconds from the import to the end of the first step, steps per second, median and worst
-step after the twentieth, peak memory; and ratios to the better TensorFlow. Saves them as ``build/bench/models.json``
-with a plot of the ratios.
+step after the twentieth, peak memory; and ratios to the better TensorFlow. Saves each run in
+``build/bench/models.json``, and a plot of the ratios as ``models.svg``.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import os
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -22,11 +23,11 @@ from pathlib import Path
 from outcomes import medians, save
 
 PROGRAM = Path(__file__).parent / "programs" / "models.py"
-CHANGING = ("clicks", "segments", "masks", "sentences", "loops", "speech", "calls")
+CHANGING = ("clicks", "segments", "masks", "sentences", "loops", "speech", "products", "tags", "calls")
 """Models whose sizes change in every batch."""
 CONSTANT = (
-    *("lenet", "mobilenet", "gan", "pools", "volumes", "transformer", "unrolled", "gru", "words", "variables"),
-    *("saver", "tiny", "conds"),
+    *("lenet", "mobilenet", "gan", "resnet", "alexnet", "pools", "volumes", "transformer", "unrolled", "gru"),
+    *("seq2seq", "words", "factors", "clusters", "variables", "saver", "tiny", "conds"),
 )
 OURS = "Headwater"
 LIMIT_S = 300
@@ -110,7 +111,8 @@ def plot(results: Mapping[str, Mapping[str, Outcome]], path: Path) -> None:
     """Draws the ratios to the better TensorFlow; slower models in another colour."""
     import matplotlib as mpl
 
-    mpl.use("Agg")
+    mpl.use("svg")
+    mpl.rcParams["svg.fonttype"] = "none"  # text instead of outlines, which makes the file several times smaller
     import matplotlib.pyplot as plt
 
     names = list(results)
@@ -127,7 +129,7 @@ def plot(results: Mapping[str, Mapping[str, Outcome]], path: Path) -> None:
         axes.margins(x=0.15)
         axes.set_title(f"{title}, factor by which faster than the better TensorFlow", fontsize=9)
     both[0].invert_yaxis()
-    figure.savefig(path, dpi=120)
+    figure.savefig(path)
 
 
 def main() -> None:
@@ -137,6 +139,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--only", nargs="*", choices=CHANGING + CONSTANT, default=CHANGING + CONSTANT)
+    parser.add_argument("--limit", type=float, default=float("inf"), help="start no measurement after so many seconds")
+    parser.add_argument("--resume", action="store_true", help="keep the measurements in --out, and make the others")
     parser.add_argument("--out", type=Path, default=Path("build/bench"))
     args = parser.parse_args()
     contenders: dict[str, list[str]] = {OURS: [sys.executable, "-m", "headwater", "exec"]}
@@ -146,21 +150,30 @@ def main() -> None:
     print(
         f"{'model':12s} {'':16s} {'start s':>8s} {'steps/s':>10s} {'median ms':>10s} {'worst ms':>10s} {'peak MB':>8s}"
     )
+    path, began = args.out / "models.json", time.monotonic()
+    runs = _measured_before(path) if args.resume else {}
+    for turn in range(args.rounds):
+        for model in args.only:
+            for name, python in contenders.items():
+                found = runs.setdefault(f"{model}, {name}", [])
+                if len(found) <= turn and time.monotonic() - began < args.limit:
+                    found.append(measure(model, python, args.seconds))
+                    save(path, runs)
     results: dict[str, dict[str, Outcome]] = {}
     for model in args.only:
-        runs: dict[str, list[Outcome]] = {name: [] for name in contenders}
-        for _ in range(args.rounds):
-            for name, python in contenders.items():
-                runs[name].append(measure(model, python, args.seconds))
-        results[model] = {name: _medians(found) for name, found in runs.items()}
-        print("\n".join(rows(model, results[model])), flush=True)
+        found = {name: runs[f"{model}, {name}"] for name in contenders}
+        if all(found.values()):
+            results[model] = {name: _medians(outcomes) for name, outcomes in found.items()}
+            print("\n".join(rows(model, results[model])))
     print("\n".join(summary(results)))
-    save(
-        args.out / "models.json",
-        {f"{model}, {name}": [one] for model, found in results.items() for name, one in found.items()},
-    )
-    if args.peer or args.peer2:
-        plot(results, args.out / "models.png")
+    if results and (args.peer or args.peer2):
+        plot(results, args.out / "models.svg")
+
+
+def _measured_before(path: Path) -> dict[str, list[Outcome]]:
+    """Returns the outcomes of each model and contender in the file; empty if it does not exist."""
+    saved: dict[str, list[dict[str, float]]] = json.loads(path.read_text()) if path.exists() else {}
+    return {name: [Outcome(**each) for each in outcomes] for name, outcomes in saved.items()}
 
 
 def _medians(found: Sequence[Outcome]) -> Outcome:

@@ -164,6 +164,41 @@ def speech():
     return [tf.train.AdamOptimizer(0.001).minimize(loss), loss], feed
 
 
+def products():
+    """A product of a sparse matrix, with other entries in every batch, and a matrix."""
+    entries = tf.sparse_placeholder(tf.float32)
+    hidden = tf.nn.relu(tf.sparse_tensor_dense_matmul(entries, weight(5000, 64)) + weight(64))
+    step, labels = classify(dense(tf.reshape(hidden, [64, 64]), 10))
+
+    def feed(_):
+        rows = np.repeat(np.arange(64), draw.randint(1, 40, 64))
+        places = np.stack([rows, draw.randint(0, 5000, len(rows))], 1)
+        value = tf.SparseTensorValue(places, draw.rand(len(rows)).astype("f"), [64, 5000])
+        return {entries: value, labels: draw.randint(0, 10, 64)}
+
+    return step, feed
+
+
+def tags():
+    """A conditional random field over sentences of other lengths in every batch."""
+    x, labels = tf.placeholder(tf.float32, [None, 16, 32]), tf.placeholder(tf.int32, [None, 16])
+    scores, moves = dense(x, 9), weight(9, 9)
+
+    def advance(state, now):
+        return tf.reduce_logsumexp(state[:, :, None] + moves, 1) + now
+
+    ends = tf.scan(advance, scores[1:], scores[0])[-1]
+    pairs = tf.gather_nd(moves, tf.stack([labels[:-1], labels[1:]], -1))
+    chosen = tf.reduce_sum(scores * tf.one_hot(labels, 9)) + tf.reduce_sum(pairs)
+    loss = (tf.reduce_sum(tf.reduce_logsumexp(ends, 1)) - chosen) / 16.0
+
+    def feed(_):
+        length = draw.randint(5, 50)
+        return {x: draw.rand(length, 16, 32), labels: draw.randint(0, 9, (length, 16))}
+
+    return [tf.train.AdamOptimizer(0.001).minimize(loss), loss], feed
+
+
 def calls():
     """A Python function that returns another number of rows in every step."""
     x = tf.placeholder(tf.float32, [None, 16])
@@ -215,6 +250,33 @@ def gan():
         for loss, scope in ((found, "discriminator"), (fooled, "generator"))
     ]
     return [*steps, found, fooled], lambda i: {noise: draw.randn(16, 32), real: draw.rand(16, 32, 32, 1)}
+
+
+def resnet():
+    """A residual network of 50 layers."""
+    x = tf.placeholder(tf.float32, [None, 32, 32, 3])
+    net = tf.nn.relu(normalize(convolve(x, 16, 3, activation=None)))
+    for width, blocks in ((16, 3), (32, 4), (64, 6), (128, 3)):
+        for block in range(blocks):
+            stride = 2 if width > 16 and not block else 1
+            inner = tf.nn.relu(normalize(convolve(net, width, 1, activation=None)))
+            inner = tf.nn.relu(normalize(convolve(inner, width, 3, stride, activation=None)))
+            inner = normalize(convolve(inner, 4 * width, 1, activation=None))
+            net = tf.nn.relu(inner + (net if block else convolve(net, 4 * width, 1, stride, activation=None)))
+    optimizer = tf.train.MomentumOptimizer(0.01, 0.9)
+    step, labels = classify(dense(tf.reduce_mean(net, [1, 2]), 10), optimizer=optimizer)
+    return step, image_feeds(x, labels, 8, 32, 32, 3)
+
+
+def alexnet():
+    """Large kernels, local response normalization and overlapping pools."""
+    x = tf.placeholder(tf.float32, [None, 64, 64, 3])
+    net = x
+    for channels, size, stride in ((32, 7, 2), (64, 5, 1), (96, 3, 1)):
+        net = tf.nn.local_response_normalization(convolve(net, channels, size, stride), 4, 1.0, 0.001, 0.75)
+        net = tf.nn.max_pool(net, [1, 3, 3, 1], [1, 2, 2, 1], "SAME")
+    step, labels = classify(dense(dense(tf.reshape(net, [-1, 4 * 4 * 96]), 256, tf.nn.relu), 10))
+    return step, image_feeds(x, labels, 16, 64, 64, 3)
 
 
 def pools():
@@ -284,6 +346,50 @@ def gru():
     return step, lambda i: {x: draw.rand(30, 32, 32), labels: draw.randint(0, 10, 32)}
 
 
+def seq2seq():
+    """An encoder, and a decoder with attention, of 20 words each, in loops."""
+    source, target = tf.placeholder(tf.int32, [20, 16]), tf.placeholder(tf.int32, [20, 16])
+    table, kernel, mixing = weight(2000, 32), weight(96, 64), weight(128, 64)
+
+    def encode(state, now):
+        return tf.tanh(tf.matmul(tf.concat([now, state], 1), kernel))
+
+    def decode(state, now):
+        state = encode(state, now)
+        shares = tf.nn.softmax(tf.reduce_sum(memory * state, 2), 0)
+        return tf.tanh(tf.matmul(tf.concat([state, tf.reduce_sum(memory * shares[:, :, None], 0)], 1), mixing))
+
+    memory = tf.scan(encode, tf.nn.embedding_lookup(table, source), tf.zeros([16, 64]))
+    states = tf.scan(decode, tf.nn.embedding_lookup(table, target), memory[-1])
+    step, labels = classify(dense(states, 2000))
+
+    def feed(_):
+        return {each: draw.randint(0, 2000, (20, 16)) for each in (source, target, labels)}
+
+    return step, feed
+
+
+def factors():
+    """A matrix of ratings as the product of two tables, with Ftrl."""
+    rows, rating = [], tf.placeholder(tf.float32, [1000])
+    ids = [tf.placeholder(tf.int32, [1000]) for _ in range(2)]
+    for each, count in zip(ids, (6000, 4000)):
+        rows.append(tf.nn.embedding_lookup(weight(count, 32), each))
+    loss = tf.reduce_mean(tf.square(tf.reduce_sum(rows[0] * rows[1], 1) - rating))
+    step = [tf.train.FtrlOptimizer(0.1).minimize(loss), loss]
+    return step, lambda i: {**{each: draw.randint(0, 4000, 1000) for each in ids}, rating: draw.randint(1, 6, 1000)}
+
+
+def clusters():
+    """Means of clusters of points, assigned in every step."""
+    points, means = tf.constant(draw.rand(2000, 8).astype("f")), weight(10, 8)
+    distances = tf.reduce_sum(tf.square(tf.expand_dims(points, 1) - means), 2)
+    nearest = tf.argmin(distances, 1)
+    counts = tf.unsorted_segment_sum(tf.ones([2000, 1]), nearest, 10)
+    found = tf.unsorted_segment_sum(points, nearest, 10) / tf.maximum(counts, 1.0)
+    return [tf.assign(means, found), tf.reduce_sum(tf.reduce_min(distances, 1))], lambda i: {}
+
+
 def words():
     """Vectors of words by noise-contrastive estimation."""
     centre, context = tf.placeholder(tf.int32, [128]), tf.placeholder(tf.int64, [128, 1])
@@ -329,13 +435,15 @@ def conds():
     return [tf.train.GradientDescentOptimizer(0.01).minimize(loss), loss], lambda i: {x: draw.randn(16, 16)}
 
 
-CHANGING = (clicks, segments, masks, sentences, loops, speech, calls)
-CONSTANT = (lenet, mobilenet, gan, pools, volumes, transformer, unrolled, gru, words, variables, saver, tiny, conds)
+CHANGING = (clicks, segments, masks, sentences, loops, speech, products, tags, calls)
+IMAGES = (lenet, mobilenet, gan, resnet, alexnet, pools, volumes)
+SEQUENCES = (transformer, unrolled, gru, seq2seq)
+OTHERS = (words, factors, clusters, variables, saver, tiny, conds)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    models = {model.__name__: model for model in CHANGING + CONSTANT}
+    models = {model.__name__: model for model in CHANGING + IMAGES + SEQUENCES + OTHERS}
     parser.add_argument("model", choices=sorted(models))
     parser.add_argument("--seconds", type=float, default=4)
     args = parser.parse_args()
