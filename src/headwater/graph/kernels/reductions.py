@@ -62,9 +62,9 @@ def _mean(x: HostArray, axes: tuple[int, ...], keep: bool) -> Any:
     return (np.sign(total) * (np.abs(total) // max(_count(x, axes), 1))).astype(x.dtype)
 
 
-_MANY: Final = 256
-_NARROW: Final = 16
-"""From `_MANY` rows of at most `_NARROW` elements on, combining columns takes less time than NumPy's reduction."""
+_MIN_ROWS: Final = 256
+_MAX_WIDTH: Final = 16
+"""From so many rows of at most so many elements on, combining columns takes less time than NumPy's reduction."""
 
 
 def _extreme(combine: Any, bound: str, infinite: float) -> Callable[..., Any]:
@@ -81,7 +81,7 @@ def _extreme(combine: Any, bound: str, infinite: float) -> Callable[..., Any]:
         # `fmax` and `fmin` ignore NaN.
         start = x.dtype.type(infinite)
         width = x.shape[-1]
-        if axes == (x.ndim - 1,) and 0 < width <= _NARROW and x.size >= _MANY * width:
+        if axes == (x.ndim - 1,) and 0 < width <= _MAX_WIDTH and x.size >= _MIN_ROWS * width:
             found = combine(x[..., 0], start)
             for index in range(1, width):
                 combine(found, x[..., index], out=found)

@@ -54,7 +54,7 @@ _COMPILE_OPERATION_NS: Final = 4_000_000
 _COMPILE_PAIR_NS: Final = 4_000
 _COMPILE_CONVOLUTION_NS: Final = 50_000_000
 # The shifted products of a depthwise convolution take as long to compile as so many other convolutions.
-_DEPTHWISE: Final = 3
+_DEPTHWISE_CONVOLUTIONS: Final = 3
 _COMPILE_ROWS_NS: Final = 50_000_000
 
 #: Time of the import of JAX, which begins so long before a compilation.
@@ -315,7 +315,7 @@ def work_of(op_type: str, arrays: Sequence[Any], results: Sequence[Any]) -> Work
         return Work(1, nbytes, products, window_products, convolutions=int(window_products > 0))
     # Each place of the window is a separate product with the whole image.
     height, width = arrays[1].shape[:2]
-    return Work(1, nbytes * height * width, products, window_products, convolutions=_DEPTHWISE)
+    return Work(1, nbytes * height * width, products, window_products, convolutions=_DEPTHWISE_CONVOLUTIONS)
 
 
 #: Operations whose kernels return views or sizes and read no elements.
