@@ -466,6 +466,7 @@ def main():
             began = time.perf_counter()
             run(len(times) + 1)
             times.append(time.perf_counter() - began)
+    late = times[-max(len(times) // 3, 1) :]
     print(
         json.dumps(
             {
@@ -474,6 +475,7 @@ def main():
                 "init_s": marks[1] - marks[0],
                 "first_step_s": marks[2] - marks[1],
                 "rate": len(times) / sum(times),
+                "late_rate": len(late) / sum(late),
                 "median_ms": 1e3 * float(np.median(times)),
                 "worst_ms": 1e3 * max(times[20:] or times),
                 "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0,
