@@ -15,6 +15,7 @@ from headwater.graph.runtime import small_updates
 WAITS = """
 import resource, sys
 import numpy as np
+import headwater.tables.row_loops  # otherwise they would be imported in the background of these steps
 from headwater import tf
 from headwater.graph.runtime.devices import share_machine
 
