@@ -1,14 +1,16 @@
 """Histories of the platform: a server with a database runs jobs on hosts, and is killed and stopped meanwhile.
 
 The hosts continue to run when the server is killed, as machines do. For some time their answers are late or missing,
-even if they have carried out the request. Tasks succeed, fail, or are lost with their host. The rules: no request that
-the server has acknowledged is lost, no task is started without a reserved place or in the wrong order, and at the end
+even if they have carried out the request. Tasks succeed, fail, are preempted while their hosts are drained, or are lost
+with their host. The rules: no request that the server has acknowledged is lost, no task is started without a reserved
+place or in the wrong order, no task that saves its state at a request is killed within its grace period, and at the end
 no task and no reservation remains.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 import random
 import shutil
 import tempfile
@@ -46,6 +48,7 @@ T = TypeVar("T")
 _ROOM = 6
 _POLL_S = 1.0
 _LIMIT = 2
+_GRACE_S = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +92,7 @@ class JobSetting:
         return ends + (
             f"name: job{number}\nprogram: b.py\nps: {{count: {self.servers}}}\n"
             f"workers: {{count: {least if least == most else f'{least}:{most}'}, cpus: 1}}\n"
-            f"restart: {{limit: {_LIMIT}, backoff: 2s, scope: {self.scope}}}\ndeadlines: {{grace: 5s}}\n"
+            f"restart: {{limit: {_LIMIT}, backoff: 2s, scope: {self.scope}}}\ndeadlines: {{grace: {_GRACE_S:.0f}s}}\n"
         )
 
 
@@ -104,6 +107,7 @@ class Setting:
       outages: periods without answers of hosts: seconds since the previous one, and the duration.
       delay_s: mean latency of a host's answer.
       lost: probability that a task is lost with its host.
+      drains: seconds between times at which all running tasks are preempted.
     """
 
     jobs: tuple[JobSetting, ...]
@@ -112,6 +116,7 @@ class Setting:
     outages: tuple[tuple[float, float], ...]
     delay_s: float
     lost: float
+    drains: tuple[float, ...]
 
     @staticmethod
     def draw(chance: random.Random, *, ends: bool) -> Setting:
@@ -143,6 +148,7 @@ class Setting:
             outages=times(2),
             delay_s=chance.choice((0.001, 0.1, 1.0)),
             lost=chance.choice((0.0, 0.0, 0.1)),
+            drains=tuple(seconds for seconds, _ in times(2)),
         )
 
 
@@ -153,21 +159,30 @@ class _Incarnation:
     Attributes:
       attempt: the number of the attempt.
       state: its present state.
-      asked: whether it was asked to end.
+      stopped: whether the server has asked it to end.
+      preempted: whether its host has asked it to end.
+      kill_at: end of its grace period after the first request.
       told: whether a server has learnt of its end.
       finished: whether it has completed its work.
     """
 
     attempt: int
     state: TaskState
-    asked: bool = False
+    stopped: bool = False
+    preempted: bool = False
+    kill_at: float = math.inf
     told: bool = False
     finished: bool = False
 
     @property
+    def asked(self) -> bool:
+        """Whether it was asked to end."""
+        return self.stopped or self.preempted
+
+    @property
     def ended_well(self) -> bool:
-        """Whether it has finished its work, or was asked to end."""
-        return self.finished or (isinstance(self.state, Exited) and (self.state.code == 0 or self.asked))
+        """Whether it has finished its work, or was stopped."""
+        return self.finished or (isinstance(self.state, Exited) and (self.state.code == 0 or self.stopped))
 
     @property
     def failed(self) -> bool:
@@ -233,7 +248,7 @@ class Hosts(TaskBackend):
             self.reserved.pop(job_id, None)
         for (job, task), incarnations in self.incarnations.items():
             if job == job_id and task in freed:
-                self._end(incarnations[-1], -9)
+                self._kill(incarnations[-1])
         self.ask()
 
     def start(self, order: TaskOrder) -> str:
@@ -248,7 +263,7 @@ class Hosts(TaskBackend):
             raise HistoryError(f"attempt {order.attempt} of {key} is started again after its end")
         if not incarnations or incarnations[-1].attempt < order.attempt:
             if incarnations:
-                self._end(incarnations[-1], -9)
+                self._kill(incarnations[-1])
             incarnations.append(_Incarnation(attempt=order.attempt, state=Running()))
             running().note(f"{order.task} of {order.job_id} runs, attempt {order.attempt}")
             self._live(order.job_id, order.task, incarnations[-1])
@@ -312,7 +327,31 @@ class Hosts(TaskBackend):
             if code is None:
                 incarnation.state = Lost(reason="its host is gone")
             else:
-                incarnation.state = Exited(code=code, reason=f"exit code {code}", at=at, stopped=incarnation.asked)
+                incarnation.state = Exited(
+                    code=code,
+                    reason=f"exit code {code}",
+                    at=at,
+                    stopped=incarnation.stopped,
+                    preempted=incarnation.preempted and not incarnation.stopped,
+                )
+
+    def _kill(self, incarnation: _Incarnation) -> None:
+        if isinstance(incarnation.state, Running) and incarnation.asked and self.simulation.now < incarnation.kill_at:
+            raise HistoryError(f"attempt {incarnation.attempt} is killed within its grace period")
+        self._end(incarnation, -9)
+
+    def _request_end(self, incarnation: _Incarnation, grace_s: float) -> None:
+        incarnation.kill_at = min(incarnation.kill_at, self.simulation.now + grace_s)
+        # The task saves its state first.
+        self.simulation.after(self.simulation.random.random() * grace_s, lambda: self._end(incarnation, -15))
+
+    def drain(self) -> None:
+        """Preempts all running tasks."""
+        self.simulation.note("all tasks are preempted")
+        for incarnations in self.incarnations.values():
+            if isinstance(incarnations[-1].state, Running):
+                incarnations[-1].preempted = True
+                self._request_end(incarnations[-1], _GRACE_S)
 
     def _found(self, handle: str) -> _Incarnation:
         job_id, job, index, attempt = handle.rsplit("/", 3)
@@ -332,8 +371,8 @@ class Hosts(TaskBackend):
         self.ask()
         incarnation = self._found(handle)
         if isinstance(incarnation.state, Running):
-            incarnation.asked = True
-            self.simulation.after(self.simulation.random.random() * grace_s, lambda: self._end(incarnation, -15))
+            incarnation.stopped = True
+            self._request_end(incarnation, grace_s)
         self.ask()
 
     def adopt(self, handle: str) -> bool:
@@ -378,6 +417,10 @@ class JobsHistory:
             for after, seconds in times:
                 at += after
                 simulation.after(at, functools.partial(happens, seconds))
+        at = 0.0
+        for after in setting.drains:
+            at += after
+            simulation.after(at, self.hosts.drain)
         people = simulation.process("people")
         for number in range(len(setting.jobs)):
             self._people += 1

@@ -4,6 +4,7 @@ task.
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import socket
@@ -159,18 +160,31 @@ def test_stop_asks_first_and_kills_later(backend: TaskBackend, tmp_path: Path, t
     backend.stop(stubborn, grace_s=1)
 
 
-SAVES = (
+#: Programs that are asked to end at a moment, and the lines that they print.
+MOMENTS = {
+    "before the first step": ("pass", "pass", []),
+    "in a save": ("signal.signal(signal.SIGTERM, save)", "pass", ["saves", "saved"]),
+    "after the last step": (
+        "signal.signal(signal.SIGTERM, lambda *_: tell('asked'))",
+        "await_gate(); print('result', flush=True); sys.exit(0)",
+        ["result"],
+    ),
+}
+PROGRAM = (
     PREAMBLE
     + """
+def await_gate():
+    with open(os.environ["GATE"]) as gate:
+        gate.read()
 def save(*_):
     print("saves", flush=True)
-    tell("hears")
-    with open(os.environ["GO_ON"]) as go_on:
-        go_on.read()
+    tell("asked")
+    await_gate()
     print("saved", flush=True)
     sys.exit(0)
-signal.signal(signal.SIGTERM, save)
+HANDLER
 tell("runs")
+FINISH
 while True: signal.pause()
 """
 )
@@ -181,40 +195,45 @@ COMMANDS = {
     "pipeline": ["/bin/sh", "-c", "$P 2>&1 | cat"],
     "script": ["/bin/sh", "-c", "/bin/sh -c '$P; echo inner'; echo outer"],
     "trap in front": ["/bin/bash", "-c", "trap 'echo trapped' TERM; $P; exit 0"],
-    "trap behind": ["/bin/bash", "-c", "trap 'kill $!' TERM; $P & wait $!"],
+    "trap behind": ["/bin/bash", "-c", "trap 'kill $!' TERM; $P & wait $!; wait $!"],
     "own group": ["/bin/sh", "-c", "timeout 600 $P; echo after"],
-    "launcher": [
-        sys.executable,
-        "-c",
-        "import subprocess, sys; subprocess.run([sys.executable, sys.argv[1]])",
-        "{program}",
-    ],
+    "launcher": [sys.executable, "-c", "LAUNCH", "{program}"],
+    "grandchildren": ["/bin/sh", "-c", f"{sys.executable} -c 'LAUNCH' {{program}} | sed -u s/x/x/ | cat; echo after"],
     "module": [sys.executable, "-m", "program"],
 }
-#: Ways to ask a task to end. Scaling down and draining a host stop tasks as `stop` of a job does.
+LAUNCH = "import subprocess, sys; subprocess.run([sys.executable, sys.argv[1]])"
+#: Ways to ask a task to end. Scaling down stops a task, and draining a host preempts it.
 REQUESTS = ("stopped", "preempted", "stopped after the server was killed")
-#: One command line with each way, and each way with one command line; other combinations are `long`.
-SHORT = {("pipeline", request) for request in REQUESTS} | {("program", "stopped"), ("trap behind", "stopped")}
+#: Each option with some others; the other combinations are `long`.
+SHORT = {
+    *(("pipeline", request, "in a save") for request in REQUESTS),
+    ("program", "stopped", "in a save"),
+    ("trap behind", "stopped", "in a save"),
+    ("grandchildren", "preempted", "in a save"),
+    ("grandchildren", "stopped", "before the first step"),
+    ("pipeline", "preempted", "after the last step"),
+}
 
 
 @pytest.mark.parametrize(
-    ("command", "request_"),
+    ("command", "request_", "moment"),
     [
-        pytest.param(command, request, marks=() if (command, request) in SHORT else pytest.mark.long)
-        for command in COMMANDS
-        for request in REQUESTS
+        pytest.param(*cell, marks=() if cell in SHORT else pytest.mark.long)
+        for cell in itertools.product(COMMANDS, REQUESTS, MOMENTS)
     ],
 )
 def test_the_program_behind_any_command_saves_at_the_end(
-    backend: TaskBackend, tmp_path: Path, told: ValuePipe, command: str, request_: str
+    backend: TaskBackend, tmp_path: Path, told: ValuePipe, command: str, request_: str, moment: str
 ) -> None:
-    (tmp_path / "program.py").write_text(SAVES)
-    os.mkfifo(tmp_path / "go_on")
+    handler, finish, expected = MOMENTS[moment]
+    program, gate = tmp_path / "program.py", tmp_path / "gate"
+    program.write_text(PROGRAM.replace("HANDLER", handler).replace("FINISH", finish))
+    os.mkfifo(gate)
     argv = [
-        word.replace("{program}", str(tmp_path / "program.py")).replace("$P", f"{sys.executable} {tmp_path}/program.py")
+        word.replace("LAUNCH", LAUNCH).replace("$P", f"{sys.executable} {{program}}").replace("{program}", str(program))
         for word in COMMANDS[command]
     ]
-    settings: Any = {"env": {"GO_ON": str(tmp_path / "go_on"), "PYTHONPATH": str(tmp_path)}}
+    settings: Any = {"env": {"GATE": str(gate), "PYTHONPATH": str(tmp_path)}}
     if request_ == "stopped after the server was killed":
         server = start_server(
             tmp_path,
@@ -231,16 +250,18 @@ def test_the_program_behind_any_command_saves_at_the_end(
         os.kill(keeper_of(handle), signal.SIGTERM)
     else:
         backend.stop(handle, grace_s=60)
-    assert told() == "hears"
-    # While the task saves, the request is repeated, as by a restarted server.
-    backend.stop(handle, grace_s=60)
-    assert isinstance(backend.poll(handle), Running)
-    (tmp_path / "go_on").write_text("continue")
+    if expected:
+        assert told() == "asked"
+        # While the task saves, the request is repeated, as by a restarted server.
+        backend.stop(handle, grace_s=60)
+        assert isinstance(backend.poll(handle), Running)
+        gate.write_text("continue")
     ended = ends(backend, handle)
     lines = printed(tmp_path / "j1-worker-0.log").splitlines()
-    assert lines[:2] == ["saves", "saved"]
-    assert not {"after", "inner", "outer"} & set(lines)
-    assert ended.stopped
+    assert [line for line in lines if line not in ("trapped", "Terminated")] == expected
+    assert (ended.stopped, ended.preempted) == (
+        (False, True) if request_ == "preempted" and not expected else (True, False)
+    )
 
 
 def test_a_task_that_others_ask_to_end_was_preempted(backend: TaskBackend, tmp_path: Path, told: ValuePipe) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from headwater.platform import Client
+from headwater.platform.host.processes import ProcessTable
 from tests.support.platform import HEADWATER, Server, server, shell_job
 from tests.support.processes import Process
 
@@ -109,6 +110,62 @@ def test_a_preempted_job_saves_and_continues(running: Server, tmp_path: Path) ->
     assert (job["phase"], job["requeues"], job["restarts"]) == ("succeeded", 1, 0)
     assert running.log(job_id, "worker-0") == ["ready", "continues after step 41"]
     assert any("returns to the queue" in line for line in running.events(job_id))
+
+
+SAVES = """
+import json, os, signal, sys
+if os.environ["HEADWATER_ATTEMPT"] != "0":
+    print("continues")
+    sys.exit()
+def save(*_):
+    print("saves", flush=True)
+    index = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
+    with open(f"{sys.argv[1]}/gate-{index}") as gate:
+        gate.read()
+    print("saved", flush=True)
+    sys.exit(75)
+signal.signal(signal.SIGTERM, save)
+print("runs", os.getpid(), flush=True)
+while True: signal.pause()
+"""
+
+
+@pytest.mark.parametrize("request_", ["stop", "requeue", "preempt", "scale", "stop and kill the server"])
+def test_all_programs_behind_shells_save_at_a_request(running: Server, tmp_path: Path, request_: str) -> None:
+    (tmp_path / "program.py").write_text(SAVES)
+    gates = [fifo(tmp_path, f"gate-{index}") for index in (0, 1)]
+    script = f"{sys.executable} {tmp_path}/program.py {tmp_path} 2>&1 | cat; echo after"
+    job_id = running.submit(script, workers="1:2", deadlines={"grace": 60}, restart={"scope": "task"})
+    running.wait_log(job_id, "worker-0", "runs", within=True)
+    running.client.post(f"/jobs/{job_id}/scale", {"workers": 2})
+    running.until(job_id, lambda job: job["tasks_running"] == 2)
+    for index in (0, 1):
+        running.wait_log(job_id, f"worker-{index}", "runs", within=True)
+    pids = [int(running.log(job_id, f"worker-{index}")[0].split()[1]) for index in (0, 1)]
+    asked = [1] if request_ in ("scale", "preempt") else [0, 1]
+    if request_ == "scale":
+        running.client.post(f"/jobs/{job_id}/scale", {"workers": 1})
+    elif request_ == "preempt":
+        table = ProcessTable()
+        os.kill(table.parent(table.parent(pids[1])), signal.SIGTERM)  # to the keeper
+    else:
+        running.client.post(f"/jobs/{job_id}/stop", {"requeue": request_ == "requeue"})
+    for index in asked:
+        running.wait_log(job_id, f"worker-{index}", "saves")
+    if "kill" in request_:
+        running.kill()
+        running.start()
+    for index in asked:
+        open_gate(gates[index])
+        running.wait_log(job_id, f"worker-{index}", "saved")
+    if len(asked) == 1:
+        running.client.post(f"/jobs/{job_id}/stop")
+        open_gate(gates[0])
+    job = running.over(job_id)
+    again = ["continues", "after"] if request_ == "requeue" else []
+    for index in (0, 1):
+        assert running.log(job_id, f"worker-{index}") == [f"runs {pids[index]}", "saves", "saved", *again]
+    assert (job["phase"], job["restarts"]) == ("succeeded" if request_ == "requeue" else "stopped", 0)
 
 
 # Counts steps; saves at the beginning and when it is asked to end, but not in between.

@@ -10,7 +10,9 @@ to the whole process group at once ends ``tee`` as well, so that the program fai
   command in the background does not receive it, because many traps pass the signal on and then exit; the request waits
   for its end.
 - A process without a handler that has child processes receives it, so that it starts no others.
-- Other processes without a handler have nothing to save. They receive it when no program with a handler is left.
+- Other processes without a handler have nothing to save. They receive it when no program that handles or ignores SIGTERM
+  is left. If there was one, they may still have to read its output, and receive the signal only if they have not ended
+  at the end of their input after `READERS_END_S`.
 """
 
 from __future__ import annotations
@@ -20,6 +22,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headwater.platform.host.processes import ProcessIdentity, ProcessTable, identity, signals_of
+
+#: Seconds that commands of a task get to read the rest of their input and end, after the last program has ended that
+#: saves at SIGTERM.
+READERS_END_S = 1.0
 
 _SHELLS = frozenset({"sh", "bash", "dash", "ash", "busybox", "ksh", "mksh", "zsh"})
 
@@ -32,6 +38,7 @@ class TaskProcess:
       identity: the process.
       parent: the number of its parent.
       handles: whether it has a handler for SIGTERM.
+      ignores: whether it ignores SIGTERM, and so may continue to write to other processes of the task.
       shell: whether it is a shell.
       background: whether a shell has started it with ``&``: as POSIX requires, such a command ignores SIGQUIT.
     """
@@ -39,6 +46,7 @@ class TaskProcess:
     identity: ProcessIdentity
     parent: int
     handles: bool
+    ignores: bool = False
     shell: bool = False
     background: bool = False
 
@@ -51,6 +59,8 @@ class EndRequest:
         self._left_to_others: set[ProcessIdentity] = set()
         self._background: set[ProcessIdentity] = set()
         self._answered = False
+        self._saving = False
+        self._signal_readers_at = 0.0
 
     @property
     def answered(self) -> bool:
@@ -58,11 +68,12 @@ class EndRequest:
         the last `processes_to_signal`."""
         return self._answered
 
-    def processes_to_signal(self, processes: Mapping[int, TaskProcess]) -> list[ProcessIdentity]:
+    def processes_to_signal(self, processes: Mapping[int, TaskProcess], now: float) -> list[ProcessIdentity]:
         """Chooses the processes that must receive SIGTERM now, and counts them as signalled.
 
         Args:
           processes: all living processes of the task, by number.
+          now: the time in seconds, on a clock that is not set.
         """
         children: dict[int, list[TaskProcess]] = {}
         for process in processes.values():
@@ -84,7 +95,7 @@ class EndRequest:
                 for child in below:
                     exclude_tree(child)
                 return
-            (first if process.handles or below else last).append(process)
+            (first if process.handles or process.ignores or below else last).append(process)
             for child in below:
                 if process.handles and child.background:
                     self._background.add(child.identity)
@@ -96,9 +107,12 @@ class EndRequest:
             if process.parent not in processes:
                 visit(process)
         chosen = [process for process in first if process.identity not in self._signalled]
-        # Signal ``last`` only when no program that handles SIGTERM is left, because it may need them while it saves.
-        # A shell with a trap does not count: it may itself wait for one of ``last``.
-        if not chosen and not any(process.handles and not process.shell for process in first):
+        # A shell with a trap is no such program: it may itself wait for one of ``last``.
+        saving = any((process.handles or process.ignores) and not process.shell for process in first)
+        if self._saving and not saving:
+            self._signal_readers_at = now + READERS_END_S
+        self._saving = saving
+        if not chosen and not saving and now >= self._signal_readers_at:
             chosen = [process for process in last if process.identity not in self._signalled]
         waited_for = any(process.identity in self._background for process in processes.values())
         self._answered = not first and not last and not waited_for
@@ -122,6 +136,7 @@ def processes_below(pid: int) -> dict[int, TaskProcess]:
             identity=who,
             parent=table.parent(number),
             handles=signal.SIGTERM in signals.caught,
+            ignores=signal.SIGTERM in signals.ignored,
             shell=signals.command in _SHELLS,
             background=signal.SIGQUIT in signals.ignored,
         )

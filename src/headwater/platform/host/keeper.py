@@ -278,7 +278,7 @@ class Keeper:
 
     def _signal_processes(self, request: EndRequest) -> None:
         """Sends SIGTERM to the processes of the task that must receive it now."""
-        for process in request.processes_to_signal(processes_below(os.getpid())):
+        for process in request.processes_to_signal(processes_below(os.getpid()), time.monotonic()):
             if self._order["relay"]:
                 process.send(signal.SIGTERM)
 

@@ -165,7 +165,7 @@ def run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
                 elif not _copy(pipe, marker):
                     selector.unregister(pipe)
             if ending is not None:
-                for process in ending.processes_to_signal(processes_below(os.getpid())):
+                for process in ending.processes_to_signal(processes_below(os.getpid()), time.monotonic()):
                     process.send(signal.SIGTERM)
         # Other processes, such as one left behind by the task, may keep the pipe open: read only its current content.
         while _copy(pipe, marker):

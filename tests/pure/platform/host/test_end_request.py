@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.platform.host.end_request import EndRequest, TaskProcess
+from headwater.platform.host.end_request import READERS_END_S, EndRequest, TaskProcess
 from headwater.platform.host.processes import ProcessIdentity
 
-#: A process, as a test writes it: its name, and `handles`, `shell`, `background`.
+#: A process, as a test writes it: its parent, and `handles`, `ignores`, `shell`, `background`.
 Tree = dict[str, tuple[str, set[str]]]
 
 
@@ -20,13 +20,15 @@ def processes(tree: Tree, living: str) -> dict[int, TaskProcess]:
                 identity=ProcessIdentity(pid=ord(name), start=1, boot="b"),
                 parent=ord(parent) if parent and parent in living else 1,
                 handles="handles" in what,
+                ignores="ignores" in what,
                 shell="shell" in what,
                 background="background" in what,
             )
     return found
 
 
-# s: a shell, p: a program that handles SIGTERM, t: one that does not, such as tee, c: a child, n: a later command.
+# s: a shell, p: a program that handles SIGTERM, t: one that does not, such as tee, c: a child, n: a later command. Each
+# look at the living processes has those that are signalled; "+" stands for the time that readers have to end.
 HANDLES = {"handles"}
 CASES: dict[str, tuple[Tree, list[tuple[str, str]]]] = {
     "a program": ({"p": ("", HANDLES)}, [("p", "p"), ("p", "")]),
@@ -37,7 +39,19 @@ CASES: dict[str, tuple[Tree, list[tuple[str, str]]]] = {
     ),
     "a pipeline": (
         {"s": ("", {"shell"}), "p": ("s", HANDLES), "t": ("s", set())},
-        [("spt", "sp"), ("pt", ""), ("t", "t")],
+        [("spt", "sp"), ("pt", ""), ("t", ""), ("+t", "t")],
+    ),
+    "a pipeline whose reader ends with its input": (
+        {"s": ("", {"shell"}), "p": ("s", HANDLES), "t": ("s", set())},
+        [("spt", "sp"), ("pt", ""), ("t", ""), ("+", "")],
+    ),
+    "a pipeline whose program has finished and ignores the request": (
+        {"s": ("", {"shell"}), "p": ("s", {"ignores"}), "t": ("s", set())},
+        [("spt", "sp"), ("+pt", ""), ("t", ""), ("+t", "t")],
+    ),
+    "a launcher that ignores the request": (
+        {"c": ("", {"ignores"}), "p": ("c", HANDLES)},
+        [("cp", "cp"), ("c", "")],
     ),
     "a pipeline without a handler": (
         {"s": ("", {"shell"}), "c": ("s", set()), "t": ("s", set())},
@@ -74,12 +88,13 @@ CASES: dict[str, tuple[Tree, list[tuple[str, str]]]] = {
 def test_each_process_receives_the_request_in_its_turn_and_once(case: str) -> None:
     tree, looks = CASES[case]
     request = EndRequest()
+    now = 0.0
     for living, expected in looks:
-        chosen = request.processes_to_signal(processes(tree, living))
+        now += READERS_END_S if "+" in living else READERS_END_S / 10
+        chosen = request.processes_to_signal(processes(tree, living), now)
         assert "".join(sorted(chr(process.pid) for process in chosen)) == "".join(sorted(expected)), living
         # Processes below a program that handled the request are its own business, also when it has ended.
-        assert request.answered == (living == {"a supervisor": "ct", "a launcher": "c"}.get(case.partition(" w")[0])), (
-            living
-        )
-    request.processes_to_signal({})
+        abandoned = {"a supervisor": "ct", "a launcher": "c"}.get(case.partition(" w")[0])
+        assert request.answered == (living in ("+", abandoned)), living
+    request.processes_to_signal({}, now)
     assert request.answered
