@@ -71,36 +71,55 @@ def sum_squared(y_true: Any, y_pred: Any) -> Any:
     return ops.sum(ops.square(y_true - y_pred)) / 10
 
 
-def dense(regularizer: Any, activity: Any) -> Any:
-    """Returns the layers of a network with four inputs and one output."""
-    return [
-        keras.Input((4,)),
-        keras.layers.Dense(3, activation="tanh", kernel_regularizer=regularizer, activity_regularizer=activity),
-        keras.layers.Dense(1),
-    ]
+def dense(**penalty: Any) -> Any:
+    """Returns a network with four inputs and one output."""
+    hidden = keras.layers.Dense(3, activation="tanh", **penalty)
+    return keras.Sequential([keras.Input((4,)), hidden, keras.layers.Dense(1)])
 
 
-def masked(regularizer: Any, activity: Any) -> Any:
-    """Returns the layers of a network with one output for each step of a sequence; padding is masked."""
-    return [
-        keras.Input((5, 2)),
-        keras.layers.Masking(0.0),
-        keras.layers.Dense(1, kernel_regularizer=regularizer, activity_regularizer=activity),
-    ]
+def masked(**penalty: Any) -> Any:
+    """Returns a network with one output for each step of a sequence; padding is masked."""
+    return keras.Sequential([keras.Input((5, 2)), keras.layers.Masking(0.0), keras.layers.Dense(1, **penalty)])
 
 
-def classes(regularizer: Any, activity: Any) -> Any:
-    """Returns the layers of a classifier: logits of three classes."""
-    return [
-        keras.Input((4,)),
-        keras.layers.Dense(3, kernel_regularizer=regularizer, activity_regularizer=activity),
-    ]
+def classes(**penalty: Any) -> Any:
+    """Returns a classifier: logits of three classes."""
+    return keras.Sequential([keras.Input((4,)), keras.layers.Dense(3, **penalty)])
+
+
+def outputs(**penalty: Any) -> Any:
+    """Returns a network with two outputs: a number and the logits of three classes."""
+    given = keras.Input((4,))
+    hidden = keras.layers.Dense(3, activation="tanh", **penalty)(given)
+    made = {"number": keras.layers.Dense(1, name="number")(hidden), "kind": keras.layers.Dense(3, name="kind")(hidden)}
+    return keras.Model(given, made)
+
+
+def recurrent(**penalty: Any) -> Any:
+    """Returns a recurrent network with one output for a sequence; padding is masked."""
+    layers = [keras.layers.Masking(0.0), keras.layers.GRU(3, **penalty), keras.layers.Dense(1)]
+    return keras.Sequential([keras.Input((5, 2)), *layers])
+
+
+def spectral(**penalty: Any) -> Any:
+    """Returns a network whose kernel is divided by an estimate of its norm, which is state."""
+    hidden = keras.layers.SpectralNormalization(keras.layers.Dense(3, activation="tanh", **penalty))
+    return keras.Sequential([keras.Input((4,)), hidden, keras.layers.Dense(1)])
+
+
+def normalized(**penalty: Any) -> Any:
+    """Returns a network that normalizes by the statistics of the whole batch."""
+    # The normalization cancels a bias, so that its gradient would be rounding errors, which Adam would enlarge.
+    layers = [keras.layers.Dense(3, use_bias=False, **penalty), keras.layers.BatchNormalization(synchronized=True)]
+    return keras.Sequential([keras.Input((4,)), *layers, keras.layers.Dense(1)])
 
 
 _losses: Any = keras.losses
 _optimizers: Any = keras.optimizers
 
-MODELS: dict[str, Any] = {"dense": dense, "masked": masked, "classes": classes}
+MODELS: dict[str, Any] = {
+    made.__name__: made for made in (dense, masked, classes, outputs, recurrent, spectral, normalized)
+}
 LOSSES: dict[str, Callable[[str], Any]] = {
     "mse": lambda reduction: _losses.MeanSquaredError(reduction=reduction),
     "huber": lambda reduction: _losses.Huber(reduction=reduction),
@@ -108,7 +127,7 @@ LOSSES: dict[str, Callable[[str], Any]] = {
     "sum function": lambda _: sum_squared,
 }
 REDUCTIONS = ("sum_over_batch_size", "sum", "mean_with_sample_weight")
-EXAMPLE_WEIGHTS = ("none", "sample", "class")
+EXAMPLE_WEIGHTS = ("none", "sample", "class", "step")
 PENALTIES = ("none", "kernel", "activity")
 METRICS: dict[str, Callable[[], list[Any]]] = {
     "none": list,
@@ -134,10 +153,25 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
     "clipnorm": lambda: _optimizers.SGD(0.01, clipnorm=0.1),
     "global_clipnorm": lambda: _optimizers.SGD(0.01, global_clipnorm=0.1),
     "accumulated": lambda: _optimizers.SGD(0.01, clipnorm=0.3, gradient_accumulation_steps=2),
+    "both clipped and averaged": lambda: _optimizers.SGD(
+        0.01, momentum=0.3, global_clipnorm=0.3, use_ema=True, ema_overwrite_frequency=2, gradient_accumulation_steps=2
+    ),
+    "decayed": lambda: _optimizers.AdamW(_optimizers.schedules.ExponentialDecay(0.02, 2, 0.5), weight_decay=0.1),
+    "scaled and accumulated": lambda: _optimizers.LossScaleOptimizer(
+        _optimizers.Adam(0.02, gradient_accumulation_steps=2), initial_scale=64.0, dynamic_growth_steps=3
+    ),
     "averaged": lambda: _optimizers.Adam(0.02, use_ema=True, ema_momentum=0.8),
     "scaled": lambda: _optimizers.LossScaleOptimizer(_optimizers.SGD(0.01)),
 }
-VALIDATION = (False, True)
+VALIDATION: dict[str, Callable[[Any], dict[str, Any]]] = {
+    "none": lambda held: {},
+    "data": lambda held: {"validation_data": part(held, 0, 13), "validation_batch_size": 5},
+    "rarely": lambda held: {"validation_data": part(held, 0, 13), "validation_batch_size": 5, "validation_freq": 2},
+    "steps": lambda held: {"validation_data": Dataset.from_tensor_slices(held).batch(5), "validation_steps": 3},
+    "pydataset": lambda held: {"validation_data": Batches(held, endless=False)},
+    "split": lambda held: {"validation_split": 0.3},
+}
+EXECUTED_STEPS = (1, 2)
 _callbacks: Any = keras.callbacks
 
 
@@ -183,22 +217,31 @@ class Program:
     metrics: str = "means"
     data: str = "arrays"
     optimizer: str = "sgd"
-    validation: bool = False
+    validation: str = "none"
     callbacks: str = "none"
     first_epoch: int = 0
+    executed_steps: int = 1
 
     @property
     def possible(self) -> bool:
         """Whether Keras supports this combination."""
         of_classes = self.model == "classes"
-        if self.loss.endswith("function") and (self.weights != "none" or self.model != "dense"):
+        if self.loss.endswith("function") and (self.weights != "none" or self.model in ("masked", "classes")):
             return False
         if self.metrics == "of a batch" and self.model == "masked":  # Keras's metrics need a value for each row then
             return False
         if self.weights == "class" and (not of_classes or self.data.endswith("generator")):
             return False
-        # Keras multiplies the mask, which has a value for each step, by the weights, which have one for each row.
-        if self.model == "masked" and self.weights == "sample":
+        # Keras multiplies the mask, which has a value for each step, by the weights, which must have one as well.
+        if (self.model == "masked" and self.weights == "sample") or (self.model != "masked" and self.weights == "step"):
+            return False
+        if self.validation == "split" and self.data not in ("arrays", "shorter epochs"):
+            return False
+        # The rate of a schedule cannot be set.
+        if self.optimizer == "decayed" and self.callbacks in ("plateau", "schedule", "rates"):
+            return False
+        # Callbacks are called between executions, so that they act after other batches.
+        if self.executed_steps > 1 and self.callbacks in ("stops", "rates"):
             return False
         return not (of_classes and (self.loss != "mse" or self.metrics in ("means", "weighted")))
 
@@ -212,9 +255,10 @@ COLUMNS: dict[str, tuple[Any, ...]] = {
     "metrics": tuple(METRICS),
     "data": DATA,
     "optimizer": tuple(OPTIMIZERS),
-    "validation": VALIDATION,
+    "validation": tuple(VALIDATION),
     "callbacks": tuple(CALLBACKS),
     "first_epoch": FIRST_EPOCHS,
+    "executed_steps": EXECUTED_STEPS,
 }
 assert list(COLUMNS) == [field.name for field in fields(Program)]
 
@@ -245,29 +289,52 @@ def every_pair() -> list[Program]:
 
 def make(program: Program) -> Any:
     """Returns the compiled model of a program."""
-    penalty: Any = keras.regularizers.L2(0.05)
-    regularizer = penalty if program.penalty == "kernel" else None
-    activity = penalty if program.penalty == "activity" else None
-    model = keras.Sequential(MODELS[program.model](regularizer, activity), name="program")
+    penalty = {} if program.penalty == "none" else {f"{program.penalty}_regularizer": keras.regularizers.L2(0.05)}
+    model = MODELS[program.model](**penalty)
+    model.name = "program"
     # The initial weights must be the same in each process, whatever random numbers Keras has drawn before.
     values = np.random.default_rng(2)
-    model.set_weights([values.normal(size=weight.shape).astype("float32") * 0.5 for weight in model.get_weights()])
-    loss = LOSSES[program.loss](program.reduction)
+    for variable in model.weights:
+        if np.issubdtype(variable.dtype, np.floating) and not variable.path.endswith("variance"):
+            variable.assign(values.normal(size=variable.shape).astype("float32") * 0.5)
+    loss: Any = LOSSES[program.loss](program.reduction)
+    of_classes = _losses.SparseCategoricalCrossentropy(from_logits=True, reduction=program.reduction, ignore_class=0)
+    metrics: Any = METRICS[program.metrics]()
+    loss_weights = None
     if program.model == "classes":
-        loss = _losses.SparseCategoricalCrossentropy(from_logits=True, reduction=program.reduction, ignore_class=0)
-    metrics = METRICS[program.metrics]()
+        loss = of_classes
+    elif program.model == "outputs":
+        loss, loss_weights = {"number": loss, "kind": of_classes}, {"number": 0.7, "kind": 1.5}
+        metrics = {"number": metrics, "kind": [keras.metrics.SparseCategoricalAccuracy(name="right")]}
     weighted = program.metrics == "weighted"
-    optimizer = OPTIMIZERS[program.optimizer]()
     model.compile(
-        optimizer, loss, metrics=None if weighted else metrics, weighted_metrics=metrics if weighted else None
+        OPTIMIZERS[program.optimizer](),
+        loss,
+        loss_weights=loss_weights,
+        metrics=None if weighted else metrics,
+        weighted_metrics=metrics if weighted else None,
+        steps_per_execution=program.executed_steps,
     )
     return model
 
 
 def arrays(program: Program) -> tuple[Any, ...]:
     """Returns the examples of a program: x, y and, where it uses weights of examples, these weights."""
-    x, y = {"dense": (DENSE, TARGETS), "masked": (SEQUENCES, STEPS), "classes": (DENSE, CLASSES)}[program.model]
-    return (x, y, WEIGHTS) if program.weights == "sample" else (x, y)
+    x = SEQUENCES if program.model in ("masked", "recurrent") else DENSE
+    both = {"number": TARGETS, "kind": CLASSES}
+    y: Any = {"masked": STEPS, "classes": CLASSES, "outputs": both}.get(program.model, TARGETS)
+    match program.weights:
+        case "sample":
+            return x, y, {"number": WEIGHTS, "kind": WEIGHTS[::-1].copy()} if y is both else WEIGHTS
+        case "step":
+            return x, y, np.tile(WEIGHTS[:, None], 5) * np.arange(1, 6, dtype="float32")
+        case _:
+            return x, y
+
+
+def part(data: tuple[Any, ...], start: int, stop: int) -> tuple[Any, ...]:
+    """Returns some rows of all arrays of ``data``."""
+    return keras.tree.map_structure(lambda leaf: leaf[start:stop], data)
 
 
 class Batches(keras.utils.PyDataset):
@@ -284,7 +351,7 @@ class Batches(keras.utils.PyDataset):
 
     def __getitem__(self, index: int) -> Any:
         start = 8 * index % ROWS
-        return tuple(leaf[start : start + 8] for leaf in self._data)
+        return part(self._data, start, start + 8)
 
 
 def data_of(program: Program) -> dict[str, Any]:
@@ -312,9 +379,7 @@ def data_of(program: Program) -> dict[str, Any]:
             found |= {"x": (whole[index] for index in range(3)), "steps_per_epoch": 2}
     if program.weights == "class":
         found |= {"class_weight": {0: 0.5, 1: 1.0, 2: 3.0}}
-    if program.validation:
-        found |= {"validation_data": tuple(leaf[:13] for leaf in held), "validation_batch_size": 5}
-    return found
+    return found | VALIDATION[program.validation](held)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -652,8 +652,9 @@ def serve_model(model: object, place: ProcessPlace) -> None:
         object.__setattr__(model, "fit", served.fit)
         object.__setattr__(model, "train_on_batch", served.train_on_batch)
         for name in _READING:
-            method = served.with_current_values(getattr(model, name), state=name == "save")
-            object.__setattr__(model, name, method)
+            if hasattr(model, name):  # a layer that is a trainer, but no `keras.Model`, has no files
+                method = served.with_current_values(getattr(model, name), state=name == "save")
+                object.__setattr__(model, name, method)
 
 
 def served_model(model: object) -> ServedModel | None:

@@ -21,7 +21,7 @@ from headwater.keras import MultiWorkerMirroredStrategy, ParameterServerStrategy
 
 import keras  # isort: skip - the package before it chooses the backend
 
-chosen, folder, killed, step = sys.argv[1], Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+chosen, folder, killed, step = sys.argv[-4], Path(sys.argv[-3]), sys.argv[-2], int(sys.argv[-1])
 task = json.loads(os.environ["TF_CONFIG"])
 me, last = task["task"], len(task["cluster"]["worker"]) - 1
 is_chief = me["type"] == "worker" and me["index"] == 0

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.processes import Process, processes
+
 PROGRAM = Path(__file__).with_name("restarts.py")
 pytestmark = pytest.mark.slow
 
@@ -36,7 +38,12 @@ def result(strategy: str, folder: Path, killed: str = "none", step: int = 0) -> 
     assert done.returncode == 0, done.stderr
     if killed != "none":
         assert (folder / "killed").exists()
-    (told,) = re.findall(r"result (\{.*\})", done.stdout)
+    return told_by(done.stdout)
+
+
+def told_by(output: str) -> dict[str, Any]:
+    """Returns the result that a job has printed."""
+    (told,) = re.findall(r"result (\{.*\})", output)
     return json.loads(told)
 
 
@@ -62,10 +69,34 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_a_job_that_is_killed_equals_an_undisturbed_one(
     strategy: str, killed: str, seed: int, undisturbed: dict[str, Any], tmp_path: Path
 ) -> None:
-    found = result(strategy, tmp_path, killed, random.Random(seed).choice(STEPS))
-    assert found["updates"] == undisturbed["updates"]
-    assert found["history"].keys() == undisturbed["history"].keys()
-    for name, values in undisturbed["history"].items():
+    require_equal(result(strategy, tmp_path, killed, random.Random(seed).choice(STEPS)), undisturbed)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("killed", "seed"), [("worker", 8), ("ps", 10)])
+def test_a_task_that_is_restarted_alone_changes_nothing(
+    killed: str, seed: int, undisturbed: dict[str, Any], tmp_path: Path
+) -> None:
+    arguments = ("sync", str(tmp_path), killed, str(random.Random(seed).choice(STEPS)))
+    with processes(ps=1, worker=2) as tasks:
+        names = [("ps", 0), ("worker", 0), ("worker", 1)]
+
+        def start(job: str, index: int) -> Process:
+            config = {"cluster": tasks.hosts, "task": {"type": job, "index": index}}
+            return tasks.start(job, index, PROGRAM, *arguments, TF_CONFIG=json.dumps(config))
+
+        started = {name: start(*name) for name in names}
+        name = {"ps": ("ps", 0), "chief": ("worker", 0), "worker": ("worker", 1)}[killed]
+        started[name].ends()
+        started[name] = start(*name)
+        told = started["worker", 0].succeeds()
+    require_equal(told_by(told), undisturbed)
+
+
+def require_equal(found: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert found["updates"] == expected["updates"]
+    assert found["history"].keys() == expected["history"].keys()
+    for name, values in expected["history"].items():
         np.testing.assert_allclose(found["history"][name], values, rtol=1e-3, err_msg=name)
     for name in ("rate", "best", "final"):
-        np.testing.assert_allclose(found[name], undisturbed[name], rtol=1e-2, err_msg=name)
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-2, err_msg=name)
