@@ -31,7 +31,8 @@ from headwater.ps.client import ParameterSnapshot
 from headwater.ps.consistency import Consistency, KOfN, Synchronous, from_text
 from headwater.ps.conversation import Traffic
 from headwater.ps.global_norms import SumsError, find_sums, sums_of_gradients
-from headwater.ps.layout import DEFAULT_PARTITIONER, Partitioner, make_layout
+from headwater.ps.layout import Partitioner
+from headwater.ps.leaf_dependencies import make_leaf_layout
 from headwater.ps.local_servers import LocalServers
 from headwater.ps.optax_updates import OptaxUpdater, check_update, leaf_specs, update_digest
 from headwater.ps.process import ParameterTask, process_task
@@ -173,7 +174,6 @@ class ParameterServer:
         self._shards = shards
         servers = shards or servers
         check_update(optimizer, shapes)
-        layout = make_layout(specs, servers, partitioner or DEFAULT_PARTITIONER)
         self._replicas = replicas
         norms = servers > 1 and find_sums(optimizer, shapes) > 0
         if norms and isinstance(choice, KOfN):
@@ -183,6 +183,7 @@ class ParameterServer:
                 "'staleness=...'"
             )
         total = sums_of_gradients(optimizer, shapes) if norms else None
+        layout = make_leaf_layout(optimizer, shapes, specs, servers, partitioner, finite=nonfinite == "raise")
         # In rounds, the ps compute the norm together, from their parts of the mean gradient. Otherwise the worker,
         # which has the whole gradient, computes it.
         in_rounds = isinstance(choice, Synchronous)

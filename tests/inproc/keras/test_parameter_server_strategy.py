@@ -156,6 +156,8 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
     "adagrad with averages": lambda: keras.optimizers.Adagrad(0.1, use_ema=True, ema_momentum=0.9),
     "ftrl": lambda: keras.optimizers.Ftrl(0.1),
     "adafactor": lambda: keras.optimizers.Adafactor(0.05),
+    "lamb": lambda: keras.optimizers.Lamb(0.02),
+    "muon": lambda: keras.optimizers.Muon(0.02),
     "accumulated": lambda: keras.optimizers.Nadam(0.02, gradient_accumulation_steps=2),
 }
 
@@ -164,7 +166,7 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
 def test_one_worker_trains_like_keras(name: str) -> None:
     alone = dense(OPTIMIZERS[name])
     alone.fit(X, Y, batch_size=16, epochs=2, shuffle=False, verbose=0)
-    cluster = Cluster(lambda: dense(OPTIMIZERS[name]))
+    cluster = Cluster(lambda: dense(OPTIMIZERS[name]), servers=2, partitioner=FixedShardsPartitioner(2))
     (history,) = cluster.fit(X, Y, batch_size=16, epochs=2, shuffle=False)
     assert_same(cluster.models[0], alone)
     assert len(history.history["loss"]) == 2

@@ -20,6 +20,7 @@ from headwater.keras.embeddings.variables import TableVariable, as_table
 from headwater.keras.parameter_server.table_updates import TableUpdates
 from headwater.ps.block_values import BlockValues, fill_state, scaled_steps
 from headwater.ps.layout import Layout
+from headwater.ps.leaf_dependencies import sources_of_update
 from headwater.ps.memory import MemoryChecked
 from headwater.ps.updater import Array
 
@@ -72,6 +73,36 @@ def stand_in(variable: keras.Variable, shape: Sequence[int]) -> Any:
     if hasattr(variable, "overwrite_with_gradient"):
         made.overwrite_with_gradient = variable.overwrite_with_gradient
     return made
+
+
+def _build(
+    original: keras.Optimizer, part: ServerPart, variables: Sequence[Any], shapes: Sequence[Sequence[int]]
+) -> Any:
+    """Returns an optimizer like ``original`` for parts of ``variables`` with these shapes."""
+    optimizer = clone_optimizer(original, part)
+    stand_ins = [stand_in(variable, shape) for variable, shape in zip(variables, shapes, strict=True)]
+    excluded: set[Any] = getattr(original, "_exclude_from_weight_decay", set())
+    if excluded:
+        key = original._var_key  # pyright: ignore[reportPrivateUsage]
+        pairs = zip(stand_ins, variables, strict=True)
+        optimizer.exclude_from_weight_decay(var_list=[made for made, v in pairs if key(v) in excluded])
+    optimizer.build(stand_ins)
+    return optimizer
+
+
+def indivisible(optimizer: keras.Optimizer, part: ServerPart, variables: Sequence[Any]) -> set[str]:
+    """Returns the paths of the variables whose update combines rows, as by a norm, so that parts of such a variable
+    cannot be updated by themselves."""
+    # An optimizer of two rows and columns has the same dependencies, and takes no memory.
+    small = _build(optimizer, part, variables, [(2,) * len(variable.shape) for variable in variables])
+    values = [variable.value for variable in small._trainable_variables]
+    state = [variable.value for variable in small.variables]
+
+    def update(gradients: Any, state: Any, values: Any) -> Any:
+        return small.stateless_apply(state, gradients, values)
+
+    sources = sources_of_update(update, values, state)
+    return {variable.path for at, variable in enumerate(variables) if sources[at].combines_rows(at)}
 
 
 def state_names(optimizer: keras.Optimizer) -> list[str]:
@@ -141,8 +172,8 @@ class KerasUpdater:
         self._part = part
         self._variables = [variables[block.variable] for block in self._blocks.blocks]
         optimized = self._blocks.optimized_at
-        self._optimizer = self._build(
-            [self._variables[at] for at in optimized], [self._blocks.shapes[at] for at in optimized]
+        self._optimizer = _build(
+            optimizer, part, [self._variables[at] for at in optimized], [self._blocks.shapes[at] for at in optimized]
         )
         self._state: list[Any] = [variable.value for variable in self._optimizer.variables]
         self._fresh = [np.asarray(value) for value in self._state]
@@ -151,18 +182,6 @@ class KerasUpdater:
         self._rate_at = next((at for at, made in enumerate(self._optimizer.variables) if made is rate), None)
         self._update = MemoryChecked(self._step, donated=2)
         self.tables = [self._table(at, self._variables[at].path in exact) for at in self._blocks.tables_at]
-
-    def _build(self, variables: Sequence[Any], shapes: Sequence[Sequence[int]]) -> Any:
-        """Builds an optimizer like the model's for parts of these shapes."""
-        optimizer = clone_optimizer(self._original, self._part)
-        stand_ins = [stand_in(variable, shape) for variable, shape in zip(variables, shapes, strict=True)]
-        excluded: set[Any] = getattr(self._original, "_exclude_from_weight_decay", set())
-        if excluded:
-            key = self._original._var_key  # pyright: ignore[reportPrivateUsage]
-            pairs = zip(stand_ins, variables, strict=True)
-            optimizer.exclude_from_weight_decay(var_list=[made for made, v in pairs if key(v) in excluded])
-        optimizer.build(stand_ins)
-        return optimizer
 
     def _table(self, at: int, exact: bool) -> TableUpdates:
         variable, shape = as_table(self._variables[at]), self._blocks.shapes[at]
@@ -175,7 +194,7 @@ class KerasUpdater:
         return TableUpdates(
             shape,
             self._blocks.specs[at].dtype,
-            lambda rows: self._build([variable], [(rows, *shape[1:])]),
+            lambda rows: _build(self._original, self._part, [variable], [(rows, *shape[1:])]),
             initial=initial,
             names_of=state_names,
             exact=exact,

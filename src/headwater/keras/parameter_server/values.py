@@ -16,7 +16,14 @@ from headwater.keras.embeddings.calls import find_tables
 from headwater.keras.embeddings.inference import dynamic_layers
 from headwater.keras.embeddings.small import worth_rows
 from headwater.keras.embeddings.variables import TableVariable, as_table, make_whole
-from headwater.keras.parameter_server.optimizers import KerasUpdater, ServerPart, join_state, split_state, state_names
+from headwater.keras.parameter_server.optimizers import (
+    KerasUpdater,
+    ServerPart,
+    indivisible,
+    join_state,
+    split_state,
+    state_names,
+)
 from headwater.keras.parameter_server.own_momentum import momentum_of
 from headwater.keras.parameter_server.place import ProcessPlace
 from headwater.keras.parameter_server.steps import Split, inner_optimizer
@@ -88,7 +95,11 @@ class ModelValues:
             norms = not self.workers_clip and (optimizer.clipnorm or optimizer.global_clipnorm)
             # A custom train_step computes gradients of whole variables.
             whole = norms or not keeps_train_step(self.model)
-            self._tables = [] if whole else self._in_rows()
+            tables = [] if whole else self._in_rows()
+            if tables:
+                combined = indivisible(optimizer, self._part, [layer.embeddings for layer in tables])
+                tables = [layer for layer in tables if layer.embeddings.path not in combined]
+            self._tables = tables
             for layer in self._tables:
                 as_table(layer.embeddings, layer=layer)
             make_whole([*self.model.variables, *optimizer.variables], [layer.embeddings for layer in self._tables])
@@ -144,7 +155,6 @@ class ModelValues:
         in_rows = len(self.tables)
         variables = self.variables
         optimized = len(self.model.trainable_variables) - in_rows
-        whole = not self.workers_clip and bool(optimizer.clipnorm)
         specs = [
             VariableSpec(
                 name=variable.path,
@@ -155,14 +165,12 @@ class ModelValues:
             )
             for at, variable in enumerate(variables)
         ]
-        constrained = {v.path for v in variables if v.constraint is not None}
-
-        def parts(spec: VariableSpec) -> int:
-            partitioner = place.partitioner
-            # Norms and constraints apply to whole variables.
-            return 1 if partitioner is None or whole or spec.name in constrained else partitioner(spec)
-
-        return make_layout(specs, servers, parts)
+        partitioner = place.partitioner
+        if partitioner is None or servers == 1:
+            return make_layout(specs, servers)
+        # Norms and some constraints apply to whole variables.
+        whole = indivisible(optimizer, self._part, variables[:optimized])
+        return make_layout(specs, servers, lambda spec: 1 if spec.name in whole else partitioner(spec))
 
     @property
     def workers_clip(self) -> bool:
@@ -208,11 +216,16 @@ class ModelValues:
             index,
             self.variables,
             self.optimizer,
-            part=ServerPart(
-                clips="no" if self.workers_clip else "jointly" if self._joint_norm else "each",
-                momentum=self.place.momentum_at == "ps",
-            ),
+            part=self._part,
             exact=self.exact,
+        )
+
+    @property
+    def _part(self) -> ServerPart:
+        """The parts of the optimizer that run on the ``ps``."""
+        return ServerPart(
+            clips="no" if self.workers_clip else "jointly" if self._joint_norm else "each",
+            momentum=self.place.momentum_at == "ps",
         )
 
     def _make_client(self) -> ParameterClient:
