@@ -10,9 +10,9 @@ to the whole process group at once ends ``tee`` as well, so that the program fai
   command in the background does not receive it, because many traps pass the signal on and then exit; the request waits
   for its end.
 - A process without a handler that has child processes receives it, so that it starts no others.
-- Other processes without a handler have nothing to save. They receive it when no program that handles or ignores SIGTERM
-  is left. If there was one, they may still have to read its output, and receive the signal only if they have not ended
-  at the end of their input after `READERS_END_S`.
+- Other processes without a handler have nothing to save. They receive it when no program that handles or ignores
+  SIGTERM is left. If there was one, they may still have to read its output, and receive the signal only if they have
+  not ended at the end of their input after `READERS_END_S`.
 """
 
 from __future__ import annotations
