@@ -143,6 +143,14 @@ def test_a_convolution_is_compiled_earlier_than_a_matrix_product_of_as_many_mult
     assert windows < product
 
 
+def test_a_gradient_of_images_and_filters_is_two_convolutions() -> None:
+    images, filters = np.zeros((8, 16, 16, 4), np.float32), np.zeros((3, 3, 4, 8), np.float32)
+    grad = np.zeros((8, 16, 16, 8), np.float32)
+    one, both = (work_of("Conv2D", (images, filters, grad), found) for found in ((filters,), (images, filters)))
+    assert both.window_products == 2 * one.window_products > 0
+    assert (one.convolutions, both.convolutions) == (1, 2)
+
+
 def test_a_depthwise_convolution_reads_the_images_for_each_place_of_the_window() -> None:
     images, filters = np.zeros((8, 16, 16, 64), np.float32), np.zeros((3, 3, 64, 1), np.float32)
     dense, depthwise = (work_of(kind, (images, filters), (images,)) for kind in ("Conv2D", "DepthwiseConv2dNative"))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from headwater.graph.kernels.common import Arrays, Needed, ints, sum_over
+from headwater.graph.kernels.common import Arrays, Needed, ints, is_floating, sum_over
 from headwater.graph.kernels.registry import NoKernel, gradient_kernel, kernel
 
 if TYPE_CHECKING:
@@ -344,10 +344,14 @@ def max_pool(input: HostArray, **attrs: object) -> HostArray:
     """The maximum of each window."""
     pads, keys = _pool_slices(input.shape, attrs)
     padded = _padded(input, pads, _lowest(input.dtype))
-    result = padded[keys[0]]
+    result = np.array(padded[keys[0]])
     for key in keys[1:]:
-        part = padded[key]
-        result = np.where(result < part, part, result)
+        np.maximum(result, padded[key], out=result)
+    if is_floating(result.dtype) and np.isnan(result).any():
+        # As in an executable, NaN is the result only if it is a window's first element.
+        result = padded[keys[0]]
+        for key in keys[1:]:
+            result = np.where(result < padded[key], padded[key], result)
     return result
 
 
@@ -357,10 +361,15 @@ def _to_maxima(image: HostArray, pooled: HostArray, gradient: HostArray, attrs: 
     pads, keys = _pool_slices(image.shape, attrs)
     padded = _padded(image, pads, _lowest(image.dtype))
     result, left = np.zeros(padded.shape, gradient.dtype), np.array(gradient)
+    # Masks of bits select elements several times faster than `np.where`.
+    bits = np.dtype(f"i{left.dtype.itemsize}")
+    rest = left.view(bits)
     for key in keys:
-        hit = padded[key] == pooled
-        result[key] += np.where(hit, left, left.dtype.type(0))
-        left[hit] = 0
+        moved = (padded[key] == pooled).astype(bits)
+        np.negative(moved, out=moved)
+        moved &= rest
+        rest ^= moved
+        result[key] += moved.view(left.dtype)
     return result[_within(pads, image.shape)]
 
 

@@ -54,7 +54,7 @@ _COMPILE_OPERATION_NS: Final = 4_000_000
 _COMPILE_PAIR_NS: Final = 4_000
 _COMPILE_CONVOLUTION_NS: Final = 50_000_000
 # The shifted products of a depthwise convolution take as long to compile as so many other convolutions.
-_DEPTHWISE_CONVOLUTIONS: Final = 3
+_DEPTHWISE_CONVOLUTIONS: Final = 2
 _COMPILE_ROWS_NS: Final = 50_000_000
 
 #: Time of the import of JAX, which begins so long before a compilation.
@@ -300,7 +300,7 @@ def work_of(op_type: str, arrays: Sequence[Any], results: Sequence[Any]) -> Work
         nbytes *= _CACHE_FACTOR
     elif nbytes < _CACHE_BYTES:
         nbytes //= _CACHE_FACTOR
-    products = window_products = 0
+    products = window_products = convolutions = 0
     if op_type in _PRODUCTS and len(arrays) > 1 and results:
         # A product of [m, k] and [k, n] to [m, n]: the number of multiplications, m·k·n, is the square root of the
         # product of the three arrays' sizes, whichever of them are transposed.
@@ -310,12 +310,14 @@ def work_of(op_type: str, arrays: Sequence[Any], results: Sequence[Any]) -> Work
         filters = min((value for value in (*arrays, *results) if value.ndim > 3), key=lambda value: value.size)
         others = [value for value in (*arrays, *results) if value.ndim > 3 and value is not filters]
         positions = max((value.size // max(value.shape[-1], 1) for value in others), default=0)
-        window_products = positions * filters.size
+        convolutions = sum(value.ndim > 3 for value in results)  # a gradient may be computed for images and filters
+        window_products = convolutions * positions * filters.size
     if op_type != "DepthwiseConv2dNative" or not window_products:
-        return Work(1, nbytes, products, window_products, convolutions=int(window_products > 0))
+        return Work(1, nbytes, products, window_products, convolutions=convolutions)
     # Each place of the window is a separate product with the whole image.
     height, width = arrays[1].shape[:2]
-    return Work(1, nbytes * height * width, products, window_products, convolutions=_DEPTHWISE_CONVOLUTIONS)
+    convolutions *= _DEPTHWISE_CONVOLUTIONS
+    return Work(1, nbytes * height * width, products, window_products, convolutions=convolutions)
 
 
 #: Operations whose kernels return views or sizes and read no elements.

@@ -191,3 +191,13 @@ def test_every_kernel_has_a_case() -> None:
     assert not untested, f"no case of {sorted(untested)}"
     assert not set(gradients) - differentiated, f"no gradient of {sorted(set(gradients) - differentiated)}"
     assert all(lookup(name).kind in (Kind.PURE, Kind.RANDOM) for name in kernels)
+
+
+def test_a_pool_with_nan_equals_the_executable() -> None:
+    image = np.array([[np.nan, 1, 2, np.nan], [0, 3, 4, 5]], np.float32).reshape(1, 2, 4, 1)
+    attrs = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "VALID"}
+    kernel = kernel_of("MaxPool")
+    assert kernel is not None
+    found = kernel(image, **attrs)
+    np.testing.assert_array_equal(found, lookup("MaxPool").lower(image, **attrs))
+    np.testing.assert_array_equal(found.ravel(), [np.nan, 5])
