@@ -17,6 +17,8 @@ Needed: TypeAlias = Sequence[bool]
 
 _BLOCK = 256
 """Number of rows that `sum_over` adds in the precision of the elements."""
+_LARGE_SIZE = 4096
+_BITS = {np.dtype(real): np.dtype(bits) for real, bits in (("f4", "i4"), ("f8", "i8"), ("i4", "i4"), ("i8", "i8"))}
 _SHORT_AXIS = 32
 """NumPy reduces a last axis of up to so many elements several times slower than longer ones."""
 
@@ -46,6 +48,21 @@ def cut(value: HostArray, sizes: Iterable[int], axis: int = 0) -> tuple[HostArra
         return tuple([value[begin:end] for begin, end in spans])
     before = (slice(None),) * axis
     return tuple([value[(*before, slice(begin, end))] for begin, end in spans])
+
+
+def where(condition: HostArray, x: Any, y: Any) -> HostArray:
+    """Returns the same as ``np.where``. If the arrays are large, it selects bits instead of branching for each element,
+    which takes a sixth of the time if the condition is irregular."""
+    dtype = getattr(x, "dtype", None)
+    if condition.size < _LARGE_SIZE or dtype != getattr(y, "dtype", None) or dtype not in _BITS:
+        return np.where(condition, x, y)
+    bits = _BITS[dtype]
+    mask = condition.astype(bits)
+    np.negative(mask, out=mask)  # all bits are set where the condition holds
+    found, other = x.view(bits), y.view(bits)
+    if not other.ndim and not other:
+        return (mask & found).view(dtype)
+    return (mask & (found ^ other) ^ other).view(dtype)
 
 
 def sum_over(x: HostArray, first: int, stop: int) -> HostArray:

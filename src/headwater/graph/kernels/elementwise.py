@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headwater.graph.kernels.common import Arrays, Needed, conjugate, sum_to
+from headwater.graph.kernels.common import Arrays, Needed, conjugate, sum_to, where
 from headwater.graph.kernels.registry import NoKernel, gradient_kernel, kernel
 from headwater.shapes import require_shape
 
@@ -231,7 +231,7 @@ def _xlogy(x: HostArray, y: HostArray) -> HostArray:
 
 def _of_chosen(g: HostArray, chosen: HostArray) -> HostArray:
     """``g`` where chosen, else 0."""
-    return np.where(chosen, g, g.dtype.type(0))
+    return where(chosen, g, g.dtype.type(0))
 
 
 _SUM = (lambda g, x, y: g), (lambda g, x, y: g)
@@ -252,12 +252,12 @@ _binary("Pow", _power, (_power_by_x, _power_by_y))
 # result.
 _binary(
     "Maximum",
-    lambda x, y: np.where(x < y, y, x),
+    lambda x, y: where(x < y, y, x),
     (lambda g, x, y: _of_chosen(g, x >= y), lambda g, x, y: _of_chosen(g, ~(x >= y))),
 )
 _binary(
     "Minimum",
-    lambda x, y: np.where(x > y, y, x),
+    lambda x, y: where(x > y, y, x),
     (lambda g, x, y: _of_chosen(g, x <= y), lambda g, x, y: _of_chosen(g, ~(x <= y))),
 )
 _binary(
@@ -349,8 +349,8 @@ def approximate_equal(x: HostArray, y: HostArray, *, tolerance: float = 1e-5) ->
 @kernel("ClipByValue")
 def clip_by_value(t: HostArray, clip_value_min: HostArray, clip_value_max: HostArray) -> HostArray:
     """min(max(t, low), high)."""
-    higher = np.where(t < clip_value_min, clip_value_min, t)
-    return np.where(higher > clip_value_max, clip_value_max, higher)
+    higher = where(t < clip_value_min, clip_value_min, t)
+    return where(higher > clip_value_max, clip_value_max, higher)
 
 
 @gradient_kernel("ClipByValue")
@@ -358,7 +358,7 @@ def clip_gradient(inputs: Arrays, grads: Arrays, needed: Needed, _attrs: Attrs) 
     """Passes the gradient of each element to the input from which the element was copied."""
     t, low, high = inputs
     raised = t < low
-    lowered = np.where(raised, low, t) > high
+    lowered = where(raised, low, t) > high
     masks = (~(raised | lowered), raised & ~lowered, lowered)
     return [
         sum_to(_of_chosen(grads[0], mask), value.shape) if wanted else None
@@ -387,13 +387,13 @@ def select(condition: HostArray, t: HostArray, e: HostArray) -> HostArray:
     """``t`` where the condition holds, else ``e``; a vector of conditions chooses whole rows."""
     if condition.ndim == 1 and not condition.any():  # the usual case where all rows have ids
         return e
-    return np.where(_rows_of(condition, t.ndim), t, e)
+    return where(_rows_of(condition, t.ndim), t, e)
 
 
 @kernel("SelectV2")
 def select_v2(condition: HostArray, t: HostArray, e: HostArray) -> HostArray:
     """``t`` where the condition holds, else ``e``; all three broadcast."""
-    return np.where(condition, t, e)
+    return where(condition, t, e)
 
 
 def _chosen(condition: HostArray, inputs: Arrays, g: HostArray, needed: Needed) -> Arrays:
@@ -403,8 +403,8 @@ def _chosen(condition: HostArray, inputs: Arrays, g: HostArray, needed: Needed) 
         return None, nothing, sum_to(g, inputs[2].shape) if needed[2] else None
     return (
         None,
-        sum_to(np.where(condition, g, zero), inputs[1].shape) if needed[1] else None,
-        sum_to(np.where(condition, zero, g), inputs[2].shape) if needed[2] else None,
+        sum_to(where(condition, g, zero), inputs[1].shape) if needed[1] else None,
+        sum_to(where(condition, zero, g), inputs[2].shape) if needed[2] else None,
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headwater.graph.kernels.common import Arrays, Needed, sum_over
+from headwater.graph.kernels.common import Arrays, Needed, sum_over, where
 from headwater.graph.kernels.elementwise import sigmoid
 from headwater.graph.kernels.registry import NoKernel, gradient_kernel, kernel
 from headwater.graph.kernels.rows import outside
@@ -41,11 +41,11 @@ def _zero(x: HostArray) -> Any:
 
 
 def _elu(x: HostArray) -> HostArray:
-    return np.where(x >= 0, x, np.expm1(np.minimum(x, _zero(x))))
+    return where(x >= 0, x, np.expm1(np.minimum(x, _zero(x))))
 
 
 def _selu(x: HostArray) -> HostArray:
-    return (_SELU_SCALE * np.where(x >= 0, x, _SELU_ALPHA * np.expm1(np.minimum(x, _zero(x))))).astype(x.dtype)
+    return (_SELU_SCALE * where(x >= 0, x, _SELU_ALPHA * np.expm1(np.minimum(x, _zero(x))))).astype(x.dtype)
 
 
 def _selu_pull(g: HostArray, x: HostArray) -> HostArray:
@@ -57,14 +57,14 @@ def _softplus(x: HostArray) -> HostArray:
     return np.maximum(x, _zero(x)) + np.log1p(np.exp(-np.abs(x)))
 
 
-_activation("Relu", lambda x: np.maximum(x, _zero(x)), lambda g, x: np.where(x > 0, g, _zero(g)), "ReluGrad")
+_activation("Relu", lambda x: np.maximum(x, _zero(x)), lambda g, x: where(x > 0, g, _zero(g)), "ReluGrad")
 _activation(
     "Relu6",
     lambda x: np.minimum(np.maximum(x, _zero(x)), x.dtype.type(6)),
-    lambda g, x: np.where((x > 0) & (x < 6), g, _zero(g)),
+    lambda g, x: where((x > 0) & (x < 6), g, _zero(g)),
     "Relu6Grad",
 )
-_activation("Elu", _elu, lambda g, x: np.where(x < 0, g * np.exp(np.minimum(x, _zero(x))), g))
+_activation("Elu", _elu, lambda g, x: where(x < 0, g * np.exp(np.minimum(x, _zero(x))), g))
 _activation("Selu", _selu, _selu_pull)
 _activation("Softplus", _softplus, lambda g, x: g * sigmoid(x), "SoftplusGrad")
 _activation("Softsign", lambda x: x / (1 + np.abs(x)), lambda g, x: g / np.square(1 + np.abs(x)), "SoftsignGrad")
@@ -73,7 +73,7 @@ _activation("Softsign", lambda x: x / (1 + np.abs(x)), lambda g, x: g / np.squar
 @kernel("EluGrad")
 def elu_grad(gradients: HostArray, features: HostArray) -> HostArray:
     """The gradient of Elu, given its result."""
-    return np.where(features < 0, gradients * (features + 1), gradients)
+    return where(features < 0, gradients * (features + 1), gradients)
 
 
 @kernel("SeluGrad")
@@ -93,13 +93,13 @@ for _type, _compute in {
 @kernel("LeakyRelu")
 def leaky_relu(features: HostArray, *, alpha: float = 0.2) -> HostArray:
     """x above 0, else alpha x."""
-    return np.where(features > 0, features, features * features.dtype.type(alpha))
+    return where(features > 0, features, features * features.dtype.type(alpha))
 
 
 @kernel("LeakyReluGrad")
 def leaky_relu_grad(gradients: HostArray, features: HostArray, *, alpha: float = 0.2) -> HostArray:
     """The gradient of LeakyRelu."""
-    return np.where(features > 0, gradients, gradients * gradients.dtype.type(alpha))
+    return where(features > 0, gradients, gradients * gradients.dtype.type(alpha))
 
 
 @gradient_kernel("LeakyRelu")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import ml_dtypes
 import numpy as np
 
-from headwater.graph.kernels.common import Arrays, Needed, axis_in, ints, is_floating, kept_shape, sum_over
+from headwater.graph.kernels.common import Arrays, Needed, axis_in, ints, is_floating, kept_shape, sum_over, where
 from headwater.graph.kernels.registry import NoKernel, gradient_kernel, kernel
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def arg_max(input: HostArray, dimension: HostArray, *, output_type: DType | None
     """The position of the first of the highest elements along a dimension. NaN and -∞ count as the lowest number."""
     if input.dtype.kind not in "iub":
         lowest = _limit(input.dtype, "min")
-        input = np.where(input > lowest, input, lowest)
+        input = where(input > lowest, input, lowest)
     return input.argmax(int(dimension)).astype(np.int64 if output_type is None else output_type.numpy_dtype)
 
 
@@ -158,7 +158,7 @@ def arg_min(input: HostArray, dimension: HostArray, *, output_type: DType | None
     """The position of the first of the lowest elements along a dimension. NaN and ∞ count as the highest number."""
     if input.dtype.kind not in "iub":
         highest = _limit(input.dtype, "max")
-        input = np.where(input < highest, input, highest)
+        input = where(input < highest, input, highest)
     return input.argmin(int(dimension)).astype(np.int64 if output_type is None else output_type.numpy_dtype)
 
 
