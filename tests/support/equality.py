@@ -240,6 +240,9 @@ class Program:
         # The rate of a schedule cannot be set.
         if self.optimizer == "decayed" and self.callbacks in ("plateau", "schedule", "rates"):
             return False
+        # Keras 3.15 fails, or makes no updates, in executions of several steps after the end of a generator.
+        if self.executed_steps > 1 and self.data == "ending generator":
+            return False
         # Callbacks are called between executions, so that they act after other batches.
         if self.executed_steps > 1 and self.callbacks in ("stops", "rates"):
             return False
