@@ -475,6 +475,7 @@ class ParameterTask:
         Raises:
           SystemExit: the job is over.
         """
+        self._service.refuse_other_sets()
         self.shell.wait_until_over()
         raise SystemExit(0)
 

@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 
 from headwater.cluster.claims import Claim
 from headwater.cluster.task import kinds
-from headwater.cluster.task.answers import bad_header
+from headwater.cluster.task.answers import bad_header, error_frame
 from headwater.cluster.task.links import WaitingLink
 from headwater.cluster.task.service import Service
 from headwater.cluster.task.waiting import CHECK_INTERVAL_S, Reminder
@@ -18,7 +18,7 @@ from headwater.cluster.telemetry.snapshot import MAX_VARIABLES, GroupProgress, S
 from headwater.cluster.telemetry.watchdog import ProgressWatchdog
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
-from headwater.errors import OpError
+from headwater.errors import FailedPreconditionError, OpError
 from headwater.ps.client import ParameterClient
 from headwater.ps.hosted import Hosted
 from headwater.ps.left_states import LeavingState
@@ -53,6 +53,7 @@ class ParameterService(Service):
         self._used: list[ParameterClient] = []
         self._served: set[int] = set()
         self._has_ended = False
+        self._complete = False
         self._closed = threading.Event()
         self._changed = threading.Condition()
 
@@ -72,6 +73,12 @@ class ParameterService(Service):
         if has_ended:
             parameters.worker_ended()
 
+    def refuse_other_sets(self) -> None:
+        """Refuses workers of other sets from now on: the program of this task only serves, and creates no more."""
+        with self._changed:
+            self._complete = True
+            self._changed.notify_all()
+
     def offer(self, name: str, make: Callable[[], object]) -> None:
         """Registers a function that hosts the parts of a set on demand.
 
@@ -90,7 +97,7 @@ class ParameterService(Service):
     def serve(self, channel: Channel, first: Frame) -> None:
         """Serves a channel that begins with a worker's HELLO, or with another task's request about replicas or shards.
 
-        Waits until the program of this task hosts the requested set.
+        Waits until the program of this task hosts the requested set; answers with an error if it never will.
         """
         match first.header:
             case (str(name), *_):
@@ -106,6 +113,15 @@ class ParameterService(Service):
             with self._changed:
                 self._changed.wait_for(lambda: self._called(name) is not None, CHECK_INTERVAL_S)
             if channel.peer_gone():
+                return
+            if first.kind == kinds.HELLO and self._complete and offered is None and self._called(name) is None:
+                refused = FailedPreconditionError(
+                    None,
+                    None,
+                    f"{self._task} serves {', '.join(map(repr, self._hosted))} until the job is over, and its program "
+                    f"cannot create {name!r} any more: train one model in a job, or train the same model again",
+                )
+                channel.send(error_frame(0, refused, self._task))
                 return
             reminder.send_if_due(channel, f"the program of {self._task} to create {name!r}")
         if first.kind == kinds.HELLO:
