@@ -65,6 +65,13 @@ def start(case: unittest.TestCase, kind: str, task: tuple[str, int], cluster: di
     if pid:
         os.close(writing)
         return pid, reading
+    _run_task(case, kind, task, cluster, writing)
+    raise AssertionError("the copy of this process has ended before")
+
+
+def _run_task(
+    case: unittest.TestCase, kind: str, task: tuple[str, int], cluster: dict[str, list[str]], writing: int
+) -> None:
     try:
         os.setpgid(0, 0)
         silent = os.open(os.devnull, os.O_WRONLY)
