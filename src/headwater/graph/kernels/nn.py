@@ -291,8 +291,26 @@ def _best(input: HostArray, k: int) -> HostArray:
         raise ValueError(f"input must have at least k columns. Had {size}, needed {k}")
     if k == 1 and input.size:
         return input.argmax(-1)[..., np.newaxis]
+    if input.size >= _LARGE_SIZE and size >= _SORT_RATIO * k and input.dtype.kind in "iuf":
+        return _best_by_partition(input, k)
     # Reverse before the stable sort, so that the first of equal elements ends up last.
     return size - 1 - np.argsort(input[..., ::-1], axis=-1, kind="stable")[..., ::-1][..., :k]
+
+
+#: From this size on, and for so many times k entries in a row, a partition takes less time than a sort.
+_LARGE_SIZE = 4096
+_SORT_RATIO = 8
+
+
+def _best_by_partition(input: HostArray, k: int) -> HostArray:
+    """As `_best`. Finds the k highest entries of each row without sorting the row, and sorts only these."""
+    rows = input.reshape(-1, input.shape[-1])
+    lowest = np.partition(rows, -k, axis=-1)[:, -k, np.newaxis]
+    higher, equal = rows > lowest, rows == lowest
+    chosen = higher | (equal & (equal.cumsum(-1) <= k - higher.sum(-1, keepdims=True)))
+    places = chosen.nonzero()[1].reshape(len(rows), k)
+    order = _best(np.take_along_axis(rows, places, -1), k)
+    return np.take_along_axis(places, order, -1).reshape(*input.shape[:-1], k)
 
 
 def _top(input: HostArray, k: int) -> tuple[HostArray, HostArray]:

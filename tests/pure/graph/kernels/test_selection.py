@@ -1,4 +1,4 @@
-"""Selection of elements by bits gives the elements that `np.where` gives."""
+"""Selection of elements by bits, and of the highest entries of rows by partition."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from headwater.graph.kernels.common import where
+from headwater.graph.kernels.registry import kernel_of
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "i8", "f2", "c8"])
@@ -24,3 +25,23 @@ def test_selection(dtype: str, shapes: tuple[tuple[int, ...], tuple[int, ...]]) 
         found, expected = where(condition, *pair), np.where(condition, *pair)
         assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
         assert found.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("k", [1, 5, 60])
+@pytest.mark.parametrize("dtype", ["f4", "i4"])
+def test_highest_entries_of_many(dtype: str, k: int) -> None:
+    draw = np.random.default_rng(0)
+    rows = np.round(3 * draw.normal(size=(2, 5, 600))).astype(dtype)  # most entries have equals
+    if dtype == "f4":
+        rows[draw.random(rows.shape) < 0.1] = np.nan
+        rows[1, 2, 3:] = -np.inf
+    kernel = kernel_of("TopKV2")
+    assert kernel is not None
+    values, places = kernel(rows, np.array(k))
+    known = np.where(np.isnan(rows), -np.inf, rows)
+    expected = [
+        sorted(range(600), key=lambda place, row=row: (-row[place], place))[:k]
+        for row in known.reshape(-1, 600).tolist()
+    ]
+    np.testing.assert_array_equal(places.reshape(-1, k), expected)
+    np.testing.assert_array_equal(values, np.take_along_axis(rows, places.astype(np.int64), -1))
