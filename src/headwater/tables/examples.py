@@ -12,8 +12,11 @@ Source: https://protobuf.dev/programming-guides/encoding/.
 
 from __future__ import annotations
 
+import itertools
+import os
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -39,6 +42,9 @@ _PADDING: Final = bytes(_WORD)
 """Padding after messages and names, which are read by words."""
 _ORDER: Final = 1024
 """Maximum number of features of a message whose order is remembered for the next message."""
+_DIVIDED_ROWS: Final = 128
+"""Minimum number of messages that two threads parse; fewer take less time than the start of the second thread."""
+_CORES: Final = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 _TOP: Final[Any] = np.uint64(0x8080808080808080)
 """The highest bit of each byte of a word. It is 0 in the last byte of an encoded number."""
 
@@ -58,20 +64,25 @@ def columns_of(
     request = _request(tuple(wanted.items()), frozenset(sparse))
     joined = b"".join((*serialized, _PADDING))
     data = np.frombuffer(joined, np.uint8).ctypes.data
-    ends = np.cumsum(np.fromiter(map(len, serialized), np.int64, len(serialized)))
-    starts = np.empty((len(ends), len(wanted)), np.int64)
+    n = len(serialized)
+    ends = np.fromiter(itertools.accumulate(map(len, serialized)), np.int64, n)
+    starts = np.empty((n, len(wanted)), np.int64)
     counts = np.empty(starts.shape, np.int64)
-    if not find(data, ends, request.keys.ctypes.data, request.key_ends, request.kinds, starts, counts):
+    cuts = [0, n // 2, n] if n >= _DIVIDED_ROWS and _CORES > 1 else [0, n]
+    kinds = request.kinds
+    found = request.keys.ctypes.data, request.key_ends, kinds, starts, counts
+    if not _for_parts(cuts, lambda _, first, last: find(data, ends, first, last, *found)):
         return None
-    table, sizes = arrange(counts, request.kinds, request.sparse)
-    texts, reals, integers, places = sizes.tolist()
+    table, places, sizes = arrange(counts, kinds, request.sparse, np.array(cuts))
+    texts, reals, integers, indexed = sizes.tolist()
     arrays: dict[DType, NDArray[Any]] = {
         dtypes.string: np.empty((texts, 2), np.int64),
         dtypes.float32: np.empty(reals, np.float32),
         dtypes.int64: np.empty(integers, np.int64),
     }
-    indices = np.empty((places, 2), np.int64)
-    if not decode(starts, counts, request.kinds, table, *arrays.values(), indices):
+    indices = np.empty((indexed, 2), np.int64)
+    into = (*arrays.values(), indices)
+    if not _for_parts(cuts, lambda part, first, last: decode(starts, counts, kinds, first, last, places[part], *into)):
         return None
     arrays[dtypes.string] = _texts(joined, arrays[dtypes.string] - data)
     by_feature = counts.T
@@ -84,9 +95,24 @@ def columns_of(
             indices[place : place + total] if place >= 0 else None,
         )
         for number, ((name, dtype), total, least, most, offset, place) in enumerate(
-            zip(wanted.items(), *table.tolist(), strict=True)
+            zip(wanted.items(), *table.tolist(), *places[0].tolist(), strict=True)
         )
     }
+
+
+def _for_parts(cuts: Sequence[int], run: Callable[[int, int, int], bool]) -> bool:
+    """Calls ``run`` with the number, the first row and the end of each of one or two parts of a batch.
+
+    The second part runs in another thread at the same time. Returns whether all calls returned True.
+    """
+    rest = [_helper().submit(run, 1, cuts[1], cuts[2])] if len(cuts) > 2 else []
+    done = run(0, cuts[0], cuts[1])
+    return all([done, *(each.result() for each in rest)])
+
+
+@lru_cache(maxsize=1)
+def _helper() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_CORES, "headwater-parse")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -229,9 +255,54 @@ def _integers_in(at: int, end: int) -> Any:
     return np.int64(count + ones_of(~word_at(at) & _TOP & _low(end - at)))
 
 
+@inlined
+def _short_list(at: int, end: int, name: int, size: int, kind: int) -> tuple[Any, Any]:
+    """Reads a feature with a list of numbers in its usual form, whose lengths take one byte each, with few branches.
+
+    Args:
+      at: position of the feature's tag.
+      end: end of the message.
+      name: position of the expected name.
+      size: its size.
+      kind: expected tag of the list.
+
+    Returns:
+      The positions of the numbers and after these; 0 and 0 if the feature has another name or form.
+    """
+    head = word_at(at)
+    in_feature = np.int64(head >> U64(8) & U64(0xFF))
+    stop = at + 2 + in_feature
+    if head & U64(0xFFFF00FF) != U64(_FIRST | _FIRST << 16) | U64(size) << U64(24):
+        return 0, 0
+    if in_feature >= 0x80 or stop > end or in_feature < size + 4 or not _same(name, at + 4, size):
+        return 0, 0
+    lists = word_at(at + 4 + size)
+    in_value, in_list = np.int64(lists >> U64(8) & U64(0xFF)), np.int64(lists >> U64(24) & U64(0xFF))
+    in_numbers = np.int64(lists >> U64(40) & U64(0xFF))
+    if lists & U64(0xFF00FF) != U64(_SECOND) | U64(kind) << U64(16):
+        return 0, 0
+    if in_feature != size + 4 + in_value or in_value != in_list + 2:
+        return 0, 0
+    if in_list == 0:
+        return stop, stop
+    if lists & U64(0xFF00000000) != U64(_FIRST << 32) or in_list != in_numbers + 2:
+        return 0, 0
+    return stop - in_numbers, stop
+
+
 @compiled
-def find(data: int, ends: Words, keys: int, key_ends: Words, kinds: Words, starts: Words, counts: Words) -> bool:
-    """Finds features in messages.
+def find(
+    data: int,
+    ends: Words,
+    first_row: int,
+    end_row: int,
+    keys: int,
+    key_ends: Words,
+    kinds: Words,
+    starts: Words,
+    counts: Words,
+) -> bool:
+    """Finds features in messages ``first_row`` to ``end_row`` - 1.
 
     Most messages have their features in the same order as the preceding message. So each name is first compared with
     the next two names in that order; the second of these matches if a feature is missing.
@@ -249,13 +320,13 @@ def find(data: int, ends: Words, keys: int, key_ends: Words, kinds: Words, start
     Returns:
       Whether all messages could be parsed; otherwise the other results are meaningless.
     """
-    counts[:] = -1
+    counts[first_row:end_row] = -1
     places, words = _table(keys, key_ends)
     last = len(places) - 1
     # For each position in the order: position of the name, its size (-1: none), and the number of the key, or -1.
     order = np.full((_ORDER + 2, 3), -1, np.int64)
-    end = data
-    for row in range(len(ends)):
+    end = data + (ends[first_row - 1] if first_row else 0)
+    for row in range(first_row, end_row):
         at, end = end, data + ends[row]
         if at == end:
             continue
@@ -266,6 +337,20 @@ def find(data: int, ends: Words, keys: int, key_ends: Words, kinds: Words, start
             return False
         turn = 0
         while at < end:
+            key = order[turn, 2]
+            if key >= 0 and kinds[key] != _FIRST:
+                at_list, stop = _short_list(at, end, order[turn, 0], order[turn, 1], kinds[key])
+                if stop and counts[row, key] < 0:
+                    count = 0
+                    if kinds[key] == _SECOND:
+                        count = (stop - at_list) >> 2 if (stop - at_list) & 3 == 0 else -1
+                    elif at_list < stop:
+                        count = _integers_in(at_list, stop)
+                    if count < 0:
+                        return False
+                    starts[row, key], counts[row, key] = at_list, count
+                    turn, at = min(turn + 1, _ORDER), stop
+                    continue
             if byte_at(at) != _FIRST:
                 return False
             size, at = _length(at + 1, end)
@@ -333,38 +418,44 @@ def find(data: int, ends: Words, keys: int, key_ends: Words, kinds: Words, start
 
 
 @compiled
-def arrange(counts: Words, kinds: Words, sparse: Any) -> Any:
+def arrange(counts: Words, kinds: Words, sparse: Any, cuts: Words) -> Any:
     """Determines the places of the features' values in the arrays that `decode` writes.
 
     Args:
       counts, kinds: as of `find`.
       sparse: which features have indices, ``[k]``.
+      cuts: the first message of each part, and the number of messages, ``[parts + 1]``.
 
     Returns:
-      For each feature the number of values, its least and greatest count in a message (-1: absent), the index of its
-      first value among the values of its kind, and the index of its first value in ``indices``, or -1, ``[5, k]``. The
-      numbers of strings, floats, integers and indices.
+      For each feature the number of values, and its least and greatest count in a message (-1: absent), ``[3, k]``. For
+      each part and feature, the index of the first value among the values of its kind, and the index of the first value
+      in ``indices``, or -1, ``[parts, 2, k]``. The numbers of strings, floats, integers and indices.
     """
     n, k = counts.shape
-    totals, least, most = np.zeros(k, np.int64), np.zeros(k, np.int64), np.zeros(k, np.int64)
+    before = np.zeros((len(cuts), k), np.int64)
+    least, most = np.zeros(k, np.int64), np.zeros(k, np.int64)
     if n:
         least[:] = counts[0]
-    for row in range(n):
-        for key in range(k):
-            count = counts[row, key]
-            totals[key] += max(count, 0)
-            least[key] = min(least[key], count)
-            most[key] = max(most[key], count)
-    table, sizes = np.empty((5, k), np.int64), np.zeros(4, np.int64)
-    table[0], table[1], table[2] = totals, least, most
+    for part in range(len(cuts) - 1):
+        totals = before[part + 1]
+        totals[:] = before[part]
+        for row in range(cuts[part], cuts[part + 1]):
+            for key in range(k):
+                count = counts[row, key]
+                totals[key] += max(count, 0)
+                least[key] = min(least[key], count)
+                most[key] = max(most[key], count)
+    table, places, sizes = np.empty((3, k), np.int64), np.empty((len(cuts) - 1, 2, k), np.int64), np.zeros(4, np.int64)
+    table[0], table[1], table[2] = before[-1], least, most
     for key in range(k):
         kind = 2 if kinds[key] == _THIRD else 1 if kinds[key] == _SECOND else 0
-        table[3, key] = sizes[kind]
-        sizes[kind] += totals[key]
-        table[4, key] = sizes[3] if sparse[key] else -1
+        for part in range(len(places)):
+            places[part, 0, key] = sizes[kind] + before[part, key]
+            places[part, 1, key] = sizes[3] + before[part, key] if sparse[key] else -1
+        sizes[kind] += before[-1, key]
         if sparse[key]:
-            sizes[3] += totals[key]
-    return table, sizes
+            sizes[3] += before[-1, key]
+    return table, places, sizes
 
 
 @inlined
@@ -402,45 +493,57 @@ def decode(
     starts: Words,
     counts: Words,
     kinds: Words,
-    table: Words,
+    first_row: int,
+    end_row: int,
+    places: Words,
     texts: Words,
     reals: Reals,
     integers: Words,
     indices: Words,
 ) -> bool:
-    """Decodes the lists that `find` has found; returns False if an integer is too long.
+    """Decodes the lists that `find` has found in messages ``first_row`` to ``end_row`` - 1; returns False if an integer
+    is too long.
 
     Args:
       starts, counts, kinds: as of `find`.
-      table: the result of `arrange`.
+      places: for each feature, the index of these messages' first value among the values of its kind, and the index of
+        its first value in ``indices``, or -1, ``[2, k]``.
       texts: set to the start and the end of each string, ``[values, 2]``.
       reals, integers: set to the numbers.
       indices: set to the message of each value, and to its position in its list, ``[values, 2]``.
     """
-    bits, offsets, places = reals.view(np.uint32), table[3].copy(), table[4].copy()
-    for row in range(counts.shape[0]):
+    bits, offsets, into_indices = reals.view(np.uint32), places[0].copy(), places[1].copy()
+    for row in range(first_row, end_row):
         for key in range(counts.shape[1]):
             count = counts[row, key]
             if count <= 0:
                 continue
-            at, into, kind, place = starts[row, key], offsets[key], kinds[key], places[key]
+            at, into, kind, place = starts[row, key], offsets[key], kinds[key], into_indices[key]
+            offsets[key] = into + count
+            if place >= 0:
+                into_indices[key] = place + count
+            # Indices of arrays are unsigned, because numba would check each signed one.
             if kind == _THIRD:
-                for index in range(into, into + count):
-                    integers[U64(index)], at = _integer(at)  # unsigned: numba would check each signed index
+                if place >= 0:
+                    for index in range(count):
+                        integers[U64(into + index)], at = _integer(at)
+                        indices[U64(place + index), 0], indices[U64(place + index), 1] = row, index
+                        if at == 0:
+                            return False
+                    continue
+                for index in range(count):
+                    integers[U64(into + index)], at = _integer(at)
                     if at == 0:
                         return False
             elif kind == _SECOND:
-                for index in range(into, into + count):
-                    bits[index] = np.uint32(word_at(at))
-                    at += 4
+                for index in range(count):
+                    bits[U64(into + index)] = np.uint32(word_at(at + 4 * index))
             else:
                 for index in range(into, into + count):
                     size, at = _length(at + 1, at + (1 << 40))  # `find` has checked it
                     texts[index, 0], texts[index, 1] = at, at + size
                     at += size
-            offsets[key] = into + count
             if place >= 0:
                 for index in range(count):
-                    indices[place + index, 0], indices[place + index, 1] = row, index
-                places[key] = place + count
+                    indices[U64(place + index), 0], indices[U64(place + index), 1] = row, index
     return True

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from headwater.tables.compiled import compiled, inlined
+from headwater.tables.compiled import compiled, inlined, trailing_zeros_of
 from headwater.tables.hashing import U64, Words
 
 Bytes = NDArray[np.uint8]
@@ -60,6 +60,39 @@ def _pair(first: Any, second: Any, factor: Any) -> Any:
 
 
 @inlined
+def _short_fingerprint(text: Any, size: int) -> Any:
+    """Returns the fingerprint of a text of at most eight bytes, given as a little-endian number."""
+    length = U64(size)
+    factor = _K2 + length * U64(2)
+    if size >= 8:
+        a = text + _K2
+        return _pair(_turned(text, 37) * factor + a, (_turned(a, 25) + text) * factor, factor)
+    if size >= 4:
+        first, last = text & U64(0xFFFFFFFF), text >> U64(8 * (size - 4))
+        return _pair(length + (first << U64(3)), last, factor)
+    if size > 0:
+        first, middle, last = text & U64(0xFF), text >> U64(8 * (size >> 1)) & U64(0xFF), text >> U64(8 * (size - 1))
+        return _mixed((first + (middle << U64(8))) * _K2 ^ (length + (last << U64(2))) * _K0) * _K2
+    return _K2
+
+
+@inlined
+def _short_decimal(number: Any) -> tuple[Any, Any]:
+    """Returns the decimal digits of a number below 10**8, as a little-endian number of characters; and their count.
+
+    All digits are computed at once: the number is divided into two halves, then into four pairs, then into eight
+    digits, each in its own part of a word. A multiplication and a shift divide each part by 100, or by 10.
+    """
+    halves = number // U64(10_000) | (number % U64(10_000)) << U64(32)
+    hundreds = (halves * U64(10_486)) >> U64(20) & U64(0x7F0000007F)
+    pairs = hundreds | (halves - hundreds * U64(100)) << U64(16)
+    tens = (pairs * U64(103)) >> U64(10) & U64(0x000F000F000F000F)
+    digits = tens | (pairs - tens * U64(10)) << U64(8)
+    absent = np.int64(trailing_zeros_of(digits)) >> 3 if digits else 7
+    return (digits | U64(0x3030303030303030)) >> U64(8 * absent), 8 - absent
+
+
+@inlined
 def _fingerprint(data: Bytes, at: int, size: int) -> Any:
     """Returns the fingerprint of the ``size`` bytes, of at most `LONGEST`, at a position."""
     length = U64(size)
@@ -80,13 +113,13 @@ def _fingerprint(data: Bytes, at: int, size: int) -> Any:
     if size >= 8:
         a, b = _word(data, at) + _K2, _word(data, end - 8)
         return _pair(_turned(b, 37) * factor + a, (_turned(a, 25) + b) * factor, factor)
+    text = U64(0)
     if size >= 4:
-        return _pair(length + (_half(data, at) << U64(3)), _half(data, end - 4), factor)
-    if size > 0:
-        y = U64(data[at]) + (U64(data[at + (size >> 1)]) << U64(8))
-        z = length + (U64(data[end - 1]) << U64(2))
-        return _mixed(y * _K2 ^ z * _K0) * _K2
-    return _K2
+        text = _half(data, at) | _half(data, end - 4) << U64(8 * (size - 4))
+    else:
+        for place in range(size):
+            text |= U64(data[at + place]) << U64(8 * place)
+    return _short_fingerprint(text, size)
 
 
 @compiled
@@ -113,6 +146,10 @@ def buckets_of_numbers(numbers: Words, buckets: int) -> Words:
     found = np.empty(len(numbers), np.int64)
     for row in range(len(numbers)):
         number = numbers[row]
+        if 0 <= number < 100_000_000:
+            text, size = _short_decimal(U64(number))
+            found[row] = np.int64(_short_fingerprint(text, size) % U64(buckets))
+            continue
         rest = U64(number) if number >= 0 else U64(0) - U64(number)
         at = _DIGITS
         while True:

@@ -121,3 +121,20 @@ def test_messages_that_lack_features_of_the_message_before() -> None:
 def test_many_features() -> None:
     names = {f"i{number}": int64 for number in range(1100)}
     same([example(**{name: [place] for place, name in enumerate(names)})] * 2, dict(list(names.items())[::-3]))
+
+
+def test_parts_of_a_batch_in_two_threads() -> None:
+    rng = np.random.default_rng(1)
+    examples: list[dict[str, list[Any]]] = []
+    for size in rng.integers(0, 9, 301).tolist():
+        lists: dict[str, list[Any]] = {
+            "i": rng.integers(-(1 << 63), (1 << 63) - 1, size).tolist(),
+            "i_short": (300 ** rng.random(20 * size)).astype(int).tolist(),
+            "f": rng.normal(size=size).tolist(),
+            "s": [bytes(place) for place in range(size)],
+        }
+        examples.append({name: values for name, values in lists.items() if rng.random() < 0.9})
+    same([example(**features) for features in examples], {**WANTED, "i_short": int64})
+    damaged = [example(**features) for features in examples]
+    damaged[-1] = damaged[-1][:-1]
+    assert columns_of(damaged, WANTED) is None

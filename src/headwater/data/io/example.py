@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -56,8 +55,7 @@ _KINDS: Final = {dtypes.float32: "float_list", dtypes.int64: "int64_list", dtype
 _TYPE_NAMES: Final = {"float_list": "float", "int64_list": "int64", "bytes_list": "string"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class SparseValues:
+class SparseValues(NamedTuple):
     """Lists of different lengths, one for each example.
 
     Attributes:

@@ -24,16 +24,26 @@ if TYPE_CHECKING:
 Rule = Callable[..., None]
 
 
-def _require(same: bool, what: str) -> None:
-    if not same:
-        raise InvalidArgumentError(None, None, what)
-
-
-def _checked(var: HostArray, others: Sequence[HostArray], grad: HostArray) -> None:
-    """Checks that all arrays have the variable's shape, before any of them is changed."""
-    for other in others:
-        _require(other.shape == var.shape, f"var and a slot do not have the same shape {var.shape} {other.shape}")
-    _require(grad.shape == var.shape, f"var and grad do not have the same shape {var.shape} {grad.shape}")
+def _check(var: HostArray, slots: Sequence[HostArray], grad: HostArray, rows: int | None = None) -> None:
+    """Checks the shapes of slots and of a gradient, of ``rows`` rows or of the whole variable, before any array is
+    changed."""
+    # Messages are formatted only for an error, because that takes longer than the comparisons.
+    for slot in slots:
+        if slot.shape != var.shape:
+            raise InvalidArgumentError(
+                None, None, f"var and a slot do not have the same shape {var.shape} {slot.shape}"
+            )
+    expected = var.shape if rows is None else (rows, *var.shape[1:])
+    if grad.shape == expected:
+        return
+    if rows is None:
+        raise InvalidArgumentError(None, None, f"var and grad do not have the same shape {var.shape} {grad.shape}")
+    raise InvalidArgumentError(
+        None,
+        None,
+        f"grad must have shape {list(expected)} for {rows} rows of var of shape {list(var.shape)}, not "
+        f"{list(grad.shape)}",
+    )
 
 
 def _define(
@@ -61,7 +71,7 @@ def _define(
         @update_kernel(f"Apply{name}")
         def apply(*inputs: Any, use_locking: bool = False, **attrs: object) -> None:  # pyright: ignore[reportUnusedFunction]
             del use_locking
-            _checked(inputs[0], inputs[1:slots], inputs[place])
+            _check(inputs[0], inputs[1:slots], inputs[place])
             if not inputs[0].ndim:  # NumPy's operators turn scalar arrays into numbers, which rules cannot change
                 inputs = tuple(x.reshape(1) if i < slots or i == place else x for i, x in enumerate(inputs))
             rule(*inputs, **attrs)
@@ -75,7 +85,7 @@ def _define(
                 given = dict(zip(names, inputs, strict=True))
                 whole = [given[key] for key in order[:slots]]
                 at = given.pop("indices").reshape(-1)
-                _check_rows(whole[0], whole[1:], given["grad"], at)
+                _check(whole[0], whole[1:], given["grad"], at.size)
                 if not at.size or (loop is not None and loop(*(given[key] for key in order), at, **attrs)):
                     return
                 at, grad = inside(at, given["grad"], len(whole[0]))
@@ -91,17 +101,6 @@ def _define(
         return rule
 
     return define
-
-
-def _check_rows(var: HostArray, slots: Sequence[HostArray], grad: HostArray, at: HostArray) -> None:
-    """Checks the shapes of slots and of a gradient of rows ``at``."""
-    for slot in slots:
-        _require(slot.shape == var.shape, f"var and a slot do not have the same shape {var.shape} {slot.shape}")
-    _require(
-        grad.shape == (at.size, *var.shape[1:]),
-        f"grad must have shape {[at.size, *var.shape[1:]]} for {at.size} rows of var of shape {list(var.shape)}, not "
-        f"{list(grad.shape)}",
-    )
 
 
 @_define("GradientDescent", slots=1)
@@ -241,7 +240,7 @@ def sparse_adam(
     if not (m.flags.c_contiguous and v.flags.c_contiguous):
         raise NoKernel
     at = indices.reshape(-1)
-    _check_rows(var, (m, v), grad, at)
+    _check(var, (m, v), grad, at.size)
     m *= beta1
     v *= beta2
     add_rows(m, at, grad * (1 - beta1))

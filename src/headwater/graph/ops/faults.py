@@ -115,7 +115,11 @@ def _updated_rows(inputs: Sequence[Any], attrs: _Attrs) -> object:
 
 def _segmented(inputs: Sequence[Any], attrs: _Attrs) -> object:
     _, ids, count = inputs
-    return _some(ids >= int(count)) if attrs.get(CHECKED) else None
+    if not attrs.get(CHECKED):
+        return None
+    if isinstance(ids, np.ndarray):  # faster than an array of comparisons
+        return np.True_ if ids.size and ids.max() >= int(count) else None
+    return _some(ids >= int(count))
 
 
 def _spread(inputs: Sequence[Any], attrs: _Attrs) -> object:

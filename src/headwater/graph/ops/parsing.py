@@ -59,11 +59,11 @@ def _dense(
 ) -> list[np.ndarray[Any, Any]]:
     found: list[np.ndarray[Any, Any]] = []
     for key, dtype, shape, default in zip(keys, types, map(as_shape, shapes), defaults, strict=True):
-        dims: list[Any] = shape.as_list()
-        if _varies(shape):
+        dims: Any = shape.as_list()
+        if dims and dims[0] is None:
             found.append(batch.padded(key, dtype, dims[1:], default.ravel()[0] if default.size else None))
         else:
-            required = not default.size and shape.num_elements() != 0
+            required = not default.size and 0 not in dims
             found.append(batch.fixed(key, dtype, dims, None if required else default))
     return found
 

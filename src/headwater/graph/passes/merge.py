@@ -19,13 +19,14 @@ from headwater.graph.registry import MAX_KNOWN_ELEMENTS, Kind
 
 _HASH: Final = "StringToHashBucketFast"
 _SEGMENTS: Final = [f"{prefix}Segment{of}" for prefix in ("", "Sparse") for of in ("Sum", "Mean")]
-_DETERMINISTIC: Final = frozenset(
+DETERMINISTIC: Final = frozenset(
     [
         *("AsString", "DecodeBase64", "DecodeCSV", "DecodeRaw", "EncodeBase64", "Fingerprint", "ReduceJoin"),
         *("RegexFullMatch", "RegexReplace", "StaticRegexFullMatch", "StaticRegexReplace", "StringJoin"),
         *("StringLength", "StringLower", "StringSplit", "StringSplitV2", "StringStrip", "StringToHashBucket"),
         *(_HASH, "StringToHashBucketStrong", "StringToNumber", "StringUpper", "Substr"),
         *("ParseExample", "ParseExampleV2", "ParseSingleExample"),
+        *("DistinctBags", "NumberToHashBucketFast"),
         *("DynamicPartition", "ListDiff", "Unique", "UniqueWithCounts", "Where"),
         *("SparseConcat", "SparseCross", "SparseFillEmptyRows", "SparseOrder", "SparseReorder", "SparseReshape"),
         *("SegmentMax", "SegmentMin", "SegmentProd", "SparseSegmentSqrtN", *_SEGMENTS),
@@ -44,7 +45,7 @@ def merge_equal(plans: Mapping[str, TaskPlan]) -> Mapping[str, TaskPlan]:
 
 def _worthwhile(plan: TaskPlan) -> bool:
     types = [item.node.type for item in plan.instructions if isinstance(item, Host)]
-    found = [op_type for op_type in types if op_type in _DETERMINISTIC]
+    found = [op_type for op_type in types if op_type in DETERMINISTIC]
     return len(set(found)) < len(found) or _HASH in found
 
 
@@ -125,7 +126,7 @@ class _Merging:
                 return item
             case Host():
                 node = self._renamed(item.node)
-                if (node.type in _DETERMINISTIC or _is_pure(node)) and self._repeats(node, self.hosts):
+                if (node.type in DETERMINISTIC or _is_pure(node)) and self._repeats(node, self.hosts):
                     return None
                 return Host(node)
             case Compute():

@@ -6,22 +6,39 @@ import itertools
 import json
 import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
 
 from headwater.data.functions import Filter, Interleave, Map, Scan, TakeWhile
 from headwater.data.indexed import unrepeatable
-from headwater.data.node import Context, Element, Node, block_rows, rows_of
+from headwater.data.node import Context, Element, Node, block_rows, closing, rows_of
 from headwater.data.prefetch import Prefetch, prefetched
 from headwater.data.sources import Generated
-from headwater.data.transforms import Shuffle
+from headwater.data.transforms import Shuffle, Wrapper
 from headwater.errors import DataLossError, FailedPreconditionError, NotFoundError, OpError, OutOfRangeError
+
+Prepare = Callable[[Element], Any]
+Follow = Callable[[Iterator[Element]], Iterator[Element]]
 
 # Number of blocks, or of single elements, that are produced in advance.
 _AHEAD = 2
 # Weak references: a handle in a program must not keep the files and threads of a discarded iterator.
 _handles: WeakValueDictionary[str, IteratorState] = WeakValueDictionary()
+
+
+class _Prepared(tuple[Any, ...]):
+    """An element with the result ``result`` of a function ``by`` of it."""
+
+    by: Prepare
+    result: Any
+
+    @classmethod
+    def of(cls, element: Element, prepare: Prepare) -> _Prepared:
+        found = cls(element)
+        found.by, found.result = prepare, prepare(element)
+        return found
 
 
 class IteratorState:
@@ -44,6 +61,8 @@ class IteratorState:
         self._node: Node | None = None
         self._orders: list[tuple[int, int]] = []
         self._taken = 0
+        self._asked: Prepare | None = None
+        self._prepare: Prepare | None = None
         _handles[self.handle] = self
 
     def start(self, node: Node, host: object) -> None:
@@ -57,7 +76,8 @@ class IteratorState:
         # `saved` stores the seeds with the position, so that a restored iterator has the same order of elements.
         self._orders = [shuffle.next_order() for shuffle in _shuffles(node)]
         self._context = Context(host)
-        self._elements = ahead(node, self._context)
+        self._prepare = None  # so that `restore` prepares no elements that it skips
+        self._elements = ahead(node, self._context, self._prepared)
         self._failure = None
 
     def start_once(self, make: Any, host: Any) -> None:
@@ -98,6 +118,27 @@ class IteratorState:
                 raise self._failure
             self._taken += 1
             return element
+
+    def next_prepared(self, host: object, prepare: Prepare) -> tuple[Element, Any]:
+        """Returns the next element, and the result of ``prepare`` for it if that is known, otherwise None.
+
+        From the second call in succession with the same ``prepare``, results are computed in advance, by the thread
+        that produces the elements.
+
+        Raises:
+          OpError: as `next`.
+        """
+        element = self.next(host)
+        if self._asked is prepare:
+            self._prepare = prepare
+        self._asked = prepare
+        return element, element.result if isinstance(element, _Prepared) and element.by is prepare else None
+
+    def _prepared(self, elements: Iterator[Element]) -> Iterator[Element]:
+        with closing(elements):
+            for element in elements:
+                prepare = self._prepare
+                yield element if prepare is None else _Prepared.of(element, prepare)
 
     def saved(self) -> bytes:
         """Returns the position in the dataset as text, for `restore`.
@@ -188,14 +229,33 @@ def iterator_of(handle: str) -> IteratorState:
     return found
 
 
-def ahead(node: Node, context: Context) -> Iterator[Element]:
-    """Returns the elements. If producing them has no side effects, a thread produces some in advance."""
+@dataclass(eq=False, kw_only=True)
+class _Followed(Wrapper):
+    """Passes the elements through ``follow``, which yields equal elements."""
+
+    follow: Follow
+
+    @property
+    def columnar(self) -> bool:
+        return False
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        return self.follow(self.input.elements(context))
+
+
+def ahead(node: Node, context: Context, follow: Follow = iter) -> Iterator[Element]:
+    """Returns the elements. If producing them has no side effects, a thread produces some in advance.
+
+    ``follow`` yields the same elements, in that thread; it is not called for rows of blocks.
+    """
     # A dataset that prefetches needs no second thread.
-    if isinstance(node, Prefetch) or not _quiet(node):
+    if isinstance(node, Prefetch):
+        return node.with_input(_Followed(input=node.input, follow=follow)).elements(context)
+    if not _quiet(node):
         return node.elements(context)
     if node.columnar:
         return rows_of(prefetched(lambda: node.blocks(context, block_rows(node.specs)), _AHEAD))
-    return prefetched(lambda: node.elements(context), _AHEAD)
+    return prefetched(lambda: follow(node.elements(context)), _AHEAD)
 
 
 def _quiet(node: Node) -> bool:

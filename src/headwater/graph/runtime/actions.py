@@ -17,6 +17,7 @@ from headwater.graph.registry import Kind, as_outputs
 from headwater.graph.resources.containers import Cell, Resources
 from headwater.graph.resources.kept import is_handle
 from headwater.graph.resources.recording import InstructionPlace, KeptOperation, Outcome
+from headwater.graph.runtime.element_work import ElementWork, attributes_of
 from headwater.graph.runtime.host_values import cell_value, check_assigned
 from headwater.graph.runtime.step import Step, TaskContext
 
@@ -41,6 +42,9 @@ class HostAction:
       resources: the task's state.
       place: position of the instruction in the session's plans.
       task: name of the task.
+      work: if the operation gets an element, the work that may have been done on the element in advance.
+      results: the slots of the outputs of ``work``.
+      in_advance: whether ``targets`` may have been set in this run already, as ``results`` of another action.
     """
 
     node: Node
@@ -51,6 +55,9 @@ class HostAction:
     resources: Resources
     place: InstructionPlace
     task: str
+    work: ElementWork | None = None
+    results: Sequence[int] = ()
+    in_advance: bool = False
 
     @cached_property
     def kept(self) -> KeptOperation | None:
@@ -83,12 +90,17 @@ class HostAction:
         """The function that runs it and records nothing."""
         node, cells, sources, targets, context = self.node, self.cells, self.sources, self.targets, self.context
         definition, attrs = node.definition, attributes_of(node)
-        on_host = definition.kind is Kind.HOST
+        on_host, in_advance = definition.kind is Kind.HOST, self.in_advance
         lower = definition.lower if on_host else definition.string_lower
+        if self.work is not None:
+            lower = self.work.next
+        every = *targets, *self.results
         if lower is None:
             raise UnimplementedError(None, None, f"{node.type} ({node.name!r}) has no form for strings")
 
         def run(slots: Any, step: Step, inputs: Sequence[Any] | None = None) -> None:
+            if in_advance and slots[targets[0]] is not None:
+                return
             if inputs is None:
                 inputs = [
                     (cells[i] if on_host else cell_value(cells[i])) if source < 0 else np.asarray(slots[source])
@@ -110,8 +122,8 @@ class HostAction:
                 raise InternalError(
                     None, None, f"{node.type} {node.name!r} returned {len(values)} values for its outputs"
                 )
-            for index, value in zip(targets, values, strict=False):
-                slots[index] = _as_array(value)
+            for index, value in zip(every, values, strict=False):
+                slots[index] = value if type(value) is np.ndarray else _as_array(value)
 
         return run
 
@@ -187,11 +199,6 @@ def receive_action(item: Receive, targets: Sequence[int]) -> Action:
             slots[index] = value
 
     return run
-
-
-def attributes_of(node: Node) -> dict[str, Any]:
-    """Returns the attributes that the operation's lowering takes."""
-    return {key: value for key, value in node.attrs.items() if key in node.definition.attrs}
 
 
 def _generator(attrs: Mapping[str, Any], step: Step) -> np.random.Generator:

@@ -24,11 +24,12 @@ from headwater.graph.passes.repetition import can_repeat
 from headwater.graph.passes.training import trains
 from headwater.graph.resources.containers import Cell, Resources
 from headwater.graph.resources.recording import InstructionPlace, KeptOperation
-from headwater.graph.runtime.actions import Action, HostAction, Slots, attributes_of, receive_action, send_action
+from headwater.graph.runtime.actions import Action, HostAction, Slots, receive_action, send_action
 from headwater.graph.runtime.aligned import AlignedCopies
 from headwater.graph.runtime.block_runner import BlockRunner
 from headwater.graph.runtime.compile import Executable
 from headwater.graph.runtime.devices import memory_stats, settle
+from headwater.graph.runtime.element_work import attributes_of, element_work
 from headwater.graph.runtime.first_reads import FirstReads
 from headwater.graph.runtime.memory import out_of_memory
 from headwater.graph.runtime.step import Step, Stopped, TaskContext
@@ -84,6 +85,9 @@ class CompiledPlan:
         self._blocks = self._block_runner()
         # On a replicated task, a step runs the plan once: a promoted backup can resume one run, not a series of runs.
         self._repeats = plan.block if can_repeat(plan) and resources.recorder is None else 1
+        # A backup repeats single operations in their order, so a replicated task runs none of them in advance.
+        self._element_work = {} if resources.recorder is not None else element_work(plan, self._outputs_of)
+        self._in_advance = {name for work in self._element_work.values() for name in work.outputs}
         actions = [self._action(item, position) for position, item in enumerate(plan.instructions)]
         if plan.instructions and isinstance(last := plan.instructions[-1], Send):
             # A transfer at the end of the plan is sent within the answer, which saves a frame.
@@ -435,19 +439,26 @@ class CompiledPlan:
         return run
 
     def _host(self, node: Node, position: int) -> Action:
+        outputs, work = self._outputs_of(node), self._element_work.get(node.name)
         action = HostAction(
             node=node,
             sources=[self._slot(name) if index not in node.refs else -1 for index, name in enumerate(node.inputs)],
-            targets=self._slots([f"{node.name}:{index}" for index in range(self._used_outputs.get(node.name, 0))]),
+            targets=self._slots(outputs),
             cells={index: self._cell(name) for index, name in node.refs.items()},
             context=functools.partial(self._context, node),
             resources=self._resources,
             place=InstructionPlace(self._number, position),
             task=self.plan.task,
+            work=work,
+            results=() if work is None else self._slots(work.outputs),
+            in_advance=not self._in_advance.isdisjoint(outputs),
         )
         if action.kept is not None:
             self._kept[position] = action.kept
         return action.run
+
+    def _outputs_of(self, node: Node) -> list[str]:
+        return [f"{node.name}:{index}" for index in range(self._used_outputs.get(node.name, 0))]
 
     @functools.cached_property
     def _used_outputs(self) -> dict[str, int]:

@@ -15,6 +15,8 @@ NUMBERS = np.concatenate(
     [
         np.array([0, -1, 9, 10, -10, 2**63 - 1, -(2**63)]),
         10 ** np.arange(19),
+        10 ** np.arange(1, 19) - 1,
+        np.arange(0, 1200, 7),
         np.random.default_rng(1).integers(-(2**63), 2**63 - 1, 100),
     ]
 )
