@@ -120,26 +120,22 @@ def by_keras(given):
     train, test = records(tf, given)
 
     def inputs(features, clicked):
-        """Converts bags of any length to rows of ids, padded with -1, which the layer ignores."""
-        found = {"numbers": tf.concat([features[name] for name in NUMBERS], 1)}
-        for kind, names, width in (("categories", CATEGORIES, 1), ("bags", BAGS, LONGEST)):
-            rows = [tf.sparse.to_dense(tf.sparse.reset_shape(features[name], [BATCH, width]), -1) for name in names]
-            found[kind] = tf.stack([each[: tf.shape(clicked)[0]] for each in rows], 1)
-            found[kind].set_shape([None, len(names), width])
-        return found, clicked[:, None]
+        """Joins the numbers to one input; bags stay sparse tensors."""
+        numbers = tf.concat([features[name] for name in NUMBERS], 1)
+        return {"numbers": numbers, **{name: features[name] for name in (*CATEGORIES, *BAGS)}}, clicked[:, None]
 
     strategy = ParameterServerStrategy()
     with strategy.scope():
         keras.utils.set_random_seed(1)
         numbers = keras.Input((len(NUMBERS),), name="numbers")
-        categories = keras.Input((len(CATEGORIES), 1), dtype="int64", name="categories")
-        bags = keras.Input((len(BAGS), LONGEST), dtype="int64", name="bags")
-        one = DynamicEmbedding(DIM, combiner="sum", padding=-1, name="of_categories")(categories)
-        several = DynamicEmbedding(DIM, combiner="mean", padding=-1, name="of_bags")(bags)
+        ids = {name: keras.Input((None,), dtype="int64", name=name) for name in (*CATEGORIES, *BAGS)}
+        categories, bags = (keras.ops.stack([ids[name] for name in names], 1) for names in (CATEGORIES, BAGS))
+        one = DynamicEmbedding(DIM, combiner="sum", name="of_categories")(categories)
+        several = DynamicEmbedding(DIM, combiner="mean", name="of_bags")(bags)
         every = [numbers, keras.layers.Flatten()(one), keras.layers.Flatten()(several)]
         hidden = keras.layers.Dense(64, "relu")(keras.layers.Concatenate()(every))
         score = keras.layers.Dense(1, "sigmoid")(keras.layers.Dense(32, "relu")(hidden))
-        model = keras.Model({"numbers": numbers, "categories": categories, "bags": bags}, score, name="clicks")
+        model = keras.Model({"numbers": numbers, **ids}, score, name="clicks")
         model.compile(keras.optimizers.Adagrad(0.05), "binary_crossentropy", metrics=[keras.metrics.AUC(name="auc")])
     points = []
     for turn in range(given.rounds):
@@ -151,8 +147,8 @@ def by_keras(given):
     if strategy.is_chief:
         path = given.folder / "clicks.keras"
         model.save(path)
-        first = next(iter(batches(tf, test, 1, shuffle=False).map(inputs)))[0]
-        clicks = keras.models.load_model(path).predict({key: value[:5] for key, value in first.items()}, verbose=0)
+        first = batches(tf, test, 1, shuffle=False).map(inputs).take(1)
+        clicks = keras.models.load_model(path).predict(first, verbose=0)[:5]
         print(f"served from {path}: {np.round(clicks.ravel(), 3).tolist()}", flush=True)
     return points
 

@@ -27,10 +27,9 @@ def require_dense(dataset: Dataset) -> None:
     """Raises ValueError for sparse or ragged components of a dataset's elements: compiled models take arrays only."""
     if not is_dense(dataset.node.specs):
         raise ValueError(
-            "the dataset's elements have sparse or ragged components, and a model takes arrays: "
-            f"{dataset.element_spec}. "
-            "In a map, make bags arrays by tf.sparse.to_dense(tf.sparse.reset_shape(bag, [rows, longest]), -1) or "
-            "ragged.to_tensor(-1); DynamicEmbedding(..., combiner='mean', padding=-1) ignores the padding"
+            "the dataset's elements have sparse or ragged components, which only a DynamicEmbedding with a combiner "
+            f"takes, in the scope of a ParameterServerStrategy: {dataset.element_spec}. Other models take arrays: in a "
+            "map, use tf.sparse.to_dense(tf.sparse.reset_shape(bag, [rows, longest]), -1) or ragged.to_tensor(-1)"
         )
 
 

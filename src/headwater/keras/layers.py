@@ -62,13 +62,17 @@ class DynamicEmbedding(keras.layers.Layer):
       folder: the folder of that file, on the machine of a ``ps``.
       saves: a folder that all tasks share. The rows are saved there after every epoch, and a restarted ``ps`` loads its
         rows from there.
-      combiner: ``"sum"``, ``"mean"`` or ``"sqrtn"`` (the sum divided by the root of the number of rows): pools the rows
-        of ids along the last axis, on the ``ps`` if this sends fewer bytes. None: no pooling.
+      combiner: ``"sum"``, ``"mean"`` (divided by the sum of the weights) or ``"sqrtn"`` (divided by the root of the sum
+        of their squares): pools the rows of ids along the last axis, on the ``ps`` if this sends fewer bytes. None: no
+        pooling.
       padding: the id that means "no id", for pooled rows.
       wire: format of numbers between a worker and the ``ps``: ``"float32"``; ``"bfloat16"``, with half the bytes; or
         ``"int8"``, with one byte for each number of a row (gradients as bfloat16).
 
-    Inputs: ids of any shape. Output: ``[*ids.shape, dim]``, or with ``combiner`` ``[*ids.shape[:-1], dim]``.
+    Inputs: ids of any shape. With ``combiner``, bags of any number of ids are possible: an input of shape ``(None,)``
+    for which a dataset has sparse or ragged components, or an array has sequences. ``weights=`` are the weights of the
+    ids, by default 1: an input of the model with the same shape, or bags of the same sizes. They have no gradient.
+    Output: ``[*ids.shape, dim]``, or with ``combiner`` ``[*ids.shape[:-1], dim]``; zeros for an empty bag.
     """
 
     def __init__(
@@ -142,11 +146,27 @@ class DynamicEmbedding(keras.layers.Layer):
     def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         return (*(input_shape if self.combiner is None else input_shape[:-1]), self.config.dim)
 
-    def compute_output_spec(self, inputs: Tree, **_: object) -> keras.KerasTensor:
+    def compute_output_spec(self, inputs: Tree, weights: Tree = None, **_: object) -> keras.KerasTensor:
+        self._require_fit(inputs, weights)
         return keras.KerasTensor(self.compute_output_shape(inputs.shape), dtype=self.compute_dtype)
 
-    def call(self, inputs: Tree) -> Tree:
-        found = traced_rows(self, inputs, self.config.dim, pools=self.combiner is not None)
+    def _require_fit(self, ids: Tree, weights: Tree) -> None:
+        """Raises ValueError for weights without a pooling, or of another shape than the ids."""
+        if weights is None:
+            return
+        if self.combiner is None:
+            raise ValueError(f"layer {self.name!r}: weights of ids require a combiner")
+        if len(ids.shape) != len(weights.shape) or any(
+            None not in pair and pair[0] != pair[1] for pair in zip(ids.shape, weights.shape, strict=True)
+        ):
+            raise ValueError(
+                f"layer {self.name!r}: ids and weights must have the same shape, not {tuple(ids.shape)} and "
+                f"{tuple(weights.shape)}"
+            )
+
+    def call(self, inputs: Tree, weights: Tree = None) -> Tree:
+        self._require_fit(inputs, weights)
+        found = traced_rows(self, inputs, self.config.dim, pools=self.combiner is not None, weights=weights)
         if found is not None:
             return found[1]
         if in_symbolic_scope():
@@ -159,7 +179,11 @@ class DynamicEmbedding(keras.layers.Layer):
                 "rows are not available. Call the model, or use its methods fit, evaluate and predict",
             )
         ids = np.asarray(inputs)
-        keys = self.divide(ids) if self.combiner is None else self.divide_bags(ids.reshape(-1), [ids.shape])
+        if self.combiner is None:
+            keys = self.divide(ids)
+        else:
+            of_ids = None if weights is None else np.asarray(weights).reshape(-1)
+            keys = self.divide_bags(ids.reshape(-1), [ids.shape], None, of_ids)
         rows = self.own_rows(keys) if self.client is None else self.client.rows({self.table_name: keys}, training=False)
         found_rows: object = rows[self.table_name] if isinstance(rows, dict) else rows
         if self.combiner is None:
@@ -228,13 +252,17 @@ class DynamicEmbedding(keras.layers.Layer):
         keys = keys[first]
         return Divided(words=keys.words, checks=keys.checks, inverse=inverse, bounds=np.array([0, len(keys)]))
 
-    def divide_bags(self, ids: Array, shapes: Sequence[tuple[int, ...]]) -> Divided:
+    def divide_bags(
+        self, ids: Array, shapes: Sequence[tuple[int, ...]], offsets: Array | None, weights: Array | None
+    ) -> Divided:
         """As `divide`, for rows that are pooled: the result also has the bags, which are the sets of rows that are
         pooled into one.
 
         Args:
           ids: the ids of all calls, [n].
-          shapes: the shape of the ids in each call.
+          shapes: the shape of the ids, or of their codes, in each call.
+          offsets: the start of the ids of each code, and the end of the last one; None if each code is an id.
+          weights: the weights of the ids, [n], or None.
         """
         assert self.combiner is not None
         for shape in shapes:
@@ -244,11 +272,14 @@ class DynamicEmbedding(keras.layers.Layer):
                 )
         sizes = np.concatenate([np.full(math.prod(shape[:-1]), shape[-1], np.int64) for shape in shapes])
         ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
+        if offsets is not None:
+            ends = offsets[ends]
         if self.padding is not None:
             kept = np.asarray(ids != self.padding)
             ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])[ends]
             ids = ids[kept]
-        return in_bags(self.divide(ids), ends, self.combiner, None, f"layer {self.name!r}")
+            weights = None if weights is None else weights[kept]
+        return in_bags(self.divide(ids), ends, self.combiner, weights, f"layer {self.name!r}")
 
     def own_rows(self, keys: Divided) -> Array:
         """Returns the rows of distinct ids, or the pooled rows of bags, from the table in this process."""

@@ -73,7 +73,7 @@ def contents(data: object) -> str:
     found = 0
     for leaf in _tree.flatten(data):
         if leaf is not None:
-            rows = leaf[:: max(1, len(leaf) // _SAMPLED)][:_SAMPLED]
+            rows = np.asarray(leaf[:: max(1, len(leaf) // _SAMPLED)][:_SAMPLED])
             found = zlib.crc32(
                 np.ascontiguousarray(rows).tobytes() if rows.dtype != object else repr(rows).encode(), found
             )

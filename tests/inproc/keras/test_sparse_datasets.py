@@ -1,4 +1,4 @@
-"""Keras models refuse datasets of sparse elements; the error names a remedy, with which the model trains."""
+"""Datasets of sparse elements as data of Keras models: bags of ids, and refusals that name a remedy."""
 
 from __future__ import annotations
 
@@ -39,15 +39,29 @@ def dense(features: Any, label: Any) -> Any:
 
 
 def test_bags_of_any_length() -> None:
+    def losses(data: Any) -> Any:
+        with ParameterServerStrategy().scope():
+            bag = keras.Input((3,), dtype="int64", name="bag")
+            rows = DynamicEmbedding(2, combiner="sqrtn", padding=-1, initializer="normal")(bag)
+            model = keras.Model({"bag": bag}, keras.layers.Dense(1, kernel_initializer="ones")(rows))
+            model.compile("sgd", "mse")
+        return model.fit(data, epochs=3, verbose=0).history["loss"]
+
+    found = losses(dataset())
+    assert found[-1] < found[0]
+    assert found == pytest.approx(losses(dataset().map(dense)))
+
+
+def test_models_without_bags_refuse_them() -> None:
     with ParameterServerStrategy().scope():
-        bag = keras.Input((3,), dtype="int64", name="bag")
-        rows = DynamicEmbedding(2, combiner="sqrtn", padding=-1, initializer="normal")(bag)
-        model = keras.Model({"bag": bag}, keras.layers.Dense(1)(rows))
-        model.compile("sgd", "mse")
+        served = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+        served.compile("sgd", "mse")
+    with pytest.raises(ValueError, match="no DynamicEmbedding that pools them"):
+        served.fit(dataset().map(lambda features, label: (features["bag"], label)), verbose=0)
+    alone = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    alone.compile("sgd", "mse")
     with pytest.raises(ValueError, match=r"sparse or ragged components.*SparseTensorSpec.*tf\.sparse\.to_dense"):
-        model.fit(dataset(), verbose=0)
-    losses = model.fit(dataset().map(dense), epochs=3, verbose=0).history["loss"]
-    assert losses[-1] < losses[0]
+        alone.fit(dataset().map(lambda features, label: (features["bag"], label)), verbose=0)
 
 
 @pytest.mark.parametrize("make", [BCOO.fromdense, scipy.sparse.csr_matrix, scipy.sparse.coo_array])

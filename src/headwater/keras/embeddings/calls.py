@@ -58,7 +58,7 @@ class Rows:
 class _Tracing(threading.local):
     """This thread's mode of tracing: noted ids, or rows to use, by layer (its `id`)."""
 
-    noted: dict[int, list[object]] | None = None
+    noted: dict[int, list[tuple[Any, Any]]] | None = None
     read: Mapping[int, Rows] | None = None
 
 
@@ -113,7 +113,9 @@ class _Call:
         return self._call(ids) if rows is None else rows
 
 
-def traced_rows(layer: keras.layers.Layer, inputs: object, dim: int, *, pools: bool = False) -> tuple[Any, Any] | None:
+def traced_rows(
+    layer: keras.layers.Layer, inputs: object, dim: int, *, pools: bool = False, weights: object = None
+) -> tuple[Any, Any] | None:
     """Returns a layer's ids and rows while a step is traced.
 
     Args:
@@ -121,6 +123,7 @@ def traced_rows(layer: keras.layers.Layer, inputs: object, dim: int, *, pools: b
       inputs: its ids.
       dim: number of elements of a row.
       pools: whether rows are pooled: one row for all ids along the last axis.
+      weights: the weights of the ids in this pooling, of the same shape, or None.
 
     Returns:
       The ids and the rows; None as rows if the layer must use its own table. None instead of both outside of tracing,
@@ -129,7 +132,7 @@ def traced_rows(layer: keras.layers.Layer, inputs: object, dim: int, *, pools: b
     key = id(layer)
     if _tracing.noted is not None and key in _tracing.noted:
         ids = _whole(inputs)
-        _tracing.noted[key].append(ids)
+        _tracing.noted[key].append((ids, None if weights is None else _jnp.asarray(weights)))
         return ids, _jnp.zeros((*(ids.shape[:-1] if pools else ids.shape), dim), layer.compute_dtype)
     if _tracing.read is not None and key in _tracing.read:
         read, ids = _tracing.read[key], _whole(inputs)
@@ -146,8 +149,9 @@ def _whole(inputs: object) -> jax.Array:
 
 
 @contextmanager
-def noting(layers: Sequence[keras.Layer]) -> Generator[dict[int, list[Any]]]:
-    """A context in which ``layers`` record their ids and return zeros; yields the ids by the layer's `id`."""
+def noting(layers: Sequence[keras.Layer]) -> Generator[dict[int, list[tuple[Any, Any]]]]:
+    """A context in which ``layers`` record their ids and return zeros. Yields, by the layer's `id`, the ids of each
+    call and the weights of these ids, or None."""
     before, _tracing.noted = _tracing.noted, {id(layer): [] for layer in layers}
     try:
         yield _tracing.noted

@@ -6,6 +6,9 @@ reshapes, concatenations), the step gets *codes* instead of the input: the eleme
 1, 2 …. The codes at each layer, and so the layer's ids, are then known from shapes, without running the model. An input
 on which the model computes is passed unchanged, and must fit into 32 bits. The ids of layers that depend on it are
 computed by a separate executable.
+
+Two more kinds of inputs are always codes. An input of `headwater.keras.embeddings.bags.Bags` has one code for each row,
+which stands for all its ids. Weights of ids in a pooling have codes of the same type as the weights.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import numpy as np
 from jax.interpreters import partial_eval
 
 from headwater.errors import InvalidArgumentError
+from headwater.keras.embeddings.bags import Bags, as_leaf, expand
 from headwater.keras.embeddings.calls import noting
 from headwater.ps.updater import Array
 
@@ -32,15 +36,46 @@ _tree = keras.tree
 #: Operations that move elements without changing them. `_GATHERING_PRIMITIVES` select elements by indices, which a
 #: model may have computed.
 _MOVES: Final = frozenset(
-    {"reshape", "squeeze", "expand_dims", "broadcast_in_dim", "slice", "concatenate", "transpose", "rev", "copy"}
+    {"reshape", "squeeze", "expand_dims", "broadcast_in_dim", "slice", "split", "concatenate", "stack", "unstack"}
+    | {"transpose", "tile", "rev", "copy"}
 )
 _GATHERING_PRIMITIVES: Final = frozenset({"gather", "dynamic_slice"})
 _CALLS: Final = frozenset({"pjit", "jit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remote"})
 _INT32: Final = np.iinfo(np.int32)
+#: Codes of weights are numbers of type float32, which are exact up to this one.
+_EXACT: Final = 1 << 24
 
 
 #: Returns the values of a model's trainable variables without its tables, and the values of its other variables.
 Values = Callable[[], tuple[Sequence[Any], Sequence[Any]]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pool:
+    """The elements that codes stand for.
+
+    Attributes:
+      values: elements of one type, [n].
+      offsets: the start of the elements of each code, and the end of the last one, [codes + 1]; None if each code
+        stands for one element.
+    """
+
+    values: Array
+    offsets: Any
+
+    @property
+    def codes(self) -> int:
+        """Number of codes."""
+        return len(self.values) if self.offsets is None else len(self.offsets) - 1
+
+    def elements(self, codes: Array) -> tuple[Array, Array | None]:
+        """Returns the elements of some codes, and the offsets of each code among them, or None."""
+        if self.offsets is None:
+            return self.values[codes], None
+        if len(codes) == self.codes and bool(np.all(codes == np.arange(self.codes))):
+            return self.values, self.offsets
+        places, offsets = expand(self.offsets, codes)
+        return self.values[places], offsets
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,20 +84,20 @@ class Coded:
 
     Attributes:
       x: the model's inputs.
-      pools: ids by code, of integers and of strings. Codes of strings follow the codes of integers.
+      pools: integers, strings and real numbers by code. Codes of strings follow the codes of integers.
       key: a value that is equal for batches of equal shapes and types.
       plan: how each input is encoded.
     """
 
     x: Tree
-    pools: tuple[Array, Array]
+    pools: tuple[Pool, Pool, Pool]
     key: object
     plan: Plan
 
     @property
     def codes(self) -> int:
-        """The number of codes."""
-        return len(self.pools[0]) + len(self.pools[1])
+        """The number of codes of ids."""
+        return self.pools[0].codes + self.pools[1].codes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,13 +121,17 @@ class Ids:
 
     Attributes:
       ids: all ids of the layer, [n].
-      codes: the codes of these ids, [n]; None if the layer's inputs are ids.
-      shapes: the shape of the ids in each call of the layer.
+      codes: the codes of these ids, [codes]; None if the layer's inputs are ids.
+      shapes: the shape of the codes or ids in each call of the layer.
+      offsets: the start of the ids of each code, and the end of the last one, [codes + 1]; None if a code is one id.
+      weights: the weights of the ids, [n], or None.
     """
 
     ids: Array
     codes: Array | None
     shapes: tuple[tuple[int, ...], ...]
+    offsets: Array | None = None
+    weights: Array | None = None
 
     def place(self, at: int) -> str:
         """Formats the position in a batch of the id number ``at``, for messages."""
@@ -118,7 +157,7 @@ class IdFinder:
         self._layers = layers
         self._tables = [id(variable) for variable in tables]
         self._plans: dict[object, Plan] = {}
-        self._fixed: dict[object, list[list[Array]]] = {}
+        self._fixed: dict[object, list[list[tuple[Array, Array | None]]]] = {}
         self._note: Any = jax.jit(self._noted)
 
     def code(self, x: Tree) -> Coded:
@@ -128,28 +167,33 @@ class IdFinder:
           InvalidArgumentError: the model computes with an input that has a number of more than 32 bits.
           ValueError: the model computes with strings, or passes both codes and ids to one layer.
         """
-        leaves = [np.asarray(leaf) if _of_ids(leaf) else leaf for leaf in _tree.flatten(x)]
-        types = tuple((str(leaf.dtype), np.ndim(leaf)) if leaf is not None else None for leaf in leaves)
+        leaves = [_as_input(leaf) for leaf in _tree.flatten(x)]
+        types = tuple(None if leaf is None else (str(leaf.dtype), _rank(leaf)) for leaf in leaves)
         plan = self._plans.get(types)
         if plan is None:
             plan = self._plans[types] = self._plan(x, leaves)
-        pools: tuple[list[Array], list[Array]] = ([], [])
-        total = sum(leaves[at].size for at in plan.coded if leaves[at].dtype.kind in "iu")
-        starts = [0, total]
+        pools: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
+        starts = [0, sum(leaves[at].size for at in plan.coded if _pool_of(leaves[at]) == 0), 0]
         found: list[Any] = []
         for at, leaf in enumerate(leaves):
             if at in plan.coded:
-                kind = int(leaf.dtype.kind not in "iu")
-                pools[kind].append(leaf.reshape(-1) if kind else leaf.reshape(-1).astype(np.int64, copy=False))
-                codes = np.arange(starts[kind], starts[kind] + leaf.size, dtype=np.int32)
+                kind = _pool_of(leaf)
+                pools[kind].append(leaf)
+                codes = np.arange(
+                    starts[kind], starts[kind] + leaf.size, dtype=np.float32 if kind == _REALS else np.int32
+                )
                 starts[kind] += leaf.size
                 found.append(codes.reshape(leaf.shape))
             else:
                 found.append(_small(leaf, at) if _of_ids(leaf) else leaf)
+        if starts[_REALS] > _EXACT:
+            raise InvalidArgumentError(
+                None, None, f"a batch has {starts[_REALS]} weights of ids, more than {_EXACT}: use smaller batches"
+            )
         shapes = tuple(None if leaf is None else tuple(leaf.shape) for leaf in found)
         return Coded(
             x=_tree.pack_sequence_as(x, found),
-            pools=(_joined(pools[0], np.int64), _joined(pools[1], np.str_)),
+            pools=(_pool(pools[0], np.int64), _pool(pools[1], np.str_), _pool(pools[2], np.float32)),
             key=(types, shapes),
             plan=plan,
         )
@@ -170,23 +214,30 @@ class IdFinder:
             noted = self._run(values, batch)
         found: list[Ids] = []
         for layer, coded, calls in zip(self._layers, plan.layers, noted, strict=True):
-            shapes = tuple(array.shape for array in calls)
-            flat = np.concatenate([array.reshape(-1) for array in calls]) if calls else np.empty(0, np.int32)
+            shapes = tuple(array.shape for array, _ in calls)
+            flat = _flat([array for array, _ in calls], np.int32)
             if not coded:
-                found.append(Ids(ids=flat, codes=None, shapes=shapes))
+                weights = _weights(calls, batch, layer, None)
+                found.append(Ids(ids=flat, codes=None, shapes=shapes, weights=weights))
                 continue
-            integers, strings = batch.pools
-            kinds = set((flat >= len(integers)).tolist()) if len(strings) and len(integers) else {bool(len(strings))}
+            integers, strings, _ = batch.pools
+            kinds = (
+                set((flat >= integers.codes).tolist()) if strings.codes and integers.codes else {bool(strings.codes)}
+            )
             if len(kinds) > 1:
                 raise ValueError(f"layer {layer.name!r} is given both whole numbers and strings")
-            ids = strings[flat - len(integers)] if True in kinds else integers[flat]
-            found.append(Ids(ids=ids, codes=flat, shapes=shapes))
+            ids, offsets = strings.elements(flat - integers.codes) if True in kinds else integers.elements(flat)
+            weights = _weights(calls, batch, layer, offsets)
+            found.append(Ids(ids=ids, codes=flat, shapes=shapes, offsets=offsets, weights=weights))
         return found
 
-    def _run(self, values: Values, batch: Coded) -> list[list[Array]]:
-        return [[np.asarray(array) for array in calls] for calls in self._note(*values(), batch.x)]
+    def _run(self, values: Values, batch: Coded) -> list[list[tuple[Array, Array | None]]]:
+        return [
+            [(np.asarray(ids), None if weights is None else np.asarray(weights)) for ids, weights in calls]
+            for calls in self._note(*values(), batch.x)
+        ]
 
-    def _noted(self, dense: Sequence[jax.Array], others: Sequence[jax.Array], x: Tree) -> list[list[object]]:
+    def _noted(self, dense: Sequence[jax.Array], others: Sequence[jax.Array], x: Tree) -> list[list[tuple[Any, Any]]]:
         return self._call(self.trainable(dense), others, x)[0]
 
     def trainable(self, dense: Sequence[object]) -> list[Any]:
@@ -197,7 +248,7 @@ class IdFinder:
             for variable in self._model.trainable_variables
         ]
 
-    def _call(self, trainable: object, others: object, x: Tree) -> tuple[list[list[object]], object]:
+    def _call(self, trainable: object, others: object, x: Tree) -> tuple[list[list[tuple[Any, Any]]], object]:
         model = self._model
         training: dict[str, bool] = {"training": True} if model._call_has_training_arg else {}
         with noting(self._layers) as noted:
@@ -220,33 +271,49 @@ class IdFinder:
         closed, shape = jax.make_jaxpr(call, return_shape=True)(
             trainable, others, [_abstract_leaf(leaves[at]) for at in at_leaf]
         )
-        counts = [len(calls) for calls in shape[0]]
+        calls_of: list[list[tuple[Any, Any]]] = shape[0]
+        noted = len(jax.tree_util.tree_leaves(calls_of))
         jaxpr, used = _partial.dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars))
         kept = iter(jaxpr.invars)
         variables = [next(kept) if uses else None for uses in used]
         first = len(variables) - len(at_leaf)
         inputs = {at: variables[first + n] for n, at in enumerate(at_leaf)}
-        candidates = {at for at in at_leaf if _of_ids(leaves[at])}
+        weighted = any(weights is not None for calls in calls_of for _, weights in calls)
+        candidates = {at for at in at_leaf if _of_ids(leaves[at]) or _is_bags(leaves[at]) or weighted}
         while True:
             flow = _Flow()
             begin = {inputs[at]: frozenset((at,)) for at in candidates if inputs[at] is not None}
             outs = flow.follow(jaxpr, begin)
-            for taint in outs[sum(counts) :]:
+            for taint in outs[noted:]:
                 flow.computed(taint, "the model's output")
             if not flow.failed:
                 break
             for at, what in flow.failed.items():
-                if leaves[at].dtype.kind not in "iu":
+                if _is_bags(leaves[at]):
+                    raise ValueError(
+                        f"input {at} of {model.name!r} holds bags of any number of elements, which only a "
+                        f"DynamicEmbedding with a combiner takes, but the model uses them for {what}"
+                    )
+                if _pool_of(leaves[at]) == 1:
                     raise ValueError(
                         f"input {at} of {model.name!r} holds strings, which only embedding layers take, but the model "
                         f"uses them for {what}"
                     )
             candidates -= flow.failed.keys()
         layers: list[bool] = []
-        start = 0
-        for layer, count in zip(self._layers, counts, strict=True):
-            coded = [bool(taint) for taint in outs[start : start + count]]
-            start += count
+        taints = iter(outs)
+        for layer, calls in zip(self._layers, calls_of, strict=True):
+            coded: list[bool] = []
+            for _, weights in calls:
+                taint = next(taints)
+                coded.append(bool(taint))
+                if getattr(layer, "combiner", None) is None and any(_is_bags(leaves[at]) for at in taint):
+                    raise ValueError(f"layer {layer.name!r} needs a combiner for bags of any number of ids")
+                if weights is not None and not next(taints):
+                    raise ValueError(
+                        f"layer {layer.name!r}: weights must be an input of the model that reaches only weights, "
+                        "unchanged: compute them in the data"
+                    )
             if len(set(coded)) > 1:
                 raise ValueError(
                     f"layer {layer.name!r} is given inputs of the model in one place and computed ids in another; use "
@@ -304,7 +371,13 @@ class _Flow:
 
 def stand_in(x: Tree) -> Any:
     """Returns inputs with the shapes of ``x``, of types that JAX supports, to build a model."""
-    return _tree.map_structure(lambda leaf: np.zeros(np.shape(leaf), np.int32) if _of_ids(leaf) else leaf, x)
+
+    def stand_in_of(leaf: Tree) -> Any:
+        if _of_ids(leaf):
+            return np.zeros(leaf.shape if _is_bags(leaf) else np.shape(leaf), np.int32)
+        return np.zeros(leaf.shape, np.float32) if _is_bags(leaf) else leaf
+
+    return _tree.map_structure(stand_in_of, x)
 
 
 def _of_ids(leaf: Tree) -> bool:
@@ -314,6 +387,71 @@ def _of_ids(leaf: Tree) -> bool:
     dtype = getattr(leaf, "dtype", None)
     kind = np.asarray(leaf).dtype.kind if dtype is None else np.dtype(dtype).kind
     return kind in "iuOSUT"
+
+
+#: The positions of the pool of strings and of the pool of real numbers in `Coded.pools`.
+_STRINGS, _REALS = 1, 2
+
+
+def _pool_of(leaf: Tree) -> int:
+    """Returns the position in `Coded.pools` of the pool of an input's elements."""
+    return {"i": 0, "u": 0, "b": 0, "f": _REALS}.get(leaf.dtype.kind, _STRINGS)
+
+
+def _is_bags(leaf: object) -> bool:
+    return isinstance(leaf, Bags)
+
+
+def _as_input(leaf: Any) -> Any:
+    leaf = as_leaf(leaf)
+    return np.asarray(leaf) if not _is_bags(leaf) and _of_ids(leaf) else leaf
+
+
+def _rank(leaf: Tree) -> int:
+    """Returns the number of dimensions of an input; 0 for bags."""
+    return 0 if _is_bags(leaf) else np.ndim(leaf)
+
+
+def _flat(arrays: Sequence[Array], dtype: Any) -> Array:
+    return np.concatenate([array.reshape(-1) for array in arrays]) if arrays else np.empty(0, dtype)
+
+
+def _weights(
+    calls: Sequence[tuple[Array, Array | None]], batch: Coded, layer: keras.Layer, offsets: Array | None
+) -> Array | None:
+    """Returns the weights of a layer's ids; 1 for the ids of calls without weights.
+
+    Args:
+      calls: for each call, codes of ids or ids, and codes of weights or None.
+      offsets: the start of the ids of each code, and the end of the last one, or None.
+
+    Raises:
+      InvalidArgumentError: a row has more or fewer weights than ids.
+    """
+    if all(weights is None for _, weights in calls):
+        return None
+    found: list[Array] = []
+    start = 0
+    for ids, codes in calls:
+        sizes = np.ones(ids.size, np.int64)
+        if offsets is not None:
+            sizes = np.diff(offsets[start : start + ids.size + 1])
+        start += ids.size
+        if codes is None:
+            found.append(np.ones(int(sizes.sum()), np.float32))
+            continue
+        pool = batch.pools[_REALS if codes.dtype.kind == "f" else 0]
+        values, bounds = pool.elements(codes.reshape(-1).astype(np.int64))
+        given = np.ones(codes.size, np.int64) if bounds is None else np.diff(bounds)
+        if not np.array_equal(given, sizes):
+            at = int(np.flatnonzero(given != sizes)[0])
+            raise InvalidArgumentError(
+                None,
+                None,
+                f"layer {layer.name!r}: the bag at {at} has {int(sizes[at])} ids and {int(given[at])} weights",
+            )
+        found.append(values.astype(np.float32, copy=False))
+    return np.concatenate(found)
 
 
 def _small(leaf: Array, at: int) -> Array:
@@ -329,10 +467,16 @@ def _small(leaf: Array, at: int) -> Array:
     return leaf.astype(np.int32)
 
 
-def _joined(pieces: Sequence[Array], dtype: Any) -> Array:
-    if not pieces:
-        return np.empty(0, dtype)
-    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+def _pool(inputs: Sequence[Any], dtype: Any) -> Pool:
+    """Joins inputs to one pool, with elements of type ``dtype`` unless they are strings."""
+    pieces = [leaf.values if _is_bags(leaf) else leaf.reshape(-1) for leaf in inputs]
+    if dtype is not np.str_:
+        pieces = [piece.astype(dtype, copy=False) for piece in pieces]
+    values = _flat(pieces, dtype)
+    if not any(map(_is_bags, inputs)):
+        return Pool(values=values, offsets=None)
+    sizes = [np.diff(leaf.offsets) if _is_bags(leaf) else np.ones(leaf.size, np.int64) for leaf in inputs]
+    return Pool(values=values, offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(sizes))]))
 
 
 def _abstract(variables: Sequence[keras.Variable]) -> list[object]:
@@ -340,6 +484,8 @@ def _abstract(variables: Sequence[keras.Variable]) -> list[object]:
 
 
 def _abstract_leaf(leaf: Tree) -> object:
+    if _is_bags(leaf):
+        return jax.ShapeDtypeStruct(leaf.shape, np.float32 if _pool_of(leaf) == _REALS else np.int32)
     if _of_ids(leaf):
         return jax.ShapeDtypeStruct(np.shape(leaf), np.int32)
     return jax.ShapeDtypeStruct(np.shape(leaf), jax.dtypes.canonicalize_dtype(leaf.dtype))

@@ -16,6 +16,7 @@ import keras
 import numpy as np
 
 from headwater.errors import FailedPreconditionError
+from headwater.keras.embeddings.bags import Bags, with_bags
 from headwater.keras.embeddings.calls import is_tracing, reading
 from headwater.keras.embeddings.ids import stand_in
 from headwater.keras.embeddings.rows import Found, ModelEmbeddings, ReadRows
@@ -195,7 +196,7 @@ def _batches(x: Tree, y: Tree, sample_weight: Tree, batch_size: int | None, step
 
 
 def _arrays(batch: Tree) -> Tree:
-    return _tree.map_structure(np.asarray, batch, none_is_leaf=False)
+    return jax.tree_util.tree_map(lambda leaf: leaf if isinstance(leaf, Bags) else np.asarray(leaf), with_bags(batch))
 
 
 # Models ---------------------------------------------------------------------------------------------------------------
@@ -218,7 +219,7 @@ def inference_of(model: Any, x: Tree) -> Inference | None:
     layers = dynamic_layers(model)
     if known is None and layers:
         if not model.built and x is not None:
-            model._symbolic_build(data_batch=(stand_in(x), None, None))
+            model._symbolic_build(data_batch=(stand_in(with_bags(x)), None, None))
         known = Inference(model, _OwnRows(model, layers))
         object.__setattr__(model, _INFERENCE, known)
     return known
@@ -258,7 +259,8 @@ def _watch() -> None:
         inference = _for_data(self, x)
         if inference is None:
             return test_on_batch(self, x, y, sample_weight, return_dict)
-        settings: dict[str, Any] = {"batch_size": _rows_in(x), "verbose": 0, "return_dict": return_dict}
+        x = with_bags(x)
+        settings: dict[str, Any] = {"batch_size": len(_tree.flatten(x)[0]), "verbose": 0, "return_dict": return_dict}
         return inference.evaluate(x, y, sample_weight=sample_weight, **settings)
 
     @functools.wraps(predict_on_batch)
@@ -266,7 +268,8 @@ def _watch() -> None:
         inference = _for_data(self, x)
         if inference is None:
             return predict_on_batch(self, x)
-        return inference.predict(x, batch_size=_rows_in(x), verbose=0)
+        x = with_bags(x)
+        return inference.predict(x, batch_size=len(_tree.flatten(x)[0]), verbose=0)
 
     def refused(method: Any) -> object:
         @functools.wraps(method)
@@ -331,7 +334,3 @@ def _concrete(x: Tree) -> bool:
 def _for_data(model: Any, x: Tree) -> Inference | None:
     arrays = x is not None and (model.built or all(hasattr(leaf, "shape") for leaf in _tree.flatten(x)))
     return inference_of(model, x if arrays else None)
-
-
-def _rows_in(x: Tree) -> int:
-    return len(_tree.flatten(x)[0])

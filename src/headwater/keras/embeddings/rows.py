@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import keras
 import numpy as np
 
 from headwater.errors import InvalidArgumentError
+from headwater.keras.embeddings.bags import Bags
 from headwater.keras.embeddings.calls import Rows, patch_layers
 from headwater.keras.embeddings.ids import Coded, IdFinder, Ids, Values
 from headwater.keras.parameter_server.table_updates import rounded_up
 from headwater.ps.updater import Array
 
 if TYPE_CHECKING:
-    import keras
-
     from headwater.keras.types import Tree
 
 #: Reads rows of fixed tables by the row numbers for each table, ascending.
@@ -66,7 +66,7 @@ class ModelEmbeddings:
 
     def code(self, x: object) -> Tree:
         """Encodes a batch's inputs for a step."""
-        return self._finder.code(x).x if self.layers else x
+        return self._finder.code(x).x if self.layers else without_bags(x)
 
     def trainable(self, dense: Sequence[object]) -> list[Any]:
         """See `IdFinder.trainable`."""
@@ -85,7 +85,7 @@ class ModelEmbeddings:
           InvalidArgumentError: an id is outside its table, or of a wrong type.
         """
         if not self.layers:
-            return Found(x=x, where=[], rows=[], coded=(), keys=[])
+            return Found(x=without_bags(x), where=[], rows=[], coded=(), keys=[])
         coded = self._finder.code(x)
         ids = self._finder.find(values, coded)
         where: list[Tree] = []
@@ -100,7 +100,7 @@ class ModelEmbeddings:
                 keys.append(key)
             else:
                 check_ids(layer, of_layer)
-                place = coded.pools[0].astype(np.int32) if of_layer.codes is not None else None
+                place = coded.pools[0].values.astype(np.int32) if of_layer.codes is not None else None
             where.append(place)
         count = len(self.tables)
         rows: list[Array] = []
@@ -169,7 +169,7 @@ def _fixed(layer: keras.Layer, given: Ids, coded: Coded) -> tuple[Array, Array]:
 
 def _dynamic(layer: keras.Layer, given: Ids, coded: Coded) -> tuple[Array | None, object]:
     if layer.combiner is not None:
-        return None, layer.divide_bags(given.ids, given.shapes)
+        return None, layer.divide_bags(given.ids, given.shapes, given.offsets, given.weights)
     if given.codes is not None:
         divided = layer.divide(given.ids)
         return _by_code(given.codes, divided.inverse, coded), divided
@@ -182,6 +182,16 @@ def _by_code(codes: Array, inverse: Array, coded: Coded) -> Array:
     where = np.zeros(coded.codes, np.int32)
     where[codes] = inverse
     return where
+
+
+def without_bags(x: Tree) -> Tree:
+    """Returns the inputs of a model without embedding layers; raises ValueError for bags."""
+    if any(isinstance(leaf, Bags) for leaf in keras.tree.flatten(x)):
+        raise ValueError(
+            "the data have sparse or ragged components, and the model has no DynamicEmbedding that pools them. In a "
+            "map, make them arrays by tf.sparse.to_dense or to_tensor"
+        )
+    return x
 
 
 def _filled(array: Array, size: int, value: int) -> Array:

@@ -103,7 +103,7 @@ def _used(
             )
             logs, metrics = model._update_metrics_variables(metrics, loss, coded, y, y_pred, sample_weight)
         for layer in layers:
-            counts[id(layer)] = sum(math.prod(ids.shape) for ids in noted[id(layer)])
+            counts[id(layer)] = sum(math.prod(ids.shape) for ids, _ in noted[id(layer)])
         return total, rest, logs, metrics
 
     variables = (

@@ -20,7 +20,8 @@ import keras
 import numpy as np
 
 from headwater.data.numbered import NumberedElements
-from headwater.keras.datasets import is_dataset, require_dense, require_dense_leaf
+from headwater.keras.datasets import is_dataset, require_dense_leaf
+from headwater.keras.embeddings.bags import Bags, as_leaf, with_bags
 from headwater.keras.internals import data_adapter_utils, data_adapters, tree
 from headwater.keras.programs import contents, elements
 from headwater.ps.accounting.ledger import Plan, Work
@@ -460,7 +461,7 @@ class IteratedBatches(_Spans):
         return int(known)
 
     def first(self) -> Tree:
-        return self._kept[0] if self._once else next(iter(self._data))
+        return with_bags(self._kept[0] if self._once else next(iter(self._data)))
 
     @property
     def alike(self) -> bool:
@@ -517,6 +518,7 @@ class IteratedBatches(_Spans):
 
 
 def _weighted(batch: Tree, class_weight: object) -> Tree:
+    batch = with_bags(batch)
     if class_weight is None:
         return batch
     x, y, sample_weight = _utils.unpack_x_y_sample_weight(batch)
@@ -549,7 +551,9 @@ def make_batches(
         raise ValueError("class_weight is not supported for generators: let them yield weights of examples")
     if isinstance(x, keras.utils.PyDataset):
         return PyDatasetBatches(x, steps, class_weight, shuffle=bool(shuffle))
-    if _adapters.array_data_adapter.can_convert_arrays((x, y, sample_weight)):
+    x = with_bags(x)
+    plain = tree.map_structure(lambda leaf: np.zeros(len(leaf)) if isinstance(leaf, Bags) else leaf, x)
+    if _adapters.array_data_adapter.can_convert_arrays((plain, y, sample_weight)):
         if class_weight is not None:
             sample_weight = _utils.class_weight_to_sample_weights(y, class_weight)
         data = (x,) if y is None else (x, y) if sample_weight is None else (x, y, sample_weight)
@@ -566,7 +570,6 @@ def _why_iterated(data: Tree) -> str:
     """Returns the reason why the data cannot return the same batch for the same number on all workers; empty if they
     can."""
     if is_dataset(data):
-        require_dense(data)
         changes = NumberedElements(data.distributed(1, 0, seed=1)).changes
         return changes and f"a dataset with {changes} may have other elements in another iteration"
     if hasattr(data, "__len__") and hasattr(data, "__getitem__"):
@@ -589,7 +592,7 @@ def share_of(batch: Tree, index: int, count: int) -> Share:
 
 def part_of(batch: Tree, start: int, stop: int, places: int) -> Share:
     """Returns the rows of the parts from ``start`` up to ``stop`` of a batch that is divided into ``places`` parts."""
-    batch = tree.map_structure(_as_array, batch, none_is_leaf=False)
+    batch = tree.map_structure(_as_array, with_bags(batch), none_is_leaf=False)
     rows = rows_of(batch)
     first, last = rows * start // places, rows * stop // places
     if last - first == rows:
@@ -603,7 +606,10 @@ def part_of(batch: Tree, start: int, stop: int, places: int) -> Share:
     return Share(data, last - first, rows, lambda: batch, first == 0 and last > 0)
 
 
-def _as_array(leaf: Tree) -> HostArray:
+def _as_array(leaf: Tree) -> HostArray | Bags:
+    leaf = as_leaf(leaf)
+    if isinstance(leaf, Bags):
+        return leaf
     require_dense_leaf(leaf)
     array = np.asarray(leaf)
     return array.astype(np.float32) if array.dtype == np.float64 else array

@@ -22,7 +22,7 @@ from headwater.keras.combining.combination import Combination
 from headwater.keras.embeddings.calls import plain_embeddings
 from headwater.keras.embeddings.ids import stand_in
 from headwater.keras.embeddings.inference import dynamic_layers, set_source
-from headwater.keras.embeddings.rows import ModelEmbeddings
+from headwater.keras.embeddings.rows import ModelEmbeddings, without_bags
 from headwater.keras.internals import array_slicing, data_adapter_utils, pythonify_logs
 from headwater.keras.parameter_server.assignments import refuse_assignments
 from headwater.keras.parameter_server.batches import Batches, Share, make_batches, share_of
@@ -134,7 +134,7 @@ class ServedModel(ModelValues):
             sample_weight = _utils.class_weight_to_sample_weights(y, class_weight)
         share = share_of((x, y) if sample_weight is None else (x, y, sample_weight), 0, 1)
         data = share.data
-        model._symbolic_build(data_batch=_padded(data, stand_in))
+        self._build(data)
         self._adapt_to_compile()
         self._serve_on_server()
         task = self.place.task
@@ -149,6 +149,12 @@ class ServedModel(ModelValues):
         step.end()
         logs = pythonify_logs(self._logs)
         return logs if return_dict else model._flatten_metrics_in_order(logs)
+
+    def _build(self, batch: Tree) -> None:
+        """Builds the model by the shapes of a batch."""
+        if not dynamic_layers(self.model):
+            without_bags(_padded(batch)[0])
+        self.model._symbolic_build(data_batch=_padded(batch, stand_in))
 
     def with_current_values(self, method: Callable[..., Any], *, state: bool) -> Callable[..., Any]:
         """Wraps a method of the model, so that it first reads the values of the ``ps`` if `train_on_batch` has changed
@@ -259,7 +265,7 @@ class ServedModel(ModelValues):
             class_weight=class_weight,
             steps=steps_per_epoch,
         )
-        model._symbolic_build(data_batch=_padded(batches.first(), stand_in))
+        self._build(batches.first())
         if batches.alike and self._tables is None:
             self._batch = _padded(batches.first())
         task = self.place.task
