@@ -1,10 +1,11 @@
-"""Measures the click model of ``programs/click_model.py`` under Headwater and TensorFlow 1.15, alternating, in one run.
+"""Measures a click model with Headwater's estimator, TensorFlow 1.15's and Keras, alternating, in one run.
 
     python benchmarks/click_model.py --peer PYTHON_WITH_TENSORFLOW_1_15
 
-Prints medians and ratios: examples per second in training with one process and in clusters, seconds from the launch to
-the first 100 steps, of evaluation and of export, examples per second of parsing alone and of prediction from serialized
-examples, and peak memory of each job. Saves them as ``build/bench/click_model.json`` with a plot of the ratios.
+The estimators run ``programs/click_model.py``, Keras ``programs/click_model_keras.py``. Prints medians and ratios:
+examples per second in training with one process and in clusters, seconds from the launch to the first 100 steps, of
+evaluation and of export, examples per second of parsing alone and of prediction from serialized examples, and peak
+memory of each job. Saves them as ``build/bench/click_model.json`` with a plot of the ratios.
 
     python benchmarks/click_model.py --peer PYTHON_WITH_TENSORFLOW_1_15 --seeds 5 --steps 1000
 
@@ -30,20 +31,27 @@ from processor import peak_memory
 from run import OURS, PEER, Running, free_ports
 
 HERE = Path(__file__).parent
-PROGRAM = HERE / "programs" / "click_model.py"
+PROGRAM, PROGRAM_OF_KERAS = HERE / "programs" / "click_model.py", HERE / "programs" / "click_model_keras.py"
+KERAS = "Headwater, Keras"
 RECORDS = HERE.parent / "examples" / "click_model.py"
 CLUSTERS = ((1, 1), (2, 2))
 """Numbers of ps tasks and of workers, including the chief."""
-LINES = ("launch_s", "examples_per_s", "evaluate_s", "predicted_per_s", "peak_memory")
-"""A key of each line that the program prints in one process, in order."""
+LINES = {
+    "train": ("launch_s", "examples_per_s", "evaluate_s", "predicted_per_s", "peak_memory"),
+    "parse": ("parsed_per_s",),
+}
+"""For each phase of an estimator's program in one process, a key of each line that it prints, in order."""
+LINES_OF_KERAS = {"train": ("launch_s", "examples_per_s", "evaluate_s", "peak_memory")}
 
 Figures = dict[str, float]
 
 
-def in_one_process(command: Sequence[str], environment: Mapping[str, str]) -> Figures:
+def in_one_process(
+    command: Sequence[str], environment: Mapping[str, str], lines: Mapping[str, Sequence[str]]
+) -> Figures:
     """Returns the figures of training, evaluation, export and prediction in one process, and of parsing alone."""
     found: Figures = {}
-    for phase, keys in (("train", LINES), ("parse", ("parsed_per_s",))):
+    for phase, keys in lines.items():
         launched = [*command, phase, f"--launched={time.time()}"]
         task = Running(launched, dict(environment))
         try:
@@ -154,15 +162,18 @@ def main() -> None:
     # The phase follows the program's name.
     options = [f"--folder={args.folder}", f"--model={args.model}", f"--steps={args.steps}"]
     commands = {name: [*python, str(PROGRAM), *options] for name, python in contenders.items()}
+    if args.model == "wide_deep" and not args.seeds:
+        commands[KERAS] = [sys.executable, str(PROGRAM_OF_KERAS), f"--folder={args.folder}", f"--steps={args.steps}"]
     args.out.mkdir(parents=True, exist_ok=True)
     if args.seeds:
         found = compare_quality(commands, environment, args.seeds)
         (args.out / "click_model_seeds.json").write_text(json.dumps(found, indent=1))
         return
-    runs: dict[str, list[Figures]] = {name: [] for name in contenders}
+    runs: dict[str, list[Figures]] = {name: [] for name in commands}
     for _ in range(args.rounds):
         for name, command in commands.items():
-            found = {} if args.only_clusters else in_one_process(command, environment)
+            lines = LINES_OF_KERAS if name == KERAS else LINES
+            found = {} if args.only_clusters else in_one_process(command, environment, lines)
             for servers, workers in () if args.only_one_process else CLUSTERS:
                 found |= in_cluster(command, environment, servers, workers)
             runs[name].append(found)
@@ -174,10 +185,10 @@ def main() -> None:
         for key, value in medians[OURS].items()
         if args.peer and key not in ("loss", "auc")
     }
-    for key, value in medians[OURS].items():
-        other = f" {PEER} {medians[PEER][key]:14.2f}" if args.peer else ""
+    for key in medians[OURS]:
+        values = "".join(f"  {name} {found[key]:14.2f}" for name, found in medians.items() if key in found)
         factor = f" {ratios[key]:7.2f}x" if key in ratios else ""
-        print(f"{key:36s} {OURS} {value:14.2f}{other}{factor}", flush=True)
+        print(f"{key:36s}{values}{factor}", flush=True)
     (args.out / "click_model.json").write_text(json.dumps(runs, indent=1))
     if ratios:
         plot(ratios, args.out / "click_model.png")
