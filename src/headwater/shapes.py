@@ -84,7 +84,7 @@ class Dimension:
             value = value.value
         if value is not None:
             as_int = int(value)
-            if as_int != value:
+            if as_int != value and not isinstance(value, str | bytes):
                 raise ValueError(f"Ambiguous dimension: {value!r}")
             if as_int < 0:
                 raise ValueError(f"Dimension {as_int} must be >= 0")

@@ -105,3 +105,9 @@ def test_partially_known_shapes_equal_themselves() -> None:
     assert TensorShape([1, None]) == TensorShape([1, None])
     assert TensorShape([1, None]) != TensorShape([1, 2])
     assert TensorShape(None) != TensorShape([1])
+
+
+def test_dimensions_as_text() -> None:
+    assert TensorShape(["100", b"3", None]).as_list() == [100, 3, None]
+    with pytest.raises(ValueError, match=r"Ambiguous dimension: 2\.5"):
+        TensorShape([2.5])

@@ -453,7 +453,7 @@ class Dataset:
         specs = self.node.specs
         if not is_dense(specs):
             raise TypeError(
-                "padded_batch cannot pad sparse or ragged components: Dataset.batch puts them together as they are. "
+                "Batching of padded sparse tensors is not currently supported: Dataset.batch joins them as they are. "
                 f"The element's specs are {self.element_spec}."
             )
         given = [spec.shape for spec in specs] if padded_shapes is None else self._spread(padded_shapes)

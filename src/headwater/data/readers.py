@@ -106,11 +106,18 @@ class FixedLengthRecordDataset(Dataset):
         _read_files(self, filenames, read, num_parallel_reads)
 
 
+def _names(cls: type[Dataset], filenames: Any) -> Dataset:
+    """Returns a dataset of file names; they may be a tensor, whose value is known when the dataset is iterated."""
+    if not hasattr(filenames, "dims"):
+        return cls.from_tensor_slices(np.ravel(as_array(filenames)))
+    return cls.from_tensor_slices(filenames) if filenames.dims else cls.from_tensors(filenames)
+
+
 def _read_files(dataset: Dataset, filenames: object, read: Callable[[Any], Node], in_turn: object) -> None:
     """Initializes ``dataset`` with the nodes that ``read`` makes."""
     cls = type(dataset)
     if isinstance(filenames, Dataset) or (in_turn is not None and in_turn != 1):
-        names = filenames if isinstance(filenames, Dataset) else cls.from_tensor_slices(np.ravel(as_array(filenames)))
+        names = filenames if isinstance(filenames, Dataset) else _names(cls, filenames)
         cycle = 1 if in_turn is None else DEFAULT_CYCLE if in_turn == AUTOTUNE else in_turn
 
         def read_one(name: str) -> Dataset:

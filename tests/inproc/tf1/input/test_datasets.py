@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,21 @@ def test_a_map_of_changing_shapes_is_not_compiled_for_each() -> None:
         # A shape may be compiled several times, but not each of the 40 is.
         assert 0 < len(compiled) < 30
     np.testing.assert_allclose(found, [count * count / 2 + count for count in range(1, 41)], rtol=1e-6)
+
+
+@pytest.mark.parametrize("scalar", [True, False])
+def test_names_that_are_tensors_with_parallel_reads(scalar: bool, tmp_path: Path) -> None:
+    paths = [tmp_path / f"{name}.txt" for name in "ab"]
+    for path in paths:
+        path.write_text(f"{path.stem}1\n{path.stem}2\n")
+
+    def lines(name: Any) -> Any:
+        return tf.data.TextLineDataset(name if scalar else tf.reshape(name, [1]), num_parallel_reads=2)
+
+    with tf.Graph().as_default(), tf.Session() as session:
+        names = tf.data.Dataset.from_tensor_slices([str(path) for path in paths])
+        following = tf.data.make_one_shot_iterator(names.interleave(lines, cycle_length=2)).get_next()
+        assert [session.run(following) for _ in range(4)] == [b"a1", b"b1", b"a2", b"b2"]
 
 
 def test_results_of_a_map_of_changing_shapes_share_no_memory_with_the_source() -> None:

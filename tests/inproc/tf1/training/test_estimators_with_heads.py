@@ -57,7 +57,10 @@ def test_linear_classes(tmp_path: Path) -> None:
     e, config = tf.estimator, _config()
     head = e.BinaryClassHead(loss_reduction="sum")
     ours = _trained(e.LinearEstimator(head, _columns(), str(tmp_path / "c"), config=config), CLASSES)
-    assert ours == pytest.approx(_trained(e.LinearClassifier(_columns(), str(tmp_path / "d"), config=config), CLASSES))
+    canned = _trained(e.LinearClassifier(_columns(), str(tmp_path / "d"), config=config), CLASSES)
+    # Canned estimators of TensorFlow 1 sum this area by trapezoids, heads that programs make interpolate.
+    assert ours.pop("auc_precision_recall") == pytest.approx(canned.pop("auc_precision_recall"), abs=0.01)
+    assert ours == pytest.approx(canned)
 
 
 @pytest.mark.long

@@ -17,6 +17,7 @@ CONTRIB: Final[Mapping[str, Area]] = {
             "deprecated": "headwater.tf1.compat.tf.contrib.deprecated",
             "distribute": "headwater.tf1.compat.tf.contrib.distribute",
             "distributions": "headwater.tf1.compat.tf.contrib.distributions",
+            "estimator": "headwater.tf1.compat.tf.contrib.estimator",
             "factorization": "headwater.tf1.compat.tf.contrib.factorization",
             "feature_column": "headwater.tf1.compat.tf.contrib.feature_column",
             "framework": "headwater.tf1.compat.tf.contrib.framework",
@@ -116,6 +117,18 @@ CONTRIB: Final[Mapping[str, Area]] = {
             "headwater.tf1.contrib.distributions.relaxed": """
                 Chi2 Deterministic ExpRelaxedOneHotCategorical Logistic OneHotCategorical Poisson RelaxedBernoulli
                 RelaxedOneHotCategorical""",
+        },
+    ),
+    "tf.contrib.estimator": Area(
+        "``tf.contrib.estimator``: heads of estimators, and wrappers of estimators and optimizers.",
+        names={
+            "headwater.tf1.contrib.estimator.heads": """
+                binary_classification_head logistic_regression_head multi_class_head multi_head multi_label_head
+                poisson_regression_head regression_head""",
+            "headwater.tf1.contrib.estimator.wrappers": "clip_gradients_by_norm forward_features",
+            "headwater.tf1.training.estimator.canned": "dnn_logit_fn_builder linear_logit_fn_builder",
+            "headwater.tf1.training.estimator.export": "build_raw_supervised_input_receiver_fn",
+            "headwater.tf1.training.estimator.headed": "add_metrics call_logit_fn",
         },
     ),
     "tf.contrib.factorization": Area(

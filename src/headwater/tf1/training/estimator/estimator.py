@@ -346,7 +346,9 @@ class Estimator:
                 fill,
             )
         found.update(self.metrics_of_host())
-        _logger.info("Evaluated %s in %.2f s: %s", path or "variables of a session", seconds, found)
+        _logger.info("Evaluated %s in %.2f s", path or "variables of a session", seconds)
+        said = ", ".join(f"{key} = {value!s}" for key, value in sorted(found.items()))
+        _logger.info("Saving dict for global step %d: %s", found["global_step"], said)
         self._write_metrics(found, name)
         return found
 

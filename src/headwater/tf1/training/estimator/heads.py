@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from headwater import dtypes
 from headwater.graph.convert import convert_to_tensor
@@ -31,6 +31,9 @@ class Head:
 
     weight_column: Any = None
     loss_reduction: str = Reduction.SUM
+
+    #: How to sum the area under the curve of precision by recall, as TensorFlow 1.15's canned estimators do.
+    _summation: ClassVar[str] = "trapezoidal"
 
     @property
     def logits_dimension(self) -> int:
@@ -173,7 +176,7 @@ class BinaryHead(_ClassHead):
             "label/mean": share,
             # The accuracy of predicting the more frequent class for all examples.
             "accuracy_baseline": (math.maximum(share[0], 1.0 - share[0]), math.maximum(share[1], 1.0 - share[1])),
-            **areas(labels, logistic, weights),
+            **areas(labels, logistic, weights, self._summation),
         }
 
     def _exports(self, predictions: Mapping[str, Tensor]) -> dict[str, ExportOutput]:
@@ -265,7 +268,7 @@ def class_head(
     return BinaryHead(**settings) if n_classes == 2 else MultiClassHead(**settings)
 
 
-def areas(labels: Tensor, probabilities: Tensor, weights: SparseLike) -> dict[str, object]:
+def areas(labels: Tensor, probabilities: Tensor, weights: SparseLike, summation: str) -> dict[str, object]:
     """The areas under the curves of ``probabilities``: receiver operating characteristic, and precision by recall."""
-    careful = thresholds.auc(labels, probabilities, weights, curve="PR", summation_method="careful_interpolation")
-    return {"auc": thresholds.auc(labels, probabilities, weights), "auc_precision_recall": careful}
+    by_recall = thresholds.auc(labels, probabilities, weights, curve="PR", summation_method=summation)
+    return {"auc": thresholds.auc(labels, probabilities, weights), "auc_precision_recall": by_recall}

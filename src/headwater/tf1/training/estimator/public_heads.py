@@ -27,6 +27,7 @@ _REDUCTIONS = {"sum_over_batch_size": Reduction.SUM_OVER_BATCH_SIZE, "sum": Redu
 class Head(heads.Head):
     """Base of the heads that programs make."""
 
+    _summation = "careful_interpolation"
     _name: str | None = None
     _loss_fn: Callable[..., Structure] | None = None
 
@@ -136,14 +137,16 @@ def regularized(loss: Tensor, more: Sequence[TensorLike] | None) -> Tensor:
 def at_thresholds(
     labels: Tensor, probabilities: Tensor, thresholds: Sequence[float], weights: TensorLike
 ) -> dict[str, object]:
-    """Returns accuracy, precision and recall at each of ``thresholds``, from which on probabilities count as 1."""
+    """Returns accuracy, precision and recall at each of ``thresholds``. A probability equal to a threshold counts as 1
+    in the accuracy only, as in TensorFlow."""
     found: dict[str, object] = {}
     for threshold in thresholds:
-        taken = math.cast(math.greater_equal(probabilities, threshold), labels.dtype)
+        reached = math.cast(math.greater_equal(probabilities, threshold), labels.dtype)
+        above = math.cast(math.greater(probabilities, threshold), labels.dtype)
         suffix = f"positive_threshold_{threshold:g}"
-        found[f"accuracy/{suffix}"] = means.accuracy(labels, taken, weights)
-        found[f"precision/{suffix}"] = counts.precision(labels, taken, weights)
-        found[f"recall/{suffix}"] = counts.recall(labels, taken, weights)
+        found[f"accuracy/{suffix}"] = means.accuracy(labels, reached, weights)
+        found[f"precision/{suffix}"] = counts.precision(labels, above, weights)
+        found[f"recall/{suffix}"] = counts.recall(labels, above, weights)
     return found
 
 

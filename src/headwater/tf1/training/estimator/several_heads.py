@@ -117,14 +117,16 @@ class MultiLabelHead(Head):
     def _metrics(self, labels: Tensor, predictions: Mapping[str, Tensor], weights: Any) -> dict[str, object]:
         probabilities = predictions["probabilities"]
         found = {
-            **areas(labels, probabilities, weights),
+            **areas(labels, probabilities, weights, self._summation),
             **at_thresholds(labels, probabilities, self._thresholds, weights),
         }
         for number in self._own_metrics:
             own, right = probabilities[:, number : number + 1], labels[:, number : number + 1]
             suffix = f"/{self._vocabulary[number]}" if self._named and self._vocabulary else f"/class{number}"
             found[f"probability_mean{suffix}"] = means.mean(own, weights)
-            found.update({f"{key}{suffix}": metric for key, metric in areas(right, own, weights).items()})
+            found.update(
+                {f"{key}{suffix}": metric for key, metric in areas(right, own, weights, self._summation).items()}
+            )
         return found
 
     def _exports(self, predictions: Mapping[str, Tensor]) -> dict[str, ExportOutput]:

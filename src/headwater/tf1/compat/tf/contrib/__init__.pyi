@@ -11,6 +11,7 @@ from headwater.tf1.compat.tf.contrib import data as data
 from headwater.tf1.compat.tf.contrib import deprecated as deprecated
 from headwater.tf1.compat.tf.contrib import distribute as distribute
 from headwater.tf1.compat.tf.contrib import distributions as distributions
+from headwater.tf1.compat.tf.contrib import estimator as estimator
 from headwater.tf1.compat.tf.contrib import factorization as factorization
 from headwater.tf1.compat.tf.contrib import feature_column as feature_column
 from headwater.tf1.compat.tf.contrib import framework as framework
@@ -37,6 +38,7 @@ __all__ = [
     "deprecated",
     "distribute",
     "distributions",
+    "estimator",
     "factorization",
     "feature_column",
     "framework",

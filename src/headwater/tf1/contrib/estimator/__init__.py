@@ -1,0 +1,1 @@
+"""``tf.contrib.estimator``: heads of estimators, and wrappers of estimators and optimizers."""
