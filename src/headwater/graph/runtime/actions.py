@@ -91,7 +91,7 @@ class HostAction:
         node, cells, sources, targets, context = self.node, self.cells, self.sources, self.targets, self.context
         definition, attrs = node.definition, attributes_of(node)
         on_host, in_advance = definition.kind is Kind.HOST, self.in_advance
-        lower = definition.lower if on_host else definition.string_lower
+        lower: Callable[..., Any] | None = definition.lower if on_host else definition.string_lower
         if self.work is not None:
             lower = self.work.next
         every = *targets, *self.results
