@@ -53,10 +53,12 @@ def cut(value: HostArray, sizes: Iterable[int], axis: int = 0) -> tuple[HostArra
 def where(condition: HostArray, x: Any, y: Any) -> HostArray:
     """Returns the same as ``np.where``. If the arrays are large, it selects bits instead of branching for each element,
     which takes a sixth of the time if the condition is irregular."""
-    dtype = getattr(x, "dtype", None)
-    if condition.size < _LARGE_SIZE or dtype != getattr(y, "dtype", None) or dtype not in _BITS:
+    if condition.size < _LARGE_SIZE:
         return np.where(condition, x, y)
-    bits = _BITS[dtype]
+    dtype = getattr(x, "dtype", None)
+    bits = _BITS.get(dtype) if dtype is not None and dtype == getattr(y, "dtype", None) else None
+    if bits is None:
+        return np.where(condition, x, y)
     mask = condition.astype(bits)
     np.negative(mask, out=mask)  # all bits are set where the condition holds
     found, other = x.view(bits), y.view(bits)
