@@ -43,7 +43,7 @@ def move_some(task: ParameterTask, often: float, least: int, most: int) -> None:
         return
     servers, worker = chance.choice((None, *range(least, most + 1))), task.members.number
     try:
-        moved = task.spread(servers, by_rate=chance.random() < 0.5)
+        moved = task.balance_shards(servers, by_rate=chance.random() < 0.5)
     except OpError as error:
         running().note(f"worker{worker} has no shards moved: {error.message}")
     else:

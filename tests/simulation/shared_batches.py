@@ -16,7 +16,7 @@ import numpy as np
 from headwater.ps import protocol
 from headwater.ps.accounting.ledger import Plan
 from headwater.ps.consistency import Part
-from headwater.ps.step_requests import StepRequest, asking
+from headwater.ps.step_requests import StepRequest, request_fields
 from headwater.ps.updater import Array
 from tests.simulation.account import UNITS
 from tests.simulation.examples import ExampleHistory
@@ -71,7 +71,7 @@ class SharedBatchHistory(ExampleHistory):
     def _train(self, index: int) -> None:
         client = self._client(index)
         for epoch in range(self._epochs):
-            wish: StepRequest = (0, epoch, -1, -1, asking(epoch, self._plan, (index, self.setting.workers)))
+            wish: StepRequest = (0, epoch, -1, -1, request_fields(epoch, self._plan, (index, self.setting.workers)))
             ticket = client.next_step(wish)
             while ticket not in (protocol.EPOCH_OVER, protocol.TRAINING_OVER):
                 assert isinstance(client.handed, tuple)

@@ -17,7 +17,7 @@ from headwater.graph.master.peers import ClusterPeers, PeerStatus
 from headwater.graph.master.targets import forget_master, register_master
 from headwater.graph.passes.plan import decode_plan
 from headwater.graph.runtime.task import TaskRuntime
-from headwater.graph.server.left_state import LeftState, left_of
+from headwater.graph.server.left_state import DepositedState, encode_state
 from headwater.graph.server.master_service import MasterService
 from headwater.graph.server.steps import StepService
 from tests.support.cuts import Cuts
@@ -165,7 +165,7 @@ class MemoryCluster:
 
     def replace(self, old: MemoryTask) -> None:
         """Starts the next incarnation of a task whose steps are held, with the state of the old incarnation."""
-        left = LeftState.of(left_of(old.runtime, old.steps, old.generation, ()))
+        left = DepositedState.of(encode_state(old.runtime, old.steps, old.generation, ()))
         new = MemoryTask(
             self, old.name, left.predecessor.generation if left.predecessor is not None else old.generation + 1000
         )

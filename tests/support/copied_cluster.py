@@ -12,7 +12,7 @@ from headwater.cluster.claims import Claim
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
 from headwater.cluster.task.kinds import OPEN_COPY
-from headwater.cluster.task.left_states import LeftStates
+from headwater.cluster.task.left_states import DepositedStates
 from headwater.cluster.telemetry.watchdog import ProgressWatchdog
 from headwater.cluster.transport.channel import Channel, memory_pair
 from headwater.cluster.transport.handshake import PeerIdentity
@@ -113,7 +113,7 @@ class CopiedCluster:
             {"ps": [f"ps{i}:1" for i in range(_SERVERS)], "worker": [f"worker{i}:1" for i in range(workers)]}
         )
         self.cuts = cuts or Cuts()
-        self.left = LeftStates()
+        self.left = DepositedStates()
         self.witnesses = Witnesses(self.left)
         self.killed: set[int] = set()
         self.lost: set[int] = set()
@@ -293,7 +293,7 @@ class CopiedCluster:
         for copies in self.copies:
             for copy in copies:
                 if copy.served.index == task:
-                    copy.aim(primary, second)
+                    copy.request_placement(primary, second)
         while True:
             found = self.primary(task)
             if found.has_desired_placement and found in self.copies[primary]:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from headwater.cluster.task.left_states import LeftStates
+from headwater.cluster.task.left_states import DepositedStates
 from headwater.cluster.transport.channel import Channel, memory_pair
 from headwater.cluster.transport.problems import ConnectFailure, Problem
 from headwater.errors import CancelledError, UnavailableError
@@ -30,7 +30,7 @@ class Link:
       refuses: returns the problem with which the next attempt fails; None where it succeeds.
     """
 
-    def __init__(self, service: LeftStates, *lost: int, incarnation: int = 0) -> None:
+    def __init__(self, service: DepositedStates, *lost: int, incarnation: int = 0) -> None:
         self._service = service
         self._lost = set(lost)
         self._incarnation = incarnation
@@ -61,6 +61,6 @@ class Link:
         channel.close()
 
 
-def left_copies(service: LeftStates, ps: int) -> LeftCopies:
+def left_copies(service: DepositedStates, ps: int) -> LeftCopies:
     """Returns the object with which a ``ps`` hands replicas to the chief."""
     return LeftCopies(CHIEF, Link(service, incarnation=ps + 1))

@@ -21,10 +21,10 @@ from headwater.data.node import (
     block_rows,
     closing,
     fully_defined,
-    known,
     positive,
     row,
     stack,
+    static_value,
 )
 from headwater.data.spec import TensorSpec, is_array
 from headwater.data.transforms import Wrapper
@@ -45,7 +45,7 @@ class Batch(Wrapper):
 
     @property
     def specs(self) -> tuple[TensorSpec, ...]:
-        size = known(self.batch_size) if known(self.drop_remainder) else None
+        size = static_value(self.batch_size) if static_value(self.drop_remainder) else None
         return tuple(spec.batched(size) for spec in self.input.specs)
 
     @property
@@ -54,7 +54,7 @@ class Batch(Wrapper):
 
     @property
     def cardinality(self) -> int:
-        size, drop, inner = known(self.batch_size), known(self.drop_remainder), self.input.cardinality
+        size, drop, inner = static_value(self.batch_size), static_value(self.drop_remainder), self.input.cardinality
         if inner == INFINITE:
             return INFINITE
         if size is None or size < 1 or drop is None or inner == UNKNOWN:
@@ -190,7 +190,7 @@ class PaddedBatch(Wrapper):
 
     @property
     def specs(self) -> tuple[TensorSpec, ...]:
-        size = known(self.batch_size) if known(self.drop_remainder) else None
+        size = static_value(self.batch_size) if static_value(self.drop_remainder) else None
         found: list[TensorSpec] = []
         for spec, shape in zip(self.input.specs, self.shapes, strict=True):
             if is_array(shape):

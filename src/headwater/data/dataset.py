@@ -17,7 +17,7 @@ from headwater.data.composites import as_component, is_dense
 from headwater.data.functions import Filter, Interleave, Map, Scan, TakeWhile, Windows
 from headwater.data.indexed import unrepeatable
 from headwater.data.io.files import glob
-from headwater.data.node import INFINITE, Context, Element, Function, Node, block_rows, known, rows_of
+from headwater.data.node import INFINITE, Context, Element, Function, Node, block_rows, rows_of, static_value
 from headwater.data.options import AutoShardPolicy, Options
 from headwater.data.plain import GeneratedElements, PlainFunction
 from headwater.data.prefetch import AUTOTUNE, Prefetch, prefetched
@@ -321,7 +321,7 @@ class Dataset:
         """
         del name
         count, place = self.as_value(num_shards, int64), self.as_value(index, int64)
-        number, at = known(count), known(place)
+        number, at = static_value(count), static_value(place)
         if number is not None and number < 1 and number != SHARD_HINT:
             raise InvalidArgumentError(
                 None, None, f"Number of shards must be greater than zero (currently num_shards = {number})."
@@ -456,7 +456,7 @@ class Dataset:
                 "Batching of padded sparse tensors is not currently supported: Dataset.batch joins them as they are. "
                 f"The element's specs are {self.element_spec}."
             )
-        given = [spec.shape for spec in specs] if padded_shapes is None else self._spread(padded_shapes)
+        given = [spec.shape for spec in specs] if padded_shapes is None else self._component_values(padded_shapes)
         shapes: list[Any] = []
         for spec, shape in zip(specs, given, strict=True):
             found = self._padded_shape(shape)
@@ -470,7 +470,7 @@ class Dataset:
             fillings = [self.as_value(b"" if spec.dtype == string else 0, spec.dtype) for spec in specs]
         else:
             values = (
-                self._spread(padding_values)
+                self._component_values(padding_values)
                 if isinstance(padding_values, tuple | dict)
                 else [padding_values] * len(specs)
             )
@@ -499,7 +499,7 @@ class Dataset:
             dims = np.asarray([dims], np.int64)
         return self.as_value(dims, int64)
 
-    def _spread(self, values: Structure) -> list[Any]:
+    def _component_values(self, values: Structure) -> list[Any]:
         """Returns the parts of ``values``, one for each component of an element."""
         return nest.leaves_like(self._structure, values)
 
@@ -703,14 +703,14 @@ class Dataset:
 
     def __iter__(self) -> Iterator[Structure]:
         node, context = self.node, Context()
-        for element in self._ahead(node, context):
+        for element in self._prefetch(node, context):
             yield self.packed(element)
 
     def packed(self, element: Element) -> Structure:
         """Packs the components of an element into the element structure."""
         return nest.pack(self._structure, [self._given(_wrapped(part)) for part in element])
 
-    def _ahead(self, node: Node, context: Context) -> Iterator[Element]:
+    def _prefetch(self, node: Node, context: Context) -> Iterator[Element]:
         """Yields the elements, with a thread that makes the next ones while the program uses the last."""
         if isinstance(node, Prefetch):
             return node.elements(context)
@@ -747,7 +747,7 @@ def _of_one_kind(first: Dataset, second: Dataset) -> bool:
     """Returns whether elements of two datasets have the same structure, and components of the same classes and
     types."""
     mine, theirs = ([(spec.code, spec.dtype) for spec in each.node.specs] for each in (first, second))
-    return nest.same(first._structure, second._structure) and mine == theirs  # pyright: ignore[reportPrivateUsage]
+    return nest.same_structure(first._structure, second._structure) and mine == theirs  # pyright: ignore[reportPrivateUsage]
 
 
 def _check_kinds(datasets: Sequence[Dataset]) -> None:

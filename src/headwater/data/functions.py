@@ -24,10 +24,10 @@ from headwater.data.node import (
     call,
     closing,
     fully_defined,
-    known,
     one_by_one,
     positive,
     rows_of,
+    static_value,
 )
 from headwater.data.parallel import Ahead, Together
 from headwater.data.prefetch import AUTOTUNE
@@ -210,7 +210,7 @@ class Interleave(Wrapper):
     @property
     def columnar(self) -> bool:
         # Datasets other than files may be slow, infinite or fail, so their elements are computed only on use.
-        in_turn = known(self.cycle_length) == 1 and known(self.parallel) == 1
+        in_turn = static_value(self.cycle_length) == 1 and static_value(self.parallel) == 1
         return self.reads_files and in_turn and fully_defined(self.of)
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
@@ -345,7 +345,7 @@ class Windows(Wrapper):
 
     @property
     def cardinality(self) -> int:
-        inner, shift = self.input.cardinality, known(self.shift)
+        inner, shift = self.input.cardinality, static_value(self.shift)
         if inner < 0 or not shift:
             return inner if inner == INFINITE else UNKNOWN
         reach = (int(self.size) - 1) * int(self.stride) + 1

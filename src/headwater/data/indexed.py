@@ -29,10 +29,10 @@ from headwater.data.node import (
     Element,
     Node,
     call,
-    known,
     positive,
     row,
     stack,
+    static_value,
 )
 from headwater.data.prefetch import Prefetch
 from headwater.data.queries import RandomNumbers
@@ -404,7 +404,7 @@ def unrepeatable(node: Node, *, shuffles: bool = True) -> str:
             case (
                 Shuffle(seed=seed, seed2=seed2) | Draws(seed=seed, seed2=seed2) | RandomNumbers(seed=seed, seed2=seed2)
             ):
-                return not (known(seed) or known(seed2))
+                return not (static_value(seed) or static_value(seed2))
             case _:
                 return False
 
@@ -427,7 +427,7 @@ def counted(node: Node) -> int:
     if node.cardinality != UNKNOWN:
         return node.cardinality
     match node:
-        case Repeat(count=count) if known(count) is not None and known(count) < 0:
+        case Repeat(count=count) if static_value(count) is not None and static_value(count) < 0:
             return INFINITE
         case Prefetch(input=inner) | Map(input=inner) | Shuffle(input=inner):
             return counted(inner)

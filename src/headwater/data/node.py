@@ -123,7 +123,7 @@ class Node(ABC):
         return is_array(value)
 
 
-def known(value: Any) -> Any:
+def static_value(value: Any) -> Any:
     """Returns the number or truth value in ``value``; None if it is known only when a graph runs."""
     return value.item() if is_array(value) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
 

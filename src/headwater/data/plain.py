@@ -83,7 +83,7 @@ class GeneratedElements:
 
     def _flat(self, element: Structure, index: int) -> Element:
         given = nest.plain_lists(element) if self._several else element
-        if not nest.same(self._signature, given):
+        if not nest.same_structure(self._signature, given):
             raise TypeError(
                 f"`generator` yielded an element that did not match the expected structure. The expected structure was "
                 f"{self._signature}, but the yielded element (number {index}) was {element!r}."

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from headwater.data.functions import Interleave
-from headwater.data.node import Node, known
+from headwater.data.node import Node, static_value
 from headwater.data.options import AutoShardPolicy
 from headwater.data.parts import BatchPart, BatchParts
 from headwater.data.prefetch import Prefetch
@@ -85,7 +85,7 @@ def _parted(node: Node, count: int, index: int) -> Node:
 def seeded(node: Node, seed: int) -> Node:
     """Returns the pipeline with ``seed`` for each shuffle that has none."""
     found = rebuilt(node, lambda child: seeded(child, seed))
-    if isinstance(found, Shuffle) and known(found.seed) == 0 and known(found.seed2) == 0:
+    if isinstance(found, Shuffle) and static_value(found.seed) == 0 and static_value(found.seed2) == 0:
         return replace(found, seed=np.asarray(seed, np.int64), seed2=np.asarray(1, np.int64))
     return found
 
@@ -106,7 +106,7 @@ def rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
 
 
 def _with_hints(node: Node, count: int, index: int) -> Node:
-    if isinstance(node, Shard) and known(node.count) == SHARD_HINT:
+    if isinstance(node, Shard) and static_value(node.count) == SHARD_HINT:
         return _shard(node.input, count, index)
     return rebuilt(node, lambda child: _with_hints(child, count, index))
 

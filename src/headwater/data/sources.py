@@ -13,7 +13,7 @@ from headwater.data.composites import Composite, is_dense
 from headwater.data.io.files import open_file, stat, translated
 from headwater.data.io.record_compression import Inflater, TFRecordOptions
 from headwater.data.io.tfrecord import TFRecordReader
-from headwater.data.node import UNKNOWN, Block, Context, Element, Node, closing, known, row, rows_of
+from headwater.data.node import UNKNOWN, Block, Context, Element, Node, closing, row, rows_of, static_value
 from headwater.data.spec import TensorSpec, is_array
 from headwater.dtypes import DType, from_numpy, int64, string
 from headwater.errors import InvalidArgumentError
@@ -109,7 +109,7 @@ class Range(Node):
 
     @property
     def cardinality(self) -> int:
-        numbers = [known(value) for value in (self.start, self.stop, self.step)]
+        numbers = [static_value(value) for value in (self.start, self.stop, self.step)]
         return UNKNOWN if None in numbers or numbers[2] == 0 else len(range(*numbers))
 
     def elements(self, context: Context) -> Iterator[Element]:

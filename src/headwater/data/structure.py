@@ -58,12 +58,12 @@ def plain_lists(value: object) -> Structure:
     return tuple(value) if isinstance(value, list) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
-def same(first: object, second: object) -> bool:
+def same_structure(first: object, second: object) -> bool:
     """Returns whether two structures have leaves in the same places."""
     if isinstance(first, dict) and isinstance(second, dict):
-        return set(first) == set(second) and all(same(first[key], second[key]) for key in first)  # pyright: ignore
+        return set(first) == set(second) and all(same_structure(first[key], second[key]) for key in first)  # pyright: ignore
     if _is_tuple(first) and _is_tuple(second):
-        return len(first) == len(second) and all(same(a, b) for a, b in zip(first, second, strict=True))  # pyright: ignore
+        return len(first) == len(second) and all(same_structure(a, b) for a, b in zip(first, second, strict=True))  # pyright: ignore
     return not (isinstance(first, dict) or _is_tuple(first) or isinstance(second, dict) or _is_tuple(second))
 
 

@@ -18,9 +18,9 @@ from headwater.data.node import (
     Element,
     Node,
     closing,
-    known,
     positive,
     rows_of,
+    static_value,
 )
 from headwater.data.spec import TensorSpec, relaxed
 from headwater.dtypes import DType, int64
@@ -68,7 +68,7 @@ class Take(Wrapper):
 
     @property
     def cardinality(self) -> int:
-        count, inner = known(self.count), self.input.cardinality
+        count, inner = static_value(self.count), self.input.cardinality
         if count is None or inner == UNKNOWN:
             return UNKNOWN
         return inner if count < 0 else count if inner == INFINITE else min(count, inner)
@@ -103,7 +103,7 @@ class Skip(Wrapper):
 
     @property
     def cardinality(self) -> int:
-        count, inner = known(self.count), self.input.cardinality
+        count, inner = static_value(self.count), self.input.cardinality
         if count is None or inner == UNKNOWN:
             return UNKNOWN
         return 0 if count < 0 else inner if inner == INFINITE else max(0, inner - count)
@@ -135,7 +135,7 @@ class Repeat(Wrapper):
 
     @property
     def cardinality(self) -> int:
-        count, inner = known(self.count), self.input.cardinality
+        count, inner = static_value(self.count), self.input.cardinality
         if count == 0 or inner == 0:
             return 0
         if count is None or inner == UNKNOWN:
@@ -170,7 +170,7 @@ class Shard(Wrapper):
 
     @property
     def cardinality(self) -> int:
-        count, index, inner = known(self.count), known(self.index), self.input.cardinality
+        count, index, inner = static_value(self.count), static_value(self.index), self.input.cardinality
         if count is None or index is None or inner < 0 or count == SHARD_HINT:
             return inner
         return len(range(index, inner, count))

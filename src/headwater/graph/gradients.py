@@ -152,7 +152,7 @@ class _Backward:
         for op in reversed(self._order):
             outputs = [self._total(tensor) for tensor in op.outputs]
             if any(grad is not None for grad in outputs):
-                self._through(op, outputs)
+                self._add_input_gradients(op, outputs)
         return [self._total(tensor) for tensor in self._sources]
 
     def _total(self, tensor: Tensor) -> Gradient | None:
@@ -168,13 +168,13 @@ class _Backward:
                 parts[:] = [self._graph.create_op("AddN", dense, {"N": len(dense)}, device=tensor.op.device).outputs[0]]
         return parts[0]
 
-    def _through(self, op: Operation, outputs: list[Gradient | None]) -> None:
+    def _add_input_gradients(self, op: Operation, outputs: list[Gradient | None]) -> None:
         """Adds the gradients of the inputs of ``op``, given the gradients of its outputs."""
         wanted = [self._wants(op, index) for index in range(len(op.inputs))]
         if not any(wanted):
             return
         function = lookup_gradient(op.attrs.get("_gradient_op_type", op.type))
-        with self._graph.name_scope(f"{op.name}_grad"), self._beside(op):
+        with self._graph.name_scope(f"{op.name}_grad"), self._same_device(op):
             result: object = NotImplemented
             if function is not None:
                 filled = [_zeros_like(t) if g is None else g for t, g in zip(op.outputs, outputs, strict=True)]
@@ -193,7 +193,7 @@ class _Backward:
         return tensor in self._on_path and tensor.dtype.is_differentiable
 
     @contextmanager
-    def _beside(self, op: Operation) -> Generator[None]:
+    def _same_device(self, op: Operation) -> Generator[None]:
         """Requests exactly the device of ``op``, regardless of the scopes in which `gradients` is called."""
         with self._graph.colocate_with(None, ignore_existing=True), self._graph.device(op.device):
             yield

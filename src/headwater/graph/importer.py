@@ -74,7 +74,7 @@ def import_graph_def(
     with graph.name_scope(prefix or (f"{current}/" if current else None)) as scope:
         importer = _Importer(graph, graph_def, {full_name(k): _mapped(v) for k, v in (input_map or {}).items()}, scope)
         importer.run()
-        unused = {each for each in set(importer.input_map) - importer.used if not importer.has(each)}
+        unused = {each for each in set(importer.input_map) - importer.used if not importer.has_tensor(each)}
         if unused:
             raise ValueError(f"Attempted to map inputs that were not found in graph_def: [{', '.join(sorted(unused))}]")
         if wanted is None:
@@ -403,7 +403,7 @@ class _Importer:
         text = group if isinstance(group, str) else group.decode()
         return f"loc:@{self._scope}{text.removeprefix('loc:@')}".encode()
 
-    def has(self, name: str) -> bool:
+    def has_tensor(self, name: str) -> bool:
         """Whether a tensor of that name was imported."""
         op, _, index = name.rpartition(":")
         return op in self._made and int(index) < len(self._made[op].outputs)

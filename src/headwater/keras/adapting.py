@@ -153,4 +153,4 @@ def _ours(callback: object) -> object:
         return callback
     from headwater.keras import tensorboard  # noqa: PLC0415  it takes long to import; few programs need it
 
-    return tensorboard.like(callback)
+    return tensorboard.from_keras(callback)

@@ -77,7 +77,7 @@ def save_checkpoint(callback: Any, epoch: int, batch: int | None, logs: object, 
         return
     model = callback.model
     model.jax_state_sync()
-    with TROUBLES.noted(
+    with TROUBLES.record_full_disk(
         path, "Training continues; the previous file is intact; the next save will be attempted as scheduled"
     ):
         if callback.save_weights_only:
@@ -154,7 +154,7 @@ class BackupAndRestore(_backup):
         kept = {f"{_KEPT} {number}": array for number, array in enumerate(others)}
         save(written, **{_DESCRIPTION: text}, **arrays, **kept)
         then = "Training continues; the previous file is intact; the next save will be attempted as scheduled"
-        with TROUBLES.noted(self._path, then):
+        with TROUBLES.record_full_disk(self._path, then):
             if not files.exists(self.backup_dir):
                 files.makedirs(self.backup_dir)
             with files.atomic_write(self._path) as file:
@@ -253,7 +253,7 @@ class _Following(keras.callbacks.Callback):
         save_checkpoint(self._callback, epoch, batch, logs, writes=self._mirrored.is_chief)
 
 
-def whole(callback: Any, mirrored: Any) -> Tree:
+def replacement_callback(callback: Any, mirrored: Any) -> Tree:
     """Returns the callback that replaces a `ModelCheckpoint` or `BackupAndRestore` (Keras's or Headwater's).
 
     Args:

@@ -220,7 +220,7 @@ class DynamicEmbedding(keras.layers.Layer):
         """The configuration of the table with an optimizer."""
         return replace(self.config, optimizer=optimizer)
 
-    def bring(self) -> None:
+    def send_loaded_rows(self) -> None:
         """Sends the rows that were loaded into this process, if any, to the servers."""
         if not self.changed:
             return

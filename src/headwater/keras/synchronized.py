@@ -87,7 +87,7 @@ class Exchange:
         self._replicas.gather([], _DESCRIPTION)
         return results
 
-    def attend(self) -> None:
+    def join_exchanges(self) -> None:
         """Takes part, without rows, in the exchanges of the other workers' step."""
         while any(len(values) for values in self._replicas.gather([], _DESCRIPTION)):
             pass

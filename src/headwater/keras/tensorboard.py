@@ -186,7 +186,7 @@ def _of_table(told: Mapping[str, TableStatistics]) -> dict[str, float]:
     return found
 
 
-def like(callback: Any) -> TensorBoard:
+def from_keras(callback: Any) -> TensorBoard:
     """Returns a `TensorBoard` with the settings of ``callback``, a `keras.callbacks.TensorBoard`.
 
     Raises:

@@ -211,7 +211,7 @@ def reported(state: JobState, report: JobReport, now: float) -> JobDecision:
     tasks = {name: _final(task, report, now) for name, task in state.tasks.items()}
     state = replace(state, tasks=tasks)
     if state.phase is not JobPhase.ENDING:
-        decision = _conclusion(state, report, now)
+        decision = _final_decision(state, report, now)
         state = decision.state
         notes += decision.notes
     settled = policy.decide(state, JobTick(), now)
@@ -274,7 +274,7 @@ def _activities(report: JobReport) -> dict[TaskName, TaskActivity]:
     }
 
 
-def _conclusion(state: JobState, report: JobReport, now: float) -> JobDecision:
+def _final_decision(state: JobState, report: JobReport, now: float) -> JobDecision:
     """Returns the decision for a final report of the engine."""
 
     def ends(then: JobPhase, reason: str, *notes: Note) -> JobDecision:

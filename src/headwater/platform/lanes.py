@@ -77,7 +77,7 @@ class Lane:
         """Tries to connect to the backend if a retry is due; returns whether it is usable. May take long."""
         if self.backend is not None or self._connect is None or self._clock() < self._retry_at:
             return self.backend is not None
-        with self.asking():
+        with self.call_in_progress():
             try:
                 self.backend = self._connect()
             except BackendError as error:
@@ -93,7 +93,7 @@ class Lane:
         return True
 
     @contextmanager
-    def asking(self) -> Generator[None]:
+    def call_in_progress(self) -> Generator[None]:
         """Marks a call to the backend as in progress: a call that takes long shows in `problem`."""
         self._asked_since = self._clock()
         try:

@@ -94,7 +94,7 @@ class LiveJobs:
             phases = [record.state.phase for record in self._records.values()]
         return sum(phase is not JobPhase.QUEUED and not phase.over for phase in phases)
 
-    def now(self, seen: JobRecord) -> JobRecord:
+    def current(self, seen: JobRecord) -> JobRecord:
         """Returns the current state of a job.
 
         Raises:
@@ -120,7 +120,7 @@ class LiveJobs:
           JobIsGone: the job is not in memory any more.
         """
         with self.lock:
-            self._records[seen.id] = replace(self.now(seen), holds=True)
+            self._records[seen.id] = replace(self.current(seen), holds=True)
 
     def drop(self, job_id: str) -> None:
         """Removes a job from memory, after it was stored as over, or deleted."""
@@ -159,12 +159,12 @@ class LiveJobs:
           NotPossible: an event is a request that cannot be fulfilled.
         """
         with self.lock:
-            now, before = self.clock(), self.now(seen)
+            now, before = self.clock(), self.current(seen)
             record = before if alter is None else alter(before)
             state, notes, begun = record.state, list[Note](), list(attempts)
             handles = dict(record.handles)
             for event in events:
-                if not _concerns(event, seen.state, state):
+                if not _is_current(event, seen.state, state):
                     continue
                 if isinstance(event, Ended):
                     task = state.tasks.get(event.task)
@@ -184,7 +184,7 @@ class LiveJobs:
     ) -> JobRecord:
         """Changes a job by a function of its state and the time, and stores it; returns and raises as `decide` does."""
         with self.lock:
-            now, before = self.clock(), self.now(seen)
+            now, before = self.clock(), self.current(seen)
             record = before if alter is None else alter(before)
             decision = step(record.state, now)
             return self._replace(before, record.with_state(decision.state), decision.notes, (), now)
@@ -192,7 +192,7 @@ class LiveJobs:
     def _replace(
         self, before: JobRecord, after: JobRecord, notes: Sequence[Note], attempts: Sequence[Attempt], now: float
     ) -> JobRecord:
-        """Adds the costs up to ``now`` to a changed job, and stores it unless only its progress has changed."""
+        """Adds the costs up to ``current`` to a changed job, and stores it unless only its progress has changed."""
         after = after.with_state(account(before.state, after.state, notes, now))
         samples = self._sampler.due_samples(after, now)
         # Progress alone is stored only every few seconds: a crash may lose the latest progress.
@@ -225,7 +225,7 @@ class LiveJobs:
         return [ended_attempt(begun, task, event.how, now)] if begun is not None else []
 
 
-def _concerns(event: Event, seen: JobState, now: JobState) -> bool:
+def _is_current(event: Event, seen: JobState, now: JobState) -> bool:
     """Returns whether an event still belongs to the current attempt of its task."""
     if isinstance(event, AskStop | AskRestart | AskScale) or not isinstance(
         event, Ended | Progressed | Started | CouldNotStart

@@ -315,15 +315,15 @@ class Manager:
         """Returns the unfinished jobs, in the order in which they are placed."""
         return self._jobs.ordered()
 
-    def adopt(self) -> None:
+    def resume_jobs(self) -> None:
         """Loads the jobs of the store and takes them over at their backends, without starting threads. A program that
-        calls `turn` itself, such as a test, calls this instead of `start`."""
+        calls `process_jobs` itself, such as a test, calls this instead of `start`."""
         self._jobs.load()
         for lane in self.lanes.values():
             if lane.reach():
                 self._adopt(lane)
 
-    def turn(self) -> None:
+    def process_jobs(self) -> None:
         """Processes each unfinished job once."""
         # In placement order across all backends; the threads process only the jobs of their own backend.
         for record in self.live():
@@ -387,8 +387,8 @@ class Manager:
             return
         for record in self._jobs.ordered(lane.name):
             try:
-                with lane.asking():
-                    self._turn(record.id, runner.adopt)
+                with lane.call_in_progress():
+                    self._process_job(record.id, runner.adopt)
             except BackendError as error:
                 _log.warning("job %s: %s", record.id, error)
 
@@ -399,7 +399,7 @@ class Manager:
                 raise BackendError(f"backend {record.backend} has not answered about the job yet", temporary=True)
             return self.job(record.id)
 
-    def _turn(self, job_id: str, look: Callable[[JobRecord], None]) -> None:
+    def _process_job(self, job_id: str, look: Callable[[JobRecord], None]) -> None:
         """Calls ``look`` with a job, unless the job is being deleted. `delete` waits until this call has returned."""
         with self._turn_over:
             record = self._jobs.get(job_id)
@@ -414,7 +414,7 @@ class Manager:
                 self._turn_over.notify_all()
 
     def _advance(self, lane: Lane | None, job_id: str) -> None:
-        self._turn(job_id, lambda record: self._advance_record(lane, record))
+        self._process_job(job_id, lambda record: self._advance_record(lane, record))
 
     def _advance_record(self, lane: Lane | None, record: JobRecord) -> None:
         try:
@@ -428,7 +428,7 @@ class Manager:
                 if record.handle is None:
                     self._jobs.drop_if_over(record)
             else:
-                with lane.asking():
+                with lane.call_in_progress():
                     self._runner(lane).advance(record)
         except JobIsGone:
             return

@@ -176,13 +176,13 @@ def curves(samples: list[JsonObject]) -> list[Curve]:
         return []
     began = samples[0]["at"]
     return [
-        Curve(name="loss", points=tuple(_together(samples, "loss", statistics.fmean))),
-        Curve(name="step", points=tuple(_together(samples, "step", max))),
+        Curve(name="loss", points=tuple(_combine_curves(samples, "loss", statistics.fmean))),
+        Curve(name="step", points=tuple(_combine_curves(samples, "step", max))),
         Curve(name="workers", points=tuple(_workers(samples, began)), steps=True),
     ]
 
 
-def _together(
+def _combine_curves(
     samples: list[JsonObject], name: str, combine: Callable[[Iterable[float]], float]
 ) -> Iterator[tuple[float, float]]:
     """Combines the recent values of all tasks into one curve."""

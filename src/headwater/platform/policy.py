@@ -123,7 +123,7 @@ def decide(state: JobState, event: Event, now: float) -> JobDecision:
       NotPossible: the event is a request that the state does not allow.
     """
     decision = _HANDLERS[type(event)](state, event, now)
-    settled = _settle(decision.state, now)
+    settled = _apply_consequences(decision.state, now)
     return JobDecision(settled.state, decision.notes + settled.notes)
 
 
@@ -150,7 +150,7 @@ def _placed(state: JobState, event: Placed, now: float) -> JobDecision:
 
 def _not_placed(state: JobState, event: NotPlaced, now: float) -> JobDecision:
     if state.phase is JobPhase.QUEUED and not event.ever:
-        return _end(state, JobPhase.FAILED, f"no host of this server is large enough: {event.reason}", now)
+        return _end_tasks(state, JobPhase.FAILED, f"no host of this server is large enough: {event.reason}", now)
     if state.reason == event.reason or state.phase not in (JobPhase.QUEUED, JobPhase.RUNNING):
         return JobDecision(state)
     return JobDecision(replace(state, reason=event.reason), (Note("pending", event.reason),))
@@ -209,7 +209,7 @@ def _ended(state: JobState, event: Ended, now: float) -> JobDecision:
         return _failed(state, replace(task, verdict=""), fault_of(task, how, task.verdict, now), now)
     if task.phase is TaskPhase.ENDING:  # scaling down has removed it; scaling up may have added it again meanwhile
         away = replace(task, phase=TaskPhase.STOPPED, placed=False)
-        return JobDecision(state.with_task(_next_attempt(away, now, "") if task.name in _wanted(state) else away))
+        return JobDecision(state.with_task(_next_attempt(away, now, "") if task.name in _wanted_tasks(state) else away))
     if how.preempted or (how.code in _TERMINATED and not how.stopped):
         return _preempted(state, task, how, now)
     if how.code == 0:
@@ -257,7 +257,7 @@ def _failed(state: JobState, task: TaskState, fault: Fault, now: float) -> JobDe
     hopeless = fault.code == _CANNOT_RUN
     if rules.policy == "never" or restarts >= rules.limit or hopeless:
         times = f" (after {restarts} restarts)" if restarts else ""
-        decision = _end(state, JobPhase.FAILED, f"{first}{times}", now, told=True)
+        decision = _end_tasks(state, JobPhase.FAILED, f"{first}{times}", now, told=True)
         return JobDecision(decision.state, (note, *decision.notes))
     wait = pause(rules, restarts)
     again = f"restart {restarts + 1} of {rules.limit}, after {wait:g} s"
@@ -265,7 +265,7 @@ def _failed(state: JobState, task: TaskState, fault: Fault, now: float) -> JobDe
         task = _next_attempt(replace(task, restarts=restarts + 1), now + wait, f"{fault.reason}; {again}")
         return JobDecision(state.with_task(task), (note, Note("restarting", f"{task.label}: {again}", task.label)))
     state = replace(state, restarts=restarts + 1, not_before=now + wait)
-    decision = _end(state, JobPhase.RESTARTING, f"{fault}; {again} of all tasks", now, told=True)
+    decision = _end_tasks(state, JobPhase.RESTARTING, f"{fault}; {again} of all tasks", now, told=True)
     return JobDecision(decision.state, (note, Note("restarting", f"all tasks: {again}"), *decision.notes))
 
 
@@ -292,7 +292,9 @@ def _lost(state: JobState, task: TaskState, reason: str, now: float) -> JobDecis
     if state.phase is JobPhase.RUNNING and task.name.job in ("worker", "evaluator"):
         state = state.with_task(replace(state.tasks[task.name], placed=False))
     elif state.phase is JobPhase.RUNNING:
-        ending = _end(state, JobPhase.QUEUED, f"{task.label} is lost ({reason}): the job needs another place", now)
+        ending = _end_tasks(
+            state, JobPhase.QUEUED, f"{task.label} is lost ({reason}): the job needs another place", now
+        )
         return JobDecision(ending.state, decision.notes + ending.notes)
     elif state.then is JobPhase.RESTARTING:
         state = replace(state, then=JobPhase.QUEUED)
@@ -305,7 +307,7 @@ def _preempted(state: JobState, task: TaskState, how: Exited, now: float) -> Job
     # A preemption is not the job's fault, so it does not count as a restart and may happen any number of times.
     state = state.with_task(replace(task, phase=TaskPhase.STOPPED))
     if not state.spec.requeue:
-        decision = _end(state, JobPhase.FAILED, note.text, now, told=True)
+        decision = _end_tasks(state, JobPhase.FAILED, note.text, now, told=True)
     elif _scope(state) == "task" and (not how.preempted or _may_go(state, task)):
         # If the host is taken away, the task needs another place, and the others continue meanwhile.
         placed = not how.preempted
@@ -313,7 +315,7 @@ def _preempted(state: JobState, task: TaskState, how: Exited, now: float) -> Job
         return JobDecision(state.with_task(again), (note,))
     else:
         state = replace(state, requeues=state.requeues + 1)
-        decision = _end(state, JobPhase.QUEUED, f"{note.text}; the job returns to the queue", now, told=True)
+        decision = _end_tasks(state, JobPhase.QUEUED, f"{note.text}; the job returns to the queue", now, told=True)
     return JobDecision(decision.state, (note, *decision.notes))
 
 
@@ -329,9 +331,9 @@ def _decide_stop(state: JobState, event: AskStop, now: float) -> JobDecision:
     if event.requeue:
         if state.phase is not JobPhase.RUNNING:
             raise NotPossible(f"only a running job can be requeued, but it is {state.phase}")
-        decision = _end(replace(state, requeues=state.requeues + 1), JobPhase.QUEUED, note.text, now, told=True)
+        decision = _end_tasks(replace(state, requeues=state.requeues + 1), JobPhase.QUEUED, note.text, now, told=True)
     else:
-        decision = _end(state, JobPhase.STOPPED, f"stopped by {event.by}", now, told=True)
+        decision = _end_tasks(state, JobPhase.STOPPED, f"stopped by {event.by}", now, told=True)
     return JobDecision(decision.state, (note, *decision.notes))
 
 
@@ -346,7 +348,7 @@ def _decide_restart(state: JobState, event: AskRestart, now: float) -> JobDecisi
         return JobDecision(replace(fresh, queued_at=now), (note,))
     if state.phase is JobPhase.ENDING and state.then is not None and state.then.over:
         raise NotPossible(f"the job is about to be {state.then}; restart it after that")
-    decision = _end(fresh, JobPhase.RESTARTING, f"restarted by {event.by}", now, told=True)
+    decision = _end_tasks(fresh, JobPhase.RESTARTING, f"restarted by {event.by}", now, told=True)
     return JobDecision(decision.state, (note, *decision.notes))
 
 
@@ -375,7 +377,7 @@ def _decide_scale(state: JobState, event: AskScale, now: float) -> JobDecision:
     if state.phase is JobPhase.RUNNING and state.spec.restart_scope == "task" and not event.restart_all:
         return JobDecision(_scaled(scaled, now), (note,))
     if state.phase is JobPhase.RUNNING:
-        decision = _end(replace(scaled, not_before=0.0), JobPhase.QUEUED, note.text, now)
+        decision = _end_tasks(replace(scaled, not_before=0.0), JobPhase.QUEUED, note.text, now)
         return JobDecision(decision.state, (note, *decision.notes))
     if state.phase is JobPhase.QUEUED:
         scaled = _with_wanted(scaled)
@@ -389,7 +391,7 @@ def _decide_scale(state: JobState, event: AskScale, now: float) -> JobDecision:
 def _scaled(state: JobState, now: float) -> JobState:
     """Applies a changed number of workers or ``ps`` to a running job: new tasks wait to be placed, surplus tasks are
     asked to end."""
-    wanted = _wanted(state)
+    wanted = _wanted_tasks(state)
     for name, task in state.tasks.items():
         if name in wanted:
             continue
@@ -410,7 +412,7 @@ def _tick(state: JobState, event: JobTick, now: float) -> JobDecision:
     match state.phase:
         case JobPhase.QUEUED if deadlines.pending is not None and now >= state.queued_at + deadlines.pending:
             waited = f"still pending after {deadlines.pending:g} s"
-            return _end(state, JobPhase.FAILED, f"{waited}: {state.reason}" if state.reason else waited, now)
+            return _end_tasks(state, JobPhase.FAILED, f"{waited}: {state.reason}" if state.reason else waited, now)
         case JobPhase.RESTARTING if now >= state.not_before:
             state = _with_wanted(state)  # without tasks that were removed by scaling down
             tasks = {name: _next_attempt(task, now, "") for name, task in state.tasks.items()}
@@ -426,7 +428,7 @@ def _tick_running(state: JobState, now: float) -> JobDecision:
     limit = state.spec.deadlines.run
     over = limit is not None and state.started_at is not None and now >= state.started_at + limit
     if over and done_at(state, now) is None:
-        return _end(state, JobPhase.FAILED, f"ran for longer than its deadline of {limit:g} s", now)
+        return _end_tasks(state, JobPhase.FAILED, f"ran for longer than its deadline of {limit:g} s", now)
     notes: list[Note] = []
     for task in tuple(state.tasks.values()):
         verdict = stall(state, task, now)
@@ -447,7 +449,7 @@ def stall(state: JobState, task: TaskState, now: float) -> str | None:
     return f"no progress for {limit:g} s, since {at}"
 
 
-def _settle(state: JobState, now: float) -> JobDecision:
+def _apply_consequences(state: JobState, now: float) -> JobDecision:
     """Applies the consequences of the state and the time: starts tasks that are due, ends a job whose work is done, and
     enters the next phase after all tasks have ended."""
     notes: tuple[Note, ...] = ()
@@ -456,7 +458,7 @@ def _settle(state: JobState, now: float) -> JobDecision:
         if done is not None and validates(state, done, now):
             state, notes = waits_for_evaluator(state)
         elif done is not None:
-            decision = _end(state, JobPhase.SUCCEEDED, "all workers are done", now)
+            decision = _end_tasks(state, JobPhase.SUCCEEDED, "all workers are done", now)
             state, notes = decision.state, decision.notes
     if state.phase is JobPhase.RUNNING:
         for task in tuple(state.tasks.values()):
@@ -468,7 +470,7 @@ def _settle(state: JobState, now: float) -> JobDecision:
     return JobDecision(state, notes)
 
 
-def _end(state: JobState, then: JobPhase, reason: str, now: float, *, told: bool = False) -> JobDecision:
+def _end_tasks(state: JobState, then: JobPhase, reason: str, now: float, *, told: bool = False) -> JobDecision:
     """Asks all tasks to end; ``then`` is the phase after that. ``told`` is whether an earlier note has the reason
     already, so that this note leaves it out."""
     tasks: dict[TaskName, TaskState] = {}
@@ -488,7 +490,7 @@ def _end(state: JobState, then: JobPhase, reason: str, now: float, *, told: bool
 def _over(state: JobState, now: float) -> JobDecision:
     assert state.then is not None
     match state.then:
-        case JobPhase.RESTARTING if all(task.placed for task in _wanted(state).values()):
+        case JobPhase.RESTARTING if all(task.placed for task in _wanted_tasks(state).values()):
             return JobDecision(replace(state, phase=JobPhase.RESTARTING, then=None))
         case JobPhase.QUEUED | JobPhase.RESTARTING:
             # Release all places: jobs that keep some places while they wait for others could deadlock each other.
@@ -539,14 +541,14 @@ def _next_attempt(task: TaskState, start_at: float, reason: str) -> TaskState:
 
 def _with_wanted(state: JobState) -> JobState:
     """Returns ``state`` with the tasks that are wanted now; stores the next attempt number of dropped tasks."""
-    wanted = _wanted(state)
+    wanted = _wanted_tasks(state)
     left = {
         task.label: _next_attempt(task, 0.0, "").attempt for name, task in state.tasks.items() if name not in wanted
     }
     return replace(state, tasks=wanted, next_attempts={**state.next_attempts, **left})
 
 
-def _wanted(state: JobState) -> dict[TaskName, TaskState]:
+def _wanted_tasks(state: JobState) -> dict[TaskName, TaskState]:
     """Returns the tasks that are wanted now: existing ones unchanged, others in their initial state."""
     return {
         name: state.tasks.get(name) or replace(fresh, attempt=state.next_attempts.get(fresh.label, 0))

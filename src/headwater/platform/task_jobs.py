@@ -105,7 +105,7 @@ class TaskJobs:
         """
         while (unused := _unused(record, record.places)) or (record.state.phase.over and record.holds):
             self._backend.release(record.id, unused if len(unused) < len(record.places) else None)
-            record = self._jobs.decide(record, alter=lambda now, unused=unused: _without(now, unused))
+            record = self._jobs.decide(record, alter=lambda now, unused=unused: _release_places(now, unused))
         self._jobs.drop_if_over(record)
         return record
 
@@ -142,7 +142,7 @@ class TaskJobs:
         """
         with self._jobs.lock:
             # The job may have been stopped or scaled in the meantime, and another job may have started elsewhere.
-            now = self._jobs.now(record)
+            now = self._jobs.current(record)
             taken = may_have(now)
             record = self._jobs.decide(
                 now,
@@ -243,7 +243,7 @@ class TaskJobs:
         """
         started: dict[TaskName, tuple[str, Attempt]] = {}
         for name in record.state.tasks:
-            record = self._jobs.now(record)  # it may have been stopped or scaled since the previous start
+            record = self._jobs.current(record)  # it may have been stopped or scaled since the previous start
             task = record.state.tasks.get(name)
             if task is None or task.phase is not TaskPhase.STARTING or name in record.handles:
                 continue
@@ -283,7 +283,7 @@ class TaskJobs:
                 self._stopped.add(key)
 
 
-def _without(record: JobRecord, unused: Sequence[TaskName]) -> JobRecord:
+def _release_places(record: JobRecord, unused: Sequence[TaskName]) -> JobRecord:
     """Returns ``record`` without released places; a place that is in use again stays."""
     gone = _unused(record, unused)
     left = {name: place for name, place in record.places.items() if name not in gone}

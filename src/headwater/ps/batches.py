@@ -17,7 +17,7 @@ from headwater.ps import protocol
 from headwater.ps.accounting.ledger import Plan, Work
 from headwater.ps.accounting.order import shuffled
 from headwater.ps.client import ParameterClient
-from headwater.ps.step_requests import Returned, StepRequest, asking
+from headwater.ps.step_requests import Returned, StepRequest, request_fields
 from headwater.ps.updater import Array
 
 _tree: Any = jax.tree_util
@@ -140,7 +140,7 @@ class Examples:
         """Returns the request for the next ``epochs`` epochs."""
         self.asked = True
         first, self._next_epoch = self._next_epoch, self._next_epoch + epochs
-        return training, self._next_epoch - 1, protocol.UNKNOWN_STEPS, -1, asking(first, plan)
+        return training, self._next_epoch - 1, protocol.UNKNOWN_STEPS, -1, request_fields(first, plan)
 
     def ranges(self, step_request: StepRequest) -> Generator[tuple[Work, int]]:
         """Yields ranges for this worker, each with the seed of the epoch's order, until all epochs are over.
@@ -168,7 +168,7 @@ class Examples:
         while self._ahead is None and self._step_number == protocol.NOTHING_YET:
             returned, self._returned = self._returned, []
             self._step_number, self._ahead = client.next_step(step_request, returned), client.handed
-            if self._step_number == protocol.NOTHING_YET and not client.rest(step_request) and self._taken:
+            if self._step_number == protocol.NOTHING_YET and not client.wait_without_data(step_request) and self._taken:
                 return None  # this worker itself holds the remaining ranges, and must push their gradients first
         handed, self._ahead = self._ahead, None
         if isinstance(handed, str):

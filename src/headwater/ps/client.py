@@ -28,7 +28,7 @@ from headwater.ps.step_requests import Returned, StepRequest
 from headwater.ps.table_copies import TableCopy
 from headwater.ps.table_transfer import TableTransfer
 from headwater.ps.updater import Array
-from headwater.ps.values_frame import brings_examples, drops, values_header
+from headwater.ps.values_frame import brings_examples, is_dropped, values_header
 
 _log = logging.getLogger("headwater")
 _NOTHING: Array = np.empty(0)
@@ -161,7 +161,7 @@ class ParameterClient:
           FailedPreconditionError: a task runs another program.
         """
         for index in range(len(self._sessions)):
-            self.conversation.meet(index)
+            self.conversation.connect(index)
 
     def _greet(self, index: int) -> None:
         choice = without_count(self._choice)
@@ -271,7 +271,7 @@ class ParameterClient:
         """Sets the function that returns the optimizer's initial state for the ``ps`` with a given number."""
         self._initial_state = state
 
-    def agree(self, program: Said, data: Said | None = None) -> None:
+    def check_program(self, program: Said, data: Said | None = None) -> None:
         """Checks that this worker runs the same program as every ``ps`` and the other workers.
 
         Args:
@@ -365,7 +365,7 @@ class ParameterClient:
         work = ((), returned) if returned else None
         return Frame(kinds.PULL, (False, extras, step_request, work, self._chief, number))
 
-    def rest(self, step_request: StepRequest) -> bool:
+    def wait_without_data(self, step_request: StepRequest) -> bool:
         """Reports that no examples are left for this worker, and blocks until it should ask for examples again.
 
         Other workers hold the remaining examples of the epochs in ``step_request``, and may return some. Meanwhile no
@@ -614,7 +614,7 @@ class ParameterClient:
 
         def first_came(answer: Frame | None) -> None:
             # If the first ps has dropped a gradient of accounted examples, do not repeat that gradient to other ps.
-            if brings_examples(frames[0]) and drops(answer):
+            if brings_examples(frames[0]) and is_dropped(answer):
                 self.conversation.repeat_instead(
                     lambda index, frame: self._pull_frame(index, frame.header[2], None, (), frame.header[-1])
                 )

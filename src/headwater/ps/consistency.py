@@ -303,7 +303,7 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True)
-class Arrives:
+class Announced:
     """``worker`` is about to begin its first step. It is not a member yet: no worker waits for its first gradient."""
 
     worker: str
@@ -318,7 +318,7 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True)
-class Gave:
+class Contributed:
     """``worker`` has completed a step and asks for the next; its gradient, of variables at ``version``, has arrived.
 
     ``void``: whether the step began before training was restarted. None if the worker does not report this; then
@@ -338,7 +338,7 @@ class Updated:
 
 
 @dataclass(frozen=True, slots=True)
-class NoneToCome:
+class MembershipComplete:
     """Only the members and the workers in ``arriving`` will take part, so the members do not wait for further
     workers."""
 
@@ -365,7 +365,7 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
-class Back:
+class Rejoined:
     """``worker`` has returned, after it contributed a gradient of the current version and then counted as lost.
 
     The gradient counts, and the worker waits for the update.
@@ -397,7 +397,20 @@ class Stopped:
     """A worker has stopped the training after its latest step. In synchronous training, no update follows that step."""
 
 
-Event = Joined | Arrives | Left | Back | Gave | Released | Updated | NoneToCome | Restarted | Tick | DataEnd | Stopped
+Event = (
+    Joined
+    | Announced
+    | Left
+    | Rejoined
+    | Contributed
+    | Released
+    | Updated
+    | MembershipComplete
+    | Restarted
+    | Tick
+    | DataEnd
+    | Stopped
+)
 
 
 # Actions --------------------------------------------------------------------------------------------------------
@@ -462,40 +475,42 @@ def decide(state: TrainingState, event: Event, now: float) -> ConsistencyDecisio
         case Joined(worker):
             if worker in state.members:
                 return ConsistencyDecision(state)
-            return _settled(_with(state, worker, _newcomer(state, now)), now, (), _came(state, worker))
-        case Arrives(worker):
+            return _decide_progress(
+                _with_member(state, worker, _new_member(state, now)), now, (), _joining_reason(state, worker)
+            )
+        case Announced(worker):
             return ConsistencyDecision(replace(state, arriving=state.arriving | {worker}, void=state.void - {worker}))
         case Left(worker, reason):
             state = replace(state, arriving=state.arriving - {worker}, void=state.void - {worker})
             if worker not in state.members:
                 return ConsistencyDecision(state)
-            return _settled(_without(state, worker), now, (), _gone(state, worker, reason))
-        case Back(worker):
+            return _decide_progress(_without_member(state, worker), now, (), _leaving_reason(state, worker, reason))
+        case Rejoined(worker):
             if worker in state.members:
                 return ConsistencyDecision(state)
             # `gave` is 1 without a new gradient: the earlier one is still among the gathered gradients.
-            member = replace(_newcomer(state, now), gave=1, waits_since=now)
-            return _settled(_with(state, worker, member), now, (), _came(state, worker))
-        case Gave():
-            return _gave(state, event, now)
+            member = replace(_new_member(state, now), gave=1, waits_since=now)
+            return _decide_progress(_with_member(state, worker, member), now, (), _joining_reason(state, worker))
+        case Contributed():
+            return _count_gradient(state, event, now)
         case Released(worker):
             member = state.members.get(worker)
             if member is None or member.waits_since is None:
                 return ConsistencyDecision(state)
-            state = _with(state, worker, replace(member, waits_since=None, busy_since=now))
+            state = _with_member(state, worker, replace(member, waits_since=None, busy_since=now))
             return ConsistencyDecision(state, (Go(worker, state.version),))
         case Updated():
             last = state.batch or state.last
             state = replace(
                 state, version=state.version + 1, gathered=0, updating=False, batch=None, lacks=0, last=last
             )
-            return _settled(_fresh(state), now)
+            return _decide_progress(_without_gradients(state), now)
         case Restarted(version, again):
             return _restarted(state, version, again, now)
-        case NoneToCome():
-            return _settled(replace(state, formed=True), now)
+        case MembershipComplete():
+            return _decide_progress(replace(state, formed=True), now)
         case Tick():
-            return _out_of_patience(state, now)
+            return _remove_late_worker(state, now)
         case DataEnd():
             # An update that runs already contains the gathered gradients; without any there is nothing to apply.
             if not state.gathers or not state.gathered or state.updating or state.lacks or _waits_for_start(state):
@@ -505,8 +520,8 @@ def decide(state: TrainingState, event: Event, now: float) -> ConsistencyDecisio
             if not isinstance(state.choice, Synchronous):
                 return ConsistencyDecision(state)
             actions = (Discard("the training was stopped"),) if state.gathered else ()
-            state = replace(_fresh(state), gathered=0, batch=None, lacks=0, stopped=True)
-            return _settled(state, now, actions)
+            state = replace(_without_gradients(state), gathered=0, batch=None, lacks=0, stopped=True)
+            return _decide_progress(state, now, actions)
 
 
 def waited_for(state: TrainingState) -> tuple[str, ...]:
@@ -546,11 +561,11 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names) if others <= 1 else f"{', '.join(names[:_LISTED])} and {others} others"
 
 
-def _gave(state: TrainingState, gave: Gave, now: float) -> ConsistencyDecision:
+def _count_gradient(state: TrainingState, gave: Contributed, now: float) -> ConsistencyDecision:
     worker, version = gave.worker, gave.version
     known = state.members.get(worker)
-    reason = "" if known else _came(state, worker)
-    member = known or _newcomer(state, now)
+    reason = "" if known else _joining_reason(state, worker)
+    member = known or _new_member(state, now)
     # The worker's own report of the start of its step is exact; the state is the fallback.
     void = worker in state.void if gave.void is None else gave.void
     state = replace(state, arriving=state.arriving - {worker}, void=state.void - {worker})
@@ -564,17 +579,17 @@ def _gave(state: TrainingState, gave: Gave, now: float) -> ConsistencyDecision:
     member = replace(member, clock=clock, waits_since=now)
     if not state.gathers:
         # The caller applies this gradient before the next event.
-        state = replace(_with(state, worker, member), version=state.version + 1)
-        return _settled(state, now, (Apply(1, staleness),), reason)
+        state = replace(_with_member(state, worker, member), version=state.version + 1)
+        return _decide_progress(state, now, (Apply(1, staleness),), reason)
     # If the gradient's version is above the current one, the gradient was computed before a restart, after which older
     # values were restored: drop it.
     past, empty = state.stopped or _is_past(state, gave.part), gave.part is not None and not gave.part.size
     # A worker without a part of the batch contributes nothing to it: its late gradient does not count as dropped.
     if empty and past:
-        return _settled(_with(state, worker, member), now, (), reason, worker)
+        return _decide_progress(_with_member(state, worker, member), now, (), reason, worker)
     if not empty and (void or staleness or state.updating or version > state.version or past):
-        state = replace(_with(state, worker, member), dropped=state.dropped + 1)
-        return _settled(state, now, (Drop(worker, max(1, staleness)),), reason, worker)
+        state = replace(_with_member(state, worker, member), dropped=state.dropped + 1)
+        return _decide_progress(state, now, (Drop(worker, max(1, staleness)),), reason, worker)
     actions: tuple[Action, ...] = ()
     if gave.part is not None:
         batch, lacks = gave.part[:2], gave.part.whole
@@ -583,10 +598,13 @@ def _gave(state: TrainingState, gave: Gave, now: float) -> ConsistencyDecision:
         elif state.gathered:
             # This gradient is of a later batch, so another ps has already made the update of the batch that is gathered
             # here. The missing gradients of that batch will not arrive any more.
-            state, actions = replace(_fresh(state), gathered=0, dropped=state.dropped + state.gathered), (_USED,)
+            state, actions = (
+                replace(_without_gradients(state), gathered=0, dropped=state.dropped + state.gathered),
+                (_USED,),
+            )
         state = replace(state, batch=batch, lacks=lacks - gave.part.size)
-    state = replace(_with(state, worker, replace(member, gave=member.gave + 1)), gathered=state.gathered + 1)
-    return _settled(state, now, actions, reason, None if actions else worker)
+    state = replace(_with_member(state, worker, replace(member, gave=member.gave + 1)), gathered=state.gathered + 1)
+    return _decide_progress(state, now, actions, reason, None if actions else worker)
 
 
 def _is_past(state: TrainingState, part: Part | None) -> bool:
@@ -611,7 +629,7 @@ def _batch_now(state: TrainingState) -> tuple[int, int] | None:
     return state.batch or (None if state.last is None else (state.last[0], state.last[1] + 1))
 
 
-def _settled(
+def _decide_progress(
     state: TrainingState, now: float, actions: tuple[Action, ...] = (), reason: str = "", giver: str | None = None
 ) -> ConsistencyDecision:
     """Requests an update if one is due, and releases the workers that may continue.
@@ -628,9 +646,9 @@ def _settled(
         state = replace(state, updating=True)
     elif state.lacks > 0 and state.formed and all(member.gave for member in state.members.values()):
         # A worker was lost before its part of the batch arrived: the others compute it, as part of the same update.
-        state, giver = _fresh(state), None
+        state, giver = _without_gradients(state), None
     names = sorted(state.members) if giver is None or not state.gathers else [giver]
-    may_go = _rule(state)
+    may_go = _release_condition(state)
     waiting = [name for name in names if state.members[name].waits_since is not None]
     if free := [name for name in waiting if may_go(state.members[name])]:
         gone = {name: replace(state.members[name], waits_since=None, busy_since=now) for name in free}
@@ -664,7 +682,7 @@ def _complete(state: TrainingState) -> bool:
     return given and all(member.gave for member in state.members.values())
 
 
-def _rule(state: TrainingState) -> Callable[[TrainingMember], bool]:
+def _release_condition(state: TrainingState) -> Callable[[TrainingMember], bool]:
     """Returns the condition under which a waiting member may continue."""
     members = state.members.values()
     match state.choice:
@@ -686,7 +704,7 @@ def _restarted(state: TrainingState, version: int, again: bool, now: float) -> C
     first, state = not (state.started or again), replace(state, started=True)
     # If this is the first start, and at the known version, the gradients gathered so far stay valid.
     if first and version == state.version and not state.updating:
-        return _settled(state, now)
+        return _decide_progress(state, now)
     reason = ""
     if state.members and (version != state.version + state.updating or (state.gathered and not state.updating)):
         reason = f"the variables are at version {version}, after {state.version}; {state.gathered} gradients are lost"
@@ -694,15 +712,15 @@ def _restarted(state: TrainingState, version: int, again: bool, now: float) -> C
     busy = {name for name, member in state.members.items() if member.waits_since is None}
     void = state.arriving | busy if state.gathers else state.void
     state = replace(state, version=version, gathered=0, updating=False, void=void, batch=None, lacks=0, last=None)
-    return _settled(_fresh(state), now, (), reason)
+    return _decide_progress(_without_gradients(state), now, (), reason)
 
 
-def _fresh(state: TrainingState) -> TrainingState:
+def _without_gradients(state: TrainingState) -> TrainingState:
     """Returns the state at the beginning of a version: no worker has contributed a gradient."""
     return replace(state, members={name: replace(member, gave=0) for name, member in state.members.items()})
 
 
-def _out_of_patience(state: TrainingState, now: float) -> ConsistencyDecision:
+def _remove_late_worker(state: TrainingState, now: float) -> ConsistencyDecision:
     patience = state.choice.patience_s
     if patience is None:
         return ConsistencyDecision(state)
@@ -717,29 +735,29 @@ def _out_of_patience(state: TrainingState, now: float) -> ConsistencyDecision:
     if not gone:
         return ConsistencyDecision(state)
     # Remove one worker at a time: without it, the update may no longer need the other late workers.
-    reason = _gone(state, gone[0], f"no gradient for {patience:g} s")
-    return _settled(_without(state, gone[0]), now, (), reason)
+    reason = _leaving_reason(state, gone[0], f"no gradient for {patience:g} s")
+    return _decide_progress(_without_member(state, gone[0]), now, (), reason)
 
 
-def _newcomer(state: TrainingState, now: float) -> TrainingMember:
+def _new_member(state: TrainingState, now: float) -> TrainingMember:
     """Returns the record of a joining worker: level with the slowest, so that no worker waits for it to catch up."""
     return TrainingMember(clock=min((member.clock for member in state.members.values()), default=0), busy_since=now)
 
 
-def _with(state: TrainingState, name: str, member: TrainingMember) -> TrainingState:
+def _with_member(state: TrainingState, name: str, member: TrainingMember) -> TrainingState:
     return replace(state, members={**state.members, name: member})
 
 
-def _without(state: TrainingState, name: str) -> TrainingState:
+def _without_member(state: TrainingState, name: str) -> TrainingState:
     members = {other: member for other, member in state.members.items() if other != name}
     return replace(state, members=members)
 
 
-def _came(state: TrainingState, worker: str) -> str:
+def _joining_reason(state: TrainingState, worker: str) -> str:
     return f"{worker} joins: {_count(len(state.members) + 1)} now" if state.formed else ""
 
 
-def _gone(state: TrainingState, worker: str, reason: str) -> str:
+def _leaving_reason(state: TrainingState, worker: str, reason: str) -> str:
     why = f" ({reason})" if reason else ""
     return f"{worker} left{why}: continuing with {_count(len(state.members) - 1)}"
 

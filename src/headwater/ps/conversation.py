@@ -177,7 +177,7 @@ class Conversation:
         #: for which it is valid; None if it is valid for any generation.
         self._repeated: dict[int, tuple[Frame, int | None]] = {}
 
-    def meet(self, index: int) -> None:
+    def connect(self, index: int) -> None:
         """Opens a channel to a ``ps`` as soon as it can be reached.
 
         Raises:
@@ -297,7 +297,7 @@ class Conversation:
             self.lost_first = self.lost_first or index == 0
             _log.warning("%s lost %s and waits for it: %s", self._worker, session.task, error.message)
             self._asked.pop(index, None)  # no answer to the earlier frame can arrive on the new channel
-            self.meet(index)
+            self.connect(index)
             frame, filled = self._repeated.get(index, (None, None))
             if frame is None:
                 return

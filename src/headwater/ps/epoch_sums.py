@@ -97,12 +97,12 @@ class EpochSums:
         """Returns the sums of an epoch; empty if no worker has contributed any."""
         return (self._folded(epoch),) if epoch in self._sums or epoch in self._open else ()
 
-    def all(self) -> dict[int, list[float]]:
+    def all_sums(self) -> dict[int, list[float]]:
         """Returns all sums, by epoch."""
         return {epoch: self._folded(epoch).tolist() for epoch in sorted({*self._sums, *self._open})}
 
     def restore(self, sums: Mapping[int, Sequence[float]]) -> None:
-        """Replaces the sums by the result of `all`."""
+        """Replaces the sums by the result of `all_sums`."""
         self._sums = {epoch: np.array(numbers, np.float64) for epoch, numbers in sums.items()}
         self._open.clear()
 

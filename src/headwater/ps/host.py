@@ -17,7 +17,7 @@ import numpy as np
 
 from headwater.cluster.claims import Claim
 from headwater.cluster.task import kinds
-from headwater.cluster.task.agreement import Agreement, Said, is_said
+from headwater.cluster.task.agreement import Agreement, Said, is_program_description
 from headwater.cluster.task.answers import bad_header, error_frame
 from headwater.cluster.telemetry.snapshot import GroupProgress, VariableSize
 from headwater.cluster.telemetry.watchdog import ProgressWatchdog
@@ -30,9 +30,9 @@ from headwater.ps.consistency import Consistency, Restarted, waiting_text, witho
 from headwater.ps.host_memory import HostMemory
 from headwater.ps.layout import Layout, block_shape
 from headwater.ps.membership import Membership
-from headwater.ps.recovery import WayBack
+from headwater.ps.recovery import RecoveryReport
 from headwater.ps.round_sums import RoundSums
-from headwater.ps.row_travel import as_numbers, as_travelling
+from headwater.ps.row_travel import decode_numbers, encode_rows
 from headwater.ps.serving_context import ServingContext
 from headwater.ps.steps import Steps
 from headwater.ps.table_copies import row_bytes
@@ -177,9 +177,9 @@ class HostedParameters:
         return self._layout.signature()
 
     @property
-    def way_back(self) -> WayBack | None:
+    def recovery_report(self) -> RecoveryReport | None:
         """How the host recovered its own saved state; None if it has not recovered."""
-        return self.updates.way_back
+        return self.updates.recovery_report
 
     def sizes(self) -> list[VariableSize]:
         """Returns the sizes of this task's blocks and of the optimizer's state; no sizes before the values are set."""
@@ -290,8 +290,8 @@ class HostedParameters:
         updates, workers = self.updates, self.workers
         with self.lock:
             connection = workers.connect_worker(worker, channel, incarnation, trainings)
-            if updates.way_back is not None and updates.way_back.told(its, read):
-                _log.warning("%s: %s; %s had read version %d", self._task, updates.way_back, worker, read)
+            if updates.recovery_report is not None and updates.recovery_report.record_read(its, read):
+                _log.warning("%s: %s; %s had read version %d", self._task, updates.recovery_report, worker, read)
             epoch = workers.step_numbers.epoch
             welcome = (updates.filled, self.version, workers.trainings, epoch, workers.seed, self.incarnation)
         channel.send(Frame(kinds.WELCOME, welcome))
@@ -366,7 +366,7 @@ class HostedParameters:
             case kinds.PULL, (bool(), _, _, _, bool(), int()):
                 return self._steps.pull(connection, frame)
             case kinds.REST, (step_request,):
-                return self._steps.rest(connection, step_request)
+                return self._steps.wait_without_data(connection, step_request)
             case kinds.HOLDS, ([*spans],):
                 return self._steps.holds(connection.worker, spans)
             case kinds.ROWS, (() | (str(),)) as form:
@@ -391,7 +391,7 @@ class HostedParameters:
                 return self._assign(connection, frame.tensors)
             case kinds.SUMS, (int(epoch), bool(wait)):
                 return self._steps.answer_sums(connection, epoch, wait)
-            case kinds.AGREE, (program, data) if is_said(program) and is_said(data):
+            case kinds.AGREE, (program, data) if is_program_description(program) and is_program_description(data):
                 return self._agree(connection, program, data)
             case kinds.BEGIN, (int(training), int(epoch), bool(may_stop)):
                 return self._steps.answer_first_epoch(connection, training, epoch, may_stop=may_stop)
@@ -449,8 +449,8 @@ class HostedParameters:
             )
         with self.lock:
             self.waiting.wait_for_values(connection)
-            found = self._updater.rows([as_numbers(wanted) for wanted in numbers])
-        return Frame(kinds.DONE, (), [as_travelling(rows, form) for rows in found])
+            found = self._updater.rows([decode_numbers(wanted) for wanted in numbers])
+        return Frame(kinds.DONE, (), [encode_rows(rows, form) for rows in found])
 
     def _agree(self, connection: WorkerConnection, program: Said, data: Said) -> Frame:
         """Compares a worker's program with this task's program and with the program of the first worker."""

@@ -9,7 +9,7 @@ from typing import Any
 from headwater.ps.consistency import Restarted, Stopped
 from headwater.ps.host_state import Answered, HostState
 from headwater.ps.membership import Membership
-from headwater.ps.recovery import WayBack
+from headwater.ps.recovery import RecoveryReport
 from headwater.ps.serving_context import ServingContext
 from headwater.ps.updates import Updates
 from headwater.ps.worker_connections import Request
@@ -66,7 +66,7 @@ class HostMemory:
                 seed=workers.seed,
                 steps=(step_numbers.epoch, step_numbers.given, step_numbers.base, step_numbers.steps),
                 answered=answered,
-                sums=workers.sums.all(),
+                sums=workers.sums.all_sums(),
                 ledger=updates.accounts.to_bytes(),
                 values=updates.updater.values(None),
                 state=updates.updater.state(),
@@ -96,7 +96,9 @@ class HostMemory:
                     )
             workers.sums.restore(state.sums)
             updates.event(Restarted(state.version))
-            updates.way_back = WayBack(incarnation=state.incarnation, version=state.version, at=at, names=self._names)
+            updates.recovery_report = RecoveryReport(
+                incarnation=state.incarnation, version=state.version, at=at, names=self._names
+            )
 
     def words(self) -> Any:
         """Returns the state besides the values, for another server that has the values and takes over.
@@ -145,7 +147,7 @@ class HostMemory:
                 sorted(workers.finished),
                 updates.state.formed,
             ),
-            sorted(workers.sums.all().items()),
+            sorted(workers.sums.all_sums().items()),
             updates.accounts.to_bytes(again),
         )
 
@@ -184,7 +186,7 @@ class HostMemory:
             # Holders outside the membership will not push the gradients of their ranges: assign the ranges again.
             for worker in updates.accounts.holders():
                 if worker not in members and worker not in resting:
-                    updates.accounts.left(worker, "it was lost before its update was made")
+                    updates.accounts.return_ranges(worker, "it was lost before its update was made")
             updates.state = replace(updates.state, formed=formed)
             if step_numbers.stopped:
                 updates.event(Stopped())

@@ -9,7 +9,7 @@ from headwater.cluster.telemetry.snapshot import GroupProgress, VariableSize
 from headwater.cluster.telemetry.watchdog import ProgressWatchdog
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
-from headwater.ps.recovery import WayBack
+from headwater.ps.recovery import RecoveryReport
 
 
 class Hosted(Protocol):
@@ -35,7 +35,7 @@ class Hosted(Protocol):
         ...
 
     @property
-    def way_back(self) -> WayBack | None:
+    def recovery_report(self) -> RecoveryReport | None:
         """Report of the recovery from saved state; None if nothing was recovered."""
         ...
 

@@ -24,7 +24,7 @@ from headwater.cluster.task.left_states import PART_BYTES, FetchedState, StateAt
 from headwater.data.io.array_file import ArrayFile, Stored
 from headwater.errors import InvalidArgumentError, OpError
 from headwater.ps.table_host import TableService
-from headwater.ps.table_protocol import pack, same
+from headwater.ps.table_protocol import are_equal, pack
 from headwater.ps.table_rounds import TableRounds
 from headwater.tables.snapshots import TableSnapshot
 from headwater.tables.table import Table
@@ -105,7 +105,7 @@ class LeavingTables:
         if left is None or self._file is None:
             return False
         # The program may have been changed before the restart.
-        if not same(left.packed, pack(table.config)):
+        if not are_equal(left.packed, pack(table.config)):
             _log.warning("%s discards deposited table %r: its configuration has changed", self._task, table.name)
             return False
         table.restored(left.step, left.rate, left.rates)
@@ -126,7 +126,7 @@ class LeavingTables:
     def deposit(self) -> None:
         """Deposits all tables with the chief. Later changes are not acknowledged."""
         # Freeze before the snapshot: an update that is acknowledged after it would be lost.
-        self._service.ends()
+        self._service.stop_changes()
         tables = self._service.tables()
         try:
             with self._service.saving:
@@ -152,7 +152,7 @@ class LeavingTables:
         if not tables:
             return
         # Updates are frozen, so the counts belong to the rows that follow.
-        with self._service.still() as applied:
+        with self._service.blocked_updates() as applied:
             clients = list(applied.items())
         told, parts = list[object](), 0
         for table in tables:

@@ -13,7 +13,7 @@ from headwater.cluster.task import kinds
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
 from headwater.errors import UnavailableError
-from headwater.ps.consistency import DataEnd, Joined, KOfN, Left, NoneToCome, Synchronous, TrainingState
+from headwater.ps.consistency import DataEnd, Joined, KOfN, Left, MembershipComplete, Synchronous, TrainingState
 from headwater.ps.epoch_sums import EpochSums
 from headwater.ps.serving_context import ServingContext
 from headwater.ps.step_numbers import StepNumbers
@@ -138,7 +138,7 @@ class Membership:
             updates.accounts.worker_restarted(worker)
         if 0 <= trainings < self.trainings:
             # The other workers have finished the training of this worker, so it must not wait for them.
-            updates.event(NoneToCome())
+            updates.event(MembershipComplete())
         elif trainings > self.trainings:
             self.reach_training(trainings)
         return connection
@@ -168,7 +168,7 @@ class Membership:
             return sorted(self.incarnations)
 
     @property
-    def travelled(self) -> int:
+    def traffic_bytes(self) -> int:
         """Bytes sent and received on the channels of the connected workers."""
         counts = [connection.channel.statistics() for connection in list(self._updates.connections.values())]
         return sum(count.bytes_sent + count.bytes_received for count in counts)
@@ -186,7 +186,7 @@ class Membership:
         # The request shows that the worker is back, and has or wants data.
         self.away.discard(worker)
         self.resting.discard(worker)
-        updates.accounts.back(worker)
+        updates.accounts.restore_ranges(worker)
         latest = updates.latest.get(worker)
         if latest is not None and latest.number == number:
             return latest, True
@@ -216,7 +216,7 @@ class Membership:
             self._shares = {name: (at, len(names)) for at, name in enumerate(names)}
         return self._shares.get(worker)
 
-    def rests(self, worker: str) -> None:
+    def mark_resting(self, worker: str) -> None:
         """Marks a member as resting: it has no data, so other workers do not wait for its gradients."""
         self.resting.add(worker)
         # `decide` knows only members with data; this class remembers the others in `resting`.
@@ -238,7 +238,7 @@ class Membership:
         self.trainings = training
         self.finished.clear()
         self._changed.notify_all()
-        if self._updates.way_back is not None:  # recovered step numbers belong to an earlier training
+        if self._updates.recovery_report is not None:  # recovered step numbers belong to an earlier training
             self.step_numbers.reset()
 
     # Leaving ----------------------------------------------------------------------------------------------------------
@@ -259,7 +259,7 @@ class Membership:
                 self.remove_worker(worker, "")
             else:
                 # This task was restarted while others trained: the finished workers will not connect again.
-                updates.event(NoneToCome())
+                updates.event(MembershipComplete())
             self._waiting.wait(
                 connection,
                 lambda: self.trainings > trainings or not (updates.state.members or self.resting),
@@ -279,10 +279,10 @@ class Membership:
             self.away.add(worker)
         elif not reason:
             self.away.discard(worker)
-        self.step_numbers.left(worker)
+        self.step_numbers.forget_worker(worker)
         updates.free.discard(worker)
         self.resting.discard(worker)
-        updates.accounts.left(worker, reason)
+        updates.accounts.return_ranges(worker, reason)
         updates.event(Left(worker, reason))
         self._end_data()
         if not updates.state.members and not self.resting and not reason:
@@ -314,7 +314,7 @@ class Membership:
         """Marks the job as over. From now on no worker waits for others, because their programs may have ended."""
         with self._changed:
             self.is_over = True
-            self._updates.event(NoneToCome())
+            self._updates.event(MembershipComplete())
             self._changed.notify_all()
 
     def worker_ended(self) -> None:
@@ -324,7 +324,7 @@ class Membership:
         """
         with self._changed:
             self._ended = True
-            self._updates.event(NoneToCome())
+            self._updates.event(MembershipComplete())
             self._changed.notify_all()
 
     def expect(self, members: set[str], resting: set[str], connect_within_s: float) -> None:

@@ -22,7 +22,7 @@ from headwater.cluster.names import TaskName
 from headwater.cluster.task.agreement import Said
 from headwater.cluster.task.answers import bad_header
 from headwater.cluster.task.kinds import OPEN_TABLES
-from headwater.cluster.task.left_states import LeftStates, StateAtChief
+from headwater.cluster.task.left_states import DepositedStates, StateAtChief
 from headwater.cluster.task.links import WaitingLink
 from headwater.cluster.task.members import Members
 from headwater.cluster.task.service import Service
@@ -51,7 +51,7 @@ from headwater.ps.service import ParameterService
 from headwater.ps.shards.directory import Directory
 from headwater.ps.shards.limits import first_servers
 from headwater.ps.shards.links import ShardLink
-from headwater.ps.shards.moves import Moved, spread
+from headwater.ps.shards.moves import Moved, balance_shards
 from headwater.ps.shards.places import Places
 from headwater.ps.shards.rebalancing import UNEVEN, Rebalancing
 from headwater.ps.state_saver import ParameterSaver
@@ -106,8 +106,8 @@ class ParameterTask:
         self.copies: dict[str, ShardCopy] = {}
         self.copy_holders: dict[str, CopyHolder] = {}
         self._directories: dict[str, Directory] = {}
-        self._left = LeftStates()
-        self._rebalancing = Rebalancing(partial(self.spread, by_rate=True, above=UNEVEN))
+        self._left = DepositedStates()
+        self._rebalancing = Rebalancing(partial(self.balance_shards, by_rate=True, above=UNEVEN))
         # Set this before JAX is used, or a ps would reserve memory of GPUs that workers need.
         if members.is_server:
             _jax.config.update("jax_platforms", "cpu")
@@ -261,7 +261,7 @@ class ParameterTask:
     def _host_copies(self, copies: Mapping[int, ShardCopy | TablesCopy], sites: Mapping[int, Site]) -> None:
         """Serves replicas that do not move: each shard stays on its initial pair of servers."""
         for shard, copy in copies.items():
-            copy.aim(shard, sites[shard].initial[-1])
+            copy.request_placement(shard, sites[shard].initial[-1])
             self._service.host(copy.name, copy)
 
     def _leaving_state(self, number: int, parameters: HostedParameters) -> LeavingState:
@@ -374,8 +374,8 @@ class ParameterTask:
             )
         return self._directories[name]
 
-    def spread(self, servers: int | None = None, *, by_rate: bool = False, above: float = 0.0) -> list[Moved]:
-        """Moves shards of all sets between ``ps``; see `headwater.ps.shards.moves.spread`.
+    def balance_shards(self, servers: int | None = None, *, by_rate: bool = False, above: float = 0.0) -> list[Moved]:
+        """Moves shards of all sets between ``ps``; see `headwater.ps.shards.moves.balance_shards`.
 
         Raises:
           FailedPreconditionError: no set has shards that move, or there are fewer than ``servers`` ``ps``.
@@ -391,7 +391,7 @@ class ParameterTask:
         return [
             moved
             for directory in self._directories.values()
-            for moved in spread(directory, servers=servers, by_rate=by_rate, above=above)
+            for moved in balance_shards(directory, servers=servers, by_rate=by_rate, above=above)
         ]
 
     def client(
@@ -424,7 +424,7 @@ class ParameterTask:
             initial=initial,
             shard_names=[shard_name(name, shard) for shard in range(len(links))] if shards or replicas > 1 else None,
             reach_chief=None if members.is_chief else lambda: self.shell.link(members.workers[0]).reach(0.0),
-            met=self.met(name, replicas, shards),
+            met=self.handshake_callback(name, replicas, shards),
         )
         if os.environ.get(JOINED):
             others = [*members.servers, members.workers[0]]
@@ -438,7 +438,9 @@ class ParameterTask:
                 way.check = arrival.check
         return self._service.use(client)
 
-    def met(self, name: str, replicas: int, shards: int | None = None) -> Callable[[int, int], None] | None:
+    def handshake_callback(
+        self, name: str, replicas: int, shards: int | None = None
+    ) -> Callable[[int, int], None] | None:
         """Returns the function that a client calls after a handshake with a ``ps``; see `LeftStates.discard_outdated`.
 
         Its arguments are the number of the ``ps``, and the generation of its process. None if this task keeps no

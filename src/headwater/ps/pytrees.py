@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import jax
 import numpy as np
 
-from headwater.cluster.task.agreement import said
+from headwater.cluster.task.agreement import encode_topics
 from headwater.cluster.task.members import find_members
 from headwater.cluster.telemetry.progress import ProgressReporter
 from headwater.errors import FailedPreconditionError, InvalidArgumentError
@@ -190,7 +190,7 @@ class ParameterServer:
         if norms and in_rounds:
             require_no_sums("an optimizer that takes a norm over all leaves", shards=shards, replicas=replicas)
         self._sum = None if in_rounds else total
-        program = said({"optimizer": {"digest of its update": update_digest(optimizer, shapes)}})
+        program = encode_topics({"optimizer": {"digest of its update": update_digest(optimizer, shapes)}})
 
         def make_updater(index: int) -> OptaxUpdater:
             return OptaxUpdater(layout, index, self._structure, optimizer, norms=norms)
@@ -224,7 +224,7 @@ class ParameterServer:
             self._client = task.client(name, layout, choice, leaves, replicas=replicas, shards=shards)
         self._examples = Examples(self._client)
         self._client.connect()
-        self._client.agree(program)
+        self._client.check_program(program)
         self._client.pull()
         self._training = self._client.trainings
 
@@ -338,17 +338,17 @@ class ParameterServer:
           FailedPreconditionError: the parameters have no ``shards``, or fewer ``ps`` run.
           UnavailableError: a ``ps`` does not answer. Shards that moved before that stay where they are.
         """
-        return self._spread(ps, by_rate=False)
+        return self._balance_shards(ps, by_rate=False)
 
     def rebalance(self) -> list[Moved]:
         """Moves shards as `scale` does, so that every ``ps`` sends and receives about equally many bytes, as measured
         since its shards were placed there."""
-        return self._spread(None, by_rate=True)
+        return self._balance_shards(None, by_rate=True)
 
-    def _spread(self, ps: int | None, *, by_rate: bool) -> list[Moved]:
+    def _balance_shards(self, ps: int | None, *, by_rate: bool) -> list[Moved]:
         if self._shards is None or self._task is None:
             raise FailedPreconditionError(None, None, "the parameters have no shards: set ParameterServer(shards=...)")
-        return self._task.spread(ps, by_rate=by_rate)
+        return self._task.balance_shards(ps, by_rate=by_rate)
 
     def traffic(self) -> Traffic:
         """Returns the amount of data exchanged between this worker and all ``ps`` so far, rows of tables that grow

@@ -54,7 +54,7 @@ def saves_of(
 
 
 @dataclass(kw_only=True, slots=True)
-class WayBack:
+class RecoveryReport:
     """Report of the recovery of a ``ps`` from its own saved state.
 
     Attributes:
@@ -71,7 +71,7 @@ class WayBack:
     names: Sequence[str]
     seen: int = field(default=-1)
 
-    def told(self, incarnation: int, version: int) -> bool:
+    def record_read(self, incarnation: int, version: int) -> bool:
         """Records a version that a worker has read from an incarnation.
 
         Returns:

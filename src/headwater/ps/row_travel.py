@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from headwater.tables.row_formats import Format
 
 
-def small_numbers(numbers: Array, rows: int) -> Array:
+def encode_numbers(numbers: Array, rows: int) -> Array:
     """Encodes row numbers of a table with ``rows`` rows in 1, 2, 4 or 8 bytes each."""
     # A number is sent with each row. For narrow rows, 8 bytes per number would be a large part of the traffic.
     return numbers.astype(np.min_scalar_type(max(0, rows - 1)), copy=False)
 
 
-def as_numbers(arrived: Array) -> Array:
-    """Decodes the result of `small_numbers` to int64.
+def decode_numbers(arrived: Array) -> Array:
+    """Decodes the result of `encode_numbers` to int64.
 
     Raises:
       InvalidArgumentError: the array does not hold row numbers.
@@ -36,7 +36,7 @@ def as_numbers(arrived: Array) -> Array:
     return arrived.astype(np.int64, copy=False)
 
 
-def as_travelling(rows: Array, form: str) -> Array:
+def encode_rows(rows: Array, form: str) -> Array:
     """Encodes rows [n, dim] of a table for sending; rows that are not float32 are unchanged.
 
     Raises:
@@ -52,8 +52,8 @@ def as_travelling(rows: Array, form: str) -> Array:
         raise InvalidArgumentError(None, None, str(error)) from error
 
 
-def as_rows(arrived: Array, dim: int) -> Array:
-    """Decodes the result of `as_travelling` for rows of ``dim`` numbers.
+def decode_rows(arrived: Array, dim: int) -> Array:
+    """Decodes the result of `encode_rows` for rows of ``dim`` numbers.
 
     Raises:
       InvalidArgumentError: the array has none of the forms.

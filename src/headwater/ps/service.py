@@ -212,7 +212,7 @@ class ParameterService(Service):
         found, saver = parameters.group(), self._savers.get(name)
         if saver is None:
             return found
-        back = parameters.way_back
+        back = parameters.recovery_report
         lost = back.lost if back is not None else 0
         return replace(found, saved=str(saver), saved_bytes=saver.written_bytes, lost_updates=lost)
 

@@ -157,7 +157,7 @@ class ParameterSaver(StateSaver):
     # Status -----------------------------------------------------------------------------------------------------------
 
     def __str__(self) -> str:
-        last, back = self._last, self._host.way_back
+        last, back = self._last, self._host.recovery_report
         text = "no state saved yet"
         if last is not None:
             text = self._saved_ago(f"version {last.facts['version']} ", last.at)

@@ -102,7 +102,7 @@ class StepNumbers:
         """Records that a worker has completed its step."""
         self.longest = max(self.longest, self.at_work.pop(worker, -1) + 1)
 
-    def left(self, worker: str) -> None:
+    def forget_worker(self, worker: str) -> None:
         """Forgets a worker that no longer takes part."""
         self.at_work.pop(worker, None)
         self.asked.pop(worker, None)

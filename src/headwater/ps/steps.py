@@ -13,12 +13,12 @@ from headwater.ps import protocol
 from headwater.ps.accounting.ledger import Nothing, Plan, Work
 from headwater.ps.consistency import (
     Asynchronous,
-    Back,
     BoundedStaleness,
+    Contributed,
     Drop,
-    Gave,
     Joined,
     KOfN,
+    Rejoined,
     Stopped,
     Synchronous,
     decide,
@@ -26,7 +26,7 @@ from headwater.ps.consistency import (
 )
 from headwater.ps.layout import VariableSpec
 from headwater.ps.membership import Membership
-from headwater.ps.row_travel import as_numbers, as_rows
+from headwater.ps.row_travel import decode_numbers, decode_rows
 from headwater.ps.serving_context import ServingContext
 from headwater.ps.step_requests import Returned, part_of, range_of, step_request_of, work_of
 from headwater.ps.updates import Updates
@@ -100,7 +100,7 @@ class Steps:
             raise InvalidArgumentError(None, None, f"{worker} pushed {len(tensors)} arrays instead of {expected}")
         split = self._optimized + len(extras)
         rows = [
-            (as_numbers(tensors[at]), as_rows(tensors[at + 1], width))
+            (decode_numbers(tensors[at]), decode_rows(tensors[at + 1], width))
             for at, width in zip(range(split, expected, 2), self._table_widths, strict=True)
         ]
         with self._changed:
@@ -117,7 +117,7 @@ class Steps:
             if not again and self._accounts.record_gradient(worker, given):
                 updates.free.discard(worker)
                 request.version = updates.state.version
-                decision = decide(updates.state, Gave(worker, version, part=of_batch), self._context.clock())
+                decision = decide(updates.state, Contributed(worker, version, part=of_batch), self._context.clock())
                 request.applied = not any(isinstance(action, Drop) for action in decision.actions)
                 if request.applied:
                     updates.hyperparameters = hyperparameters
@@ -140,7 +140,7 @@ class Steps:
                 self._changed.notify_all()
             elif request.applied and updates.state.gathers and request.version == updates.state.version:
                 # The gradient of this retry is already part of the unfinished round: only wait for the update.
-                updates.event(Back(worker))
+                updates.event(Rejoined(worker))
             else:
                 self._record_acceptance(worker, request)
                 if not again:
@@ -375,7 +375,7 @@ class Steps:
         """Answers whether a worker that was disconnected or slow still holds ranges of examples."""
         works = [range_of(span) for span in spans]
         with self._changed:
-            self._accounts.back(worker)
+            self._accounts.restore_ranges(worker)
             holds = all(self._accounts.holds(worker, work) for work in works)
         if not holds:
             self._warn_of_dropped(worker, works)
@@ -386,7 +386,7 @@ class Steps:
         ranges = ", ".join(map(str, works))
         _log.warning("%s drops a late gradient of %s: %s were assigned again", self._context.task, worker, ranges)
 
-    def rest(self, connection: WorkerConnection, step_request: Any) -> Frame:
+    def wait_without_data(self, connection: WorkerConnection, step_request: Any) -> Frame:
         """Blocks a worker without data while other workers hold the remaining examples of its request.
 
         Meanwhile no other worker waits for a gradient of this one.
@@ -398,7 +398,7 @@ class Steps:
                 updates.event(Joined(worker))
             self._waiting.wait(connection, lambda: updates.state.formed, "the other workers to connect")
             workers.require_present(connection)
-            workers.rests(worker)
+            workers.mark_resting(worker)
             if step_request is not None:
                 training, last = int(step_request[0]), int(step_request[1])
                 first = step_request_of(worker, step_request)[4][0] if len(step_request) > 4 else None
@@ -410,7 +410,7 @@ class Steps:
                     # gradients, and a resting worker is no member.
                     if patience is not None and clock() - began >= patience:
                         for slow in set(accounts.holders()) - workers.resting:
-                            accounts.left(slow, f"others have waited for it for {patience:g} s")
+                            accounts.return_ranges(slow, f"others have waited for it for {patience:g} s")
                     over = self._step_numbers.stopped or workers.trainings > training
                     begun = not self._rests_for_chief(last)
                     return over or (begun and (first is None or accounts.has_work(training, first, last)))

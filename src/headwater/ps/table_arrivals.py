@@ -187,7 +187,7 @@ def _gradients_of(asked: Asked, at: int) -> NDArray[np.float32]:
         gradients = np.ascontiguousarray(decode(_next_array(table, asked.left), dim, asked.forms[at]))
     except ValueError as error:
         raise InvalidArgumentError(None, None, f"{_where(table)}: gradients: {error}") from error
-    expected, what = (count, "keys") if part is None else (len(part.which), "bags")
+    expected, what = (count, "keys") if part is None else (len(part.bag_numbers), "bags")
     if len(gradients) != expected:
         raise InvalidArgumentError(
             None,

@@ -24,7 +24,7 @@ from headwater.errors import (
 from headwater.ps.client import ServerLink
 from headwater.ps.conversation import Traffic
 from headwater.ps.table_protocol import Array, flat_rows, pack, parted
-from headwater.ps.table_requests import Batch, Divided, Ids, in_bags, together
+from headwater.ps.table_requests import Batch, Divided, Ids, concatenate_keys, in_bags
 from headwater.ps.table_rounds import Round
 from headwater.ps.table_sessions import TableSessions
 from headwater.tables import TableConfig, TableStatistics
@@ -132,7 +132,7 @@ class TableClient:
     def _named(self) -> Round | None:
         return None if self._round is None else self._round()
 
-    def _settle(self) -> None:
+    def _apply_ended_rounds(self) -> None:
         """Makes every ``ps`` apply the updates of rounds that are over, before a request that names no round."""
         named = self._named()
         # SETTLE is sent once per round: after that, all earlier rounds are applied on every ps.
@@ -184,7 +184,7 @@ class TableClient:
             flat = np.concatenate([array.reshape(-1) for array in arrays], dtype=np.int64, casting="unsafe")
             # Gradients usually belong to the ids of the preceding lookup: comparing ids is cheaper than dividing them.
             last = self._looked_up
-            if last is not None and last.are(names, shapes, flat, checks):
+            if last is not None and last.are_same(names, shapes, flat, checks):
                 return last
         found = self._looked_up = Ids(names, shapes, flat, checks, len(self._sessions.tasks))
         return found
@@ -287,8 +287,8 @@ class TableClient:
         forms: list[Format] = [self._tables[name].wire for name in names]
         dims = [self._tables[name].config.dim for name in names]
         pooled = [part.pooled(form, dim) for part, form, dim in zip(parts, forms, dims, strict=True)]
-        bags = [part.how(of) for part, of in zip(parts, pooled, strict=True)]
-        batch, more = together(divided), self._of_bags(parts, pooled)
+        bags = [part.pooling_code(of) for part, of in zip(parts, pooled, strict=True)]
+        batch, more = concatenate_keys(divided), self._of_bags(parts, pooled)
         arrived: list[list[Reals]] = [[] for _ in names]
         for task, answer in enumerate(self._request_rows(batch, training, forms, bags, more)):
             if flat_rows(forms, bags):
@@ -303,7 +303,7 @@ class TableClient:
                 found.append(decode(tensor, dim, form))
             self._sessions.traffic += Traffic(rows=sum(len(tensor) for tensor in answer.tensors))
         return {
-            name: part.wanted(found, dim, of)
+            name: part.assemble_rows(found, dim, of)
             for name, part, found, dim, of in zip(names, parts, arrived, dims, pooled, strict=True)
         }
 
@@ -425,7 +425,7 @@ class TableClient:
                 raise self._not_finite(name, f"bag {bad}" if part.bags is not None else f"key {int(part.words[bad])}")
             pooled.append(part.pooled(form, dim))
             brought.append(part.gradients(given, pooled[-1]))
-        bags = [part.how(of) for part, of in zip(parts, pooled, strict=True)]
+        bags = [part.pooling_code(of) for part, of in zip(parts, pooled, strict=True)]
         tensors = self._of_bags(parts, pooled)
         for task, more in enumerate(tensors):
             mine = [each[task] for each in brought]
@@ -433,7 +433,7 @@ class TableClient:
                 more.append(np.concatenate([rows.reshape(-1) for rows in mine]))
             else:
                 more += [encode(rows, form) for rows, form in zip(mine, forms, strict=True)]
-        self._push(together(divided), forms, bags, tensors, number)
+        self._push(concatenate_keys(divided), forms, bags, tensors, number)
 
     # All rows ---------------------------------------------------------------------------------------------------------
 
@@ -441,7 +441,7 @@ class TableClient:
         """Yields all rows, a shard of a ``ps`` at a time: the number of updates made by the ``ps``, words and values,
         as `headwater.tables.Table.shard_records` returns them."""
         self._opened(name)
-        self._settle()
+        self._apply_ended_rounds()
         for index, task in enumerate(self._sessions.tasks):
             shard, shards = 0, 1
             while shard < shards:
@@ -459,7 +459,7 @@ class TableClient:
     def replace(self, name: str, step: int, words: Words, values: Reals) -> None:
         """Replaces the rows of a table by rows as `all_rows` yields them, and sets its number of updates."""
         self._opened(name)
-        self._settle()
+        self._apply_ended_rounds()
         owner = owners(np.ascontiguousarray(words[:, 0]), len(self._sessions.tasks))
         places = [np.flatnonzero(owner == task) for task in range(len(self._sessions.tasks))]
         for start in range(0, max(1, *map(len, places)), _STORED_ROWS):
@@ -488,7 +488,7 @@ class TableClient:
                 None, None, f"table {name!r}, {self._worker}: save all of it into {path} before the first delta"
             )
         opened.last_save = None  # set again when this save is committed: no delta may build on a failed save
-        self._settle()
+        self._apply_ended_rounds()
         answers = self._sessions.exchange(
             [Frame(kinds.SAVE_TABLE, (name, path, number, delta)) for _ in self._sessions.tasks]
         )
@@ -547,7 +547,7 @@ class TableClient:
         self, name: str, count: int
     ) -> Iterable[tuple[str, tuple[dict[str, Any], Sequence[tuple[int, int]]]]]:
         self._opened(name)
-        self._settle()
+        self._apply_ended_rounds()
         answers = self._sessions.exchange([Frame(kinds.TELL_TABLE, (name, count)) for _ in self._sessions.tasks])
         for task, answer in zip(self._sessions.tasks, answers, strict=True):
             assert answer is not None

@@ -27,7 +27,7 @@ from headwater.errors import (
     UnavailableError,
 )
 from headwater.ps.table_arrivals import TableKeys, answer_rows, arrived_gradients, read_request
-from headwater.ps.table_protocol import Array, names_function, pack, parted, same, unpack
+from headwater.ps.table_protocol import Array, are_equal, names_function, pack, parted, unpack
 from headwater.ps.table_rounds import Round, RowGradients, TableRounds, as_round, combined
 from headwater.tables import Table, TableConfig, together
 from headwater.tables.snapshots import TableSnapshot, part_path, restore
@@ -138,7 +138,7 @@ class TableService:
                     self._restore(known, folder)
                 self._tables[name] = known
                 self._lock.notify_all()
-            elif not same(pack(known.config), pack(config)):
+            elif not are_equal(pack(known.config), pack(config)):
                 raise FailedPreconditionError(
                     None,
                     None,
@@ -158,7 +158,7 @@ class TableService:
         self._clients = {number: Client(number=number, last=last, restored=True) for number, last in clients.items()}
 
     @contextmanager
-    def still(self) -> Generator[dict[int, int]]:
+    def blocked_updates(self) -> Generator[dict[int, int]]:
         """Blocks updates while the context is entered; yields the number of updates of each worker's program."""
         with ExitStack() as stack:
             stack.enter_context(self._lock)  # prevents the registration of new clients
@@ -166,9 +166,9 @@ class TableService:
                 stack.enter_context(client.lock)
             yield {number: client.last for number, client in self._clients.items()}
 
-    def ends(self) -> None:
+    def stop_changes(self) -> None:
         """Stops all changes permanently. Workers wait for the next incarnation of this task."""
-        with self.still():
+        with self.blocked_updates():
             self._ends = True
 
     def before_end(self) -> None:
@@ -277,7 +277,7 @@ class TableService:
             while not self._lock.wait_for(lambda: name in self._tables, CHECK_INTERVAL_S):
                 if channel.peer_gone():
                     raise UnavailableError(None, None, f"{channel.peer} has disconnected")
-            if not same(pack(self._tables[name].config), packed):
+            if not are_equal(pack(self._tables[name].config), packed):
                 raise FailedPreconditionError(
                     None,
                     None,
@@ -304,16 +304,16 @@ class TableService:
             case kinds.LOOK_UP, (bool(training), [*names], [*forms], [*bags], [*counts], [*sizes], named):
                 asked = read_request(self._table, names, forms, bags, counts, sizes, frame.tensors)
                 if named is not None:
-                    self._settle(client, as_round(named), channel)
+                    self._apply_present_round(client, as_round(named), channel)
                 changes = self._changes(client, frame, asked.pairs, looks_up=True) if training else nullcontext()
                 with changes:
                     found = together.look_up(asked.tables, asked.words, asked.checks, asked.counts, training=training)
                 return answer_rows(asked, found)
             case kinds.SETTLE, (int(), int()):
-                self._settle(client, as_round(frame.header), channel)
+                self._apply_present_round(client, as_round(frame.header), channel)
                 return Frame(kinds.DONE)
             case kinds.UPDATE, (int(number), [*names], [*rates], [*forms], [*bags], [*counts], [*sizes], given):
-                # Under this lock the update and its number change together, which `still` relies on.
+                # Under this lock the update and its number change together, which `blocked_updates` relies on.
                 with client.lock:
                     ends = self._ends
                     # Updates are idempotent: a number that was applied before is only answered again.
@@ -384,7 +384,7 @@ class TableService:
                 self.rounds.gather(named, worker, gradients)
                 client.last = number
 
-    def _settle(self, client: Client, named: Round, channel: Channel) -> None:
+    def _apply_present_round(self, client: Client, named: Round, channel: Channel) -> None:
         """Applies the gradients of the present round if a worker names a later round, because the present round is then
         over."""
         with self._in_round:
@@ -401,7 +401,7 @@ class TableService:
             self._await_end(channel)
 
     def _end_round(self, client: Client, named: Round) -> None:
-        """Ends the present round if it is over; see `_settle`. ``client.lock`` and ``_in_round`` are held."""
+        """As `_apply_present_round`, but only if the present round is over. ``client.lock``, ``_in_round`` are held."""
         if not self.rounds.is_news(named):
             return
         over: list[tuple[TableKeys, NDArray[np.float32], list[float | None]]] = []
@@ -409,7 +409,7 @@ class TableService:
         def keys() -> list[tuple[Table, Keys]]:
             return [pair for asked, _, _ in over for pair in asked.admitted()]
 
-        if given := self.rounds.over(named):
+        if given := self.rounds.take_ended(named):
             over.append(combined(given, self._table))
         with self._changes(client, Frame(kinds.SETTLE, named), keys):
             for asked, gradients, rates in over:

@@ -102,7 +102,7 @@ def names_function(packed: object) -> bool:
     return isinstance(packed, Mapping) and "name" in cast(Mapping[str, Any], packed).get("optimizer", ())
 
 
-def same(packed: object, other: object) -> bool:
+def are_equal(packed: object, other: object) -> bool:
     """Returns whether two packed tables are equal, whether they were sent over a connection or not."""
     return _listed(packed) == _listed(other)
 

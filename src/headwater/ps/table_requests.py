@@ -57,7 +57,7 @@ class BagsPart:
         return [*found, self.weights] if len(self.weights) else found
 
     @property
-    def which(self) -> Words:
+    def bag_numbers(self) -> Words:
         """The bags that contain keys of the task."""
         return np.flatnonzero(self.counts)
 
@@ -128,23 +128,23 @@ class Divided:
         row = row_bytes(dim, form)
         told = [self.bag_tensors(task) for task in range(len(self.parts))]
         arrays = sum(array.nbytes for tensors in told for array in tensors)
-        return arrays + row * sum(len(part.which) for part in self.parts) < row * len(self.words)
+        return arrays + row * sum(len(part.bag_numbers) for part in self.parts) < row * len(self.words)
 
-    def how(self, pooled: bool) -> int:
+    def pooling_code(self, pooled: bool) -> int:
         """Returns the code for a header that says how its bags are pooled on the ``ps``."""
         return NOT_POOLED if not pooled or self.bags is None else WEIGHTED if len(self.bags.weights) else POOLED
 
     def _keys_of(self, task: int) -> int:
         return int(self.bounds[task + 1] - self.bounds[task])
 
-    def wanted(self, arrived: Sequence[Reals], dim: int, pooled: bool) -> Reals:
+    def assemble_rows(self, arrived: Sequence[Reals], dim: int, pooled: bool) -> Reals:
         """Assembles the resulting rows from the answers of all tasks: pooled, or by key."""
         if pooled:
             assert self.bags is not None
             # Each task has pooled its own keys: a bag with keys of several tasks is the sum of their parts.
             total = np.zeros((len(self.bags), dim), np.float32)
             for part, rows in zip(self.parts, arrived, strict=True):
-                total[part.which] += rows
+                total[part.bag_numbers] += rows
             return total / self.bags.divisors[:, None]
         if len(arrived) == 1 and self.bags is None:
             # The rows of a single task are the result already: avoid a copy.
@@ -170,7 +170,7 @@ class Divided:
         if self.bags is not None:
             gradients = gradients / self.bags.divisors[:, None]
             if pooled:
-                return [gradients[part.which] for part in self.parts]
+                return [gradients[part.bag_numbers] for part in self.parts]
             bags = self.bags
             gradients = pool_gradients(gradients, self.inverse, bags.offsets, bags.weights, 0, len(self.words))
         return [gradients[place] for place in self.places]
@@ -239,7 +239,7 @@ class Ids(Batch):
         words, seconds, self.inverse, bounds = divide(ids, checks, self.ends, tasks)
         super().__init__(names, words, seconds, bounds)
 
-    def are(self, names: Sequence[str], shapes: Sequence[tuple[int, ...]], ids: Words, checks: Words) -> bool:
+    def are_same(self, names: Sequence[str], shapes: Sequence[tuple[int, ...]], ids: Words, checks: Words) -> bool:
         """Returns whether these are the same ids; always False for strings."""
         return (
             not len(checks)
@@ -262,7 +262,7 @@ class Ids(Batch):
         )
 
 
-def together(divided: Mapping[str, Divided]) -> Batch:
+def concatenate_keys(divided: Mapping[str, Divided]) -> Batch:
     """Concatenates the keys of several tables."""
     parts = list(divided.values())
     total = np.cumsum([0, *(len(part.words) for part in parts)])
@@ -368,4 +368,4 @@ def spread_part(part: BagsPart, gradients: Reals, keys: int) -> Reals:
 
 
 def _ends(part: BagsPart) -> Words:
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(part.counts[part.which])])
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(part.counts[part.bag_numbers])])

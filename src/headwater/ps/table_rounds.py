@@ -97,7 +97,7 @@ class TableRounds:
         # Incarnations are random numbers without an order: an unknown one is new, unless it is a past one.
         return named.incarnation not in self.past
 
-    def over(self, named: Round) -> list[RowGradients]:
+    def take_ended(self, named: Round) -> list[RowGradients]:
         """Returns the gradients to apply as one update before a request that names a round is handled.
 
         Empty unless the named round has a later version, as only then the present round is known to be complete.
@@ -109,7 +109,7 @@ class TableRounds:
     def start(self, named: Round) -> None:
         """Begins the named round, for which `is_news` has returned True; gradients of another version are dropped.
 
-        Call `over` first: it returns the gradients of a complete round.
+        Call `take_ended` first: it returns the gradients of a complete round.
         """
         if not self.is_news(named):
             return

@@ -151,7 +151,7 @@ class TableSaver(PeriodicSaver):
         if over:
             self._remove_all()
             return
-        self._service.ends()  # stop changes first: an update that is acknowledged after the save would be lost
+        self._service.stop_changes()  # stop changes first: an update that is acknowledged after the save would be lost
         self.save()
 
     def _remove(self) -> None:
@@ -167,7 +167,7 @@ class TableSaver(PeriodicSaver):
             with contextlib.ExitStack() as written:
                 # The snapshots of all tables and the clients' numbers of updates must be of one moment: after a
                 # restart, the numbers decide whether a repeated update is applied.
-                with service.still() as clients:
+                with service.blocked_updates() as clients:
                     at, tables = self._clock(), service.tables()
                     has = {table.name: (table.step, len(table)) for table in tables}
                     if has == self._had:
@@ -190,7 +190,7 @@ class TableSaver(PeriodicSaver):
             self._troubles.written(what)
             self._last, self._had = together, has
             self.count += 1
-            self._tidy()
+            self._remove_old_saves()
             return True
 
     def _may_be_delta(self, table: Table) -> bool:
@@ -219,7 +219,7 @@ class TableSaver(PeriodicSaver):
         told = {"at": together.at, "saves": dict(together.saves), "clients": dict(together.clients)}
         checked_json.write(os.path.join(self.folder, f"all.{together.number:08d}.json"), told)
 
-    def _tidy(self) -> None:
+    def _remove_old_saves(self) -> None:
         """Removes old saves: for each table, all saves that are older than the full save before the latest one."""
         kept = {name: chain.whole[0] for name, chain in self._chains.items()}
         try:

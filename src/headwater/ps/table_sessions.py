@@ -77,7 +77,7 @@ class TableSessions:
         """
         self.close()  # the first frame of a connection lists the tables
         for session in self._sessions:
-            self._until(session, lambda session=session: self._meet(session))
+            self._retry(session, lambda session=session: self._open_channel(session))
 
     def close(self) -> None:
         """Closes all connections."""
@@ -116,15 +116,15 @@ class TableSessions:
         def attempt() -> Frame:
             nonlocal was_sent
             if not was_sent:
-                self._meet(session).send(frame)
+                self._open_channel(session).send(frame)
             # An attempt after this one needs a new connection, and sends the frame again.
             was_sent = False
             assert session.channel is not None
             return self._answer(session.channel, session.task)
 
-        return self._until(session, attempt)
+        return self._retry(session, attempt)
 
-    def _until(self, session: _Session, work: Callable[[], _Result]) -> _Result:
+    def _retry(self, session: _Session, work: Callable[[], _Result]) -> _Result:
         """Repeats ``work`` while the ``ps`` is lost, up to the deadline."""
         give_up_at = time.monotonic() + Patience.from_environment().deadline_s
         while True:
@@ -140,7 +140,7 @@ class TableSessions:
             session.link.release_channel(session.channel, False)
             session.channel = None
 
-    def _meet(self, session: _Session) -> Channel:
+    def _open_channel(self, session: _Session) -> Channel:
         self._drop(session)
         session.link.reach()
         channel = session.channel = session.link.open_channel()

@@ -13,7 +13,7 @@ from headwater.cluster.task.answers import bad_header
 from headwater.cluster.transport.frames import Frame
 from headwater.ps.conversation import Conversation
 from headwater.ps.layout import Block, Layout, block_shape, joined
-from headwater.ps.row_travel import as_rows, as_travelling, small_numbers
+from headwater.ps.row_travel import decode_rows, encode_numbers, encode_rows
 from headwater.ps.table_copies import AT_ONCE_BYTES, TableCopy, row_bytes, rows_of
 from headwater.ps.updater import Array
 
@@ -70,7 +70,7 @@ class TableTransfer:
                 raise bad_header(answer, session.task)
             for (_, block), rows in zip(session.tables, answer.tensors, strict=True):
                 dim = self._layout.variables[block.variable].shape[-1]
-                parts[block.variable].append((block.start, as_rows(rows, dim)))
+                parts[block.variable].append((block.start, decode_rows(rows, dim)))
         self._conversation.rows_read += sum(len(numbers) for numbers in wanted.values())
         return {variable: joined(found) for variable, found in parts.items()}
 
@@ -82,7 +82,7 @@ class TableTransfer:
 
     def _numbers(self, part: Block, wanted: Array) -> Array:
         rows = block_shape(self._layout.variables[part.variable], part)[0]
-        return small_numbers(wanted[within(part, wanted)] - max(0, part.start), rows)
+        return encode_numbers(wanted[rows_within(part, wanted)] - max(0, part.start), rows)
 
     def pushed(self, part: Block, numbers: Array, gradients: Array) -> list[Array]:
         """Encodes the gradients of rows of a table for the ``ps`` that holds ``part``: numbers and gradients.
@@ -92,10 +92,10 @@ class TableTransfer:
           numbers: the numbers of rows, ascending.
           gradients: the gradients of these rows.
         """
-        there = gradients[within(part, numbers)]
+        there = gradients[rows_within(part, numbers)]
         # Gradients get at least 16 bits, also where rows are sent as int8.
         form = "float32" if self._wire == "float32" else "bfloat16"
-        return [self._numbers(part, numbers), as_travelling(there, form)]
+        return [self._numbers(part, numbers), encode_rows(there, form)]
 
     def replace(self) -> None:
         """Sends every ``ps`` the rows that the program provides; other tables are unchanged."""
@@ -195,7 +195,7 @@ class TableTransfer:
         return copy
 
 
-def within(block: Block, numbers: Array) -> slice:
+def rows_within(block: Block, numbers: Array) -> slice:
     """Returns the range of the rows of ``block`` among ``numbers``, which are ascending."""
     if block.stop < 0:
         return slice(0, len(numbers))

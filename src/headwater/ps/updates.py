@@ -21,7 +21,7 @@ from headwater.ps.consistency import (
 )
 from headwater.ps.layout import Layout
 from headwater.ps.memory import memory_errors, no_memory
-from headwater.ps.recovery import WayBack
+from headwater.ps.recovery import RecoveryReport
 from headwater.ps.round_sums import RoundSums
 from headwater.ps.rounds import Round
 from headwater.ps.serving_context import ServingContext
@@ -56,7 +56,7 @@ class Updates:
       staleness_total: sum over all applied gradients.
       staleness_max: largest staleness of an applied gradient.
       hyperparameters: hyperparameters sent with the latest gradient; empty before the first.
-      way_back: how the saved values were recovered; None if nothing was recovered.
+      recovery_report: how the saved values were recovered; None if nothing was recovered.
       connections: the connection of each worker, by its name.
       latest: the latest request of each worker, by its name.
       free: the workers that may begin their next step.
@@ -90,7 +90,7 @@ class Updates:
         self.staleness_total: int = 0
         self.staleness_max: int = 0
         self.hyperparameters: Sequence[float] = ()
-        self.way_back: WayBack | None = None
+        self.recovery_report: RecoveryReport | None = None
         self.connections: dict[str, WorkerConnection] = {}
         self.latest: dict[str, Request] = {}
         self.free: set[str] = set()

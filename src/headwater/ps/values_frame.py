@@ -15,7 +15,7 @@ def brings_examples(frame: Frame | None) -> bool:
     return frame is not None and frame.kind == kinds.PUSH and bool(frame.header[5]) and bool(frame.header[5][0])
 
 
-def drops(answer: Frame | None) -> bool:
+def is_dropped(answer: Frame | None) -> bool:
     """Returns whether a ``ps`` has dropped a gradient. A restarted ``ps`` gives no answer, and has dropped it, too."""
     return answer is None or not answer.header[1]
 

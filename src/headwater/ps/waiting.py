@@ -160,7 +160,7 @@ class Waiting:
                 if self._context.choice.patience_s is not None:
                     updates.event(Tick())
                     for slow in members.keys() - updates.state.members.keys():
-                        updates.accounts.left(slow, "others waited for it for too long")
+                        updates.accounts.return_ranges(slow, "others waited for it for too long")
                 # A worker sends RELEASE only in answer to a WAIT frame, so look for it only after the first one.
                 if speak_at > began + WAIT_INTERVAL_S and _is_released(channel):
                     updates.event(Released(connection.worker))

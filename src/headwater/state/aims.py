@@ -37,7 +37,7 @@ class Step(NamedTuple):
     ps: int | None = None
 
 
-def settle(view: View, aim: Aim | None, beside: int | None, staying: Sequence[int]) -> Aim:
+def feasible_placement(view: View, aim: Aim | None, beside: int | None, staying: Sequence[int]) -> Aim:
     """Returns the placement to aim for, given that some ``ps`` are shutting down.
 
     Args:
@@ -54,15 +54,15 @@ def settle(view: View, aim: Aim | None, beside: int | None, staying: Sequence[in
     alone = beside is None or (aim is not None and backup is None and primary in staying)
     # If the primary's ps shuts down, prefer the backup as the new primary: it already has the whole state.
     if primary not in staying:
-        found = backup if backup in staying else _after(primary, (), staying)
+        found = backup if backup in staying else _next_after(primary, (), staying)
         if found is not None:
             primary, backup = found, backup if backup != found else None
     if alone or (backup in staying and backup != primary):
         return Aim(primary, backup)
-    return Aim(primary, _after(primary, (primary,), staying))
+    return Aim(primary, _next_after(primary, (primary,), staying))
 
 
-def _after(ps: int, but: Collection[int], staying: Sequence[int]) -> int | None:
+def _next_after(ps: int, but: Collection[int], staying: Sequence[int]) -> int | None:
     """Returns the next number of ``staying`` after ``ps`` that is not in ``but``; None if there is none.
 
     The lowest number follows the highest one.
@@ -81,7 +81,7 @@ def next_step(view: View, aim: Aim) -> Step:
     return Step(Move.DROP) if aim.backup is None else Step(Move.BRING, aim.backup)
 
 
-def spread(homes: Sequence[int], staying: Sequence[int]) -> list[Aim]:
+def distribute_replicas(homes: Sequence[int], staying: Sequence[int]) -> list[Aim]:
     """Returns the placement of each shard. It balances the number of replicas per ``ps``, and moves few replicas.
 
     Args:

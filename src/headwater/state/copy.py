@@ -96,7 +96,7 @@ class KeptCopy(PrimaryCopy):
         while not self._closed:
             try:
                 if self._standing.serves:
-                    self._lead()
+                    self._serve_as_primary()
                 else:
                     self._follow()
             except CancelledError:
@@ -142,7 +142,7 @@ class KeptCopy(PrimaryCopy):
                 _REPORT_INTERVAL_S if rests and self._site.ps not in self._site.initial else CHECK_INTERVAL_S,
             )
 
-    def _lead(self) -> None:
+    def _serve_as_primary(self) -> None:
         """Fills or feeds a backup while this replica is the primary, until it is demoted or the feed ends."""
         if not self._serving:
             self._promote()

@@ -19,7 +19,7 @@ from typing import Final
 from headwater.cluster.task import kinds
 from headwater.cluster.task.answers import bad_header
 from headwater.cluster.task.exchange import ChannelSource
-from headwater.cluster.task.left_states import FetchedState, LeftStates, StateAtChief
+from headwater.cluster.task.left_states import DepositedStates, FetchedState, StateAtChief
 from headwater.cluster.transport.frames import Frame
 
 _PREFIX: Final = "copy "
@@ -126,7 +126,7 @@ def _frames(fetched: FetchedState, chief: str) -> Iterator[Frame]:
                 raise bad_header(part, chief)
 
 
-def forget_outdated(left: LeftStates, name: str, shard: int, term: int) -> None:
+def forget_outdated(left: DepositedStates, name: str, shard: int, term: int) -> None:
     """On the chief: discards the state that replicas of a shard have left in terms below ``term``, as it is outdated.
 
     Args:

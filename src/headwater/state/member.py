@@ -11,7 +11,7 @@ from typing import Final
 
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.handshake import new_generation
-from headwater.state.aims import Aim, Move, next_step, settle
+from headwater.state.aims import Aim, Move, feasible_placement, next_step
 from headwater.state.contents import Contents
 from headwater.state.feed import Feed
 from headwater.state.sites import Site
@@ -162,7 +162,7 @@ class Member(Contents):
         """The requested placement; None if none was requested."""
         return self._aim
 
-    def aim(self, primary: int, backup: int | None) -> None:
+    def request_placement(self, primary: int, backup: int | None) -> None:
         """Sets the desired placement of the replicas. Only a primary acts on it.
 
         Args:
@@ -179,7 +179,7 @@ class Member(Contents):
             return self._changed.wait_for(done, timeout_s)
 
     @property
-    def behind(self) -> int:
+    def unconfirmed_frames(self) -> int:
         """The number of frames that the other replica has yet to confirm."""
         feed = self._feed
         return feed.last_number - feed.confirmed if self._standing.serves and feed is not None else 0
@@ -212,7 +212,7 @@ class Member(Contents):
         """Returns the desired placement, given ``view``."""
         home, beside = self._site.initial[0], self._site.initial[1] if self._site.has_backup else None
         other = home if view.primary.ps == beside else beside
-        return settle(view, self._aim, other, self._processes.staying())
+        return feasible_placement(view, self._aim, other, self._processes.staying())
 
     @property
     def _other(self) -> str:

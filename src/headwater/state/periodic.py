@@ -30,7 +30,7 @@ class Periodic:
         """Starts the thread."""
         self._thread.start()
 
-    def soon(self) -> None:
+    def trigger(self) -> None:
         """Runs the action without waiting for the interval to pass, in the thread."""
         self._woken.set()
 

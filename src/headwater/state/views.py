@@ -2,7 +2,7 @@
 
 A *shard* is a part of a set of parameters. It has one or two *replicas*, on as many ``ps``. A *view* names the replica
 that serves workers (the *primary*) and, if there is another, the replica that follows it (the *backup*). Views are
-numbered by *terms*. Only the *witness*, on the chief, makes views; `judge` is its whole logic.
+numbered by *terms*. Only the *witness*, on the chief, makes views; `apply_request` is its whole logic.
 
 - A primary acknowledges an update when the backup of its view has it too, or when its view has no backup.
 - If the two replicas of a view lose their connection, each asks the witness for a view in which it is *alone*. The
@@ -127,7 +127,7 @@ class Witness:
     heard: Mapping[int, WitnessRequest] = field(default_factory=dict[int, WitnessRequest])
     lost: frozenset[Copy] = frozenset()
 
-    def without(self, copies: Collection[Copy]) -> Witness:
+    def with_lost(self, copies: Collection[Copy]) -> Witness:
         """Returns the knowledge with ``copies`` marked as lost.
 
         Earlier lost replicas of the same ``ps`` are forgotten, unless the view names them.
@@ -137,7 +137,7 @@ class Witness:
         return replace(self, lost=frozenset(known.union(copies)))
 
 
-def judge(witness: Witness, request: WitnessRequest) -> Witness:
+def apply_request(witness: Witness, request: WitnessRequest) -> Witness:
     """Returns the witness's knowledge after a request. The view in it is the answer. Requests are idempotent."""
     me, view = request.me, witness.view
     if view is None:
@@ -149,12 +149,12 @@ def judge(witness: Witness, request: WitnessRequest) -> Witness:
     both = {copy for copy in (view.primary, view.backup) if copy is not None}
     # A newer incarnation of the same ``ps`` asks, so the state of the older one is lost.
     gone = {copy for copy in both if copy.ps == me.ps and copy.incarnation < me.incarnation}
-    witness = witness.without(gone)
+    witness = witness.with_lost(gone)
     # Requests of a lost replica, such as a repeated LEAVE, change nothing.
     if me in witness.lost:
         return witness
     if request.kind is RequestKind.LEAVE or (request.kind is RequestKind.GO and _is_spared(witness, request)):
-        return witness.without({me})
+        return witness.with_lost({me})
     after = view
     if me in view:
         # Only a replica that knows the current view may change it; others learn it from the answer first.

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 
 from headwater.cluster.task import kinds
 from headwater.cluster.task.answers import bad_header, raise_error
-from headwater.cluster.task.left_states import LeftStates
+from headwater.cluster.task.left_states import DepositedStates
 from headwater.cluster.task.service import Service
 from headwater.cluster.task.waiting import SILENCE_S
 from headwater.cluster.transport.channel import Channel
@@ -25,9 +25,9 @@ from headwater.state.views import (
     View,
     Witness,
     WitnessRequest,
+    apply_request,
     as_words,
     from_words,
-    judge,
 )
 
 _log = logging.getLogger("headwater")
@@ -44,7 +44,7 @@ class Witnesses:
       left: the states that replicas have deposited with the chief.
     """
 
-    def __init__(self, left: LeftStates) -> None:
+    def __init__(self, left: DepositedStates) -> None:
         self._lock = threading.Lock()
         self._left = left
         self._known: dict[tuple[str, int], Witness] = {}
@@ -53,7 +53,7 @@ class Witnesses:
         """Returns the view of a shard after ``request``; None until the replicas have reported their views."""
         with self._lock:
             before = self._known.get((name, shard)) or Witness()
-            after = self._known[name, shard] = judge(before, request)
+            after = self._known[name, shard] = apply_request(before, request)
         if after.view is not None and after.view != before.view:
             _log.log(
                 logging.INFO if after.view.backup is not None else logging.WARNING,
@@ -83,7 +83,7 @@ class WitnessService(Service):
 
     kinds: ClassVar[Collection[int]] = (kinds.VIEW,)
 
-    def __init__(self, left: LeftStates) -> None:
+    def __init__(self, left: DepositedStates) -> None:
         self._witnesses = Witnesses(left)
 
     def serve(self, channel: Channel, first: Frame) -> None:
@@ -120,7 +120,7 @@ def _copy_of(words: object) -> Copy | None:
             raise ValueError(f"malformed replica: {words!r}")
 
 
-class TakesChannels(Protocol):
+class ChannelLink(Protocol):
     """A link to another task."""
 
     def open_channel(self) -> Channel:
@@ -140,7 +140,7 @@ class RemoteWitness:
       task: the name of that task.
     """
 
-    def __init__(self, link: TakesChannels, task: str) -> None:
+    def __init__(self, link: ChannelLink, task: str) -> None:
         self._link = link
         self._task = task
         self._lock = threading.Lock()

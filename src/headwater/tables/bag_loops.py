@@ -58,7 +58,7 @@ def _fit(room: Words, needed: Any, total: int, headroom: float) -> Words:
 
 
 @inlined
-def _kept(ids: Words, indices: Words, rank: int, weights: Reals, bags: int, skips_weights: bool, safe: bool) -> Any:
+def _kept_ids(ids: Words, indices: Words, rank: int, weights: Reals, bags: int, skips_weights: bool, safe: bool) -> Any:
     """Returns the position of the first id whose bag is out of order, or -1; which ids to keep; and how many of them
     each bag has."""
     sizes, kept = np.zeros(max(bags, 0), np.int64), np.ones(len(ids), np.bool_)
@@ -185,7 +185,7 @@ def route_bags(
     layout = np.zeros((parts, 7), np.int64)
     if not safe:
         bags = indices[(n - 1) * rank] + 1 if n else 0
-    unordered, kept, in_bag = _kept(ids, indices, rank, weights, bags, skips_weights, safe)
+    unordered, kept, in_bag = _kept_ids(ids, indices, rank, weights, bags, skips_weights, safe)
     empty = np.flatnonzero(in_bag == 0) if fills and unordered < 0 else np.empty(0, np.int64)
     total = n + len(empty)
     ids = np.append(ids, np.full(len(empty), default))

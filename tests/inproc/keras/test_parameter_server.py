@@ -229,12 +229,12 @@ def test_a_late_worker_does_not_wait_for_the_others() -> None:
     """
     local = servers(optax.sgd(0.1), "k=2")
     first, second, late = connected(local, 0), connected(local, 1), local.client(LEAVES, 2)
-    late.conversation.meet(0)
+    late.conversation.connect(0)
     at_once(functools.partial(first.push, gradients(0)), functools.partial(second.push, gradients(1)))
     _finish(first, second)
     for client in (first, second):
         client.close()
-    late.conversation.meet(1)
+    late.conversation.connect(1)
     late.pull()
     late.push(gradients(2))
     late.finish(0)

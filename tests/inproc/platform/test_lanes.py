@@ -136,7 +136,7 @@ def test_machines_that_are_not_reported_in_time(deaf: Deaf) -> None:
 def test_a_long_query_of_a_backend_is_reported(deaf: Deaf) -> None:
     now = [0.0]
     lane = Lane(deaf, clock=lambda: now[0])
-    with lane.asking():
+    with lane.call_in_progress():
         assert lane.problem() == ""
         now[0] += 60.0
         assert lane.problem() == "it has not answered for 60 s"

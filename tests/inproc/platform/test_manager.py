@@ -48,7 +48,7 @@ class Server:
         self.store.open()
         wanted = ManagerSettings(data_dir=self.folder, **{"max_running": 3, **settings})
         self.manager = Manager(self.store, self.backends, wanted, clock=self.clock)
-        self.manager.adopt()
+        self.manager.resume_jobs()
 
     def kill_and_start(self, **settings: Any) -> None:
         self.store.close()
@@ -59,7 +59,7 @@ class Server:
 
     def turn(self, *, after: float = 0.0) -> None:
         self.clock.now += after
-        self.manager.turn()
+        self.manager.process_jobs()
 
     def job(self, job_id: str) -> JobRecord:
         return self.manager.job(job_id)

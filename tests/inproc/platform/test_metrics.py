@@ -85,11 +85,11 @@ def test_metrics_need_a_token(served: Served) -> None:
 
 def test_jobs_tasks_and_the_queue(served: Served) -> None:
     job_id = served.submit("runs", ps=1, workers=2)
-    served.manager.turn()
+    served.manager.process_jobs()
     waits = served.submit("waits")
     progress = Progress(task="/job:worker/task:0", step=7, steps_per_s=3.5, loss=float("nan"))
     served.tasks.tasks["worker-0#0"] = Running(progress=progress, usage=USAGE)
-    served.manager.turn()
+    served.manager.process_jobs()
 
     found = served.scrape()
     phases = {labels["phase"]: value for labels, value in found["headwater_jobs"]}
@@ -109,7 +109,7 @@ def test_jobs_tasks_and_the_queue(served: Served) -> None:
 
 def test_metrics_reported_by_tasks(served: Served) -> None:
     job_id = served.submit("runs", ps=1, workers=1)
-    served.manager.turn()
+    served.manager.process_jobs()
     activity = TaskActivity(bytes_per_s={"worker-0": (100.0, 28.0)}, staleness=1.25, staleness_max=4)
     metrics = task_metrics(served.manager.live(), {job_id: {"ps-0": activity, "worker-0": TaskActivity()}})
     samples = {

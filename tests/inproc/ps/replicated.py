@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from headwater.cluster.task.left_states import LeftStates
+from headwater.cluster.task.left_states import DepositedStates
 from headwater.cluster.telemetry.watchdog import ProgressWatchdog
 from headwater.cluster.transport.channel import Channel, memory_pair
 from headwater.cluster.transport.frames import Frame
@@ -96,7 +96,7 @@ class TwoServers:
         self._threads: list[threading.Thread] = []
         self._channels: dict[int, list[Channel]] = {0: [], 1: []}
         self.name = "params"
-        self.left = LeftStates()
+        self.left = DepositedStates()
         self.witnesses = Witnesses(self.left)
         self.killed: set[int] = set()
         self.copies: list[list[Any]] = []

@@ -11,7 +11,7 @@ import pytest
 from headwater.cluster.transport.channel import memory_pair
 from headwater.errors import UnavailableError
 from headwater.ps.accounting.ledger import Plan, Work
-from headwater.ps.consistency import Event, Gave, Joined, Left, Released, from_text
+from headwater.ps.consistency import Contributed, Event, Joined, Left, Released, from_text
 from headwater.ps.host import HostedParameters
 from headwater.ps.layout import make_layout
 from headwater.ps.optax_updates import OptaxUpdater, leaf_specs
@@ -74,11 +74,11 @@ def test_a_disconnected_worker_is_awaited_while_its_task_answers() -> None:
     assert loses(SECOND) == {FIRST}  # without a backup, no other replica has completed the round
     workers.stays_s = 15.0
     assert loses(SECOND) == {FIRST, SECOND}
-    hears(Gave(FIRST, 0))
+    hears(Contributed(FIRST, 0))
     assert updates.state.version == 0
     arrives(SECOND)
     arrives(SECOND)  # before the loss is noticed
-    hears(Gave(SECOND, 0))
+    hears(Contributed(SECOND, 0))
     assert updates.state.version == 1
     assert loses(SECOND) == {FIRST, SECOND}
     arrives(SECOND, incarnation=2)  # its program has restarted
@@ -110,7 +110,7 @@ def test_a_shard_moves_within_a_round_only_if_all_gradients_are_sent_again() -> 
         updates.latest[worker] = Request(number=5, version=0)
     for worker in (FIRST, SECOND):
         updates.latest[worker].applied = True
-        updates.event(Gave(worker, 0))
+        updates.event(Contributed(worker, 0))
     lost = updates.connections.pop(SECOND)  # no thread waits here for the update on behalf of that worker
     assert not waiting.freeze_outside_rounds("the move", 0.0)
     assert waiting.held_for == ""
@@ -133,7 +133,7 @@ def test_ranges_stay_with_workers_that_send_their_gradients_to_another_ps() -> N
     for worker in (FIRST, SECOND, THIRD):
         assert accounts.record_gradient(worker, [works[worker]])
         updates.latest[worker].applied = True
-        updates.event(Gave(worker, 0))
+        updates.event(Contributed(worker, 0))
     updates.event(Released(SECOND))
     found = accounts.assign_range(SECOND, 0, 0, 9, plan, None, 0)
     assert isinstance(found, tuple)
@@ -156,7 +156,7 @@ def test_ranges_stay_with_workers_that_send_their_gradients_to_another_ps() -> N
     assert its.holds(SECOND, next_work)
     assert other.updates.latest[SECOND] == Request(number=5, version=0, handed=handed)
     assert [other.updates.latest[worker].number for worker in (FIRST, THIRD, FOURTH)] == [-1, -1, 5]
-    its.back(THIRD)
+    its.restore_ranges(THIRD)
     assert its.holds(THIRD, works[THIRD])
     again = its.assign_range(FOURTH, 0, 0, 9, plan, None, 0)
     assert isinstance(again, tuple)

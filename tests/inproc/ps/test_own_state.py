@@ -88,7 +88,7 @@ def test_ps_restores_its_own_state_and_reports_the_loss(
     assert f"of {len(names)} variables: {', '.join(names)}; /job:worker/task:0 had read version 5" in told
     group = local.group(lost)
     assert group.lost_updates == 3
-    assert group.saved == f"no state saved yet; {local.hosts[lost].way_back}"
+    assert group.saved == f"no state saved yet; {local.hosts[lost].recovery_report}"
     assert local.group(1 - lost).lost_updates == 0
     metrics = {
         (sample.name, sample.labels["group"]): sample.value

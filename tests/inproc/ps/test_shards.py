@@ -10,7 +10,7 @@ import optax
 import pytest
 
 from headwater.cluster.transport.channel import memory_pair
-from headwater.ps.consistency import Gave, Joined, from_text
+from headwater.ps.consistency import Contributed, Joined, from_text
 from headwater.ps.replicas import shard as shards
 from headwater.ps.worker_connections import Request
 from tests.inproc.ps.replicated import Replicated, ones
@@ -76,7 +76,7 @@ def test_a_shard_does_not_move_while_a_gradient_would_be_lost(monkeypatch: pytes
         host.workers.connect_worker(worker, memory_pair((worker, host.name))[0], 1, 0)
         host.updates.event(Joined(worker))
         host.updates.latest[worker] = Request(number=5, version=0, applied=True)
-        host.updates.event(Gave(worker, 0))
+        host.updates.event(Contributed(worker, 0))
     waits = host.updates.connections.pop(worker)
     assert not copy._end_rounds()
     host.updates.connections[worker] = waits

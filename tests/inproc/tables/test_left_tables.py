@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headwater.cluster.task.left_states import LeftStates, StateAtChief
+from headwater.cluster.task.left_states import DepositedStates, StateAtChief
 from headwater.ps import left_tables
 from headwater.ps.left_tables import LeavingTables
 from headwater.ps.protocol import TABLES
@@ -33,7 +33,7 @@ class Servers(LocalTables):
     """Two servers that deposit their tables with a chief. Incarnations of each are numbered from 1."""
 
     def __init__(self) -> None:
-        self.chief = LeftStates()
+        self.chief = DepositedStates()
         self.incarnations = [0, 0]
         super().__init__(2)
 

@@ -119,7 +119,7 @@ def test_the_name_of_a_root(tmp_path: Path) -> None:
         assert str(path) in found
 
     with_each_byte_damaged(path, check)
-    mark = folder.mark("job", TaskName("worker", 0))
+    mark = folder.task_marker("job", TaskName("worker", 0))
     folder.make_attempt("job", TaskName("worker", 0), 0).write("order", {"mark": mark})
     for damage in (path.unlink, lambda: os.truncate(path, 5)):
         damage()

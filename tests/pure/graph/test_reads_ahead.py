@@ -12,21 +12,21 @@ VALUES = Values(7, [np.zeros(2)])
 def runs_until_wanted(ahead: ReadsAhead) -> int:
     """How many runs bring the next one nothing."""
     count = 0
-    while not ahead.wanted():
+    while not ahead.wants_values():
         count += 1
     return count
 
 
 def test_a_request_that_is_run_once_asks_for_nothing() -> None:
     ahead = ReadsAhead(0)
-    assert [ahead.wanted() for _ in range(3)] == [False, True, True]
+    assert [ahead.wants_values() for _ in range(3)] == [False, True, True]
 
 
 def test_values_are_used_by_one_run_only() -> None:
     ahead = ReadsAhead(0)
     assert ahead.pop_values() is None
-    ahead.keep(VALUES)
-    ahead.keep(Values(8, [np.zeros(2)]))
+    ahead.keep_values(VALUES)
+    ahead.keep_values(Values(8, [np.zeros(2)]))
     values = ahead.pop_values()
     assert values is not None
     assert values.version == 8
@@ -48,6 +48,6 @@ def test_failed_reads_ahead_are_tried_less_often() -> None:
 
 def test_values_that_are_large_are_asked_for_once() -> None:
     ahead = ReadsAhead(0)
-    ahead.keep(Values(1, [np.zeros(MAX_BYTES + 1, np.uint8)]))
+    ahead.keep_values(Values(1, [np.zeros(MAX_BYTES + 1, np.uint8)]))
     assert ahead.pop_values() is None
     assert not ahead.pays

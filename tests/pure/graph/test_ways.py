@@ -7,8 +7,8 @@ import pytest
 
 from headwater.graph.runtime.ways import (
     Jit,
-    Way,
-    Ways,
+    Mode,
+    ModeChooser,
     Work,
     explanation_of,
     jit_of,
@@ -20,12 +20,12 @@ from headwater.graph.runtime.ways import (
 _HEAVY = Work(operations=20, nbytes=1 << 24)
 
 
-def _runs(ways: Ways, key: object, count: int, work: Work = _HEAVY) -> list[bool]:
+def _runs(ways: ModeChooser, key: object, count: int, work: Work = _HEAVY) -> list[bool]:
     """Whether each run uses an executable."""
     found: list[bool] = []
     for _ in range(count):
-        found.append(ways.next_way(key) is Way.EXECUTABLE)
-        weigh = None if found[-1] else ways.weigher(key)
+        found.append(ways.next_mode(key) is Mode.EXECUTABLE)
+        weigh = None if found[-1] else ways.cost_recorder(key)
         if weigh is not None:
             weigh(work)
     return found
@@ -36,7 +36,7 @@ def test_an_executable_takes_over_at_a_fixed_run_once_that_has_paid() -> None:
     assert until is not None
     assert switch is not None
     assert switch.compiled == until < switch.used
-    ways = Ways()
+    ways = ModeChooser()
     _runs(ways, "first", 1)
     assert _runs(ways, "a", switch.used + 3) == [False] * switch.used + [True] * 3
     assert (ways.distinct, ways.compiled) == (2, 1)
@@ -44,9 +44,9 @@ def test_an_executable_takes_over_at_a_fixed_run_once_that_has_paid() -> None:
 
 def test_the_first_shape_of_a_heavy_part_is_compiled_beside_its_second_run() -> None:
     convolutions = Work(operations=50, window_products=10**9)
-    ways = Ways()
+    ways = ModeChooser()
     assert not any(_runs(ways, "a", 1, convolutions))
-    assert ways.next_way("a") is Way.KERNELS_WHILE_COMPILING
+    assert ways.next_mode("a") is Mode.KERNELS_WHILE_COMPILING
     beside = _runs(ways, "a", 40, convolutions).index(True) + 1
     ratio = 0.75 * (convolutions.compilation_ns() + 10**9) / convolutions.kernels_ns()
     assert ratio <= beside < ratio + 1, "it takes over after three quarters of the time of importing and compiling"
@@ -85,14 +85,14 @@ def test_turns_of_loops_are_run_but_compiled_once() -> None:
 def test_compiling_begins_once() -> None:
     switch = switch_after(_HEAVY)
     assert switch is not None
-    ways, found = Ways(), list[Way]()
+    ways, found = ModeChooser(), list[Mode]()
     _runs(ways, "first", 1)
     for _ in range(switch.used):
-        found.append(ways.next_way("a"))
-        weigh = ways.weigher("a")
+        found.append(ways.next_mode("a"))
+        weigh = ways.cost_recorder("a")
         if weigh is not None:
             weigh(_HEAVY)
-    assert [run for run, way in enumerate(found) if way is Way.KERNELS_WHILE_COMPILING] == [switch.compiled]
+    assert [run for run, way in enumerate(found) if way is Mode.KERNELS_WHILE_COMPILING] == [switch.compiled]
 
 
 @pytest.mark.parametrize("work", [Work(operations=40, nbytes=1 << 10), Work(operations=200, nbytes=1 << 18), _HEAVY])
@@ -101,23 +101,23 @@ def test_the_import_of_jax_begins_once_before_the_compilation(work: Work) -> Non
     assert switch is not None
     before = switch.compiled - switch.imported
     assert before == min(switch.compiled // 4, 10**9 // work.kernels_ns()), "a second at most"
-    ways, found = Ways(), list[Way]()
+    ways, found = ModeChooser(), list[Mode]()
     for _ in range(switch.used):
-        found.append(ways.next_way("a"))
-        if (weigh := ways.weigher("a")) is not None:
+        found.append(ways.next_mode("a"))
+        if (weigh := ways.cost_recorder("a")) is not None:
             weigh(work)
-    assert [run for run, way in enumerate(found) if way is Way.KERNELS_WHILE_IMPORTING] == [switch.imported]
+    assert [run for run, way in enumerate(found) if way is Mode.KERNELS_WHILE_IMPORTING] == [switch.imported]
 
 
 def test_two_runs_of_a_program_choose_alike() -> None:
     keys = np.random.default_rng(0).integers(0, 5, 2000)
-    first, second = ([_runs(ways, key, 1)[0] for key in keys] for ways in (Ways(), Ways()))
+    first, second = ([_runs(ways, key, 1)[0] for key in keys] for ways in (ModeChooser(), ModeChooser()))
     assert first == second
     assert any(first)
 
 
 def test_shapes_that_keep_changing_stay_on_kernels_in_bounded_memory() -> None:
-    ways = Ways()
+    ways = ModeChooser()
     assert not any(_runs(ways, number, 1)[0] for number in range(10_000))
     assert ways.distinct == 10_000
     assert len(ways._shapes) <= 64

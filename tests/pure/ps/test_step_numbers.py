@@ -33,7 +33,7 @@ def test_no_worker_is_two_epochs_ahead() -> None:
     step_numbers.asked = {"fast": 3, "slow": 1}
     assert not step_numbers.may_begin(3)
     assert step_numbers.may_begin(2)
-    step_numbers.left("slow")
+    step_numbers.forget_worker("slow")
     assert step_numbers.may_begin(3)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.state.aims import Aim, Move, Step, next_step, settle
+from headwater.state.aims import Aim, Move, Step, feasible_placement, next_step
 from headwater.state.views import Copy, View
 
 ALONE = View(3, Copy(0, 7), None)
@@ -36,5 +36,5 @@ MOVED = View(5, Copy(2, 9), Copy(0, 7))
     ],
 )
 def test_a_shard_with_one_replica(view: View, aim: Aim | None, staying: list[int], settled: Aim, step: Step) -> None:
-    assert settle(view, aim, None, staying) == settled
+    assert feasible_placement(view, aim, None, staying) == settled
     assert next_step(view, settled) == step

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from headwater.cluster.task import kinds
-from headwater.cluster.task.left_states import LeftStates, StateAtChief
+from headwater.cluster.task.left_states import DepositedStates, StateAtChief
 from headwater.cluster.transport.problems import Problem
 from headwater.errors import InvalidArgumentError, UnavailableError
 from headwater.state.feed import Feed
@@ -38,7 +38,7 @@ def found(copies: LeftCopies, term: int) -> list[Any]:
 
 
 def test_deposited_state_is_used_once_in_the_next_term() -> None:
-    chief = LeftStates()
+    chief = DepositedStates()
     leave(left_copies(chief, 0), 4)
     other = left_copies(chief, 1)
     assert found(other, 3) == []
@@ -51,7 +51,7 @@ def test_deposited_state_is_used_once_in_the_next_term() -> None:
 
 
 def test_unusable_deposited_state_is_dropped() -> None:
-    chief = LeftStates()
+    chief = DepositedStates()
     for term in (4, 5):
         leave(left_copies(chief, 0), term)
     forget_outdated(chief, "set", 1, 9)
@@ -61,7 +61,7 @@ def test_unusable_deposited_state_is_dropped() -> None:
 
 
 def test_an_incomplete_deposited_replica_is_ignored() -> None:
-    chief = LeftStates()
+    chief = DepositedStates()
     copies = left_copies(chief, 0)
     copies.open_feed("set/0", 4)
     feed = Feed(copies.open_feed("set/0", 4), Copy(-1, 0), [(kinds.STATE, (4,), [np.arange(3)])])
@@ -70,14 +70,14 @@ def test_an_incomplete_deposited_replica_is_ignored() -> None:
 
 
 def test_nothing_is_left_with_a_chief_that_is_not_there() -> None:
-    link = Link(LeftStates())
+    link = Link(DepositedStates())
     link.refuses = lambda: Problem.REFUSED
     with pytest.raises(UnavailableError):
         LeftCopies(CHIEF, link).require_chief()
 
 
 def test_malformed_deposits_are_rejected() -> None:
-    chief = LeftStates()
+    chief = DepositedStates()
     StateAtChief("copy set/0", 4, CHIEF, Link(chief)).deposit(("something",), ())
     with pytest.raises(InvalidArgumentError):
         found(left_copies(chief, 0), 4)

@@ -17,9 +17,9 @@ from headwater.state.views import (
     Witness,
     WitnessRequest,
     accepts,
+    apply_request,
     as_words,
     from_words,
-    judge,
     standing_after,
     starts_empty,
 )
@@ -38,119 +38,121 @@ def _told(
 
 
 def test_the_first_view_waits_for_both_copies() -> None:
-    witness = judge(Witness(), _told(OTHER, None))
+    witness = apply_request(Witness(), _told(OTHER, None))
     assert witness.view is None
-    assert judge(witness, _told(HOME, None)).view == View(1, HOME, None)
+    assert apply_request(witness, _told(HOME, None)).view == View(1, HOME, None)
 
 
 def test_the_first_view_waits_for_all_that_may_have_copies() -> None:
-    witness = judge(Witness(), WitnessRequest(HOME, None, home=0, among=(0, 1, 2)))
-    witness = judge(witness, WitnessRequest(OTHER, None, home=0, among=(0, 1)))
+    witness = apply_request(Witness(), WitnessRequest(HOME, None, home=0, among=(0, 1, 2)))
+    witness = apply_request(witness, WitnessRequest(OTHER, None, home=0, among=(0, 1)))
     assert witness.view is None
     third = Copy(2, 30)
-    assert judge(witness, WitnessRequest(third, None, home=0, among=(0, 1, 2))).view == View(1, HOME, None)
+    assert apply_request(witness, WitnessRequest(third, None, home=0, among=(0, 1, 2))).view == View(1, HOME, None)
     newest = View(7, third, OTHER)
-    assert judge(witness, WitnessRequest(third, newest, home=0, among=(0, 1, 2))).view == newest
+    assert apply_request(witness, WitnessRequest(third, newest, home=0, among=(0, 1, 2))).view == newest
 
 
 def test_the_first_that_asks_to_be_alone_is() -> None:
-    witness = judge(Witness(view=PAIR), _told(OTHER, PAIR, RequestKind.ALONE))
+    witness = apply_request(Witness(view=PAIR), _told(OTHER, PAIR, RequestKind.ALONE))
     assert witness.view == View(5, OTHER, None)
-    assert judge(witness, _told(HOME, PAIR, RequestKind.ALONE)).view == View(5, OTHER, None)
-    assert judge(witness, _told(OTHER, PAIR, RequestKind.ALONE)).view == View(5, OTHER, None)
+    assert apply_request(witness, _told(HOME, PAIR, RequestKind.ALONE)).view == View(5, OTHER, None)
+    assert apply_request(witness, _told(OTHER, PAIR, RequestKind.ALONE)).view == View(5, OTHER, None)
 
 
 def test_a_primary_gets_another_backup_or_hands_over() -> None:
     third = Copy(2, 30)
-    assert judge(Witness(view=PAIR), _told(HOME, PAIR, RequestKind.PAIR, third)).view == View(5, HOME, third)
-    assert judge(Witness(view=PAIR), _told(HOME, PAIR, RequestKind.HAND_OVER)).view == View(5, OTHER, HOME)
-    assert judge(Witness(view=PAIR), _told(OTHER, PAIR, RequestKind.PAIR, third)).view == PAIR
-    assert judge(Witness(view=PAIR), _told(OTHER, PAIR, RequestKind.HAND_OVER)).view == PAIR
+    assert apply_request(Witness(view=PAIR), _told(HOME, PAIR, RequestKind.PAIR, third)).view == View(5, HOME, third)
+    assert apply_request(Witness(view=PAIR), _told(HOME, PAIR, RequestKind.HAND_OVER)).view == View(5, OTHER, HOME)
+    assert apply_request(Witness(view=PAIR), _told(OTHER, PAIR, RequestKind.PAIR, third)).view == PAIR
+    assert apply_request(Witness(view=PAIR), _told(OTHER, PAIR, RequestKind.HAND_OVER)).view == PAIR
 
 
 def test_a_copy_of_an_older_term_gets_nothing() -> None:
     witness = Witness(view=View(5, OTHER, None))
-    assert judge(witness, _told(HOME, PAIR, RequestKind.PAIR, OTHER)).view == witness.view
+    assert apply_request(witness, _told(HOME, PAIR, RequestKind.PAIR, OTHER)).view == witness.view
 
 
 def test_restarted_witness_adopts_the_newest_view() -> None:
-    witness = judge(Witness(), _told(HOME, PAIR, RequestKind.ALONE))
+    witness = apply_request(Witness(), _told(HOME, PAIR, RequestKind.ALONE))
     assert witness.view is None
-    assert judge(witness, _told(OTHER, View(5, OTHER, None))).view == View(5, OTHER, None)
+    assert apply_request(witness, _told(OTHER, View(5, OTHER, None))).view == View(5, OTHER, None)
 
 
 def test_a_restarted_witness_accepts_a_view_confirmed_by_all_its_replicas() -> None:
     everywhere = (0, 1, 2, 3)
-    witness = judge(Witness(), WitnessRequest(OTHER, PAIR, home=0, among=everywhere))
-    assert judge(witness, WitnessRequest(HOME, PAIR, home=0, among=everywhere)).view == PAIR
-    assert judge(witness, WitnessRequest(Copy(0, 11), None, home=0, among=everywhere)).view is None
+    witness = apply_request(Witness(), WitnessRequest(OTHER, PAIR, home=0, among=everywhere))
+    assert apply_request(witness, WitnessRequest(HOME, PAIR, home=0, among=everywhere)).view == PAIR
+    assert apply_request(witness, WitnessRequest(Copy(0, 11), None, home=0, among=everywhere)).view is None
     alone = View(5, OTHER, None)
-    assert judge(Witness(), WitnessRequest(OTHER, alone, home=0, among=everywhere)).view == alone
+    assert apply_request(Witness(), WitnessRequest(OTHER, alone, home=0, among=everywhere)).view == alone
 
 
 def test_a_restarted_witness_waits_for_the_report_of_a_possible_backup() -> None:
     alone, everywhere = View(5, OTHER, None), (0, 1, 2, 3)
-    witness = judge(Witness(), WitnessRequest(OTHER, alone, RequestKind.PAIR, HOME, home=0, among=everywhere))
+    witness = apply_request(Witness(), WitnessRequest(OTHER, alone, RequestKind.PAIR, HOME, home=0, among=everywhere))
     assert witness.view is None
     newer = View(7, HOME, None)
-    assert judge(witness, WitnessRequest(HOME, newer, home=0, among=everywhere)).view == newer
-    assert judge(witness, WitnessRequest(HOME, alone, home=0, among=everywhere)).view == alone
+    assert apply_request(witness, WitnessRequest(HOME, newer, home=0, among=everywhere)).view == newer
+    assert apply_request(witness, WitnessRequest(HOME, alone, home=0, among=everywhere)).view == alone
 
 
 def test_single_replica_restarts_with_its_task() -> None:
     witness = Witness(view=View(5, OTHER, None))
-    assert judge(witness, _told(Copy(0, 11), None)).view == View(5, OTHER, None)
-    assert judge(witness, _told(Copy(1, 21), None)).view == View(6, Copy(1, 21), None)
+    assert apply_request(witness, _told(Copy(0, 11), None)).view == View(5, OTHER, None)
+    assert apply_request(witness, _told(Copy(1, 21), None)).view == View(6, Copy(1, 21), None)
 
 
 def test_the_last_replica_to_restart_serves_after_both_were_lost() -> None:
-    witness = judge(Witness(view=PAIR), _told(Copy(0, 9), None))  # of a former life, and late
-    witness = judge(judge(witness, _told(Copy(1, 21), None)), _told(Copy(1, 21), None))
+    witness = apply_request(Witness(view=PAIR), _told(Copy(0, 9), None))  # of a former life, and late
+    witness = apply_request(apply_request(witness, _told(Copy(1, 21), None)), _told(Copy(1, 21), None))
     assert witness.view == PAIR
-    assert judge(witness, _told(Copy(2, 30), None)).view == PAIR
-    after = judge(witness, _told(Copy(0, 11), None))
+    assert apply_request(witness, _told(Copy(2, 30), None)).view == PAIR
+    after = apply_request(witness, _told(Copy(0, 11), None))
     assert after.view == View(PAIR.term + 1, Copy(0, 11), None)
 
 
 @pytest.mark.parametrize(("first", "last"), [(HOME, OTHER), (OTHER, HOME)])
 def test_the_last_of_two_leaving_replicas_is_alone_until_it_has_left(first: Copy, last: Copy) -> None:
     third = Copy(2, 30)
-    witness = judge(Witness(view=PAIR), _told(first, PAIR, RequestKind.GO))
-    assert judge(witness, _told(first, PAIR, RequestKind.GO)) == witness
-    assert judge(witness, _told(first, PAIR, RequestKind.ALONE)).view == PAIR
-    assert judge(witness, _told(third, None)).view == PAIR
-    assert judge(witness, _told(last, PAIR, RequestKind.ALONE)).view == View(5, last, None)
+    witness = apply_request(Witness(view=PAIR), _told(first, PAIR, RequestKind.GO))
+    assert apply_request(witness, _told(first, PAIR, RequestKind.GO)) == witness
+    assert apply_request(witness, _told(first, PAIR, RequestKind.ALONE)).view == PAIR
+    assert apply_request(witness, _told(third, None)).view == PAIR
+    assert apply_request(witness, _told(last, PAIR, RequestKind.ALONE)).view == View(5, last, None)
     alone = View(5, last, None)
-    witness = judge(witness, _told(last, PAIR, RequestKind.GO))
+    witness = apply_request(witness, _told(last, PAIR, RequestKind.GO))
     assert witness.view == alone
-    assert judge(witness, _told(last, alone, RequestKind.GO)).view == alone
-    assert judge(witness, _told(third, None)).view == alone
-    witness = judge(witness, _told(last, alone, RequestKind.LEAVE))
+    assert apply_request(witness, _told(last, alone, RequestKind.GO)).view == alone
+    assert apply_request(witness, _told(third, None)).view == alone
+    witness = apply_request(witness, _told(last, alone, RequestKind.LEAVE))
     assert witness.view == alone
-    assert judge(witness, _told(last, alone)).view == alone
-    assert judge(witness, _told(third, View(3, OTHER, third))).view == alone  # it may have what others have changed
-    assert judge(witness, _told(third, None)).view == View(6, third, None)
-    assert judge(witness, _told(third, alone)).view == View(6, third, None)
+    assert apply_request(witness, _told(last, alone)).view == alone
+    assert (
+        apply_request(witness, _told(third, View(3, OTHER, third))).view == alone
+    )  # it may have what others have changed
+    assert apply_request(witness, _told(third, None)).view == View(6, third, None)
+    assert apply_request(witness, _told(third, alone)).view == View(6, third, None)
 
 
 def test_a_leaving_replica_first_learns_the_current_view() -> None:
-    witness = judge(Witness(view=PAIR), _told(HOME, PAIR, RequestKind.GO))
-    assert judge(witness, _told(OTHER, View(3, HOME, None), RequestKind.GO)) == witness
-    assert judge(witness, _told(OTHER, PAIR, RequestKind.GO)).view == View(5, OTHER, None)
+    witness = apply_request(Witness(view=PAIR), _told(HOME, PAIR, RequestKind.GO))
+    assert apply_request(witness, _told(OTHER, View(3, HOME, None), RequestKind.GO)) == witness
+    assert apply_request(witness, _told(OTHER, PAIR, RequestKind.GO)).view == View(5, OTHER, None)
 
 
 def test_a_replica_without_a_live_backup_is_alone_when_it_shuts_down() -> None:
-    witness = judge(Witness(view=PAIR), _told(Copy(1, 21), None))
-    assert judge(witness, _told(HOME, PAIR, RequestKind.GO)).view == View(5, HOME, None)
+    witness = apply_request(Witness(view=PAIR), _told(Copy(1, 21), None))
+    assert apply_request(witness, _told(HOME, PAIR, RequestKind.GO)).view == View(5, HOME, None)
 
 
 def test_a_lost_replica_becomes_neither_primary_nor_backup() -> None:
     third = Copy(2, 30)
-    witness = judge(Witness(view=PAIR), _told(OTHER, PAIR, RequestKind.GO))
-    assert judge(witness, _told(HOME, PAIR, RequestKind.HAND_OVER)) == witness
-    witness = judge(witness, _told(third, PAIR, RequestKind.GO))
-    assert judge(witness, _told(HOME, PAIR, RequestKind.PAIR, third)) == witness
-    assert judge(witness, _told(HOME, PAIR, RequestKind.PAIR, Copy(2, 31))).view == View(5, HOME, Copy(2, 31))
+    witness = apply_request(Witness(view=PAIR), _told(OTHER, PAIR, RequestKind.GO))
+    assert apply_request(witness, _told(HOME, PAIR, RequestKind.HAND_OVER)) == witness
+    witness = apply_request(witness, _told(third, PAIR, RequestKind.GO))
+    assert apply_request(witness, _told(HOME, PAIR, RequestKind.PAIR, third)) == witness
+    assert apply_request(witness, _told(HOME, PAIR, RequestKind.PAIR, Copy(2, 31))).view == View(5, HOME, Copy(2, 31))
 
 
 def test_a_replica_outside_the_view_gets_a_new_incarnation() -> None:
@@ -350,7 +352,7 @@ class _World:
         request = WitnessRequest(
             copy.standing.me, copy.standing.view, kind, other or copy.standing.pairing, 0, everyone
         )
-        self.witness = judge(self.witness, request)
+        self.witness = apply_request(self.witness, request)
         if self.witness.view is not None:
             self.handed += kind is RequestKind.HAND_OVER and self.witness.view != copy.standing.view
             self.newest = self.witness.view
@@ -473,7 +475,7 @@ class _World:
         """A copy asks the witness, and hears the answer; the witness knows the view."""
         standing = self.copies[ps].standing
         request = WitnessRequest(standing.me, standing.view, kind, standing.pairing, 0, tuple(range(len(self.copies))))
-        self.witness = judge(self.witness, request)
+        self.witness = apply_request(self.witness, request)
         assert self.witness.view is not None
         self.newest = self.witness.view
         return self.newest

@@ -12,12 +12,12 @@ Said = Mapping[str, Mapping[str, str]]
 _MAX_CHARACTERS = 200
 
 
-def said(topics: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, str]]:
+def encode_topics(topics: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, str]]:
     """Returns ``topics`` as they are sent: each value as text, or as a digest of a long text."""
     return {topic: {name: shortened(str(value)) for name, value in values.items()} for topic, values in topics.items()}
 
 
-def is_said(value: object) -> bool:
+def is_program_description(value: object) -> bool:
     """Returns whether a received value is a valid `Said`."""
     if not isinstance(value, dict):
         return False

@@ -89,7 +89,7 @@ class _Deposit:
         return Frame(kinds.DONE, words, self.file.read(stored) if isinstance(stored, Stored) else stored)
 
 
-class LeftStates(Service):
+class DepositedStates(Service):
     """Service of the chief: keeps the deposited states of ``ps`` that have shut down, until these have restarted."""
 
     kinds: ClassVar[Collection[int]] = (

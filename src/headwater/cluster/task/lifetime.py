@@ -175,7 +175,7 @@ def decide(state: LifetimeState, event: Event) -> LifetimeDecision:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Whereabouts:
+class ConnectionReport:
     """A task's report of the tasks that it has seen.
 
     Attributes:
@@ -190,17 +190,17 @@ class Whereabouts:
         return json.dumps([sorted(self.here), sorted(self.left)]).encode()
 
     @staticmethod
-    def decode(data: bytes) -> Whereabouts:
+    def decode(data: bytes) -> ConnectionReport:
         here, left = json.loads(data)
-        return Whereabouts(here=frozenset(here), left=frozenset(left))
+        return ConnectionReport(here=frozenset(here), left=frozenset(left))
 
 
-def whereabouts(state: LifetimeState) -> Whereabouts:
+def connection_report(state: LifetimeState) -> ConnectionReport:
     """Returns the report of ``state``."""
-    return Whereabouts(here=frozenset(_users(state)), left=state.left)
+    return ConnectionReport(here=frozenset(_users(state)), left=state.left)
 
 
-def left_everywhere(told: Sequence[Whereabouts]) -> frozenset[str]:
+def left_everywhere(told: Sequence[ConnectionReport]) -> frozenset[str]:
     """Returns the tasks that have left at least one server, and are connected to none."""
     nowhere: frozenset[str] = frozenset()
     return nowhere.union(*(each.left for each in told)) - nowhere.union(*(each.here for each in told))

@@ -66,7 +66,7 @@ CHANNELS_DETAIL = "channels"
 """Key of the status detail with the number of channels that others have opened to a task, except inside gRPC."""
 
 TASKS_DETAIL = "whereabouts"
-"""Key of the status detail with the tasks that are or were connected; see `lifetime.Whereabouts`."""
+"""Key of the status detail with the tasks that are or were connected; see `lifetime.ConnectionReport`."""
 
 OVER_DETAIL = "over"
 """Key of the status detail of a task that knows that the job is over, and waits for tasks to leave."""
@@ -331,7 +331,7 @@ class TaskShell:
         known = dict(self._links)
         # Tell each ps which tasks have left: a restarted ps would otherwise wait for tasks that left before its
         # restart.
-        gone = lifetime.left_everywhere(self._whereabouts())
+        gone = lifetime.left_everywhere(self._connection_reports())
         # Tell the parameter servers first. They refuse the message if another incarnation has taken this task's place;
         # then the job continues, and no other task may be notified.
         for task in dict.fromkeys([*self._servers(), *known]):
@@ -351,16 +351,16 @@ class TaskShell:
                 # The task may have exited; then it need not be notified.
                 _log.debug("%s could not be notified that the job is over: %s", task, error.message)
 
-    def _whereabouts(self) -> list[lifetime.Whereabouts]:
+    def _connection_reports(self) -> list[lifetime.ConnectionReport]:
         """Returns the reports of the ``ps`` that answer on connected and departed tasks."""
-        found: list[lifetime.Whereabouts] = []
+        found: list[lifetime.ConnectionReport] = []
         for server in self._servers():
             try:
                 told = self.link(server).call(ControlClient.status).details.get(TASKS_DETAIL)
             except OpError as error:
                 _log.debug("%s does not list the tasks that were connected: %s", server, error.message)
             else:
-                found += [lifetime.Whereabouts.decode(told)] if told is not None else []
+                found += [lifetime.ConnectionReport.decode(told)] if told is not None else []
         return found
 
     def _servers(self) -> list[TaskName]:
@@ -472,7 +472,7 @@ class TaskShell:
             at=time.monotonic(),
             peers=total_traffic([_traffic(channel) for channel in channels]),
             workers=tuple(self.watchdog.progress()),
-            troubles=TROUBLES.now(),
+            troubles=TROUBLES.all_failures(),
             cluster=self.present_cluster(),
             metrics=self._metrics.address if self._metrics is not None else "",
         )
@@ -487,7 +487,7 @@ class TaskShell:
         found = {
             CHANNELS_DETAIL: str(self._listener.statistics().channels).encode(),
             SNAPSHOT_DETAIL: self.snapshot().encode(),
-            TASKS_DETAIL: lifetime.whereabouts(self._state).encode(),
+            TASKS_DETAIL: lifetime.connection_report(self._state).encode(),
         }
         if self._state.over:
             found[OVER_DETAIL] = b""

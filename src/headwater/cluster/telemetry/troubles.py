@@ -76,7 +76,7 @@ class Troubles:
             seconds = self._clock() - found[1]
         _logger.warning("%s: written again, after %.0f s", what, seconds)
 
-    def now(self) -> tuple[Trouble, ...]:
+    def all_failures(self) -> tuple[Trouble, ...]:
         """Returns all failures of this process, current ones first."""
         with self._lock:
             at = self._clock()
@@ -84,7 +84,7 @@ class Troubles:
         return tuple(sorted(found, key=lambda one: (not one.message, one.what)))
 
     @contextmanager
-    def noted(self, what: str, then: str) -> Generator[None]:
+    def record_full_disk(self, what: str, then: str) -> Generator[None]:
         """Context manager for a block that writes ``what``: records a full disk instead of raising the error."""
         try:
             yield

@@ -69,7 +69,7 @@ class _Worker:
     said_at: float | None = None
     said_steps: int = 0
 
-    def last(self) -> float:
+    def last_step_time(self) -> float:
         """Returns the time at which the latest step ended; before that, the time at which the first step began."""
         return self.since if self.steps else min(self.now.values(), default=self.since)
 
@@ -208,12 +208,14 @@ class ProgressWatchdog:
             others = [other for its, other in training.items() if its != name]
             limit = self._limit(known)
             # Count other workers also if their steps wait here: they may be waiting for this worker.
-            go_on = any(other.last() - known.last() >= limit or other.waits_for() for other in others)
+            go_on = any(
+                other.last_step_time() - known.last_step_time() >= limit or other.waits_for() for other in others
+            )
             found.append(
                 WorkerProgress(
                     worker=name,
                     steps=known.steps,
-                    idle_s=round(now - known.last(), 3),
+                    idle_s=round(now - known.last_step_time(), 3),
                     in_step=bool(known.now),
                     waiting=known.waits_for(),
                     behind=late and (go_on or not others),
@@ -226,11 +228,11 @@ class ProgressWatchdog:
 
     def _late(self, name: str, now: float) -> bool:
         known = self._workers[name]
-        return now - known.last() >= self._limit(known) and not known.waits_for()
+        return now - known.last_step_time() >= self._limit(known) and not known.waits_for()
 
     def _is_to_say(self, name: str, now: float) -> bool:
         known = self._workers[name]
-        if known.said_at is not None and now - known.last() < 2 * (known.said_at - known.last()):
+        if known.said_at is not None and now - known.last_step_time() < 2 * (known.said_at - known.last_step_time()):
             return False
         known.said_at, known.said_steps = now, known.steps
         return True

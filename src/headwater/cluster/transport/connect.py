@@ -7,7 +7,7 @@ import socket
 
 from headwater.cluster.addresses import Address
 from headwater.cluster.transport.channel import Channel
-from headwater.cluster.transport.dialling import greet, show_ticket, stay
+from headwater.cluster.transport.dialling import dialling_handshake, show_ticket, stay
 from headwater.cluster.transport.handshake import Met, PeerIdentity
 from headwater.cluster.transport.listener import machine_id, make_channel
 from headwater.cluster.transport.options import TransportOptions
@@ -60,7 +60,7 @@ def connect_lifeline(
     try:
         sock = dial(address, timeout_s=timeout_s)
         security = _at_other_end(sock, security)
-        return greet(
+        return dialling_handshake(
             sock, me=me, wanted=wanted, host=address.host, security=security, timeout_s=timeout_s, lifeline=True
         ).sock
     except (OSError, EOFError) as error:
@@ -68,9 +68,9 @@ def connect_lifeline(
 
 
 def _at_other_end(sock: socket.socket, security: Security) -> Security:
-    """Returns `Security.at` for the address to which ``sock`` is connected. Closes ``sock`` on errors."""
+    """Returns `Security.for_host` for the address to which ``sock`` is connected. Closes ``sock`` on errors."""
     try:
-        return security.at(sock.getpeername()[0])
+        return security.for_host(sock.getpeername()[0])
     except BaseException:
         sock.close()
         raise
@@ -86,7 +86,7 @@ def _introduce(
     timeout_s: float,
 ) -> Channel:
     security = _at_other_end(sock, security)
-    met = greet(sock, me=me, wanted=wanted, host=address.host, security=security, timeout_s=timeout_s)
+    met = dialling_handshake(sock, me=me, wanted=wanted, host=address.host, security=security, timeout_s=timeout_s)
     with contextlib.ExitStack() as closing:
         closing.callback(met.sock.close)
         local = _local(met, options, timeout_s)

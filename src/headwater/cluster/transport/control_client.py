@@ -350,7 +350,7 @@ class ControlClient:
             )
         except ValueError as error:  # gRPC's error for a closed channel
             raise self._is_closed() from error
-        # Both checks are made under one lock, so that the call is cancelled either by `_heard` or by this thread.
+        # Check under the lock, so that either `_handle_report` or this thread cancels the call.
         with self._changed:
             self._calls.add(call)
             lost = bool(self.reason) and not wait
@@ -369,7 +369,7 @@ class ControlClient:
         finally:
             with self._changed:
                 self._calls.discard(call)
-        self._stands(True)
+        self._record_contact(True)
         # The first answer starts the lifeline. Wait until it is connected: only then is a loss of the task detected.
         if self._lifeline is not None:
             self._lifeline.wait_tried()
@@ -386,7 +386,7 @@ class ControlClient:
         return make_error(UNAVAILABLE, f"{self._peer} at {self._address} no longer answers: {self.reason}")
 
     def _metadata(self, service: str, method: str) -> tuple[tuple[str, str], ...]:
-        tokens = self._security.at(self._address.host).tokens()
+        tokens = self._security.for_host(self._address.host).tokens()
         if not tokens.values:
             return ()
         now = self._clock() + self._ahead_s
@@ -398,7 +398,7 @@ class ControlClient:
         told, proof = trailing.get(TIME), dict(shown).get(PROOF)
         if told is None or proof is None:
             return False
-        tokens = self._security.at(self._address.host).tokens()
+        tokens = self._security.for_host(self._address.host).tokens()
         theirs = time_of_server(tokens, path_of(service, method), proof, str(told))
         if theirs is None:
             return False
@@ -418,11 +418,11 @@ class ControlClient:
         if OWN_STATUS in (error.trailing_metadata() or ()):
             return make_error(code, details)
         if code == UNAVAILABLE:
-            self._stands(False)
+            self._record_contact(False)
             return make_error(code, f"{self._peer} at {self._address} cannot be reached: {details}")
         return make_error(code, f"a call to {self._peer} at {self._address} failed: {details}")
 
-    def _stands(self, stands: bool) -> None:
+    def _record_contact(self, stands: bool) -> None:
         with self._changed:
             was_broken = self._broken
             self._broken = self._stood and not stands
@@ -440,7 +440,7 @@ class ControlClient:
                         me=_LISTENS,
                         wanted=_ANY,
                         security=self._security,
-                        on_change=self._heard,
+                        on_change=self._handle_report,
                         unknown_s=math.inf if self._inside_grpc else NO_HEARTBEAT_S,
                     )
                     self._lifeline.start()
@@ -450,7 +450,7 @@ class ControlClient:
         if news and self._on_lost is not None and not self._closing.is_set():
             self._on_lost()
 
-    def _heard(self, reason: str) -> None:
+    def _handle_report(self, reason: str) -> None:
         """Handles a report of the lifeline: the reason why the task is lost, or ``""`` when heartbeats arrive again."""
         with self._changed:
             news = bool(reason) and not self.lost()
@@ -473,8 +473,8 @@ class ControlClient:
                 if self._closing.is_set():
                     watch.cancel()
                 for reply in watch:
-                    self._stands(reply.status == health_pb2.HealthCheckResponse.SERVING)
-            self._stands(False)
+                    self._record_contact(reply.status == health_pb2.HealthCheckResponse.SERVING)
+            self._record_contact(False)
             self._closing.wait(_WATCH_AGAIN_S)
 
 

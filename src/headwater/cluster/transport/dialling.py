@@ -31,7 +31,7 @@ from headwater.cluster.transport.security import Security
 from headwater.cluster.transport.shared import make_lane
 
 
-def greet(
+def dialling_handshake(
     sock: socket.socket,
     *,
     me: PeerIdentity,

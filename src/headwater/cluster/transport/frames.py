@@ -418,7 +418,7 @@ def decode_tensors(layout: PayloadLayout, payload: Buffer, offset: int = 0) -> t
     return tuple([np.ndarray(shape, dtype, payload, offset + at) for shape, dtype, at in layout.tensors])
 
 
-def whole(data: memoryview, start: int, end: int, max_payload_bytes: int) -> tuple[Frame, int] | None:
+def decode_whole(data: memoryview, start: int, end: int, max_payload_bytes: int) -> tuple[Frame, int] | None:
     """Decodes the frame at ``start`` of ``data``, if it ends at or before ``end``. The tensors are copies.
 
     Returns:

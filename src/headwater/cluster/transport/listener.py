@@ -139,7 +139,7 @@ class Listener:
             bound = self._listening.getsockname()
             security.check_may_listen(bound[0])
             #: The security settings of this address.
-            self.security: Security = security.at(bound[0])
+            self.security: Security = security.for_host(bound[0])
             self.security.tokens()  # fail here where the secret is unavailable, not at the first connection
         except OpError:
             self._listening.close()
@@ -254,7 +254,7 @@ class Listener:
             # clients.
             stood_still = time.monotonic() - now - (pause or 0.0)
             if stood_still > _MIN_PAUSE_S and pause is not None:
-                self._unauthenticated.forgive(stood_still)
+                self._unauthenticated.extend_deadlines(stood_still)
             for candidate in self._unauthenticated.overdue():
                 self._send_away(candidate)
         self._close_all()
@@ -325,7 +325,7 @@ class Listener:
             candidate.sock.close()
         elif candidate.seen == PREAMBLE:
             self._selector.unregister(candidate.sock)
-            self._meet(candidate)
+            self._start_handshake(candidate)
         elif not PREAMBLE.startswith(candidate.seen):
             self._selector.unregister(candidate.sock)
             self._pass_on(candidate)
@@ -398,9 +398,9 @@ class Listener:
         if not candidate.splice.closed:
             self._splices.add(candidate.splice)
 
-    def _meet(self, candidate: _Unauthenticated) -> None:
+    def _start_handshake(self, candidate: _Unauthenticated) -> None:
         candidate.messages = TimedMessages(candidate.sock, max(0.001, self._unauthenticated.remaining_s(candidate)))
-        self._channel_threads.start(self._greet, candidate, candidate.messages)
+        self._channel_threads.start(self._serve_candidate, candidate, candidate.messages)
 
     def _refuse(self, candidate: _Unauthenticated, reason: str, level: int = logging.WARNING) -> None:
         with self._lock:
@@ -429,7 +429,7 @@ class Listener:
 
     # --- in a channel's thread
 
-    def _greet(self, candidate: _Unauthenticated, messages: TimedMessages) -> None:
+    def _serve_candidate(self, candidate: _Unauthenticated, messages: TimedMessages) -> None:
         channel: Channel | None = None
         try:
             channel = self._handshake(candidate, messages)

@@ -63,7 +63,7 @@ class Security:
       key_file: the certificate's private key, PEM.
       authority_file: the certificate of the CA that signs all certificates of the cluster, PEM.
       insecure: allow a server without authentication that other machines can reach.
-      users_only: without other authentication, require the tokens of this user and launch; see `at`.
+      users_only: without other authentication, require the tokens of this user and launch; see `for_host`.
       launch_token: the token that the launcher of this task gave to all of its tasks.
 
     Raises:
@@ -115,7 +115,7 @@ class Security:
             launch_token=environ.get(LAUNCH_TOKEN) or None,
         )
 
-    def at(self, host: str) -> Security:
+    def for_host(self, host: str) -> Security:
         """Returns the settings for connections from or to ``host``.
 
         In them, `users_only` is set only for loopback, and only without a token, a certificate with a CA, and

@@ -125,7 +125,7 @@ class ByteStreamChannel(ABC):
                 raise closed_here(self.peer, self._reason)
             try:
                 if self._start != self._end or self._receive_first(timeout_s):
-                    found = frames.whole(self._chunk_view, self._start, self._end, self._max_payload_bytes)
+                    found = frames.decode_whole(self._chunk_view, self._start, self._end, self._max_payload_bytes)
                     if found is None:
                         return self._recv()
                     frame, stop = found
@@ -151,7 +151,7 @@ class ByteStreamChannel(ABC):
 
     def _recv(self) -> Frame:
         if self._end - self._start < frames.PREFIX_SIZE:
-            self._have(frames.PREFIX_SIZE)
+            self._receive_at_least(frames.PREFIX_SIZE)
         prefix = frames.parse_prefix(
             self._chunk, self._start, max_payload_bytes=self._max_payload_bytes, known_flags=self.known_flags
         )
@@ -162,7 +162,7 @@ class ByteStreamChannel(ABC):
         meta_bytes = header_bytes + layout_bytes
         if meta_bytes <= CHUNK_BYTES:
             if self._end - self._start < meta_bytes:
-                self._have(meta_bytes)
+                self._receive_at_least(meta_bytes)
             meta = self._chunk_view[self._start : self._start + meta_bytes]
             self._start += meta_bytes
         else:
@@ -183,7 +183,7 @@ class ByteStreamChannel(ABC):
         payload_bytes = prefix.payload_bytes
         if payload_bytes <= CHUNK_BYTES:
             if self._end - self._start < payload_bytes:
-                self._have(payload_bytes)
+                self._receive_at_least(payload_bytes)
             start = self._start
             self._start += payload_bytes
             return bytearray(self._chunk_view[start : start + payload_bytes])  # a copy, as the chunk is reused
@@ -191,7 +191,7 @@ class ByteStreamChannel(ABC):
         self._fill(as_bytes(buffer)[:payload_bytes])
         return buffer
 
-    def _have(self, nbytes: int) -> None:
+    def _receive_at_least(self, nbytes: int) -> None:
         """Receives until the chunk has at least ``nbytes`` of unread bytes."""
         if self._start + nbytes > CHUNK_BYTES or self._start == self._end:
             unused = self._chunk[self._start : self._end]

@@ -97,7 +97,7 @@ class UnauthenticatedConnections(Generic[ConnectionT]):
             oldest = min(self._since.values(), default=None)
         return None if oldest is None else max(0.0, oldest + self._deadline_s - self._clock())
 
-    def forgive(self, seconds: float) -> None:
+    def extend_deadlines(self, seconds: float) -> None:
         """Extends all deadlines by a time during which this process did not run and could not read, in seconds."""
         with self._lock:
             for candidate in self._since:

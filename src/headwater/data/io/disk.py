@@ -1,9 +1,9 @@
 """The interface through which Headwater writes to the operating system. Tests insert a simulated disk here.
 
 All code in `headwater.data.io.files` that changes a file or folder asks the `Disk` of its path first. The real disk
-allows everything. A simulated one overrides two methods: `before`, to refuse a change or to end the process at it, and
-`stream`, to wrap the written file in an object that writes only a part of its data, or other data. That is enough for a
-full disk, a torn write, a flipped bit and a kill at any moment::
+allows everything. A simulated one overrides two methods: `check_change`, to refuse a change or to end the process at
+it, and `stream`, to wrap the written file in an object that writes only a part of its data, or other data. That is
+enough for a full disk, a torn write, a flipped bit and a kill at any moment::
 
     with mounted(folder, MyDisk()):
         ...  # what is written below folder goes through it
@@ -26,7 +26,7 @@ Change = Literal["create", "sync", "name", "remove"]
 class Disk:
     """The real disk."""
 
-    def before(self, change: Change, path: str) -> None:
+    def check_change(self, change: Change, path: str) -> None:
         """Allows or refuses a change of ``path``, before it is made; for ``name``, ``path`` is the new name.
 
         Raises:

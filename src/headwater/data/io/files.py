@@ -131,7 +131,7 @@ def mkdir(path: Path) -> None:
         if remote.is_url(name):
             remote.makedirs(name)
         else:
-            disk_of(name).before("create", name)
+            disk_of(name).check_change("create", name)
             os.mkdir(name)
 
 
@@ -146,7 +146,7 @@ def makedirs(path: Path) -> None:
             remote.makedirs(name)
             return
         if not os.path.isdir(name):
-            disk_of(name).before("create", name)
+            disk_of(name).check_change("create", name)
         try:
             os.makedirs(name, exist_ok=True)
         except FileExistsError:
@@ -159,7 +159,7 @@ def remove(path: Path) -> None:
         if remote.is_url(name):
             remote.remove(name)
         else:
-            disk_of(name).before("remove", name)
+            disk_of(name).check_change("remove", name)
             os.remove(name)
 
 
@@ -169,7 +169,7 @@ def rmtree(path: Path) -> None:
         if remote.is_url(name):
             remote.rmtree(name)
         else:
-            disk_of(name).before("remove", name)
+            disk_of(name).check_change("remove", name)
             shutil.rmtree(name)
 
 
@@ -201,7 +201,7 @@ def rename(src: Path, dst: Path, overwrite: bool = False) -> None:
         elif remote.is_url(name):
             remote.rename(name, to)
         else:
-            disk_of(to).before("name", to)
+            disk_of(to).check_change("name", to)
             os.replace(name, to)
 
 
@@ -287,7 +287,7 @@ def open_file(path: Path, mode: str) -> BinaryIO:
             return remote.open_file(name, mode, BUFFER_BYTES)
         disk = disk_of(name)
         if mode in ("wb", "ab", "xb"):
-            disk.before("create", name)
+            disk.check_change("create", name)
             return _buffered(disk, io.FileIO(name, mode.replace("b", "")), name)
         return cast("BinaryIO", open(name, mode, BUFFER_BYTES))
 
@@ -311,7 +311,7 @@ def create(path: Path) -> None:
     """Makes a new empty file; AlreadyExistsError if there is one."""
     with translated(path) as name:
         if not remote.is_url(name):
-            disk_of(name).before("create", name)
+            disk_of(name).check_change("create", name)
             os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
             return
         if remote.exists(name):
@@ -360,7 +360,7 @@ class AtomicFile:
         folder, self._name = os.path.split(self.path)
         self._temporary = f".{self._name}.{secrets.token_hex(6)}.tmp"
         with translated(self.path):
-            self._disk.before("create", self.path)
+            self._disk.check_change("create", self.path)
             self._folder = _open_folder(folder)
             try:
                 descriptor, self._temporary_exists = self._open()
@@ -394,7 +394,7 @@ class AtomicFile:
         with translated(self.path):
             self.stream.flush()
             if not self._remote:
-                self._disk.before("sync", self.path)
+                self._disk.check_change("sync", self.path)
             os.fsync(self.stream.fileno())
 
     def commit(self) -> None:
@@ -405,16 +405,16 @@ class AtomicFile:
                 if self._remote:
                     remote.upload(self._upload.name, self.path)
                     return
-                self._disk.before("sync", self.path)
+                self._disk.check_change("sync", self.path)
                 # The data must be durable before the name, or a crash of the machine could leave a named, incomplete
                 # file.
                 os.fsync(self.stream.fileno())
                 if not self._temporary_exists:
-                    self._disk.before("name", self._temporary_path)
+                    self._disk.check_change("name", self._temporary_path)
                     # Python follows the link in /proc to the file only if dst_dir_fd or src_dir_fd is given.
                     os.link(f"/proc/self/fd/{self.stream.fileno()}", self._temporary, dst_dir_fd=self._folder)
                     self._temporary_exists = True
-                self._disk.before("name", self.path)
+                self._disk.check_change("name", self.path)
                 os.replace(self._temporary, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
                 self._temporary_exists = False
                 # Makes the new name durable, too.
@@ -433,7 +433,7 @@ class AtomicFile:
             return
         if self._temporary_exists:
             with contextlib.suppress(OSError):
-                self._disk.before("remove", self._temporary_path)
+                self._disk.check_change("remove", self._temporary_path)
                 os.remove(self._temporary, dir_fd=self._folder)
         os.close(self._folder)
 

@@ -125,7 +125,7 @@ class _Finder:
                 if back:
                     first = next(item for item in data_inputs(node) if item not in back)
                     self._loop_merges[name] = first, back[0]
-            self._inputs[name] = self._within(name)
+            self._inputs[name] = self._forward_inputs(name)
         order = self._ordered()
         for name in order:
             self._of[name] = self._context(name)
@@ -141,7 +141,7 @@ class _Finder:
         node = self._nodes.get(source_of(item))
         return "" if node is None else kind(node)
 
-    def _within(self, name: str) -> list[str]:
+    def _forward_inputs(self, name: str) -> list[str]:
         """Returns the inputs of a node that are nodes of this graph, without back edges of loops."""
         items = [
             item
@@ -184,7 +184,7 @@ class _Finder:
         """Whether a ``Switch`` continues a loop, rather than selecting a branch of a condition."""
         return self._kind(self.predicate(data_inputs(self._nodes[name])[1])) == "LoopCond"
 
-    def _after(self, item: str) -> Context:
+    def _context_of_users(self, item: str) -> Context:
         """Returns the context of users of ``item``."""
         source = source_of(item)
         context, node = self._of[source], self._nodes[source]
@@ -201,7 +201,7 @@ class _Finder:
             return self._merged(name)
         joined: Context = ()
         for item in self._inputs[name]:
-            joined = _join(joined, self._after(item), name)
+            joined = _join(joined, self._context_of_users(item), name)
         frames = [index for index, part in enumerate(joined) if isinstance(part, Frame)]
         if kind(node) == "ControlTrigger":  # runs when each of its inputs has run or is known not to run
             return joined[: frames[-1] + 1] if frames else ()
@@ -213,7 +213,7 @@ class _Finder:
 
     def _merged(self, name: str) -> Context:
         items = [item for item in self._inputs[name] if not item.startswith("^")]
-        sides = [self._after(item) for item in items]
+        sides = [self._context_of_users(item) for item in items]
         if len(sides) == 2:
             for part in sides[1]:
                 if not isinstance(part, Branch):
@@ -226,7 +226,7 @@ class _Finder:
                     joined = rest[0]
                     for item in self._inputs[name]:
                         if item.startswith("^"):  # a control input may be a node of one branch only
-                            context = tuple(each for each in self._after(item) if each not in (part, other))
+                            context = tuple(each for each in self._context_of_users(item) if each not in (part, other))
                             joined = _join(joined, context, name)
                     return joined
         raise ValueError(f"Node '{name}' (Merge) joins values that are not from the two branches of one condition")

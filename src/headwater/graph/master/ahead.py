@@ -64,14 +64,14 @@ class ReadsAhead:
         except IndexError:
             return None
 
-    def wanted(self) -> bool:
+    def wants_values(self) -> bool:
         """Whether a run that starts now should request values for the next run."""
         if self._wait:
             self._wait -= 1
             return False
         return True
 
-    def keep(self, values: Values) -> None:
+    def keep_values(self, values: Values) -> None:
         """Keeps received values for the next run."""
         if sum([tensor.nbytes for tensor in values.tensors]) > MAX_BYTES:
             self.pays = False

@@ -89,7 +89,7 @@ class ChannelConversation:
             self._ahead, self._values = ahead, ahead.pop_values()
             if self._values is not None:
                 return
-            if ahead.wanted():
+            if ahead.wants_values():
                 self._send_frame(Frame(RUN, (*self._request(), WANTS_VALUES), feeds))
                 return
         self._send_frame(Frame(RUN, self._request(), feeds))
@@ -259,7 +259,7 @@ class ChannelConversation:
                 raise bad_header(frame, self._task)
             if count:
                 self._store_transfer(transfer, results[end - count : end])
-            self._ahead.keep(Values(version, results[end:]))
+            self._ahead.keep_values(Values(version, results[end:]))
             results = results[: end - count]
         elif said == _WITH_TRANSFER:
             _, transfer, count = header

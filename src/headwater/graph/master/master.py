@@ -274,7 +274,7 @@ class MasterStep(Step):
     def recv(self, source: str, transfer: int) -> Sequence[Any]:
         return self.conversations[source].recv(transfer)
 
-    def away(self) -> bool:
+    def is_master_away(self) -> bool:
         """Handles frames that other tasks have sent while this one waits, and raises the errors that they report.
 
         Always returns False: this task is the master, so the master cannot be disconnected.

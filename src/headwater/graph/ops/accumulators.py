@@ -197,7 +197,7 @@ def mean_gradients(
     gradients, step, ranges = accumulator.pop_mean(context.step, int(num_required), context.step.session, int(start))
     made = [np.int64(step), *(part for gradient in gradients for part in gradient[:2])]
     if examples:
-        made.append(ledger_of(context.resources, examples).taken(context.step, ranges))
+        made.append(ledger_of(context.resources, examples).assign_taken_ranges(context.step, ranges))
     if several:
         try:
             context.step.commit()

@@ -30,7 +30,7 @@ def _gate(context: HostContext, shared_name: str, consistency: str) -> Gate:
 def arrive(context: HostContext, *, shared_name: str, consistency: str, worker: str) -> np.integer:
     """Registers a worker before its first step; returns the name of the training's current start."""
     gate = _gate(context, shared_name, consistency)
-    gate.arrive(context.step.session, worker)
+    gate.announce_worker(context.step.session, worker)
     return np.int64(gate.start)
 
 

@@ -29,7 +29,7 @@ from headwater.graph.ops.queues import as_handle
 from headwater.graph.registry import FunctionAttr, HostArray, Inference, Spec
 from headwater.graph.registry import function_of as python_function
 from headwater.graph.resources.host_context import HostContext
-from headwater.graph.resources.iterators import IteratorState, ahead, iterator_of
+from headwater.graph.resources.iterators import IteratorState, elements_of, iterator_of
 from headwater.shapes import Dims, TensorShape, as_shape
 
 NODES: dict[str, type[Node]] = {
@@ -413,7 +413,7 @@ def reduce_dataset(
     state, specs = tuple(map(unpacked, inputs[:count])), specs_of(output_types, output_shapes, output_classes)
     function = BodyFunction(f"reduce {context.op_name!r}", f, (*specs, *node.specs), inputs[count:], specs)
     inner = Context(context)
-    with closing(ahead(node, inner)) as elements:
+    with closing(elements_of(node, inner)) as elements:
         for element in elements:
             context.step.check()
             state = function(inner, (*state, *element))

@@ -73,7 +73,7 @@ class _Search:
                 if item.node.name not in removed:
                     instructions.append(Host(item.node.rename_inputs(names)))
             elif isinstance(item, Compute):
-                rest = _without(item, removed, names)
+                rest = _remove_operations(item, removed, names)
                 if rest.outputs or any(node.type != "Const" for node in rest.nodes):
                     instructions.append(rest)
             else:
@@ -101,9 +101,11 @@ class _Search:
         segments = self._only_user(f"{rows.name}:0", "Cast")
         unique = self._only_user(f"{fill.name}:1", "Unique")
         _require(values.inputs[1] == places.inputs[1] and valid.inputs[0] == ids)
-        _require(all(self._is(node.inputs[2], 0) and not node.attrs.get("batch_dims") for node in (places, values)))
-        _require(self._is(which.inputs[1], [-1]) and self._is(valid.inputs[1], 0))
-        _require(all(map(self._is, rows.inputs[1:], ([0, 0], [0, 1], [1, 1]))))
+        _require(
+            all(self._is_constant(node.inputs[2], 0) and not node.attrs.get("batch_dims") for node in (places, values))
+        )
+        _require(self._is_constant(which.inputs[1], [-1]) and self._is_constant(valid.inputs[1], 0))
+        _require(all(map(self._is_constant, rows.inputs[1:], ([0, 0], [0, 1], [1, 1]))))
         masks = {"begin_mask": 1, "end_mask": 1, "shrink_axis_mask": 2, "ellipsis_mask": 0, "new_axis_mask": 0}
         _require(all(int(rows.attrs.get(key, 0)) == value for key, value in masks.items()))
         _require(segments.attrs.get("DstT") is int32 and unique.attrs.get("out_idx", int32) is int32)
@@ -138,7 +140,7 @@ class _Search:
             raise _NotSafe
         return node
 
-    def _is(self, tensor: str, value: object) -> bool:
+    def _is_constant(self, tensor: str, value: object) -> bool:
         """Whether a tensor is a constant of a value."""
         node = self._nodes.get(tensor.rpartition(":")[0])
         known: Any = self._plan.constants.get(tensor)
@@ -160,7 +162,7 @@ def _nodes_of(plan: TaskPlan) -> Iterator[Node]:
             yield from item.nodes
 
 
-def _without(item: Compute, removed: frozenset[str], names: Mapping[str, str]) -> Compute:
+def _remove_operations(item: Compute, removed: frozenset[str], names: Mapping[str, str]) -> Compute:
     """Returns an executable without ``removed`` operations, which takes results by their new names as inputs."""
     nodes = [node.rename_inputs(names) for node in item.nodes if node.name not in removed]
     used = {name for node in nodes for name in node.inputs}

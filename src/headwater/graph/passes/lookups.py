@@ -150,7 +150,10 @@ class _Joining:
         }
         self._rename(names)
         for part in range(parts):
-            for tensors in (*self._alike(found[part], found[part]), *self._alike(told[part], found[part])):
+            for tensors in (
+                *self._packable_groups(found[part], found[part]),
+                *self._packable_groups(told[part], found[part]),
+            ):
                 lookups = sorted(tensors)
                 members = [tensors[lookup] for lookup in lookups]
                 self._pack(members, [numbers[lookup] for lookup in lookups], part, (kind.found,))
@@ -216,7 +219,7 @@ class _Joining:
                 if isinstance(item, Compute):
                     yield from ((item, node) for node in item.nodes if node.type == op_type)
 
-    def _alike(self, tensors: Mapping[int, str], found: Mapping[int, str]) -> list[dict[int, str]]:
+    def _packable_groups(self, tensors: Mapping[int, str], found: Mapping[int, str]) -> list[dict[int, str]]:
         """Groups ``tensors`` by the type and shape of their rows, and returns the groups that can be packed, each with
         at least two tensors. ``found`` are the tensors of the lookups' rows, whose type and shape are known."""
         groups: dict[_Row, dict[int, str]] = {}

@@ -90,7 +90,7 @@ class Placer:
     def _place_group(self, op: Operation, needed: set[Operation]) -> None:
         members = self._groups.members(op)
         settled = next((each for each in _anchors_first(members) if each in self._chosen), None)
-        wanted = _wanted(members, needed, self._soft)
+        wanted = _merge_devices(members, needed, self._soft)
         if settled is None:
             device = _choose(members, wanted, self._devices, self._soft)
         else:
@@ -113,7 +113,7 @@ def _anchors_first(members: Sequence[Operation]) -> list[Operation]:
     return sorted(members, key=lambda op: op.type != "VariableV2")
 
 
-def _wanted(members: Sequence[Operation], needed: set[Operation], soft_placement: bool) -> Device:
+def _merge_devices(members: Sequence[Operation], needed: set[Operation], soft_placement: bool) -> Device:
     """Merges the devices that a group's operations request. The devices of variables take precedence, and conflicts
     with operations that the request does not need are ignored."""
     merged = Device()

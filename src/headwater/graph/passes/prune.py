@@ -64,13 +64,13 @@ def prune(request: RunRequest) -> Pruned:
         stack.extend(before)
         if op.type == "Placeholder" and op.outputs[0] not in fed:
             raise _not_fed(op)
-    after = _turns(needed) if any(op.type == "MutexLock" for op in needed) else {}
+    after = _order_critical_sections(needed) if any(op.type == "MutexLock" for op in needed) else {}
     for op, done in after.items():
         needed[op] = [*needed[op], done]
     return Pruned(request, _sorted(needed), after)
 
 
-def _turns(needed: dict[Operation, list[Operation]]) -> dict[Operation, Operation]:
+def _order_critical_sections(needed: dict[Operation, list[Operation]]) -> dict[Operation, Operation]:
     """Orders the executions of each critical section in one step, without contradicting other dependencies.
 
     An execution starts with the lock operation and ends with the unlock operation. Without an order, the step could run
@@ -97,13 +97,13 @@ def _possible(
     waiting = list(parts)
     while waiting:
         locks = {lock for lock, _ in waiting}
-        ready = next((part for part in waiting if not (_before(part[1], needed) & locks) - {part[0]}), waiting[0])
+        ready = next((part for part in waiting if not (_dependencies(part[1], needed) & locks) - {part[0]}), waiting[0])
         waiting.remove(ready)
         order.append(ready)
     return order
 
 
-def _before(op: Operation, needed: dict[Operation, list[Operation]]) -> set[Operation]:
+def _dependencies(op: Operation, needed: dict[Operation, list[Operation]]) -> set[Operation]:
     """Returns all direct and indirect dependencies of ``op``."""
     found: set[Operation] = set()
     stack = [op]

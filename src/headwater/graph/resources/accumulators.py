@@ -390,7 +390,7 @@ class Accumulator(Kept):
     def forget_session(self, session: str) -> None:
         """Removes a session that has ended."""
         with self._condition:
-            self._runs = training_runs.left(self._runs, session)
+            self._runs = training_runs.without_session(self._runs, session)
 
     def apply(
         self,
@@ -443,7 +443,7 @@ class Accumulator(Kept):
                 self._ranges.append(examples)
             self.changes += 1
             self._of_steps.add(step)
-            self._members = self._members.gave(session)
+            self._members = self._members.with_gradient(session)
             for total, gradient in zip(self._sums, gradients, strict=True):
                 total.add(gradient)
             self._count += 1

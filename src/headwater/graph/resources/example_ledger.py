@@ -270,15 +270,15 @@ class ExampleLedger(Kept):
             self._load(request.plan)
             found = self._offer(request, last)
             if found is Nothing.YET:
-                left = filter(self._is_left, self._out())
+                left = filter(self._is_left, self._held_ranges())
                 self._revoke(left, "its step did not continue after another copy of the task was lost")
                 if 0 < request.patience_s < self._clock() - began:
-                    self._revoke(self._out(), f"others have waited {request.patience_s:g} s for it")
+                    self._revoke(self._held_ranges(), f"others have waited {request.patience_s:g} s for it")
                 found = self._offer(request, last)
             if found is Nothing.YET:
                 # A lost worker may have sent its gradient to some tasks only. The other tasks would then never get
                 # enough gradients, and the update would never be made. So revoke the range of such a worker.
-                lost = (hold for hold in self._out() if hold.lost)
+                lost = (hold for hold in self._held_ranges() if hold.lost)
                 self._revoke(lost, "its worker was lost before its update was made")
                 found = self._offer(request, last)
             # This worker now waits without a range. That may complete the conditions for starvation (`_is_starved`), so
@@ -367,13 +367,13 @@ class ExampleLedger(Kept):
     def _all_taken(self) -> list[_Hold]:
         return [hold for holds in self._taken.values() for hold in holds if hold is not None]
 
-    def _out(self) -> list[_Hold]:
+    def _held_ranges(self) -> list[_Hold]:
         """Returns the ranges that steps hold, and the ranges that steps have taken for updates that are not made
         yet."""
         return [*self._holds.values(), *self._all_taken()]
 
     def _revoke(self, holds: Iterable[_Hold], reason: str) -> None:
-        """Revokes some of the ranges in `_out`, so that they are assigned again."""
+        """Revokes some of the ranges in `_held_ranges`, so that they are assigned again."""
         for hold in holds:
             if not hold.away:
                 hold.away = True
@@ -420,7 +420,7 @@ class ExampleLedger(Kept):
             self.changes += 1
             self._condition.notify_all()
 
-    def taken(self, step: RunningStep, ranges: Sequence[GatheredRange]) -> Array:
+    def assign_taken_ranges(self, step: RunningStep, ranges: Sequence[GatheredRange]) -> Array:
         """Assigns the ranges of gathered gradients to the step that takes their mean for an update.
 
         Returns:
@@ -490,7 +490,7 @@ class ExampleLedger(Kept):
         return made
 
     def admit_round(self, step: RunningStep) -> Callable[[], object]:
-        """As `admit`, for the ranges that a step has `taken`."""
+        """As `admit`, for the ranges that a step has `assign_taken_ranges`."""
         key = step.session, step.number
         if step.follows:
             return lambda: self._taken.pop(key, None)

@@ -15,13 +15,13 @@ from headwater.graph.resources.containers import Resources
 from headwater.graph.resources.queues import Waiting
 from headwater.graph.resources.training_runs import Start
 from headwater.ps.consistency import (
+    Announced,
     Apply,
-    Arrives,
     Consistency,
     ConsistencyDecision,
+    Contributed,
     DataEnd,
     Event,
-    Gave,
     Go,
     Left,
     Restarted,
@@ -95,7 +95,7 @@ class Gate(kept.Kept):
         self._said = clock()
 
     @property
-    def known(self) -> TrainingState:
+    def current_state(self) -> TrainingState:
         """The present state."""
         with self._condition:
             return self._state
@@ -108,12 +108,12 @@ class Gate(kept.Kept):
                 self._state = TrainingState(choice=choice, held=True, version=self._state.version)
                 self.changes += 1
 
-    def arrive(self, session: str, worker: str) -> None:
+    def announce_worker(self, session: str, worker: str) -> None:
         """Registers a worker that is about to start its first step in ``session``."""
         with self._condition:
             self._sessions[worker] = session
             self.changes += 1
-            self._apply_event(Arrives(worker))
+            self._apply_event(Announced(worker))
 
     @property
     def start(self) -> int:
@@ -165,7 +165,7 @@ class Gate(kept.Kept):
                 # was lost.
                 self._go.pop(worker, None)
                 self.changes += 1
-                self._apply_event(Gave(worker, version, void=not self._start.counts(start)))
+                self._apply_event(Contributed(worker, version, void=not self._start.counts(start)))
             if data is not None:
                 self._data = data.name
                 data.given(waiting)

@@ -77,7 +77,7 @@ class IteratorState:
         self._orders = [shuffle.next_order() for shuffle in _shuffles(node)]
         self._context = Context(host)
         self._prepare = None  # so that `restore` prepares no elements that it skips
-        self._elements = ahead(node, self._context, self._prepared)
+        self._elements = elements_of(node, self._context, self._prepared)
         self._failure = None
 
     def start_once(self, make: Any, host: Any) -> None:
@@ -243,7 +243,7 @@ class _Followed(Wrapper):
         return self.follow(self.input.elements(context))
 
 
-def ahead(node: Node, context: Context, follow: Follow = iter) -> Iterator[Element]:
+def elements_of(node: Node, context: Context, follow: Follow = iter) -> Iterator[Element]:
     """Returns the elements. If producing them has no side effects, a thread produces some in advance.
 
     ``follow`` yields the same elements, in that thread; it is not called for rows of blocks.

@@ -73,7 +73,7 @@ class RecordedStep(Protocol):
 class Recorder(Protocol):
     """Records changes of a task's variables, and runs operations on its other resources."""
 
-    def known(self, step: RecordedStep, place: InstructionPlace) -> Outcome | None:
+    def recorded_outcome(self, step: RecordedStep, place: InstructionPlace) -> Outcome | None:
         """Returns the recorded outcome of an instruction of ``step``, which this task or the previous primary has run;
         None if none is recorded."""
         ...

@@ -191,7 +191,7 @@ class StepBarrier(Kept):
     def forget_session(self, session: str) -> None:
         """Removes a session that has ended."""
         with self._condition:
-            self._runs = training_runs.left(self._runs, session)
+            self._runs = training_runs.without_session(self._runs, session)
             self.changes += 1
 
     def job_over(self, reason: str) -> None:

@@ -91,7 +91,7 @@ class Members:
         """Returns the members after ``session`` has joined."""
         return Members(self.known | {session}, self.givers)
 
-    def gave(self, session: str) -> Members:
+    def with_gradient(self, session: str) -> Members:
         """Returns the members after ``session`` has given a gradient."""
         return self if session in self.givers else Members(self.known, self.givers | {session})
 
@@ -163,7 +163,7 @@ def continued(runs: TrainingRuns, step: int) -> TrainingRuns:
     return TrainingRuns(run_number=run_number, began_at=step, sessions=dict.fromkeys(runs.sessions, run_number))
 
 
-def left(runs: TrainingRuns, session: str) -> TrainingRuns:
+def without_session(runs: TrainingRuns, session: str) -> TrainingRuns:
     """Removes ``session``."""
     return replace(runs, sessions={its: run_number for its, run_number in runs.sessions.items() if its != session})
 

@@ -42,7 +42,7 @@ from headwater.graph.runtime.kernel_lookup import WithoutKernel
 from headwater.graph.runtime.kernel_part import KernelPart
 from headwater.graph.runtime.programs import Program, executables, shapes_of, shared_program
 from headwater.graph.runtime.step import Step
-from headwater.graph.runtime.ways import Jit, Way, Ways
+from headwater.graph.runtime.ways import Jit, Mode, ModeChooser
 from headwater.import_hooks import on_import
 from headwater.lazy_jax import is_loaded
 
@@ -131,13 +131,13 @@ class Executable:
         # so the primary then sends the new values instead.
         self._repeatable = not any(draws_without_seed(node) for node in compute.nodes)
         self._output_cells = [self._cells[name] for name in shown or ()]
-        self._ways: Ways | None = None
+        self._ways: ModeChooser | None = None
         # Kernels are used only without a backup. Primary and backup must compute the same bits. But the choice between
         # kernels and executable depends on the number of earlier runs, which may differ between primary and backup.
         alone = self._recorder is None
         self._kernels = self._part(compute, fetched) if alone and jit is not Jit.ON and not self.only_reads else None
         if self._kernels is not None and jit is Jit.AUTO:
-            self._ways = Ways(compute.nodes[-1].name if compute.nodes else "empty")
+            self._ways = ModeChooser(compute.nodes[-1].name if compute.nodes else "empty")
         self._compilations: dict[object, Compilation] = {}
         self._run_before = False
         first, rest = split(compute) if self._device is None and self._kernels is None else (None, None)
@@ -208,7 +208,7 @@ class Executable:
         """
         if self._recorder is not None:
             assert step is not None
-            known = self._recorder.known(step, self._place)
+            known = self._recorder.recorded_outcome(step, self._place)
             if known is not None:
                 if known.faults:
                     self._raise(known.faults)
@@ -289,18 +289,18 @@ class Executable:
         weigh = None
         if self._ways is not None:
             key = tuple([value.shape for value in inputs]), tuple([_static_key(inputs[i]) for i in self._static])
-            way = self._ways.next_way(key)
-            if way is Way.EXECUTABLE:
+            way = self._ways.next_mode(key)
+            if way is Mode.EXECUTABLE:
                 if compilation := self._compilations.pop(key, None):
                     compilation.wait()
                 return None
-            if way is Way.KERNELS_WHILE_IMPORTING and not is_loaded():
+            if way is Mode.KERNELS_WHILE_IMPORTING and not is_loaded():
                 Compilation(import_jax, "the import of JAX")
-            elif way is Way.KERNELS_WHILE_COMPILING and self._device is None:
+            elif way is Mode.KERNELS_WHILE_COMPILING and self._device is None:
                 if len(self._compilations) >= _MAX_SHAPES:
                     self._compilations.clear()  # of shapes that did not occur again
                 self._compilations[key] = self._compile_in_background(inputs, self._ways.runs_of(key) - 1)
-            weigh = self._ways.weigher(key)
+            weigh = self._ways.cost_recorder(key)
         # Kernels detect incompatible shapes and types only when they run, so the first run is never acknowledged before
         # it is made.
         if part.may_fail or self._admits or not self._run_before:

@@ -211,7 +211,7 @@ def moved(values: Sequence[AnyArray], device: object) -> list[AnyArray]:
     return found
 
 
-def settle(values: Iterable[Any]) -> None:
+def wait_until_computed(values: Iterable[Any]) -> None:
     """Waits until the arrays are computed. Arrays donated to a later update count as computed."""
     for value in values:
         if not value.is_deleted():

@@ -28,7 +28,7 @@ from headwater.graph.runtime.actions import Action, HostAction, Slots, receive_a
 from headwater.graph.runtime.aligned import AlignedCopies
 from headwater.graph.runtime.block_runner import BlockRunner
 from headwater.graph.runtime.compile import Executable
-from headwater.graph.runtime.devices import memory_stats, settle
+from headwater.graph.runtime.devices import memory_stats, wait_until_computed
 from headwater.graph.runtime.element_work import attributes_of, element_work
 from headwater.graph.runtime.first_reads import FirstReads
 from headwater.graph.runtime.memory import out_of_memory
@@ -273,7 +273,7 @@ class CompiledPlan:
                 action = self._update
                 pending.extend(self._last_update(action, slots, step, answer))
             if wait:
-                settle(pending)
+                wait_until_computed(pending)
             # Copy to the host here, inside this `try`: a lack of GPU memory is reported only by the copy.
             for index in self._fetched_from_gpus:
                 slots[index] = np.asarray(slots[index])
@@ -365,24 +365,24 @@ class CompiledPlan:
 
         Args:
           position: the position of the instruction.
-          inputs: the instruction's inputs except variables and constants of the plan, in order; see `travelling`.
+          inputs: its inputs except variables and constants of the plan, in order; see `inputs_for_backup`.
           step: the step of the instruction.
         """
         given = iter(inputs)
         constants = self.plan.constants
         names = inputs_of(self.plan.instructions[position])
         values = [self._template[self._index[name]] if name in constants else next(given) for name in names]
-        if self.keeps(position):
+        if self.uses_resources(position):
             assert self._resources.recorder is not None
             self._resources.recorder.carry_out(self._kept[position], step, values)
         else:
             self._executables[position](values, step.number, None, step)
 
-    def keeps(self, position: int) -> bool:
+    def uses_resources(self, position: int) -> bool:
         """Whether an instruction is an operation on resources other than variables."""
         return position in self._kept
 
-    def travelling(self, position: int, inputs: Sequence[Any]) -> Sequence[Any]:
+    def inputs_for_backup(self, position: int, inputs: Sequence[Any]) -> Sequence[Any]:
         """Selects, of an instruction's inputs, those that the primary has to send to the backup for `repeat`: all
         except variables and constants of the plan."""
         constants = self.plan.constants

@@ -92,7 +92,7 @@ def _real_among(wanted: Wanted, inputs: Values) -> Wanted:
     return tuple([want and _is_real(value) for want, value in zip(wanted, inputs, strict=False)])
 
 
-def _carried(wanted: Wanted | None, count: int) -> Wanted | None:
+def _with_carried(wanted: Wanted | None, count: int) -> Wanted | None:
     """Returns ``wanted`` with the gradients of the first ``count`` inputs added: the backward pass needs them, because
     each turn passes them to the previous turn."""
     return None if wanted is None else (True,) * count + wanted[count:]
@@ -102,7 +102,7 @@ def _make_scan(attrs: Attrs, wanted: Wanted | None) -> Callable[..., Any]:
     function: FunctionAttr = attrs["body"]
     states, sequences = attrs["states"], attrs["sequences"]
     types: Sequence[DType] = attrs["Tout"]
-    plain, needed = body_function(function, carried=states), _carried(wanted, states)
+    plain, needed = body_function(function, carried=states), _with_carried(wanted, states)
 
     def scan(*inputs: Any, **unused: object) -> tuple[Any, ...]:
         del unused
@@ -176,7 +176,7 @@ def _make_loop(attrs: Attrs, wanted: Wanted | None) -> Callable[[Values, int | N
     types: Sequence[DType] = attrs["Tout"]
     count = len(decode_body(body).outputs)
     holds, plain = body_function(attrs["cond"]), body_function(body, carried=count)
-    needed = _carried(wanted, count)
+    needed = _with_carried(wanted, count)
 
     def loop(inputs: Values, most: int | None) -> tuple[Values, int, Taped | None]:
         values: Values = _typed(inputs[:count], types)

@@ -69,12 +69,12 @@ class KernelPart:
         self._fetched = fetched
         self._code = Code()
         self._code.space.update(lock=lock, current=current, writable=writable, changed=changed, replace=replace)
-        self._code.space.update(whole=_whole, own=_own, check_assigned=check_assigned, fold_in=fold_in)
+        self._code.space.update(whole=_for_other_part, own=_for_program, check_assigned=check_assigned, fold_in=fold_in)
         self._used = outputs_used(compute.nodes, compute.outputs)
         self._cells = {name: self._code.bind(cell, "cell") for name, cell in cells.items()}
         self._snapshot: dict[str, str] = {}
         self.may_fail: bool = False
-        late = _late(compute.nodes)
+        late = _after_changes(compute.nodes)
         uses = Counter([name for node in compute.nodes for name in node.inputs] + list(compute.outputs))
         self._used_once = {name for name, count in uses.items() if count == 1}
         self._products = _products_of_draws(compute.nodes, self._used_once)
@@ -311,7 +311,7 @@ def _update_in_place(run: Callable[..., object], node: Node) -> Callable[..., No
     return update
 
 
-def _late(nodes: Sequence[Node]) -> set[str]:
+def _after_changes(nodes: Sequence[Node]) -> set[str]:
     """Returns the names of operations that change variables, or that follow a change."""
     late: set[str] = set()
     changing: set[str] = set()
@@ -342,12 +342,12 @@ def _on_host(value: object) -> Any:
     return value if type(value) is np.ndarray else np.asarray(value)
 
 
-def _whole(value: object) -> Any:
+def _for_other_part(value: object) -> Any:
     """Converts an output for another part of the step."""
     return value if type(value) is np.ndarray else np.asarray(value)
 
 
-def _own(value: object, given: Sequence[Any] = ()) -> Any:
+def _for_program(value: object, given: Sequence[Any] = ()) -> Any:
     """Converts an output for the program, which may change it: copies it if it shares memory.
 
     Args:

@@ -85,7 +85,7 @@ def instructions(space: XSpace, start_us: int) -> Iterator[Instruction]:
     scopes = _scopes(space.planes)
     for plane in space.planes:
         names = {number: stat.name for number, stat in plane.stat_metadata.items()}
-        ends = _ends(plane, names)
+        ends = _end_times(plane, names)
         for line in plane.lines:
             for event in line.events:
                 values = _values(event, plane, names)
@@ -102,7 +102,7 @@ def instructions(space: XSpace, start_us: int) -> Iterator[Instruction]:
                 )
 
 
-def _ends(plane: XPlane, names: Mapping[int, str]) -> dict[object, int]:
+def _end_times(plane: XPlane, names: Mapping[int, str]) -> dict[object, int]:
     """Returns the end times of asynchronous instructions, in picoseconds, by number."""
     found: dict[object, int] = {}
     for line in plane.lines:

@@ -152,7 +152,7 @@ class Program:
                     raise error_of(node.type, node.name, node.attrs)
                 if fault is not None:
                     faults[node.name] = fault
-                if not (checks and small.takes(node, state)):
+                if not (checks and small.collect(node, state)):
                     trace_one(node, values, state)
             small.run(values, state)
             failing.update(faults)

@@ -46,7 +46,7 @@ class SmallUpdates:
         it."""
         return not self._touched.isdisjoint((node.name, *node.inputs, *node.refs.values()))
 
-    def takes(self, node: Node, state: Mapping[str, AnyArray]) -> bool:
+    def collect(self, node: Node, state: Mapping[str, AnyArray]) -> bool:
         """Collects ``node`` if it is an update of small variables; returns whether it did. If ``node`` uses a result of
         collected updates (see `needed_by`), the caller has to call `run` first."""
         variables = node.refs.values()

@@ -110,7 +110,7 @@ class Step:
         for call in calls:
             call()
 
-    def away(self) -> bool:
+    def is_master_away(self) -> bool:
         """Whether the master is disconnected but may reconnect; called regularly while an operation waits.
 
         While this is true, the wait continues even if its condition holds. Otherwise the operation could, for example,
@@ -188,11 +188,11 @@ class Step:
                 # Check the connection only after a timeout: a notification usually means that the awaited event has
                 # happened.
                 if not condition.wait(timeout) or away:
-                    # `away` may notify resources, which acquires their conditions. Release this condition first, to
-                    # avoid a deadlock.
+                    # `is_master_away` may notify resources, which acquires their conditions. To avoid a deadlock,
+                    # release this condition first.
                     condition.release()
                     try:
-                        away = self.away()
+                        away = self.is_master_away()
                     finally:
                         condition.acquire()
         finally:

@@ -206,7 +206,7 @@ class TaskRuntime:
         plans = self._plans.get(session)
         return None if plans is None else plans.get(number)
 
-    def knows(self, session: str) -> bool:
+    def has_session(self, session: str) -> bool:
         """Whether a session has plans here."""
         return session in self._plans
 

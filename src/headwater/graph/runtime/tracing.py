@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from headwater.cluster.telemetry.step_stats import EXECUTABLE, Activity, StepTrace
 from headwater.graph.passes.plan import Compute, Host, Receive, Send, TaskPlan
 from headwater.graph.passes.plan import Instruction as PlanInstruction
-from headwater.graph.runtime.devices import settle
+from headwater.graph.runtime.devices import wait_until_computed
 from headwater.graph.runtime.profile import Instruction, Profile
 
 if TYPE_CHECKING:
@@ -148,12 +148,12 @@ class _Watch(threading.Thread):
     def run(self) -> None:
         start_us = self.activity.start_us
         if self._inputs:
-            settle(self._inputs)
+            wait_until_computed(self._inputs)
             start_us = max(start_us, _now_us())
         if self._before is not None:
             self._before.join()
             start_us = max(start_us, self._before.activity.end_us)
-        settle(self._outputs)
+        wait_until_computed(self._outputs)
         self.activity = replace(self.activity, start_us=start_us, end_us=max(start_us, _now_us()))
 
 

@@ -153,7 +153,7 @@ def runs_until_compiled(work: Work) -> int | None:
     return None if saved <= 0 else -(-work.compilation_ns() // saved)
 
 
-class Way(enum.Enum):
+class Mode(enum.Enum):
     """The form of execution of one run."""
 
     KERNELS = "kernels"
@@ -212,7 +212,7 @@ class _Shape:
 
 
 @dataclass(slots=True)
-class Ways:
+class ModeChooser:
     """Counts the runs of one part and chooses how each is run.
 
     Args:
@@ -231,11 +231,11 @@ class Ways:
     _weighed: int = 0
     _hot: Any = None
 
-    def next_way(self, key: object) -> Way:
+    def next_mode(self, key: object) -> Mode:
         """Counts a run with inputs of shape ``key``; returns how it is executed."""
         # Most parts run with the same shapes in each step: compare with the last key before any lookup.
         if key == self._hot:
-            return Way.EXECUTABLE
+            return Mode.EXECUTABLE
         shape = self._shapes.get(key)
         if shape is None:
             self.distinct += 1
@@ -248,18 +248,18 @@ class Ways:
         switch = shape.switch
         if switch is None or shape.runs <= switch.compiled:
             imports = switch is not None and shape.runs == switch.imported + 1
-            return Way.KERNELS_WHILE_IMPORTING if imports else Way.KERNELS
+            return Mode.KERNELS_WHILE_IMPORTING if imports else Mode.KERNELS
         if shape.runs <= switch.used:
-            return Way.KERNELS_WHILE_COMPILING if shape.runs == switch.compiled + 1 else Way.KERNELS
+            return Mode.KERNELS_WHILE_COMPILING if shape.runs == switch.compiled + 1 else Mode.KERNELS
         self.compiled += shape.runs == switch.used + 1
         self._hot = key
-        return Way.EXECUTABLE
+        return Mode.EXECUTABLE
 
     def runs_of(self, key: object) -> int:
         """Returns the number of runs with inputs of this shape."""
         return self._shapes[key].runs
 
-    def weigher(self, key: object) -> Callable[[Work], None] | None:
+    def cost_recorder(self, key: object) -> Callable[[Work], None] | None:
         """Returns a function to call with the cost of this run, if it is the first of its shape; None if the cost is
         known."""
         shape = self._shapes[key]
@@ -271,14 +271,14 @@ class Ways:
 
         first = self.distinct == 1
 
-        def weigh(work: Work) -> None:
+        def record_cost(work: Work) -> None:
             self._weighed += 1
             if work.kernels_ns() > self._heaviest.kernels_ns():
                 self._heaviest = work
             shape.switch = switch_after(work, first=first)
             _log.debug("%s by estimate %s", self.name, explanation_of(work, shape.switch))
 
-        return weigh
+        return record_cost
 
 
 def work_of(op_type: str, arrays: Sequence[Any], results: Sequence[Any]) -> Work:

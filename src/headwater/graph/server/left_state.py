@@ -50,7 +50,7 @@ from headwater.graph.resources.training_note import Note, training_note_of
 from headwater.graph.runtime.step import Stopped
 from headwater.graph.runtime.task import TaskRuntime
 from headwater.graph.server.own_state import FOLDER, capture_cell, pack_cells, unpack_cells
-from headwater.graph.server.served_step import InMidst, LeftStep
+from headwater.graph.server.served_step import DepositedStep, ResumePoint
 from headwater.graph.server.steps import StepService
 
 _log = logging.getLogger("headwater")
@@ -60,7 +60,7 @@ _DRAIN_TIMEOUT_S: Final = 5.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LeftState:
+class DepositedState:
     """The state that a ``ps`` has handed to the chief.
 
     Attributes:
@@ -74,14 +74,14 @@ class LeftState:
     arrays: Sequence[Any]
 
     @staticmethod
-    def of(tensors: Sequence[Any]) -> LeftState:
-        """Parses the arrays that `left_of` returned."""
+    def of(tensors: Sequence[Any]) -> DepositedState:
+        """Parses the arrays that `encode_state` returned."""
         text, *arrays = tensors
         facts = json.loads(text.tobytes())
         predecessor = None
         if facts["generation"]:
             predecessor = Predecessor(generation=facts["generation"], connected_before=frozenset(facts["come"]))
-        return LeftState(predecessor=predecessor, facts=facts, arrays=arrays)
+        return DepositedState(predecessor=predecessor, facts=facts, arrays=arrays)
 
     def restore(self, runtime: TaskRuntime, steps: StepService) -> None:
         """Restores the state of the previous incarnation in a task that does not serve yet.
@@ -110,12 +110,12 @@ class LeftState:
         steps.restore(known)
 
     @staticmethod
-    def _step(told: Sequence[Any], runtime: TaskRuntime, rest: Iterator[Any]) -> LeftStep:
+    def _step(told: Sequence[Any], runtime: TaskRuntime, rest: Iterator[Any]) -> DepositedStep:
         """Decodes a step from its entry ``told`` in the facts and from its arrays, the next ones in ``rest``."""
         session, number, came, dropped, frames, midst = told
         kept = [Frame(kind, header, [next(rest) for _ in range(count)]) for kind, header, count in frames]
         if midst is None:
-            return LeftStep(session, number, came, dropped, kept, None)
+            return DepositedStep(session, number, came, dropped, kept, None)
         plan, position, seconds, arrays, handles, stash = midst
         slots = runtime.plan(session, plan).slots()
         for at in arrays:
@@ -123,15 +123,17 @@ class LeftState:
         for at, *key in handles:
             slots[at] = handle_of(find_kept(runtime.resources, Key(*key)))
         waiting = {transfer: [next(rest) for _ in range(count)] for transfer, count in stash}
-        return LeftStep(session, number, came, dropped, kept, InMidst(plan, Stopped(position, slots), waiting, seconds))
+        return DepositedStep(
+            session, number, came, dropped, kept, ResumePoint(plan, Stopped(position, slots), waiting, seconds)
+        )
 
 
-def _unsayable(runtime: TaskRuntime) -> set[type]:
+def _unsupported_kinds(runtime: TaskRuntime) -> set[type]:
     """Returns the classes of the task's resources that cannot be handed over."""
     return {kind for kind in runtime.resources.kinds() - {Note} if not can_keep(kind)}
 
 
-def left_of(runtime: TaskRuntime, steps: StepService, generation: int, connected: Collection[str]) -> list[Any]:
+def encode_state(runtime: TaskRuntime, steps: StepService, generation: int, connected: Collection[str]) -> list[Any]:
     """Freezes the task's state and encodes it as arrays. The task acknowledges no change after this call.
 
     Args:
@@ -145,7 +147,7 @@ def left_of(runtime: TaskRuntime, steps: StepService, generation: int, connected
     """
     # Freeze before reading anything: the result lacks every change that is made later, so such a change must not be
     # acknowledged.
-    known, is_all = steps.freeze(), not _unsayable(runtime)
+    known, is_all = steps.freeze(), not _unsupported_kinds(runtime)
     with runtime.resources.lock:
         cells = runtime.resources.cells().items()
         held = [capture_cell(key, 0, cell) for key, cell in cells if cell.value is not None]
@@ -169,7 +171,7 @@ def left_of(runtime: TaskRuntime, steps: StepService, generation: int, connected
         facts["sessions"].append([session, dataclasses.asdict(owner), list(plans)])
         arrays += [_array(encode_plan(plan)) for plan in plans.values()]
     theirs = {session_container(session) for session in sessions}
-    kept = {key: its for key, its in kept_of(runtime.resources).items() if is_all and _is_left(key, theirs)}
+    kept = {key: its for key, its in kept_of(runtime.resources).items() if is_all and _is_deposited(key, theirs)}
     with runtime.resources.lock:
         for key, its in kept.items():
             words, values = its.state()
@@ -180,7 +182,9 @@ def left_of(runtime: TaskRuntime, steps: StepService, generation: int, connected
         if step.session in sessions:
             frames = [[frame.kind, list(frame.header), len(frame.tensors)] for frame in step.kept]
             arrays += [tensor for frame in step.kept for tensor in frame.tensors]
-            midst, values = (None, []) if step.midst is None else _midst(step.midst, runtime, step.session, places)
+            midst, values = (
+                (None, []) if step.midst is None else _encode_resume_point(step.midst, runtime, step.session, places)
+            )
             arrays += values
             facts["steps"].append([step.session, step.number, list(step.came), step.dropped, frames, midst])
     for key, tensors in runtime.rendezvous.waiting().items():
@@ -190,13 +194,13 @@ def left_of(runtime: TaskRuntime, steps: StepService, generation: int, connected
     return [_array(json.dumps(facts).encode()), *arrays]
 
 
-def _is_left(key: Key, theirs: Collection[str]) -> bool:
+def _is_deposited(key: Key, theirs: Collection[str]) -> bool:
     """Whether the resource at ``key`` is handed over; ``theirs`` are the containers of the sessions handed over."""
     return key.container in theirs or not is_of_session(key.container)
 
 
-def _midst(
-    midst: InMidst, runtime: TaskRuntime, session: str, places: Mapping[int, Key]
+def _encode_resume_point(
+    midst: ResumePoint, runtime: TaskRuntime, session: str, places: Mapping[int, Key]
 ) -> tuple[list[Any], list[Any]]:
     """Encodes the point at which a step resumes, for `LeftState.restore`.
 
@@ -225,7 +229,7 @@ def _array(data: bytes) -> Array:
     return np.frombuffer(data, np.uint8)
 
 
-def fetch(cluster: ClusterSpec, task: TaskName, *, inside_grpc: bool) -> LeftState | None:
+def fetch(cluster: ClusterSpec, task: TaskName, *, inside_grpc: bool) -> DepositedState | None:
     """Fetches the state that the previous incarnation of a ``ps`` handed to the chief; None if there is none.
 
     Args:
@@ -251,7 +255,7 @@ def fetch(cluster: ClusterSpec, task: TaskName, *, inside_grpc: bool) -> LeftSta
         return None
     finally:
         link.close()
-    found = LeftState.of(fetched.tensors)
+    found = DepositedState.of(fetched.tensors)
     count = len(found.facts["cells"])
     _log.warning("%s continues with its state of %d variables, which was deposited with %s", task, count, chief)
     return found
@@ -298,7 +302,7 @@ class Leaving:
                 what = "%s deposits no state with %s: a step has changed only a part of its variables; and %s"
                 _log.warning(what, shell.me, chief, together)
                 return
-            kept.deposit((), left_of(self._runtime, self._steps, shell.identity.generation, shell.ever_connected))
+            kept.deposit((), encode_state(self._runtime, self._steps, shell.identity.generation, shell.ever_connected))
         except OpError as error:
             _log.warning(
                 "%s could not deposit its state with %s, so the state is lost: %s", shell.me, chief, error.message
@@ -313,7 +317,7 @@ class Leaving:
         """Returns the reason not to hand over anything: the task has resources that cannot be handed over, and either
         the model has no seal or all ``ps`` have to restore together. Returns an empty string if there is no such
         reason."""
-        more = _unsayable(self._runtime)
+        more = _unsupported_kinds(self._runtime)
         if not more:
             return ""
         note = training_note_of(self._runtime.resources)

@@ -74,7 +74,7 @@ class Loss:
     updates: Mapping[str, tuple[int, int]] | None
 
     @property
-    def most(self) -> int:
+    def max_lost_updates(self) -> int:
         """The largest number of updates that any variable has lost."""
         return max((last - first + 1 for first, last in (self.updates or {}).values()), default=0)
 
@@ -259,7 +259,7 @@ class GraphSaver(StateSaver):
                 state_files.remove(self.folder)
                 self._last = None
         else:
-            self._periodic.soon()
+            self._periodic.trigger()
 
     # Saving -----------------------------------------------------------------------------------------------------------
 
@@ -300,7 +300,7 @@ class GraphSaver(StateSaver):
 
     def group(self) -> GroupProgress:
         """Returns the progress for the task's status snapshot."""
-        lost = self.loss.most if self.loss is not None else 0
+        lost = self.loss.max_lost_updates if self.loss is not None else 0
         return GroupProgress(name="variables", saved=str(self), saved_bytes=self.written_bytes, lost_updates=lost)
 
 

@@ -57,7 +57,7 @@ _LOST = UnavailableError, CancelledError
 CancelledError."""
 
 
-class InMidst(NamedTuple):
+class ResumePoint(NamedTuple):
     """The point in its plan that a step had reached when its task ended.
 
     Attributes:
@@ -73,7 +73,7 @@ class InMidst(NamedTuple):
     seconds: float | None
 
 
-class LeftStep(NamedTuple):
+class DepositedStep(NamedTuple):
     """A step in the state that a draining task hands over: an ended step whose answer the master may lack, or a
     suspended step.
 
@@ -90,7 +90,7 @@ class LeftStep(NamedTuple):
     came: Sequence[int]
     dropped: int
     kept: Sequence[Frame]
-    midst: InMidst | None
+    midst: ResumePoint | None
 
 
 class ServedStep(Step):
@@ -214,12 +214,12 @@ class ServedStep(Step):
             # depends. Otherwise a failover could undo them.
             if self._secured is not None:
                 self._await_backup(self._secured)
-            check = self._check_and_look if self.resumes else None
+            check = self._check_with_master if self.resumes else None
             self.unconfirmed.append((destination, self._push(destination, frame, check)))
             return
         frame = Frame(TENSORS, (self.number, transfer), tensors)
         if self._sender is not None:
-            self.settle()
+            self.wait_until_sent()
         if self.channel.sends_at_once(_nbytes(tensors)):
             self._put(frame)
         else:
@@ -241,7 +241,7 @@ class ServedStep(Step):
         except _LOST as error:
             self.cancel(error.message)
 
-    def settle(self) -> None:
+    def wait_until_sent(self) -> None:
         """Waits until all frames have been handed to the channel."""
         if self._sender is not None:
             self._sender.join()
@@ -258,7 +258,7 @@ class ServedStep(Step):
             task, confirm = self.unconfirmed[0]
             self.waits_for = f"{task} to confirm the frames that it was sent", time.monotonic()
             try:
-                confirm(self._check_and_look)
+                confirm(self._check_with_master)
             except BaseException:
                 self.lacking = True
                 raise
@@ -266,12 +266,12 @@ class ServedStep(Step):
                 self.waits_for = None
                 del self.unconfirmed[0]
 
-    def _check_and_look(self) -> None:
+    def _check_with_master(self) -> None:
         """Calls `check` during a wait for another task, and checks whether the master is connected. Without this, the
         loss of the master would go unnoticed during the wait, in which nothing is received from it."""
         channel = self.channel
         if self.resumes and channel.peer_gone():
-            self._still_away(channel)
+            self._is_master_still_away(channel)
         self.check()
 
     def confirm_rest(self) -> None:
@@ -339,7 +339,7 @@ class ServedStep(Step):
         return step
 
     @staticmethod
-    def of_previous_incarnation(known: LeftStep, master: str, runtime: TaskRuntime, push: Push) -> ServedStep:
+    def of_previous_incarnation(known: DepositedStep, master: str, runtime: TaskRuntime, push: Push) -> ServedStep:
         """Restores a step of the previous incarnation: an ended step, whose master may ask for the answer again, or a
         step to resume."""
         step = ServedStep.without_channel(known.number, known.session, master, runtime, push)
@@ -376,7 +376,7 @@ class ServedStep(Step):
         alone = self._runtime.session_count() == 1
         if alone and not self.unconfirmed and self.channel.sends_at_once(_nbytes(results)):
             if self._sender is not None:
-                self.settle()
+                self.wait_until_sent()
             try:
                 self.answer(results)
             except _LOST as error:
@@ -395,7 +395,7 @@ class ServedStep(Step):
             with self._changed:
                 self._changed.notify_all()
 
-    def stands(self) -> bool:
+    def is_stalled(self) -> bool:
         """Whether the step has waited for `_STALLED_AFTER_S`, but not for acknowledgements of its transfers."""
         waits = self.waits_for
         return waits is not None and not self.unconfirmed and time.monotonic() - waits[1] >= _STALLED_AFTER_S
@@ -415,13 +415,13 @@ class ServedStep(Step):
         self.cancel(reason)
         self.channel.break_off(reason)  # wakes the thread that waits for its master
 
-    def left(self) -> LeftStep:
+    def deposited_state(self) -> DepositedStep:
         """Returns the state for the task's next incarnation, once the step does not run any more."""
         midst, plan = None, self.resume_plan
         if plan is not None:
             assert self.stopped is not None
-            midst = InMidst(plan, self.stopped, self._stash, self.seconds_left())
-        return LeftStep(self.session, self.number, sorted(self._came), self._dropped, list(self._kept), midst)
+            midst = ResumePoint(plan, self.stopped, self._stash, self.seconds_left())
+        return DepositedStep(self.session, self.number, sorted(self._came), self._dropped, list(self._kept), midst)
 
     def delivered(self) -> bool:
         """Whether all frames were sent to its master and the channel is not lost."""
@@ -507,7 +507,7 @@ class ServedStep(Step):
                 self._changed = threading.Condition()
             return self._changed
 
-    def away(self) -> bool:
+    def is_master_away(self) -> bool:
         channel = self.channel
         if not channel.peer_gone():
             return False
@@ -515,13 +515,13 @@ class ServedStep(Step):
             try:
                 frame = channel.recv(0)
             except (*_LOST, DeadlineExceededError):
-                return self._still_away(channel)
+                return self._is_master_still_away(channel)
             self._handle_frame(frame)
         raise CancelledError(
             None, None, f"the connection to {self._master}, which requested step {self.number}, is lost"
         )
 
-    def _still_away(self, lost: Channel) -> bool:
+    def _is_master_still_away(self, lost: Channel) -> bool:
         if self.channel is not lost:
             self._away_since = None
             return False

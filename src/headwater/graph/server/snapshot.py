@@ -89,7 +89,7 @@ def _groups(runtime: TaskRuntime, cells: Mapping[tuple[str, str], Cell]) -> Sequ
                 **_of_gate(gates.pop(group, None)),
             )
     for name, gate in gates.items():
-        found[name] = GroupProgress(name=name, updates=gate.known.version, **_of_gate(gate))
+        found[name] = GroupProgress(name=name, updates=gate.current_state.version, **_of_gate(gate))
     for name, ledger in runtime.resources.of_kind(ExampleLedger).items():
         found[name] = GroupProgress(name=name, updates=ledger.updates, examples=str(ledger))
     return [found[name] for name in sorted(found)]
@@ -98,5 +98,5 @@ def _groups(runtime: TaskRuntime, cells: Mapping[tuple[str, str], Cell]) -> Sequ
 def _of_gate(gate: Gate | None) -> JsonObject:
     if gate is None:
         return {}
-    state = gate.known
+    state = gate.current_state
     return {"dropped": state.dropped, "workers": tuple(sorted(state.members)), "waiting": gate.waiting_text()}

@@ -25,7 +25,7 @@ from headwater.graph.resources.example_ledger import ExampleLedger
 from headwater.graph.runtime.executor import CompiledPlan
 from headwater.graph.runtime.step import Stopped
 from headwater.graph.runtime.task import TaskRuntime
-from headwater.graph.server.served_step import LeftStep, Push, Secured, ServedStep
+from headwater.graph.server.served_step import DepositedStep, Push, Secured, ServedStep
 
 _log = logging.getLogger("headwater")
 
@@ -122,7 +122,7 @@ class StepService:
         self._push = push
         self.steps: int = 0
         self._unanswered: set[ServedStep] = set()
-        self.watchdog: ProgressWatchdog = watchdog or ProgressWatchdog(runtime.knows)
+        self.watchdog: ProgressWatchdog = watchdog or ProgressWatchdog(runtime.has_session)
         # Longer than a master's own deadline for reconnecting, so that the task never abandons a step whose master
         # still tries to reconnect.
         self._patience_s = 1.5 * Patience.from_environment().deadline_s if patience_s is None else patience_s
@@ -252,7 +252,7 @@ class StepService:
           The steps that still run.
         """
         self._held = True
-        _wait_while(lambda: not all(step.stands() for step in self._running()), seconds)
+        _wait_while(lambda: not all(step.is_stalled() for step in self._running()), seconds)
         for step in self._running():
             step.interrupt_waits(f"{self._runtime.task} ends")
         _wait_while(lambda: bool(self._running()), _SUSPEND_TIMEOUT_S)
@@ -262,7 +262,7 @@ class StepService:
         found = self._unanswered.union(step for step in list(self._known.values()) if not step.over)
         return sorted(found, key=lambda step: (step.number, step.session))
 
-    def freeze(self) -> Sequence[LeftStep]:
+    def freeze(self) -> Sequence[DepositedStep]:
         """Freezes the state before it is handed over. From now on, `require_not_frozen` prevents the acknowledgement of
         changes, because the handed-over state may lack them.
 
@@ -270,7 +270,7 @@ class StepService:
           The state of steps with answers that masters may ask for again, and of steps that are to resume.
         """
         self._frozen = True
-        return [step.left() for step in list(self._known.values()) if step.over]
+        return [step.deposited_state() for step in list(self._known.values()) if step.over]
 
     def require_not_frozen(self) -> None:
         """Checks that the state has not been handed over. To be called between a change and its acknowledgement.
@@ -287,7 +287,7 @@ class StepService:
         self._stopped.wait()
         raise UnavailableError(None, None, f"{self._runtime.task} has ended")
 
-    def restore(self, left: Sequence[LeftStep]) -> None:
+    def restore(self, left: Sequence[DepositedStep]) -> None:
         """Registers the steps that the previous incarnation has handed over, and resumes the steps that had not
         ended."""
         until = time.monotonic() + self._patience_s
@@ -313,11 +313,11 @@ class StepService:
 
     # Resumable steps --------------------------------------------------------------------------------------------------
 
-    def known(self) -> int:
+    def resumable_count(self) -> int:
         """Returns the number of steps that their masters may resume."""
         return len(self._known)
 
-    def _enter(self, step: ServedStep, again: bool) -> ServedStep | None:
+    def _register(self, step: ServedStep, again: bool) -> ServedStep | None:
         """Registers a step; returns the step already registered under its number, if any.
 
         Args:
@@ -371,11 +371,11 @@ class StepService:
         runtime = self._runtime
         compiled, master = runtime.find_plan(session, plan), runtime.owner(session)
         # Only the master has the feeds and its transfers, so this step cannot be completed without it.
-        if compiled is None or _needs(compiled.plan, master):
+        if compiled is None or _needs_master(compiled.plan, master):
             return
         step = ServedStep.without_channel(number, session, master, runtime, self._push, self._secured)
         step.patience_s = self._patience_s
-        if self._enter(step, again=True) is None:
+        if self._register(step, again=True) is None:
             self._start_without_master(step, plan)
 
     def _start_without_master(self, step: ServedStep, plan: int, stopped: Stopped | None = None) -> None:
@@ -415,7 +415,7 @@ class StepService:
         # again from the start, so no frame of it has to be kept.
         if resumes and (compiled is None or compiled.changes):
             step.resumes, step.patience_s, step.on_lost = True, self._patience_s, on_lost
-            known = self._enter(step, again)
+            known = self._register(step, again)
             if known is not None:
                 if not again:
                     # A RUN delayed on a lost channel: the master has resumed the step on another one.
@@ -483,13 +483,13 @@ class StepService:
                     ledger.resume_step(step)
                 results = self._runtime.execute(compiled, (), step, stopped=stopped)
             elif compiled.trains:
-                worker = trained.get(session) or self._trains(channel, session, trained)
+                worker = trained.get(session) or self._register_training(channel, session, trained)
                 results = self._train(compiled, feeds, step, answer, plan, worker)
             else:
                 results = self._runtime.execute(compiled, feeds, step, wait=False, answer=answer)
             if step.trace is not None:
                 results.append(step.trace.encode())
-            step.settle()
+            step.wait_until_sent()
             if step.unconfirmed:
                 step.confirm()
         except Exception as error:  # noqa: BLE001 - any error must be reported to the master
@@ -499,7 +499,7 @@ class StepService:
         if not step.answered:
             step.answer(results)
 
-    def _trains(self, channel: Channel, session: str, trained: dict[str, str]) -> str:
+    def _register_training(self, channel: Channel, session: str, trained: dict[str, str]) -> str:
         """Registers a session's first training step on a channel; returns the worker's name."""
         worker = trained[session] = channel.peer.partition(" (")[0]
         self.watchdog.opened(worker, session)
@@ -539,7 +539,7 @@ class StepService:
         runtime.rendezvous.forget(step.session, step.number)
         if step.answered or not isinstance(error, OpError):
             _log.exception("%s: step %s of session %s failed", runtime.task, step.number, step.session)
-        step.settle()
+        step.wait_until_sent()
         if step.answered:
             # The update failed after the master had received its acknowledgement (`answer_early`). Ending the session
             # is the only way left to report the failure.
@@ -552,7 +552,7 @@ class StepService:
             step.fail(error)
 
 
-def _needs(plan: TaskPlan, master: str) -> bool:
+def _needs_master(plan: TaskPlan, master: str) -> bool:
     """Whether a step of the plan needs input from its master."""
     return bool(plan.feeds) or any(isinstance(item, Receive) and item.source == master for item in plan.instructions)
 

@@ -14,7 +14,7 @@ from headwater.cluster.claims import Claim
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
 from headwater.cluster.task.kinds import HOLD, RESUME, RUN, RUN_CALLABLE, TENSORS, TRANSFER
-from headwater.cluster.task.left_states import LeftStates
+from headwater.cluster.task.left_states import DepositedStates
 from headwater.cluster.task.lifetime import PS
 from headwater.cluster.task.service import Service
 from headwater.cluster.task.shell import TaskShell
@@ -97,7 +97,7 @@ class TaskServer(Service):
             cluster, task, devices=self._devices, inside_grpc=inside_grpc, predecessor=predecessor
         )
         self._claim = dataclasses.replace(self.shell.claim, task=self.runtime.task)
-        self._left = LeftStates()
+        self._left = DepositedStates()
         self._processes = self._processes_of(cluster) if self._twice else None
         tasks = _tasks_of_graph(cluster, self._processes)
         self._peers = ClusterPeers(tasks, task, self.runtime.devices, self._link)
@@ -201,7 +201,7 @@ class TaskServer(Service):
                     left=left,
                 ),
                 around=around,
-                aims=partial(processes.aim, task),
+                aims=partial(processes.desired_placement, task),
             )
             for task in processes.tasks
         ]
@@ -284,7 +284,7 @@ class TaskServer(Service):
             )
 
     def is_open(self, session: str) -> bool:
-        return self.runtime.knows(session)
+        return self.runtime.has_session(session)
 
     def job_over(self, reason: str) -> None:
         if self._saver is not None:

@@ -221,10 +221,10 @@ class _Judge:
 
     def rules(self) -> list[Rule | None]:
         """The rule of each variable; None if no rule is left."""
-        return [_only(possible) for possible in self._possible]
+        return [_final_rule(possible) for possible in self._possible]
 
 
-def _only(possible: Sequence[Rule]) -> Rule | None:
+def _final_rule(possible: Sequence[Rule]) -> Rule | None:
     """Returns the rule to use; None if no rule is left, or if the examples were too similar to distinguish the largest
     value from the smallest."""
     merges = {rule.merge for rule in possible}

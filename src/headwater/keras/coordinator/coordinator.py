@@ -108,7 +108,7 @@ class RemoteValue:
         """Same as `fetch`."""
         return self.fetch()
 
-    def settle(self, value: object, error: OpError | None = None) -> None:
+    def set_result(self, value: object, error: OpError | None = None) -> None:
         """Sets the value, or the error of the call."""
         self._value, self._error = value, error
         self._done.set()
@@ -299,11 +299,11 @@ class ClusterCoordinator:
             except OpError as error:
                 # The worker did not connect before the deadline; the other workers make the calls.
                 _log.warning("%s does not take part: %s", task, error.message)
-                self._without(task, error)
+                self._remove_worker(task, error)
                 return
             with self._changed:
                 self._connected += 1
-            over = self._converse(task, channel)
+            over = self._run_calls(task, channel)
             link.release_channel(channel, False)
             with self._changed:
                 self._connected -= 1
@@ -311,7 +311,7 @@ class ClusterCoordinator:
             if over:
                 return
 
-    def _converse(self, task: str, channel: Channel) -> bool:
+    def _run_calls(self, task: str, channel: Channel) -> bool:
         """Makes calls on a channel; returns True when no calls are left, False if the channel has broken."""
         call: _Call | None = None
         try:
@@ -345,7 +345,7 @@ class ClusterCoordinator:
             self._running += 1
             return self._queue.popleft()
 
-    def _without(self, task: str, error: OpError) -> None:
+    def _remove_worker(self, task: str, error: OpError) -> None:
         """Removes a worker; if it was the last one, fails all scheduled calls."""
         with self._changed:
             self._workers.discard(task)
@@ -358,7 +358,7 @@ class ClusterCoordinator:
     def _fail_waiting_calls(self, error: OpError) -> None:
         """Fails all calls that have not begun with ``error``. Called with the lock held."""
         while self._queue:
-            self._queue.popleft().result.settle(None, error)
+            self._queue.popleft().result.set_result(None, error)
 
     def _requeue(self, call: _Call) -> None:
         with self._changed:
@@ -367,7 +367,7 @@ class ClusterCoordinator:
             self._changed.notify_all()
 
     def _finish(self, call: _Call, value: object, error: OpError | None) -> None:
-        call.result.settle(value, error)
+        call.result.set_result(value, error)
         with self._changed:
             self._running -= 1
             if error is not None and self._error is None:

@@ -53,7 +53,7 @@ class TableVariable(_Variable):
         return super().value
 
     @property
-    def held(self) -> Array | None:
+    def local_values(self) -> Array | None:
         """Values that the program has assigned or read, if they are not on the ``ps`` yet."""
         return None if self._value is None else np.asarray(self._value)
 

@@ -98,7 +98,7 @@ def prepare_callbacks(callbacks: object, mirrored: _Fits) -> list[object]:
     prepared: list[object] = [_EpochEnds(mirrored)]
     for callback in listed:
         if isinstance(callback, (keras.callbacks.ModelCheckpoint, keras.callbacks.BackupAndRestore)):
-            prepared.append(ours.whole(callback, mirrored))
+            prepared.append(ours.replacement_callback(callback, mirrored))
         elif mirrored.is_chief or not isinstance(callback, _only_once()):
             prepared.append(callback)
     return prepared

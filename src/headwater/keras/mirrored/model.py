@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from headwater.cluster.task.agreement import difference, said
+from headwater.cluster.task.agreement import difference, encode_topics
 from headwater.data.options import AutoShardPolicy
 from headwater.errors import FailedPreconditionError
 from headwater.keras import saving
@@ -134,7 +134,7 @@ class MirroredModel:
         share = self._share(self._agreed_seed())
         self._data = shards_of(share, x, y, sample_weight, batch_size, steps_per_epoch, shuffle, class_weight)
         if isinstance(self._data, ArrayShards):
-            self._agree({"data": {"batches": self._data.count, "batch_size": self._data.batch_size}})
+            self._check_same_program({"data": {"batches": self._data.count, "batch_size": self._data.batch_size}})
         self._settle(self._data)
         validation: Any = None
         if validation_data is not None:
@@ -393,7 +393,7 @@ class MirroredModel:
             return
         optimizer = getattr(self.model, "optimizer", None)
         settings = optimizer_topics(optimizer) if optimizer is not None else {}
-        self._agree({"variables": model_variables(self.model), **settings})
+        self._check_same_program({"variables": model_variables(self.model), **settings})
         variables = self._variables()
         position = self.position
         numbers = np.asarray([position.seed, position.epoch, position.step], np.int64)
@@ -449,7 +449,7 @@ class MirroredModel:
             *(optimizer.variables if optimizer is not None else ()),
         ]
 
-    def _agree(self, topics: Mapping[str, Mapping[str, object]]) -> None:
+    def _check_same_program(self, topics: Mapping[str, Mapping[str, object]]) -> None:
         """Checks that all processes run the same program.
 
         Raises:
@@ -458,7 +458,7 @@ class MirroredModel:
         """
         if self.replicas.processes == 1:
             return
-        own = np.frombuffer(json.dumps(said(topics)).encode(), np.uint8)
+        own = np.frombuffer(json.dumps(encode_topics(topics)).encode(), np.uint8)
         first, *others = [json.loads(bytes(part[0])) for part in self.replicas.gather([own], "program")]
         for rank, other in enumerate(others, 1):
             differs = difference(f"worker {rank}", other, "worker 0", first)
@@ -478,7 +478,7 @@ class MirroredModel:
     def _settle(self, data: Shards) -> None:
         count = np.asarray(-1 if data.count is None else data.count, np.int64)
         counts = [int(part[0]) for part in self.replicas.gather([count], "number of batches")]
-        data.settle([None if count < 0 else count for count in counts])
+        data.set_batch_counts([None if count < 0 else count for count in counts])
 
     def _verbose(self, verbose: object) -> Any:
         return 0 if verbose == "auto" and not self.is_chief else verbose

@@ -80,7 +80,7 @@ class Shards(_base):
         self._skip_batches = 0
         self._counts: Sequence[int | None] | None = None
 
-    def settle(self, counts: Sequence[int | None]) -> None:
+    def set_batch_counts(self, counts: Sequence[int | None]) -> None:
         """Sets the numbers of batches of all processes: each process makes the largest number of steps."""
         self._counts = counts
 

@@ -194,7 +194,7 @@ class SharedStep:
             own[:count] = np.asarray(self._exchanging(self._divisors, state, batch), np.float64)
             own[count] = rows
         else:
-            self._attend()
+            self._join_exchanges()
         whole = self._owner.replicas.add_up(own, "divisors of losses")
         if not whole[-1]:
             raise StopIteration
@@ -221,13 +221,13 @@ class SharedStep:
         """Calls ``function``, which runs the model; if layers synchronize statistics, handles their exchanges."""
         return function(*args) if self._exchange is None else self._exchange.run(function, *args)
 
-    def _attend(self) -> None:
+    def _join_exchanges(self) -> None:
         """Takes part in the exchanges of `_exchanging` in the other processes; called if this process has no examples.
 
         Without this, the other processes would wait for this one.
         """
         if self._exchange is not None:
-            self._exchange.attend()
+            self._exchange.join_exchanges()
 
     def _vector_of(self, items: Sequence[Item], wide: bool) -> StepVector:
         replicas = self._owner.replicas
@@ -275,7 +275,7 @@ class TrainStep(SharedStep):
         if rows_of(batch):
             vector = self._exchanging(self._compute, trainable, others, optimizer, metrics, batch, wish, factors)
         else:
-            self._attend()
+            self._join_exchanges()
             vector = layout.nothing(wish)
         total = self._owner.replicas.add_up(vector, TRAINING_STEP)
         examples, wishes = float(total[-3]), float(total[-1])

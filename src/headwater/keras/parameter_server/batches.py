@@ -74,7 +74,7 @@ class Batches(Protocol):
         ...
 
     @property
-    def alike(self) -> bool:
+    def same_shapes_everywhere(self) -> bool:
         """Whether the shapes of `first` are the same on all tasks."""
         ...
 
@@ -200,7 +200,7 @@ class ArrayBatches(_Spans):
         return self._select_rows(np.arange(min(self._batch_size, self._rows)))
 
     @property
-    def alike(self) -> bool:
+    def same_shapes_everywhere(self) -> bool:
         return True
 
     def settings(self) -> dict[str, object]:
@@ -281,7 +281,7 @@ class _WholeBatches(_Spans):
         raise NotImplementedError
 
     @property
-    def alike(self) -> bool:
+    def same_shapes_everywhere(self) -> bool:
         return False
 
     @property
@@ -464,7 +464,7 @@ class IteratedBatches(_Spans):
         return with_bags(self._kept[0] if self._once else next(iter(self._data)))
 
     @property
-    def alike(self) -> bool:
+    def same_shapes_everywhere(self) -> bool:
         return False
 
     def settings(self) -> dict[str, object]:

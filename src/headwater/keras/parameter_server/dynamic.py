@@ -100,9 +100,9 @@ class DynamicTables:
             # model.
             if any(one.rows or one.step for one in told):
                 layer.forget()
-        self.bring()
+        self.send_loaded_rows()
 
-    def bring(self) -> None:
+    def send_loaded_rows(self) -> None:
         """On the chief: sends the rows that the model has loaded to the ``ps``. On another worker: drops these rows."""
         for layer in self.layers:
             if self._place.is_chief:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import keras
 
-from headwater.cluster.task.agreement import said
+from headwater.cluster.task.agreement import encode_topics
 from headwater.errors import DataLossError, GaveUpError
 from headwater.keras.callbacks import serve_backup
 from headwater.keras.combining.combination import Combination
@@ -38,7 +38,7 @@ from headwater.ps.accounting.ledger import Plan, Work
 from headwater.ps.client import ParameterClient
 from headwater.ps.consistency import KOfN, Part, Synchronous
 from headwater.ps.protocol import NOTHING_YET, TRAINING_OVER, UNKNOWN_STEPS
-from headwater.ps.step_requests import StepRequest, asking
+from headwater.ps.step_requests import StepRequest, request_fields
 from headwater.ps.updater import Array
 
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ class ServedModel(ModelValues):
             steps=steps_per_epoch,
         )
         self._build(batches.first())
-        if batches.alike and self._tables is None:
+        if batches.same_shapes_everywhere and self._tables is None:
             self._batch = _padded(batches.first())
         task = self.place.task
         self._adapt_to_compile()
@@ -285,7 +285,7 @@ class ServedModel(ModelValues):
                 self._bring_changes()
         client = self._client
         if task is None or not task.members.is_evaluator:
-            self._agree(batches)
+            self._check_same_program(batches)
         self.sync(state=chief)
         # This worker joins, or returns to, a training that is in progress: skip the epochs that are over.
         if late and client.trainings == self._training:
@@ -381,16 +381,16 @@ class ServedModel(ModelValues):
             self.host()
             task.serve()
 
-    def _agree(self, batches: Batches) -> None:
+    def _check_same_program(self, batches: Batches) -> None:
         """Checks that all workers have the optimizer of the ``ps``, and data of the same length.
 
         Raises:
           FailedPreconditionError: this worker or another one differs.
         """
         assert self._client is not None
-        self._client.agree(
-            said({"data": batches.settings(), **optimizer_topics(self.optimizer)}),
-            said({"examples": {"digest of some of them": batches.contents()}}),
+        self._client.check_program(
+            encode_topics({"data": batches.settings(), **optimizer_topics(self.optimizer)}),
+            encode_topics({"examples": {"digest of some of them": batches.contents()}}),
         )
 
     def _follow(self, validation: Callable[[], dict[str, Any]], container: Any, epochs: range) -> None:
@@ -428,10 +428,10 @@ class ServedModel(ModelValues):
             plan = replace(plan, in_turn=isinstance(place.choice, Synchronous))
         wish: StepRequest = (self._training, epoch, steps, -1)
         if plan is not None:
-            wish = (*wish, asking(epoch, plan, whole if in_rounds else None))
+            wish = (*wish, request_fields(epoch, plan, whole if in_rounds else None))
         # The chief calls the callbacks of an epoch's beginning first, as Keras does. Another worker requests its first
         # step before that, because only the answer shows whether the chief has stopped the training.
-        ticket = None if place.is_chief else _handed(client, wish, client.next_step(wish))
+        ticket = None if place.is_chief else _await_step_number(client, wish, client.next_step(wish))
         if ticket == TRAINING_OVER:
             return None
         model.reset_metrics()
@@ -439,14 +439,14 @@ class ServedModel(ModelValues):
         self._logs = {}
         step.start_epoch()
         if ticket is None:
-            ticket = _handed(client, wish, client.next_step(wish))
+            ticket = _await_step_number(client, wish, client.next_step(wish))
         made, first, again = 0, 0, False
         while ticket >= 0:
             works: list[Work] = []
             part: Part | None = None
             if plan is not None and isinstance(client.handed, tuple):
                 work, seed = client.handed
-                works, share = _taken(batches, plan, work, seed)
+                works, share = _examples_of_range(batches, plan, work, seed)
                 if plan.in_turn:
                     batch = plan.batch_of(work)
                     part = Part(*client.round, work.stop - work.start, batch.stop - batch.start)
@@ -459,7 +459,9 @@ class ServedModel(ModelValues):
             if made % model.steps_per_execution == 0 and not again:
                 first = ticket
                 container.on_train_batch_begin(first)
-            following = _handed(client, wish, self._one_step(client, step, share, wish, works=works, part=part))
+            following = _await_step_number(
+                client, wish, self._one_step(client, step, share, wish, works=works, part=part)
+            )
             # If the number is the same as before, this worker also computes the part of a lost worker in that step. For
             # callbacks and counts, both parts are one step.
             again = following == ticket
@@ -544,7 +546,7 @@ class ServedModel(ModelValues):
             changes=changes,
             weight=rows if step.finite else 0,
             rows=pushed,
-            hyperparameters=self._knobs(),
+            hyperparameters=self._hyperparameters(),
             sums=step.sums if rows and wish is not None and all(work.epoch == wish[1] for work in works) else None,
             step_request=wish,
             given=works,
@@ -619,7 +621,7 @@ def _limited(name: str, wanted: int | None) -> int | None:
     return limit
 
 
-def _taken(batches: Batches, plan: Plan, work: Work, seed: int) -> tuple[list[Work], Share]:
+def _examples_of_range(batches: Batches, plan: Plan, work: Work, seed: int) -> tuple[list[Work], Share]:
     """Returns the examples of a range, with the ranges to account for. An empty range has one example of weight zero,
     because every worker takes part in an update, and nothing to account for."""
     if work.start < work.stop:
@@ -628,14 +630,14 @@ def _taken(batches: Batches, plan: Plan, work: Work, seed: int) -> tuple[list[Wo
     return [], one._replace(rows=0, first=False)
 
 
-def _handed(client: ParameterClient, wish: StepRequest, ticket: int) -> int:
+def _await_step_number(client: ParameterClient, wish: StepRequest, ticket: int) -> int:
     """Waits until no other worker holds examples that this worker may have to take over, and returns the step number.
 
     Raises:
       DataLossError: some examples were set aside.
     """
     while ticket == NOTHING_YET:
-        client.rest(wish)
+        client.wait_without_data(wish)
         ticket = client.next_step(wish)
     if isinstance(client.handed, str):
         raise DataLossError(None, None, f"these ranges of examples were set aside: {client.handed}")

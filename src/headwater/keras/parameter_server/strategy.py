@@ -155,18 +155,18 @@ class ParameterServerStrategy(Strategy):
 
     def scale(self, ps: int | None = None) -> list[Moved]:
         """Moves the variables of all models between ``ps``; see `headwater.ParameterServer.scale`."""
-        return self._spread(ps, by_rate=False)
+        return self._balance_shards(ps, by_rate=False)
 
     def rebalance(self) -> list[Moved]:
         """Balances the traffic of the ``ps`` by moving shards; see `headwater.ParameterServer.rebalance`."""
-        return self._spread(None, by_rate=True)
+        return self._balance_shards(None, by_rate=True)
 
-    def _spread(self, ps: int | None, *, by_rate: bool) -> list[Moved]:
+    def _balance_shards(self, ps: int | None, *, by_rate: bool) -> list[Moved]:
         if self.shards is None or self.task is None:
             raise FailedPreconditionError(
                 None, None, "the variables have no shards: say ParameterServerStrategy(shards=...)"
             )
-        return self.task.spread(ps, by_rate=by_rate)
+        return self.task.balance_shards(ps, by_rate=by_rate)
 
     def adopt(self, model: object) -> None:
         serve_model(model, self)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import keras
 import numpy as np
 
-from headwater.cluster.task.agreement import said
+from headwater.cluster.task.agreement import encode_topics
 from headwater.keras.combining.combination import keeps_train_step
 from headwater.keras.embeddings.calls import find_tables
 from headwater.keras.embeddings.inference import dynamic_layers
@@ -283,7 +283,7 @@ class ModelValues:
             layout,
             functools.partial(self._updater, layout),
             self.place.choice,
-            said(optimizer_topics(self.optimizer)),
+            encode_topics(optimizer_topics(self.optimizer)),
             staleness_aware=self.place.staleness_aware,
             saves=self.place.saves,
             replicas=self.place.replicas,
@@ -365,7 +365,7 @@ class ModelValues:
         """Sends the ``ps`` the changes that the chief's program has made to variables since they were read."""
         assert self._client is not None
         if self._dynamic is not None:
-            self._dynamic.bring()
+            self._dynamic.send_loaded_rows()
         variables, slots = self.variables, self.optimizer.variables
         values = [variable._value for variable in (*variables, *slots)]
         if not self._known or all(value is old for value, old in zip(values, self._known, strict=True)):
@@ -391,7 +391,7 @@ class ModelValues:
         rate: Any = getattr(self.optimizer, "_learning_rate", None)
         return float(rate.value) if isinstance(rate, keras.Variable) else None
 
-    def _knobs(self) -> Sequence[float]:
+    def _hyperparameters(self) -> Sequence[float]:
         """The hyperparameters to send: the learning rate, if the chief's program has changed it."""
         rate = self._unsent_rate()
         if rate is None:
@@ -418,7 +418,7 @@ class ModelValues:
                 self._dynamic.connect(self.servers, self._client)
             self._client.connect()
             self._reach_tables()
-            self._client.agree(said(optimizer_topics(self.optimizer)))
+            self._client.check_program(encode_topics(optimizer_topics(self.optimizer)))
             self._client.pull()
         return self._client
 

@@ -30,7 +30,6 @@ from headwater.platform.backends.kubernetes_logs import Listener, fetch_log, las
 from headwater.platform.backends.kubernetes_reports import (
     CANNOT_RUN,
     DONE,
-    blame,
     cannot_run,
     condition,
     failed_too_often,
@@ -38,6 +37,7 @@ from headwater.platform.backends.kubernetes_reports import (
     is_suspended,
     job_report,
     labelled_task,
+    last_failure_reason,
     own_failures,
     task_state,
     without_node,
@@ -123,10 +123,13 @@ class KubernetesBackend(JobBackend):
         self._stopping: set[str] = set()
 
     def capacity(self) -> Capacity:
-        with self._asking("list nodes"):
+        with self._translate_errors("list nodes"):
             nodes = _decoded(self._core.list_node(**_RAW))["items"]
         taken: dict[str, list[Mapping[str, Json]]] = {}
-        with contextlib.suppress(BackendError), self._asking("list pods"):  # listing all pods needs a cluster role
+        with (
+            contextlib.suppress(BackendError),
+            self._translate_errors("list pods"),
+        ):  # listing all pods needs a cluster role
             for pod in _decoded(self._core.list_pod_for_all_namespaces(**_RAW))["items"]:
                 if pod.get("status", {}).get("phase") not in DONE:
                     taken.setdefault(pod["spec"].get("nodeName", ""), []).extend(
@@ -218,8 +221,10 @@ class KubernetesBackend(JobBackend):
         stopping = fields["name"] in self._stopping
         homeless = [task for task, attempts in pods.items() if without_node(attempts[-1])]
         homeless += [task for task, job in jobs.items() if is_suspended(job)]
-        spare = _spare(fields, homeless)
-        crowded = None if stopping else self._crowded(fields, tasks, [task for task in homeless if task not in spare])
+        spare = _optional_workers(fields, homeless)
+        crowded = (
+            None if stopping else self._crowded_report(fields, tasks, [task for task in homeless if task not in spare])
+        )
         if crowded is not None:
             return dataclasses.replace(crowded, tasks=tasks, restarts=restarts)
         report = job_report(
@@ -232,7 +237,8 @@ class KubernetesBackend(JobBackend):
         )
         guilty = failed_too_often(pods, int(fields["limit"])) if fields.get("limit") else None
         if guilty is not None and report.phase != "succeeded":
-            reason = f"{guilty.job} {guilty.index} failed: {blame(tasks[guilty])} (after {fields['limit']} restarts)"
+            failure = last_failure_reason(tasks[guilty])
+            reason = f"{guilty.job} {guilty.index} failed: {failure} (after {fields['limit']} restarts)"
             return dataclasses.replace(self._ended(fields, jobs, report), phase="failed", reason=reason)
         hopeless = next((task for task, attempts in pods.items() if any(map(cannot_run, attempts))), None)
         if hopeless is not None and report.phase != "succeeded":
@@ -241,7 +247,7 @@ class KubernetesBackend(JobBackend):
         report = dataclasses.replace(report, again=report.phase == "failed" and bool(fields.get("again")))
         return self._ended(fields, jobs, report) if report.phase in ("succeeded", "failed") else report
 
-    def _crowded(
+    def _crowded_report(
         self, fields: Mapping[str, str], tasks: Mapping[TaskName, TaskState], without: Sequence[TaskName]
     ) -> JobReport | None:
         """Returns a ``crowded`` report if some tasks have been placed for too long while others cannot be, or None."""
@@ -318,12 +324,12 @@ class KubernetesBackend(JobBackend):
             self._core.delete_namespaced_secret,
         )
         for delete in deletions:
-            with self._asking("delete objects", unless=_NOT_FOUND):
+            with self._translate_errors("delete objects", unless=_NOT_FOUND):
                 delete(name, namespace, **_RAW)
 
     def _delete_pod(self, pod: str, namespace: str, grace_s: int | None) -> None:
         grace: dict[str, object] = {} if grace_s is None else {"grace_period_seconds": grace_s}
-        with self._asking(f"end pod {pod}", unless=_NOT_FOUND):
+        with self._translate_errors(f"end pod {pod}", unless=_NOT_FOUND):
             self._core.delete_namespaced_pod(pod, namespace, **grace, **_RAW)
 
     def _listen(self, handle: Mapping[str, str], task: TaskName, pod: Mapping[str, Json], *, patience_s: float) -> None:
@@ -348,7 +354,7 @@ class KubernetesBackend(JobBackend):
                 continue
             name, change = pod["metadata"]["name"], {"metadata": {"labels": {objects.LIVE_LABEL: None}}}
             # Best effort: a failure here must not hide the task's state.
-            with contextlib.suppress(BackendError), self._asking(f"change pod {name}", unless=_NOT_FOUND):
+            with contextlib.suppress(BackendError), self._translate_errors(f"change pod {name}", unless=_NOT_FOUND):
                 self._core.patch_namespaced_pod(name, handle["namespace"], change, **_RAW)
 
     def close(self) -> None:
@@ -395,7 +401,7 @@ class KubernetesBackend(JobBackend):
             "Job": self._batch.create_namespaced_job,
         }[kind]
         # The object exists if an earlier call created it and its response was lost.
-        with self._asking(f"create {kind} {name}", unless=_CONFLICT):
+        with self._translate_errors(f"create {kind} {name}", unless=_CONFLICT):
             return _decoded(create(namespace, wanted, **_RAW))
         if kind != "Service":
             return wanted
@@ -411,16 +417,16 @@ class KubernetesBackend(JobBackend):
 
     def _policy_version(self) -> str:
         """Returns the API version of budgets that the cluster prefers: v1 from Kubernetes 1.21 on."""
-        with self._asking("list the versions of the API policy"):
+        with self._translate_errors("list the versions of the API policy"):
             found = _decoded(self._policy.get_api_group(**_RAW))
         return str(found["preferredVersion"]["version"])
 
     def _delete_job(self, handle: Mapping[str, str], name: str, *, pods: str = "Background") -> None:
-        with self._asking(f"delete Job {name}", unless=_NOT_FOUND):
+        with self._translate_errors(f"delete Job {name}", unless=_NOT_FOUND):
             self._batch.delete_namespaced_job(name, handle["namespace"], propagation_policy=pods, **_RAW)
 
     def _jobs(self, handle: Mapping[str, str]) -> dict[TaskName, JsonObject]:
-        with self._asking("list Jobs"):
+        with self._translate_errors("list Jobs"):
             found = _decoded(
                 self._batch.list_namespaced_job(
                     handle["namespace"], label_selector=f"{objects.LABEL}={handle['name']}", **_RAW
@@ -430,7 +436,7 @@ class KubernetesBackend(JobBackend):
 
     def _pods(self, handle: Mapping[str, str]) -> dict[TaskName, list[JsonObject]]:
         """Returns the pods of each task, oldest first."""
-        with self._asking("list pods"):
+        with self._translate_errors("list pods"):
             found = _decoded(
                 self._core.list_namespaced_pod(
                     handle["namespace"], label_selector=f"{objects.LABEL}={handle['name']}", **_RAW
@@ -453,11 +459,11 @@ class KubernetesBackend(JobBackend):
                     continue
                 # A log that is unavailable now, for example after a node failure, must not hide the task's state.
                 ended = pod["status"]["phase"] in DONE
-                with contextlib.suppress(BackendError), self._asking("read logs", unless=_NOT_FOUND):
+                with contextlib.suppress(BackendError), self._translate_errors("read logs", unless=_NOT_FOUND):
                     fetch_log(self._core, pod["metadata"]["name"], handle["namespace"], path, ended=ended)
 
     @contextlib.contextmanager
-    def _asking(self, what: str, unless: int | None = None) -> Generator[None]:
+    def _translate_errors(self, what: str, unless: int | None = None) -> Generator[None]:
         """Translates exceptions of the client to `BackendError`; ignores a response with status ``unless``."""
         from urllib3.exceptions import HTTPError  # noqa: PLC0415  comes with the extra
 
@@ -500,7 +506,7 @@ def _log_path(handle: Mapping[str, str], task: TaskName) -> Path:
     return Path(handle["log_dir"], f"{task.job}-{task.index}.log")
 
 
-def _spare(handle: Mapping[str, str], homeless: Sequence[TaskName]) -> Sequence[TaskName]:
+def _optional_workers(handle: Mapping[str, str], homeless: Sequence[TaskName]) -> Sequence[TaskName]:
     """Returns the workers among ``homeless``, the tasks that cannot be placed, if the job can continue without them."""
     without = [task for task in homeless if task.job == "worker"]
     return without if len(without) <= int(handle.get("spare") or 0) else ()

@@ -109,7 +109,7 @@ def own_failures(attempts: list[dict[str, object]]) -> int:
     return sum(end.code != 0 and not end.preempted and not end.stopped for end in ends)
 
 
-def blame(state: TaskState) -> str:
+def last_failure_reason(state: TaskState) -> str:
     """Returns the reason of the last failure of a task that has failed too often."""
     return state.reason if isinstance(state, Exited) else "it has failed repeatedly"
 

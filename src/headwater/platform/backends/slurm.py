@@ -112,9 +112,9 @@ class SlurmBackend(JobBackend):
             # The job's folder is emptied between attempts, while the logs here are appended to.
             "log_from": {path.name: path.stat().st_size for path in order.log_dir.glob("*.log")},
         }
-        known = self._known(order.job_id)
+        known = self._submissions(order.job_id)
         # If the response to this submission was lost, the job may have ended by now: include ended jobs.
-        submitted = known if order.attempt in known else self._known(order.job_id, "--states=all")
+        submitted = known if order.attempt in known else self._submissions(order.job_id, "--states=all")
         if order.attempt in submitted:
             return json.dumps(handle | {"id": submitted[order.attempt]})
         if known:
@@ -191,12 +191,12 @@ class SlurmBackend(JobBackend):
         shutil.rmtree(fields["folder"], ignore_errors=True)
 
     def remove(self, job_id: str, spec: JobSpec) -> None:
-        for number in self._known(job_id).values():
+        for number in self._submissions(job_id).values():
             _run("scancel", number, unless=_UNKNOWN_JOB)
         _cancel_further(job_id)
         shutil.rmtree(self._settings.folder / job_id, ignore_errors=True)
 
-    def _known(self, job_id: str, *options: str) -> dict[int, str]:
+    def _submissions(self, job_id: str, *options: str) -> dict[int, str]:
         """Returns Slurm's ids of this job's unfinished submissions, by attempt; ``options`` can select others."""
         listed = _run("squeue", "--noheader", "--me", f"--name={job_id}", "--format=%A|%k", *options)
         found: dict[int, str] = {}

@@ -101,7 +101,7 @@ class SlurmTask:
         rules = self._spec.restart
         while True:
             began = time.monotonic()
-            ended = self._keep(address, addresses, attempt)
+            ended = self._run_once(address, addresses, attempt)
             code: int = ended["code"]
             if time.monotonic() - began >= rules.reset_after:
                 restarts = 0
@@ -143,7 +143,7 @@ class SlurmTask:
     def _address_file(self, task: TaskName) -> Path:
         return self._round / f"{task.job}-{task.index}.address"
 
-    def _keep(self, address: str, addresses: dict[TaskName, str], attempt: int) -> JsonObject:
+    def _run_once(self, address: str, addresses: dict[TaskName, str], attempt: int) -> JsonObject:
         """Keeps one start of the task; returns its exit record."""
         task, spec = self._task, self._spec
         path = self._round / f"{task.job}-{task.index}" / str(attempt)

@@ -57,7 +57,7 @@ def _verdict(found: Audit) -> str:
 
 def _lines(epoch: Epoch) -> list[str]:
     name = _name(epoch)
-    missing, double, beyond = epoch.missing(), epoch.double(), epoch.beyond()
+    missing, double, beyond = epoch.missing(), epoch.double(), epoch.outside_epoch()
     applied = epoch.size - sum(stop - start for start, stop in missing)
     workers = ", ".join(f"{worker} {count}" for worker, count in epoch.by_worker().items())
     again = f"; {epoch.back} were handed out again" if epoch.back else ""

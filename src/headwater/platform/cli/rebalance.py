@@ -12,7 +12,7 @@ from headwater.cluster.telemetry.snapshot import SNAPSHOT_DETAIL, Snapshot
 from headwater.cluster.transport.links import client_wiring
 from headwater.errors import FailedPreconditionError
 from headwater.ps.shards.directory import Directory
-from headwater.ps.shards.moves import Moved, spread
+from headwater.ps.shards.moves import Moved, balance_shards
 
 
 def rebalance(address: str, *, ps: int | None, as_json: bool) -> None:
@@ -51,7 +51,7 @@ def rebalance(address: str, *, ps: int | None, as_json: bool) -> None:
             )
         for name in names:
             directory = Directory(name, wiring.me.task, servers, link)
-            moved[name] = spread(directory, servers=ps, by_rate=ps is None)
+            moved[name] = balance_shards(directory, servers=ps, by_rate=ps is None)
     finally:
         for one in (asked, *links.values()):
             one.close()

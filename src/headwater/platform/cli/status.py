@@ -144,7 +144,7 @@ def status(address: str, *, watch: bool, as_json: bool, interval_s: float) -> in
             show = stack.enter_context(Live(console=console, auto_refresh=False))
         found: Sequence[TaskReport] = ()
         try:
-            for found in _looks(watching, interval_s, watch):
+            for found in _poll(watching, interval_s, watch):
                 if as_json:
                     print(json.dumps([report.to_json() for report in found]), flush=True)
                 elif show is not None:
@@ -157,7 +157,7 @@ def status(address: str, *, watch: bool, as_json: bool, interval_s: float) -> in
     return 1 if any(report.problem for report in found) else 0
 
 
-def _looks(watching: ClusterWatch, interval_s: float, watch: bool) -> Iterator[list[TaskReport]]:
+def _poll(watching: ClusterWatch, interval_s: float, watch: bool) -> Iterator[list[TaskReport]]:
     watching.reports()
     pause(interval_s)
     yield watching.reports()
@@ -169,7 +169,13 @@ def _looks(watching: ClusterWatch, interval_s: float, watch: bool) -> Iterator[l
 def render(reports: Sequence[TaskReport]) -> RenderableType:
     """Renders the reports as tables: tasks, write failures, workers, training, embedding tables, traffic, variables."""
     parts: list[RenderableType] = [_tasks(reports)]
-    of_training = (_troubles(reports), _workers(reports), _groups(reports), _copies(reports), _embeddings(reports))
+    of_training = (
+        _write_failures(reports),
+        _workers(reports),
+        _groups(reports),
+        _copies(reports),
+        _embeddings(reports),
+    )
     for table in (*of_training, _traffic(reports), _variables(reports)):
         if table.row_count:
             parts += [Text(""), table]
@@ -206,7 +212,7 @@ def _tasks(reports: Sequence[TaskReport]) -> Table:
     return table
 
 
-def _troubles(reports: Sequence[TaskReport]) -> Table:
+def _write_failures(reports: Sequence[TaskReport]) -> Table:
     table = _table("cannot write", "on", "since", "failures", "because")
     for report in reports:
         for one in report.snapshot.troubles if report.snapshot else ():

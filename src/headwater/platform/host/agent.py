@@ -134,7 +134,7 @@ class Agent:
                     raise AgentError(f"{same.path}/order.json is missing, so that the task cannot be found again")
                 return {"folder": str(same.path), **known["remember"]}
             # Two attempts of a task at once would use the same port and save to the same folder.
-            mark = self._folder.mark(job_id, task)
+            mark = self._folder.task_marker(job_id, task)
             self._fence(job_id, task, mark)
             folder = self._folder.make_attempt(job_id, task, attempt)
             work = self._folder.work(job_id)
@@ -197,7 +197,7 @@ class Agent:
         for task in self._folder.tasks(job_id):
             if tasks is None or (task.job, task.index) in {(job, index) for job, index in tasks}:
                 with self._folder.locked(job_id, task):
-                    self._fence(job_id, task, self._folder.mark(job_id, task))
+                    self._fence(job_id, task, self._folder.task_marker(job_id, task))
         if tasks is None:
             release_ports(self._leases, self._owner(job_id))
 
@@ -259,7 +259,7 @@ class Agent:
         env = {**self._environ, "PYTHONUNBUFFERED": "1", **accelerators, **order["env"]}
         for name in (LISTEN_FDS, STATUS_VARIABLE):
             env.pop(name, None)
-        return env | {guard.JOB: guard.marked(self._environ, mark)}
+        return env | {guard.JOB: guard.job_marker(self._environ, mark)}
 
     def _fence(self, job_id: str, task: TaskName, mark: str) -> None:
         """Kills all remaining processes of a task, which ``mark`` names. Its lock must be held."""

@@ -22,7 +22,7 @@ JOB = "HEADWATER_JOB"
 _POLL_MS = 2000
 
 
-def marked(environ: Mapping[str, str], job_id: str) -> str:
+def job_marker(environ: Mapping[str, str], job_id: str) -> str:
     """Returns the value of `JOB` for a process of ``job_id`` whose parent has the environment ``environ``."""
     outer_jobs = environ.get(JOB)
     return f"{outer_jobs}:{job_id}" if outer_jobs else job_id

@@ -57,7 +57,7 @@ def lease_ports(folder: Path, owner: str, home: Path, count: int) -> list[int]:
     candidates = list(leasable_ports())
     random.shuffle(candidates)
     leased: list[int] = []
-    with _alone(folder):
+    with _lock_leases(folder):
         for port in candidates:
             if len(leased) == count:
                 break
@@ -80,7 +80,7 @@ def lease_again(folder: Path, owner: str, home: Path, ports: list[int]) -> None:
 
     A damaged lease is created again.
     """
-    with _alone(folder):
+    with _lock_leases(folder):
         for port in ports:
             if (folder / str(port)).exists() and not _read(folder / str(port))[1]:
                 (folder / str(port)).unlink()
@@ -89,7 +89,7 @@ def lease_again(folder: Path, owner: str, home: Path, ports: list[int]) -> None:
 
 def release_ports(folder: Path, owner: str, ports: Collection[int] | None = None) -> None:
     """Releases ``ports`` of ``owner``, all unless given."""
-    with _alone(folder):
+    with _lock_leases(folder):
         for entry in folder.iterdir():
             wanted = entry.name.isdecimal() and (ports is None or int(entry.name) in ports)
             if wanted and _read(entry)[1] == owner:
@@ -149,7 +149,7 @@ def _cannot_be_had(address: Address, error: OSError) -> NoPort:
 
 
 @contextlib.contextmanager
-def _alone(folder: Path) -> Generator[None]:
+def _lock_leases(folder: Path) -> Generator[None]:
     """Locks the leases: two processes that find an expired lease must not both take its port."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:

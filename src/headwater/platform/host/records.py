@@ -133,7 +133,7 @@ class HostFolder:
                 return mark.partition(".")[0]
         return None
 
-    def mark(self, job_id: str, task: TaskName) -> str:
+    def task_marker(self, job_id: str, task: TaskName) -> str:
         """Returns the mark in the environment of all processes of ``task``, and of no others."""
         return f"{self.name}.{job_id}.{task.job}.{task.index}"
 

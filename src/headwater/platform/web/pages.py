@@ -63,13 +63,13 @@ def sign_in_page(request: Request, platform: PlatformOf, next: str = "/") -> Res
     """Returns the sign-in page."""
     if not platform.auth.required:
         return redirect("/")
-    return render(request, "sign_in.html", next=_own(next), problem="")
+    return render(request, "sign_in.html", next=_safe_path(next), problem="")
 
 
 @router.post(SIGN_IN)
 def sign_in(request: Request, platform: PlatformOf, form: Form) -> Response:
     """Opens a session for the owner of a token."""
-    target = _own(form.get("next", "/"))
+    target = _safe_path(form.get("next", "/"))
     opened = platform.auth.open_session(form.get("token", "").strip())
     if opened is None:
         check_rate(platform.failures.acquire(client_of(request)), "too many wrong tokens")
@@ -304,7 +304,7 @@ def _form_page(request: Request, platform: Platform, identity: object, fields: J
     )
 
 
-def _own(target: str) -> str:
+def _safe_path(target: str) -> str:
     """Returns ``target`` if it is a path of this site, else the first page: an open redirect would help phishing."""
     return target if target.startswith("/") and not target.startswith(("//", "/\\")) and target.isprintable() else "/"
 

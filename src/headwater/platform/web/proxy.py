@@ -40,7 +40,7 @@ _NOT_PASSED = frozenset(
 )
 
 
-def _onlooker(request: Request, platform: PlatformOf) -> None:
+def _require_session(request: Request, platform: PlatformOf) -> None:
     """Requires a session, but no CSRF secret: TensorBoard uses POST for reading, too, and has no requests that change
     anything."""
     session = request.cookies.get(SESSION_COOKIE, "")
@@ -62,7 +62,7 @@ async def tensorboard(
     path: str,
     platform: PlatformOf,
     parts: PartsOf,
-    known: Annotated[None, Depends(_onlooker)],
+    known: Annotated[None, Depends(_require_session)],
 ) -> Response:
     """Forwards a request to TensorBoard, which is started on demand."""
     record = await run_in_threadpool(platform.manager.job, job_id)

@@ -160,15 +160,15 @@ class Accounts:
         if self._ledger is not None:
             self._record_returned(self._ledger.failed(worker, work, reason))
 
-    def left(self, worker: str, reason: str) -> None:
-        """Takes back the ranges of a worker that has left or was lost, see `Ledger.left`."""
+    def return_ranges(self, worker: str, reason: str) -> None:
+        """Takes back the ranges of a worker that has left or was lost, see `Ledger.return_ranges`."""
         if self._ledger is not None:
-            self._record_returned(self._ledger.left(worker, reason))
+            self._record_returned(self._ledger.return_ranges(worker, reason))
 
-    def back(self, worker: str) -> None:
+    def restore_ranges(self, worker: str) -> None:
         """Restores the ranges of a worker that counted as lost and has returned."""
         if self._ledger is not None:
-            self._ledger.back(worker)
+            self._ledger.restore_ranges(worker)
 
     def reclaim(self, worker: str, work: Work) -> bool:
         """Restores a range to the worker from which it was taken; see `Ledger.reclaim`.

@@ -78,7 +78,7 @@ class Epoch:
                 found.append(((start, stop), sorted(here, key=lambda entry: entry.update)))
         return found
 
-    def beyond(self) -> list[Entry]:
+    def outside_epoch(self) -> list[Entry]:
         """Returns the applied entries that lie outside the epoch."""
         return [entry for entry in self.entries if entry.stop > self.size or entry.start < 0]
 
@@ -92,7 +92,7 @@ class Epoch:
     @property
     def exact(self) -> bool:
         """Whether each position was applied once; in an epoch that is not over, whether none was applied more often."""
-        return not self.double() and not self.beyond() and not (self.over and self.missing())
+        return not self.double() and not self.outside_epoch() and not (self.over and self.missing())
 
     def place_of(self, example: int) -> int:
         """Returns the position of an example in this epoch."""
@@ -165,7 +165,7 @@ def audit(logdir: str) -> Audit:
     Raises:
       NotFoundError: the folder has no journals.
     """
-    paths = sorted(glob(os.path.join(logdir, FILES)), key=_began)
+    paths = sorted(glob(os.path.join(logdir, FILES)), key=_start_text)
     if not paths:
         raise NotFoundError(
             None,
@@ -190,7 +190,7 @@ def audit(logdir: str) -> Audit:
     return Audit(runs=runs, damage=damage)
 
 
-def _began(path: str) -> str:
+def _start_text(path: str) -> str:
     """Returns the time in the name of a journal as a sort key: all are of the same length."""
     return ".".join(os.path.basename(path).rsplit(".", 4)[1:3])
 

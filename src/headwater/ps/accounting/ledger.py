@@ -270,7 +270,7 @@ class Ledger:
         self._gathered: list[tuple[Given, int]] = []
         #: The ranges of each worker's latest gradient, gathered or not.
         self._given_last: dict[str, Sequence[Work]] = {}
-        #: The ranges that were taken from lost workers, which `back` restores to a worker that returns.
+        #: The ranges that were taken from lost workers, which `restore_ranges` restores to a worker that returns.
         self._away: dict[str, list[Work]] = {}
 
     # Assigning --------------------------------------------------------------------------------------------------------
@@ -406,7 +406,7 @@ class Ledger:
                 self._put_back(worker, work, held.pop(work))
             return False
         self._gathered += [(Given(worker, work), held.pop(work)) for work in works]
-        self._given_last[worker] = works  # for `_hands`: only the latest gradient of a worker is pushed again
+        self._given_last[worker] = works  # for `_assignments`: only the latest gradient of a worker is pushed again
         return True
 
     def applied(self) -> Applied:
@@ -446,19 +446,19 @@ class Ledger:
         tries = self._held.get(worker, {}).pop(work, None)
         return [] if tries is None else [self._put_back(worker, work, tries + bool(reason), reason)]
 
-    def left(self, worker: str, reason: str) -> list[Back]:
+    def return_ranges(self, worker: str, reason: str) -> list[Back]:
         """Takes all held ranges back from a worker that has left.
 
         A ``reason`` means that the worker was lost, which counts as a try for each range. Ranges whose gradient the
         worker has already pushed stay gathered.
         """
         held = self._held.pop(worker, {})
-        # The worker may return before its ranges are assigned again; then `back` restores them.
+        # The worker may return before its ranges are assigned again; then `restore_ranges` restores them.
         if reason and held:
             self._away[worker] = list(held)
         return [self._put_back(worker, work, tries + bool(reason), reason) for work, tries in held.items()]
 
-    def back(self, worker: str) -> None:
+    def restore_ranges(self, worker: str) -> None:
         """Restores the ranges of a worker that counted as lost and returned, except ranges that were assigned again."""
         for work in self._away.pop(worker, ()):
             self.reclaim(worker, work)
@@ -493,8 +493,8 @@ class Ledger:
         return True
 
     def worker_restarted(self, worker: str) -> list[Back]:
-        """Takes back the ranges of a worker whose program was restarted. It cannot regain them with `back`."""
-        backs = self.left(worker, "its program was restarted")
+        """Takes back the ranges of a worker whose program was restarted; `restore_ranges` does not return them."""
+        backs = self.return_ranges(worker, "its program was restarted")
         self._away.pop(worker, None)
         return backs
 
@@ -535,10 +535,10 @@ class Ledger:
             for epoch, known in self._epochs.items()
         ]
         state = {"run": self.run, "seed": self.seed, "training": self.training, "over": list(self._over)}
-        hands = {} if again is None else {"hands": self._hands(again)}
+        hands = {} if again is None else {"hands": self._assignments(again)}
         return json.dumps({**state, "epochs": epochs, **hands}, separators=(",", ":")).encode()
 
-    def _hands(self, again: Collection[str]) -> tuple[list[Any], list[Any], list[Any]]:
+    def _assignments(self, again: Collection[str]) -> tuple[list[Any], list[Any], list[Any]]:
         """Returns three lists: held ranges, ranges of lost workers, and epochs.
 
         - The held ranges, by worker, as (epoch, start, stop, tries).
@@ -578,7 +578,7 @@ class Ledger:
         return made
 
     def _restore_assignments(self, held: Iterable[Any], away: Iterable[Any], epochs: Iterable[Any]) -> None:
-        """Restores the result of `_hands` of another ledger."""
+        """Restores the result of `_assignments` of another ledger."""
         out: dict[int, list[Span]] = {}
         for worker, works in held:
             for epoch, start, stop, tries in works:

@@ -25,10 +25,10 @@ from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
 from headwater.errors import FailedPreconditionError, OpError, UnavailableError
 from headwater.ps.hosted import Hosted
-from headwater.ps.recovery import WayBack
+from headwater.ps.recovery import RecoveryReport
 from headwater.ps.replicas.processes import KnownServers, server_name, server_number
 from headwater.ps.shards.directory import Directory, Load, Told
-from headwater.ps.shards.moves import MOVE_TIMEOUT_S, spread
+from headwater.ps.shards.moves import MOVE_TIMEOUT_S, balance_shards
 from headwater.ps.shards.places import Places
 from headwater.state.aims import Aim
 from headwater.state.leaving import LOST_TIMEOUT_S, shut_down_now
@@ -74,7 +74,7 @@ class MovingCopy(Hosted, Protocol):
         ...
 
     @property
-    def behind(self) -> int:
+    def unconfirmed_frames(self) -> int:
         """Number of frames that the backup has yet to confirm."""
         ...
 
@@ -83,7 +83,7 @@ class MovingCopy(Hosted, Protocol):
         """How long the last handover of the replica interrupted service, in seconds."""
         ...
 
-    def aim(self, primary: int, backup: int | None) -> None:
+    def request_placement(self, primary: int, backup: int | None) -> None:
         """Sets the desired placement: the numbers of the ``ps`` for primary and backup (None: no backup)."""
         ...
 
@@ -163,7 +163,7 @@ class CopyHolder:
                 return
             try:
                 if all(copy.view is not None for copy in self.copies.values()):
-                    moved = spread(self._directory, me=self._told())
+                    moved = balance_shards(self._directory, me=self._report_shards())
                     _log.warning("%s has joined: %d shards of %r have moved", self._task, len(moved), self._name)
                     return
             except OpError as error:
@@ -183,10 +183,10 @@ class CopyHolder:
         with self._changed:
             self._leaves = True
         others = self._await_others(is_needed)
-        # `spread` needs as many ps as a shard has replicas.
+        # `balance_shards` needs as many ps as a shard has replicas.
         if len(others) >= self._replicas:
             try:
-                spread(self._directory, without=(self._task,), me=self._told())
+                balance_shards(self._directory, without=(self._task,), me=self._report_shards())
             except OpError as error:
                 _log.warning("%s leaves to others where its copies go: %s", self._task, error.message)
         # After this announcement, primaries replace their backups on this task by replicas on ps that stay, and another
@@ -195,7 +195,7 @@ class CopyHolder:
         self._announce(leaves=True)
         give_up_at = time.monotonic() + LEAVE_TIMEOUT_S
         # If all others have announced their shutdown, none of them takes replicas.
-        while (kept := self._kept()) and others and self._others() and time.monotonic() < give_up_at:
+        while (kept := self._replica_shards()) and others and self._others() and time.monotonic() < give_up_at:
             if self._closed or self._over:
                 break
             self._pause(CHECK_INTERVAL_S)
@@ -217,7 +217,7 @@ class CopyHolder:
             answers = self._directory.query_all()
             found = [one for one in answers.values() if one.takes]
             lost = [task for task in self._others() if task not in answers]
-            kept, waited_s = self._kept(), time.monotonic() - began
+            kept, waited_s = self._replica_shards(), time.monotonic() - began
             if found or not (kept and lost and is_needed()) or self._closed or waited_s >= LOST_TIMEOUT_S:
                 return found
             if reminder.is_due():
@@ -234,7 +234,7 @@ class CopyHolder:
         """Returns the other ``ps`` that have not announced their shutdown."""
         return [task for task in map(server_name, self._servers.staying()) if task != self._task]
 
-    def _kept(self) -> list[int]:
+    def _replica_shards(self) -> list[int]:
         """Returns the shards of which this task has a replica, complete or not yet."""
         return [shard for shard, copy in self.copies.items() if not copy.is_spare]
 
@@ -298,11 +298,11 @@ class CopyHolder:
         for shard, copy in self.copies.items():
             if (view := copy.view) is not None:
                 self._directory.record_move(shard, view.term, server_name(view.primary.ps))
-        told = self._told()
+        told = self._report_shards()
         loads = [(shard, load.nbytes, load.rate, load.backup) for shard, load in told.loads.items()]
         return Frame(kinds.DONE, (self._directory.words(), told.takes, told.over, loads))
 
-    def _told(self) -> Told:
+    def _report_shards(self) -> Told:
         """Returns this ``ps``'s report, on the shards for which it is primary."""
         loads = {shard: copy.load() for shard, copy in self.copies.items() if copy.serves}
         return Told(takes=not (self._leaves or self._closed or self._over), over=self._over, loads=loads)
@@ -333,7 +333,7 @@ class CopyHolder:
         # The size is determined now, as this replica may be empty after the move.
         nbytes, stays = copy.load().nbytes, primary == self._task
         aim = Aim(server_number(primary), server_number(backup) if backup else None)
-        copy.aim(*aim)
+        copy.request_placement(*aim)
         give_up_at = time.monotonic() + MOVE_TIMEOUT_S
         while not copy.wait_for(lambda: not copy.serves or (stays and copy.has_desired_placement), CHECK_INTERVAL_S):
             if self._closed or self._over or copy.requested_placement != aim or time.monotonic() >= give_up_at:
@@ -362,7 +362,7 @@ class CopyHolder:
         return max(copy.steps for copy in self.copies.values())
 
     @property
-    def way_back(self) -> WayBack | None:
+    def recovery_report(self) -> RecoveryReport | None:
         """Replicated shards keep no state on disk, so there is no recovery report."""
         return None
 
@@ -373,7 +373,7 @@ class CopyHolder:
     def group(self) -> GroupProgress:
         """Returns the progress of the training, and this task's replicas."""
         serving = [shard for shard, copy in self.copies.items() if copy.serves]
-        following = [shard for shard in self._kept() if shard not in serving]
+        following = [shard for shard in self._replica_shards() if shard not in serving]
         lacking = [shard for shard in serving if self.copies[shard].lacks_backup]
         roles = f"primary of {_listed(serving)}, backup of {_listed(following)}" if self._replicas > 1 else ""
         found = self.copies[serving[0]].group() if serving else GroupProgress(name=self._name)
@@ -382,7 +382,7 @@ class CopyHolder:
             name=self._name,
             copies=roles + (f", NO BACKUP of {_listed(lacking)}" if lacking else ""),
             lacks_backup=bool(lacking),
-            backup_lag=sum(copy.behind for copy in self._serving),
+            backup_lag=sum(copy.unconfirmed_frames for copy in self._serving),
             shards=f"{_listed(serving)} of {len(self.copies)}",
         )
 

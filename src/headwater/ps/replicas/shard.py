@@ -21,7 +21,7 @@ from headwater.cluster.transport.frames import Frame
 from headwater.ps.consistency import KOfN
 from headwater.ps.host import HostedParameters
 from headwater.ps.left_states import ROUND_S
-from headwater.ps.recovery import WayBack
+from headwater.ps.recovery import RecoveryReport
 from headwater.ps.replicas.feed import ParameterFeed
 from headwater.ps.replicas.recorded import Change, RecordedUpdater, rehearse, repeat
 from headwater.ps.shards.directory import Expect, Load
@@ -77,9 +77,9 @@ class ShardCopy(KeptCopy):
         self.start()
 
     def _reset(self) -> None:
-        self._have(*self._make(None))
+        self._install(*self._make(None))
 
-    def _have(self, host: HostedParameters, updater: RecordedUpdater) -> None:
+    def _install(self, host: HostedParameters, updater: RecordedUpdater) -> None:
         """Installs the host and its updater as this replica's contents."""
         # `_memory` and `_told` are records of requests (`HostMemory.words`). `_memory` belongs to the state that a
         # primary has fed to this replica. `_told` was sent last by this replica, as the primary, to its backup.
@@ -118,13 +118,13 @@ class ShardCopy(KeptCopy):
         return self._steps + self._host.steps
 
     @property
-    def way_back(self) -> WayBack | None:
+    def recovery_report(self) -> RecoveryReport | None:
         """Replicated shards keep no state on disk, so there is no recovery report."""
         return None
 
     def load(self) -> Load:
         """Returns the load of the shard on this task, in bytes and bytes per second."""
-        rate = self._host.workers.travelled / max(1.0, time.monotonic() - self._since)
+        rate = self._host.workers.traffic_bytes / max(1.0, time.monotonic() - self._since)
         return Load(nbytes=sum(size.nbytes for size in self.sizes()), rate=rate, backup=self.backup)
 
     def sizes(self) -> list[VariableSize]:
@@ -138,7 +138,7 @@ class ShardCopy(KeptCopy):
             updates=self.version,
             copies=self.described(),
             lacks_backup=self.lacks_backup,
-            backup_lag=self.behind,
+            backup_lag=self.unconfirmed_frames,
         )
 
     def waits(self) -> list[tuple[str, float]]:
@@ -262,14 +262,14 @@ class ShardCopy(KeptCopy):
     def _start_feed(self, channel: FeedChannel, other: Copy) -> Feed:
         host, tables = self._host, self._updater.tables
         with host.lock:
-            feed = ParameterFeed(channel, other, self._all(host), lambda: self._all_sent(host, tables))
+            feed = ParameterFeed(channel, other, self._snapshot_changes(host), lambda: self._all_sent(host, tables))
             self._attach_feed(feed)
         return feed
 
     def _start_feed_of_changes(self, channel: Channel, other: Copy, view: View) -> Feed:
         return ParameterFeed(channel, other, [(kinds.NEW_VIEW, (as_words(view), self._aim), ())])
 
-    def _all(self, host: HostedParameters) -> Iterator[Change]:
+    def _snapshot_changes(self, host: HostedParameters) -> Iterator[Change]:
         """Returns the changes that fill a new backup with the present state. The host's lock is held.
 
         Call `_all_sent` once they have been sent.
@@ -311,7 +311,7 @@ class ShardCopy(KeptCopy):
                 self._stop_serving()
                 # The values stay in place, under a new host. Threads that wait for the old host's lock can no longer
                 # change them.
-                self._have(*self._make(self._updater.successor()))
+                self._install(*self._make(self._updater.successor()))
                 self._memory = memory
         self._steps += host.steps
         host.workers.close_connections()

@@ -41,7 +41,7 @@ from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
 from headwater.errors import DeadlineExceededError, UnavailableError
 from headwater.ps.protocol import TABLES
-from headwater.ps.recovery import WayBack
+from headwater.ps.recovery import RecoveryReport
 from headwater.ps.shards.directory import Load
 from headwater.ps.table_host import Client, TableService
 from headwater.ps.table_protocol import Array, names_function, pack, unpack
@@ -134,7 +134,7 @@ class CopiedTables(TableService):
         Raises:
           UnavailableError: a reset or a step-down has replaced these contents.
         """
-        if not self._copy.has(self):
+        if not self._copy.is_present(self):
             raise UnavailableError(None, None, f"{self._task} no longer serves these tables")
 
     def end(self, reason: str) -> None:
@@ -196,7 +196,7 @@ class CopiedTables(TableService):
 
     # Replication ------------------------------------------------------------------------------------------------------
 
-    def everything(self) -> tuple[list[_Change], list[tuple[Table, TableSnapshot]]]:
+    def snapshot(self) -> tuple[list[_Change], list[tuple[Table, TableSnapshot]]]:
         """Returns the whole state except rows, and snapshots of the rows. `order` and `saving` are held."""
         with self._lock:
             clients = [(client.number, client.last) for client in self._clients.values()]
@@ -303,7 +303,7 @@ class TablesCopy(KeptCopy):
         return 0
 
     @property
-    def way_back(self) -> WayBack | None:
+    def recovery_report(self) -> RecoveryReport | None:
         """Replicated tables keep no state on disk, so there is no recovery report."""
         return None
 
@@ -329,7 +329,7 @@ class TablesCopy(KeptCopy):
             updates=self.version,
             copies=self.described(),
             lacks_backup=self.lacks_backup,
-            backup_lag=self.behind,
+            backup_lag=self.unconfirmed_frames,
         )
 
     def waits(self) -> list[tuple[str, float]]:
@@ -363,7 +363,7 @@ class TablesCopy(KeptCopy):
         number = feed.last_number if feed is not None else 0
         self._secure_answer(channel, feed, number, lambda: self._contents is contents)
 
-    def has(self, contents: CopiedTables) -> bool:
+    def is_present(self, contents: CopiedTables) -> bool:
         """Returns whether ``contents`` are the replica's present contents."""
         return self._contents is contents
 
@@ -415,7 +415,7 @@ class TablesCopy(KeptCopy):
         contents.saving.acquire()
         with contents.order:
             try:
-                begins, snapshots = contents.everything()
+                begins, snapshots = contents.snapshot()
             except BaseException:
                 contents.saving.release()
                 raise

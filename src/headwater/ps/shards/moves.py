@@ -41,7 +41,7 @@ class Moved(NamedTuple):
     nbytes: int
 
 
-def spread(
+def balance_shards(
     directory: Directory,
     *,
     servers: int | None = None,

@@ -80,7 +80,7 @@ class Iterator:
           TypeError: its elements are of another structure or type.
         """
         theirs = dataset.element_spec
-        if not nest.same(theirs, self._element_spec):
+        if not nest.same_structure(theirs, self._element_spec):
             raise TypeError(f"Expected elements {self._element_spec!r} but got elements {theirs!r}")
         for want, got in zip(nest.flatten(self._element_spec), nest.flatten(theirs), strict=True):
             if type(want) is not type(got):

@@ -105,7 +105,7 @@ class CheckpointSaverHook(SessionRunHook):
     def after_create_session(self, session: SessionLike, coord: Coordinator) -> None:
         graph = get_default_graph()
         step = int(session.run(self._global_step))
-        with TROUBLES.noted(f"graph.pbtxt in {self._checkpoint_dir}", "Training continues without it"):
+        with TROUBLES.record_full_disk(f"graph.pbtxt in {self._checkpoint_dir}", "Training continues without it"):
             write_graph(graph.as_graph_def(add_shapes=True), self._checkpoint_dir, "graph.pbtxt")
         self._writer.add_graph(graph)
         self._writer.add_meta_graph(make_meta_graph(graph, saver=self._get_saver()))
@@ -374,7 +374,7 @@ class ProfilerHook(SessionRunHook):
         path = os.path.join(self._output_dir, f"timeline-{step}.json")
         _logger.info("Saving timeline for %d into '%s'.", step, path)
         timeline = Timeline(metadata.step_stats)
-        with TROUBLES.noted(path, "Training continues without it"), files.atomic_write(path) as file:
+        with TROUBLES.record_full_disk(path, "Training continues without it"), files.atomic_write(path) as file:
             file.write(timeline.generate_chrome_trace_format(self._show_dataflow, self._show_memory).encode())
         if self._writer is not None:
             self._writer.add_run_metadata(metadata, f"step_{step}", step)

@@ -359,7 +359,7 @@ class Supervisor:
     def _write_graph(self) -> None:
         """Writes the graph to ``logdir`` and to the events."""
         if self._logdir:
-            with TROUBLES.noted(f"graph.pbtxt in {self._logdir}", "Training continues without it"):
+            with TROUBLES.record_full_disk(f"graph.pbtxt in {self._logdir}", "Training continues without it"):
                 write_graph(self._graph.as_graph_def(add_shapes=True), self._logdir, "graph.pbtxt")
         if self._summary_writer is not None and not self._graph_added_to_summary:
             self._summary_writer.add_graph(self._graph)

@@ -232,6 +232,6 @@ def test_acknowledged_steps_are_forgotten() -> None:
             found.session.run(found.feed, {found.fed: 1.0})
             found.session.run(found.step)
         services = [found.cluster.task("ps", index).steps for index in range(2)]
-        assert all(service.known() <= 40 for service in services)
+        assert all(service.resumable_count() <= 40 for service in services)
         found.session.close()
-        assert [service.known() for service in services] == [0, 0]
+        assert [service.resumable_count() for service in services] == [0, 0]

@@ -354,7 +354,7 @@ def test_a_session_that_ends_does_not_wait_for_ever(served: Served, monkeypatch:
 def test_a_step_of_another_replica_continues_without_its_master(served: Served) -> None:
     for needs_its_master in (1, 5):
         served.service.resume_step(SESSION, 1, needs_its_master)
-        assert not served.service.known()
+        assert not served.service.resumable_count()
     gate = host_ops.gates["protocol"] = host_ops.Gate()
     served.service.resume_step(SESSION, 1, 3)
     gate.reached.wait()
@@ -527,7 +527,7 @@ def test_lost_task_receives_one_request() -> None:
 @pytest.mark.parametrize("had", [1, 0], ids=["the same life", "one that begins the step anew"])
 def test_results_from_values_read_ahead_are_the_first_transfer(had: int) -> None:
     ahead = ReadsAhead(transfer=1)
-    ahead.keep(Values(version=5, tensors=[ONES]))
+    ahead.keep_values(Values(version=5, tensors=[ONES]))
     protocol = Resuming(had)
     protocol.conversation.start([], ahead)
     protocol.conversation.send(2, [ONES * 2])

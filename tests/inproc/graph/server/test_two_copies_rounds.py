@@ -84,7 +84,7 @@ def test_another_copy_knows_that_a_step_has_committed_itself() -> None:
     step.resumes = True
     changes.carry_out(KeptOperation(place, lambda attempt, _: (attempt.commit(), [3])[1], stable=True), step, [])
     assert step.committed
-    (frame,) = changes.all()
+    (frame,) = changes.snapshot_frames()
     header: Any = frame[1]
     over, instruction, variables, kept = header
     other = Changes(TaskRuntime("/job:ps/replica:0/task:0", resources=resources), resources, lambda: None)

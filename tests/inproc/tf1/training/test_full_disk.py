@@ -68,7 +68,7 @@ def test_a_monitored_session_trains_on_and_saves_again(
             assert session.run(train)
         assert saved_step(disk.path) == 4
         assert f"Cannot write checkpoints in {disk.path}" in caplog.text
-        (trouble,) = [one for one in TROUBLES.now() if one.what == f"checkpoints in {disk.path}"]
+        (trouble,) = [one for one in TROUBLES.all_failures() if one.what == f"checkpoints in {disk.path}"]
         assert trouble.failures >= 1
         assert "No space left" in trouble.message
         shown = "".join(str(metric.samples) for metric in metrics_of("worker 0", Snapshot(at=0, troubles=(trouble,))))

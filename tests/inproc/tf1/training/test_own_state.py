@@ -127,7 +127,7 @@ def test_ps_restores_its_own_state_and_reports_the_loss(
     assert f"updates 4 to 6 of {names}" in caplog.text
     loss = saver(cluster, lost).loss
     assert loss is not None
-    assert loss.most == 3
+    assert loss.max_lost_updates == 3
     snapshot = cluster._servers[f"ps:{lost}"]._running.shell.snapshot()
     (group,) = [group for group in snapshot.groups if group.saved]
     assert group.lost_updates == 3
@@ -148,7 +148,7 @@ def test_a_loss_before_the_first_save_counts_from_the_resumed_step(
     lose(cluster, 1, saves)
     loss = saver(cluster, 1).loss
     assert loss is not None
-    assert loss.most == 1
+    assert loss.max_lost_updates == 1
     assert program.trains(1) == [7, 3]
 
 

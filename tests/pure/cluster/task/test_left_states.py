@@ -11,7 +11,7 @@ import pytest
 from headwater.cluster.task import exchange
 from headwater.cluster.task.answers import raise_error
 from headwater.cluster.task.kinds import DONE, FETCH_STATE, LEAVE_STATE
-from headwater.cluster.task.left_states import CHIEF_TIMEOUT_S, LeftStates, StateAtChief
+from headwater.cluster.task.left_states import CHIEF_TIMEOUT_S, DepositedStates, StateAtChief
 from headwater.cluster.transport.channel import memory_pair
 from headwater.cluster.transport.frames import Frame
 from headwater.cluster.transport.problems import Problem
@@ -39,7 +39,7 @@ def found(one: StateAtChief) -> tuple[list[object], list[object]] | None:
 
 
 def test_a_state_is_there_once() -> None:
-    link = Link(LeftStates())
+    link = Link(DepositedStates())
     one, other = kept(link), kept(link, 1)
     assert one.fetch() is None
     one.deposit(("a", 1), [np.arange(2)])
@@ -49,7 +49,7 @@ def test_a_state_is_there_once() -> None:
 
 
 def test_the_last_deposit_counts() -> None:
-    link = Link(LeftStates())
+    link = Link(DepositedStates())
     one = kept(link)
     one.deposit(("a",), [])
     one.deposit(("b",), [])
@@ -59,7 +59,7 @@ def test_the_last_deposit_counts() -> None:
 @pytest.mark.parametrize("lost", range(3))
 def test_each_frame_may_be_repeated(lost: int) -> None:
     """Of leaving, fetching and dropping a state one answer is lost."""
-    link = Link(LeftStates(), lost)
+    link = Link(DepositedStates(), lost)
     one = kept(link)
     one.deposit(("a",), [np.arange(2)])
     assert found(one) == (["a"], [[0, 1]])
@@ -68,7 +68,7 @@ def test_each_frame_may_be_repeated(lost: int) -> None:
 
 
 def test_fetching_is_retried_a_limited_number_of_times() -> None:
-    link = Link(LeftStates(), *range(10))
+    link = Link(DepositedStates(), *range(10))
     with pytest.raises(UnavailableError):
         kept(link).fetch()
     assert link.opened == 3
@@ -89,7 +89,7 @@ def passed(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 @pytest.mark.parametrize("problem", [Problem.SILENT, Problem.CLOSED, Problem.NO_ANSWER, Problem.UNREACHABLE])
 def test_a_chief_that_stalls_for_20_seconds_is_awaited(problem: Problem, passed: list[float]) -> None:
-    link = Link(LeftStates())
+    link = Link(DepositedStates())
     one = kept(link)
 
     def stands_still() -> None:
@@ -106,7 +106,7 @@ def test_a_chief_that_stalls_for_20_seconds_is_awaited(problem: Problem, passed:
 
 
 def test_a_chief_that_stalls_is_not_awaited_forever(passed: list[float]) -> None:
-    link = Link(LeftStates())
+    link = Link(DepositedStates())
     link.refuses = lambda: Problem.SILENT
     with pytest.raises(UnavailableError):
         kept(link).fetch()
@@ -116,7 +116,7 @@ def test_a_chief_that_stalls_is_not_awaited_forever(passed: list[float]) -> None
 @pytest.mark.parametrize("problem", [Problem.REFUSED, Problem.UNKNOWN_HOST, Problem.TOKEN])
 def test_a_chief_that_is_not_there_is_not_awaited(problem: Problem, passed: list[float]) -> None:
     """Such as that of a cluster whose tasks begin."""
-    link = Link(LeftStates())
+    link = Link(DepositedStates())
     link.refuses = lambda: problem
     for ask in (kept(link).fetch, kept(link).require_chief):
         link.tried = 0
@@ -128,7 +128,7 @@ def test_a_chief_that_is_not_there_is_not_awaited(problem: Problem, passed: list
 @pytest.mark.parametrize("lost", [(), (0, 1, 2), (1, 2, 3)])
 def test_no_later_incarnation_uses_a_state_that_the_next_one_lacked(lost: tuple[int, ...]) -> None:
     """The next one did not reach the chief, or each answer was lost: to what it fetched, or to what it dropped."""
-    service = LeftStates()
+    service = DepositedStates()
     kept(Link(service, incarnation=1)).deposit(("a",), [])
     service.discard_outdated("what", 0, 1)  # the chief may yet come to the life that has left it
     service.discard_outdated("what", 1, 2)
@@ -141,7 +141,7 @@ def test_no_later_incarnation_uses_a_state_that_the_next_one_lacked(lost: tuple[
 
 
 def test_a_known_incarnation_may_deposit_its_state() -> None:
-    service = LeftStates()
+    service = DepositedStates()
     service.discard_outdated("what", 0, 1)
     kept(Link(service, incarnation=1)).deposit(("a",), [])
     service.discard_outdated("what", 0, 1)
@@ -149,7 +149,7 @@ def test_a_known_incarnation_may_deposit_its_state() -> None:
 
 
 def test_parts_belong_to_the_state_that_is_left_after_them() -> None:
-    service = LeftStates()
+    service = DepositedStates()
     one = kept(Link(service, incarnation=1))
     rows = [np.arange(6, dtype=np.float32).reshape(3, 2), np.array([True, False]), np.zeros((0, 4), np.int64)]
     one.deposit_part(0, (7, "x"), rows)
@@ -169,7 +169,7 @@ def test_parts_belong_to_the_state_that_is_left_after_them() -> None:
 
 
 def test_an_incomplete_deposit_discards_earlier_deposits() -> None:
-    service = LeftStates()
+    service = DepositedStates()
     kept(Link(service, incarnation=1)).deposit(("a",), [])
     kept(Link(service, incarnation=2)).deposit_part(0, (), [])
     assert kept(Link(service, incarnation=3)).fetch() is None
@@ -184,12 +184,12 @@ def test_a_chief_reports_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(array_file.os, "pwrite", pwrite)
     with pytest.raises(ResourceExhaustedError, match="No space left on device"):
-        kept(Link(LeftStates())).deposit_part(0, (), [np.arange(3)])
+        kept(Link(DepositedStates())).deposit_part(0, (), [np.arange(3)])
 
 
 @pytest.mark.parametrize("frame", [Frame(LEAVE_STATE, (1, 2)), Frame(FETCH_STATE, ("what",)), Frame(DONE)])
 def test_frames_that_make_no_sense(frame: Frame) -> None:
     mine, theirs = memory_pair()
-    LeftStates().serve(theirs, frame)
+    DepositedStates().serve(theirs, frame)
     with pytest.raises(InvalidArgumentError):
         raise_error(mine.recv(), "the chief")

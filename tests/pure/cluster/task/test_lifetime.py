@@ -8,6 +8,7 @@ from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
 from headwater.cluster.task.lifetime import (
     Connected,
+    ConnectionReport,
     Disconnected,
     Event,
     Expected,
@@ -16,14 +17,13 @@ from headwater.cluster.task.lifetime import (
     Joined,
     LifetimeDecision,
     LifetimeState,
-    Whereabouts,
+    connection_report,
     decide,
     ever_connected,
     first_state,
     is_needed,
     left_everywhere,
     place_in,
-    whereabouts,
 )
 from headwater.errors import ResourceExhaustedError
 
@@ -76,14 +76,14 @@ def test_a_chief_that_had_nothing_to_do_here_is_not_awaited() -> None:
 
 def test_a_worker_that_others_have_seen_leave_is_not_awaited() -> None:
     elsewhere = after(*gone(CHIEF), *gone(OTHER)).state
-    told = Whereabouts.decode(whereabouts(elsewhere).encode())
+    told = ConnectionReport.decode(connection_report(elsewhere).encode())
     assert left_everywhere([told]) == {CHIEF, OTHER}
     assert after(JobOver(CHIEF, left_everywhere([told]))).ends
 
 
 def test_a_worker_connected_to_any_server_is_not_lost() -> None:
     left, here = after(*gone(OTHER)).state, after(Connected((OTHER, 2))).state
-    assert left_everywhere([whereabouts(left), whereabouts(here)]) == frozenset()
+    assert left_everywhere([connection_report(left), connection_report(here)]) == frozenset()
 
 
 def test_a_late_worker_is_awaited_by_name() -> None:

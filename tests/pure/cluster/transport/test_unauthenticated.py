@@ -76,7 +76,7 @@ def test_time_runs_out() -> None:
     assert unauthenticated.remaining_s(second) == 10
     clock.now += 6
     assert unauthenticated.overdue() == [first]
-    unauthenticated.forgive(3)
+    unauthenticated.extend_deadlines(3)
     assert unauthenticated.overdue() == []
     assert unauthenticated.next_deadline_s() == 3
 

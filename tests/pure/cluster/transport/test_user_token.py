@@ -95,32 +95,34 @@ def test_a_link_is_not_followed(environ: dict[str, str], tmp_path: Path) -> None
 
 class TestWhereItCounts:
     def test_on_loopback_where_nothing_else_is_set(self, environ: dict[str, str]) -> None:
-        tokens = Security.from_environment({}).at("127.0.0.1").tokens()
+        tokens = Security.from_environment({}).for_host("127.0.0.1").tokens()
         assert tokens == Tokens(values=(user_token(environ),), of_user=True)
-        assert Security.from_environment({}).at("localhost").tokens() == tokens
+        assert Security.from_environment({}).for_host("localhost").tokens() == tokens
 
     def test_not_elsewhere(self) -> None:
         for host in ("192.0.2.1", "0.0.0.0", "no-such-host.invalid"):
-            assert Security.from_environment({}).at(host).tokens() == Tokens()
+            assert Security.from_environment({}).for_host(host).tokens() == Tokens()
 
     @pytest.mark.parametrize(
         ("variables", "expected"),
         [({"HEADWATER_TOKEN": "s3cret"}, Tokens(values=("s3cret",))), ({"HEADWATER_INSECURE": "1"}, Tokens())],
     )
     def test_not_where_something_else_is_asked_for(self, variables: dict[str, str], expected: Tokens) -> None:
-        assert Security.from_environment(variables).at("127.0.0.1").tokens() == expected
+        assert Security.from_environment(variables).for_host("127.0.0.1").tokens() == expected
 
     def test_the_token_of_a_launch_precedes_the_token_file(self, environ: dict[str, str], tmp_path: Path) -> None:
-        security = Security.from_environment({"HEADWATER_LAUNCH_TOKEN": "launched"}).at("127.0.0.1")
+        security = Security.from_environment({"HEADWATER_LAUNCH_TOKEN": "launched"}).for_host("127.0.0.1")
         assert security.tokens() == Tokens(values=("launched", user_token(environ)), of_user=True)
         assert "launched" not in repr(security) + repr(security.tokens())
         (tmp_path / "headwater" / "token").write_text("damaged")
         assert security.tokens() == Tokens(values=("launched",), of_user=True)
-        assert Security.from_environment({"HEADWATER_LAUNCH_TOKEN": "launched"}).at("192.0.2.1").tokens() == Tokens()
+        assert (
+            Security.from_environment({"HEADWATER_LAUNCH_TOKEN": "launched"}).for_host("192.0.2.1").tokens() == Tokens()
+        )
 
     def test_a_server_takes_the_file_that_is_there_now(self, environ: dict[str, str], tmp_path: Path) -> None:
         """The system empties the folder when a user logs out, and tasks may run on."""
-        security = Security.from_environment({}).at("127.0.0.1")
+        security = Security.from_environment({}).for_host("127.0.0.1")
         before = security.tokens()
         (tmp_path / "headwater" / "token").unlink()
         after = Tokens(values=(user_token(environ),), of_user=True)

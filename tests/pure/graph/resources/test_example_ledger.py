@@ -163,7 +163,7 @@ class Round:
     def take(self, number: int, session: str) -> None:
         self.step, ranges, self.inside = FakeStep(number, session), self.inside, []
         self.taken = [self.works[one.key] for one in ranges]
-        works = self.task.ledger.taken(self.step, ranges)
+        works = self.task.ledger.assign_taken_ranges(self.step, ranges)
         assert {Work(*work) for work in works.tolist()} == {*self.taken}
 
     def apply(self) -> list[tuple[int, int]]:

@@ -14,10 +14,10 @@ from headwater.graph.resources.training_runs import (
     has_forgotten,
     is_void,
     joined,
-    left,
     started,
     verdict_on,
     void_text,
+    without_session,
 )
 
 
@@ -66,7 +66,7 @@ def test_all_workers_resume_at_the_step_of_the_training() -> None:
 
 
 def test_a_session_that_is_over_is_forgotten() -> None:
-    runs = left(started(joined(TrainingRuns(), "worker"), "chief", 0, 0), "worker")
+    runs = without_session(started(joined(TrainingRuns(), "worker"), "chief", 0, 0), "worker")
     assert set(runs.sessions) == {"chief"}
 
 
@@ -80,7 +80,7 @@ def test_gradients_count_in_the_start_that_they_are_of() -> None:
 
 
 def test_gradient_forgotten_by_a_task_does_not_count() -> None:
-    here = Members().joined("worker").gave("worker")
+    here = Members().joined("worker").with_gradient("worker")
     assert not has_forgotten([here, Members().joined("worker")])  # it has joined, and is about to give
     assert has_forgotten([here, Members()])
     assert has_forgotten([here, Members().joined("other")])
@@ -97,7 +97,7 @@ def test_forgotten_gradients_are_detected_at_once(events: list[tuple[str, int, b
         if not gives:  # who joins, joins everywhere
             tasks = [one.joined(session) for one in tasks]
         elif session in tasks[task].known:
-            tasks[task] = tasks[task].gave(session)
+            tasks[task] = tasks[task].with_gradient(session)
             gave[task].add(session)
     assert not has_forgotten(Members.decode(one.encode()) for one in tasks)
     tasks[anew] = Members()
@@ -128,7 +128,7 @@ def test_gradients_of_an_earlier_start_do_not_count(events: list[tuple[str, str,
                 in_this_life = (in_this_life if first else set()) | {session}
                 ever.add(session)
             case _:
-                runs = left(runs, session)
+                runs = without_session(runs, session)
                 in_this_life.discard(session)
                 ever.discard(session)
         assert {its for its in ever if not is_void(runs, its)} == in_this_life

@@ -42,7 +42,7 @@ def test_lost_updates_are_counted_by_variable() -> None:
     saved = {"w": (0, 10), "m": (1, 10), "b": (2, 4), "still": (3, 1)}
     loss = loss_of(saved, [12, 12, 5, 1], 0.0)
     assert loss.updates == {"w": (11, 12), "m": (11, 12), "b": (5, 5)}
-    assert loss.most == 2
+    assert loss.max_lost_updates == 2
     assert str(loss).endswith(": updates 11 to 12 of w, m; update 5 of b")
 
 
@@ -52,7 +52,7 @@ def test_a_file_older_than_the_state_shows_no_loss() -> None:
 
 def test_unknown_losses_are_reported() -> None:
     loss = loss_of({"w": (0, 10)}, None, 0.0)
-    assert loss.most == 0
+    assert loss.max_lost_updates == 0
     assert "not known" in str(loss)
 
 

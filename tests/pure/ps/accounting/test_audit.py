@@ -182,11 +182,11 @@ def test_a_full_disk_costs_no_record(tmp_path: Path) -> None:
         disk.room = 30
         incarnation.applied(2, (TWO, 0, 4, 8)).journal.flush()
         incarnation.applied(3, (TWO, 0, 8, 10)).journal.flush()
-        (trouble,) = troubles.now()
+        (trouble,) = troubles.all_failures()
         assert trouble.failures == 2
         disk.room = None
         incarnation.over(0).journal.flush()
-    assert not troubles.now()[0].message
+    assert not troubles.all_failures()[0].message
     found = audit(str(tmp_path))
     assert found.exact, found
     assert [entry.update for entry in found.runs[5].epochs[0, 0].entries] == [1, 2, 3]

@@ -59,10 +59,10 @@ def test_ranges_of_a_lost_worker_are_reassigned_and_its_gradient_is_dropped() ->
     book = ledger()
     first = book.assign_range("a", 0, 0, plan())
     assert isinstance(first, Work)
-    (back,) = book.left("a", "it was killed")
+    (back,) = book.return_ranges("a", "it was killed")
     assert (back.work, back.tries, back.aside) == (first, 1, False)
     assert book.assign_range("b", 0, 0, plan()) == first
-    book.back("a")
+    book.restore_ranges("a")
     assert not book.record_gradient("a", [first])
     assert book.record_gradient("b", [first])
 
@@ -72,8 +72,8 @@ def test_worker_that_reconnects_in_time_keeps_its_ranges() -> None:
     first, second = (book.assign_range("a", 0, 0, plan(tries=1)) for _ in range(2))
     assert isinstance(first, Work)
     assert isinstance(second, Work)
-    assert all(back.aside for back in book.left("a", "its channel has ended"))
-    book.back("a")
+    assert all(back.aside for back in book.return_ranges("a", "its channel has ended"))
+    book.restore_ranges("a")
     assert book.record_gradient("a", [first, second])
     assert book.set_aside(0, 0) == []
 
@@ -82,9 +82,9 @@ def test_restarted_program_has_no_ranges() -> None:
     book = ledger()
     first = book.assign_range("a", 0, 0, plan())
     assert isinstance(first, Work)
-    book.left("a", "it was killed")
+    book.return_ranges("a", "it was killed")
     book.worker_restarted("a")
-    book.back("a")
+    book.restore_ranges("a")
     assert not book.record_gradient("a", [first])
 
 
@@ -164,7 +164,7 @@ def test_a_batch_in_turn_is_assigned_after_all_before_it_is_applied() -> None:
     # An empty range of the present batch: the worker waits for its update.
     assert book.assign_range("c", 0, 0, whole, (2, 3)) == Work(0, 0, 0)
     book.record_gradient("a", [Work(0, 0, 2)])
-    book.left("b", "lost")
+    book.return_ranges("b", "lost")
     assert book.assign_range("c", 0, 0, whole, (1, 2), joins=True) == Work(0, 0, 0)
     # The rest of the same batch.
     assert book.assign_range("a", 0, 0, whole, (0, 1)) == Work(0, 2, 4)
@@ -217,11 +217,11 @@ def test_ranges_of_workers_are_passed_to_the_next_ledger() -> None:
     assert isinstance(lost, Work)
     book.failed("a", first, "it cannot be read")
     assert book.assign_range("a", 0, 0, small) == first
-    book.left("c", "its channel has ended")
+    book.return_ranges("c", "its channel has ended")
     other = Ledger.from_bytes(book.to_bytes(()))
     assert other.to_bytes(()) == book.to_bytes(())
     assert str(other) == str(book) == "epoch 0: 0 of 20 examples done, 6 handed out, 14 waiting"
-    other.back("c")
+    other.restore_ranges("c")
     assert other.record_gradient("c", [lost])
     assert other.record_gradient("a", [second])
     assert [back.aside for back in other.failed("a", first, "it cannot be read")] == [True]
@@ -343,15 +343,15 @@ class Cluster(RuleBasedStateMachine):
     @rule(worker=st.sampled_from(WORKERS), reason=st.sampled_from(["", "it was lost"]))
     def lose(self, worker: str, reason: str) -> None:
         """It is taken for lost, and may live."""
-        self.book.left(worker, reason)
+        self.book.return_ranges(worker, reason)
 
     @rule(worker=st.sampled_from(WORKERS))
     def come_back(self, worker: str) -> None:
-        self.book.back(worker)
+        self.book.restore_ranges(worker)
 
     @rule(worker=st.sampled_from(WORKERS))
     def start_anew(self, worker: str) -> None:
-        self.book.left(worker, "it was killed")
+        self.book.return_ranges(worker, "it was killed")
         self.book.worker_restarted(worker)
         self.mind[worker] = []
 

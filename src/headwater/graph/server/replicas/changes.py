@@ -71,7 +71,7 @@ class Changes:
 
     # The recorder -----------------------------------------------------------------------------------------------------
 
-    def known(self, step: RecordedStep, place: InstructionPlace) -> Outcome | None:
+    def recorded_outcome(self, step: RecordedStep, place: InstructionPlace) -> Outcome | None:
         """Returns the recorded outcome of an instruction of ``step``; None if none is recorded."""
         found = self._outcomes.get((step.session, step.number))
         return None if found is None else found.get(place)
@@ -103,7 +103,7 @@ class Changes:
         if inputs is not None and compiled is not None:
             # No copy is needed: only the step could change the inputs, and it does not continue until the backup has
             # confirmed.
-            sent = [np.asarray(value) for value in compiled.travelling(place.position, inputs)]
+            sent = [np.asarray(value) for value in compiled.inputs_for_backup(place.position, inputs)]
             # Inputs are sent instead of results because gradients are two to three times smaller than the variables
             # with the optimizer's slots. The backup runs the same executable, so its results are bitwise equal.
             feed.send(kinds.REPEAT, (self._pop_ended_steps(), (*told, (), True)), sent)
@@ -125,7 +125,7 @@ class Changes:
         Raises:
           OpError: the operation has failed, or its recorded outcome is an error.
         """
-        known = self.known(step, operation.place)
+        known = self.recorded_outcome(step, operation.place)
         if known is None:
             known = self._carry_out(operation, step, inputs)
         else:
@@ -181,7 +181,9 @@ class Changes:
         repeats = any(its.repeats for its in changed.values()) and all(known) and not tried.cells
         compiled = self._runtime.find_plan(step.session, operation.place.plan)
         if repeats and compiled is not None:
-            handles, sent = without_handles(self._resources, compiled.travelling(operation.place.position, inputs))
+            handles, sent = without_handles(
+                self._resources, compiled.inputs_for_backup(operation.place.position, inputs)
+            )
             told = *_place_words(step, operation.place), handles, through
             feed.send(kinds.REPEAT, (self._pop_ended_steps(), told), sent)
             self._sent_changes.update({key: (its, its.changes) for key, its in changed.items() if its.repeats})
@@ -327,7 +329,7 @@ class Changes:
 
     # Snapshots --------------------------------------------------------------------------------------------------------
 
-    def all(self) -> list[tuple[int, Sequence[object], Tensors]]:
+    def snapshot_frames(self) -> list[tuple[int, Sequence[object], Tensors]]:
         """Returns a snapshot, as frames: resources, outcomes and transfers of steps. The caller holds the lock of the
         resources."""
         feed = self.feed
@@ -379,7 +381,7 @@ class Changes:
             # The primary sends only instructions that have changed something. If the error occurred after that change,
             # as it did on the primary, both replicas are equal. If it occurred before the change, this replica lacks
             # the change and must report the error.
-            if not (isinstance(error, OpError) if compiled.keeps(position) else self._count > before):
+            if not (isinstance(error, OpError) if compiled.uses_resources(position) else self._count > before):
                 raise
             # The operation has failed on the primary as well, after the same change.
 

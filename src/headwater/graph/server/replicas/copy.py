@@ -179,10 +179,10 @@ class _Contents:
             self.note = self._watched_note()
             self._send_change(kinds.COPY_RESET, (list(containers),))
 
-    def all(self) -> list[tuple[int, Sequence[object], Sequence[Any]]]:
+    def snapshot_frames(self) -> list[tuple[int, Sequence[object], Sequence[Any]]]:
         """Returns a snapshot of all contents, as frames. The caller holds the lock of the resources."""
         plans = [_plan(session, number, *kept) for (session, number), kept in self.plans.items()]
-        return [(kinds.STATE, (self.generation,), ()), *plans, *self.changes.all(), self._seal()]
+        return [(kinds.STATE, (self.generation,), ()), *plans, *self.changes.snapshot_frames(), self._seal()]
 
     def end(self) -> None:
         """Closes the channels of masters, which then look for the new primary. Does not take the lock of the
@@ -263,7 +263,7 @@ class GraphCopy(KeptCopy):
             updates=max((cell.updates for cell in self.runtime.resources.cells().values()), default=0),
             copies=self.described(),
             lacks_backup=self.lacks_backup,
-            backup_lag=self.behind,
+            backup_lag=self.unconfirmed_frames,
         )
 
     def close(self) -> None:
@@ -394,7 +394,7 @@ class GraphCopy(KeptCopy):
         with contents.runtime.resources.lock:
             # The lock is held from the snapshot until the feed has started. So each change is either in the snapshot or
             # sent after it, never both or neither.
-            feed = Feed(channel, other, contents.all())
+            feed = Feed(channel, other, contents.snapshot_frames())
             self._attach_feed(feed)
         return feed
 
@@ -404,7 +404,7 @@ class GraphCopy(KeptCopy):
     def _step_down(self) -> None:
         contents = self._contents
         with contents.runtime.resources.lock:
-            frames = contents.all()
+            frames = contents.snapshot_frames()
             self._stop_serving()
         contents.end()
         # This replica continues as a backup. Install its own snapshot as new contents: steps that still run on the old

@@ -45,7 +45,7 @@ class CopiedResources(Resources):
         self.on_change: Callable[[], None] = lambda: None
 
     @contextmanager
-    def touched(self) -> Generator[dict[Key, Kept]]:
+    def record_touched(self) -> Generator[dict[Key, Kept]]:
         """Collects the resources used within the context. The caller holds the lock."""
         before, self._touched = self._touched, {}
         try:
@@ -83,17 +83,17 @@ class CopiedResources(Resources):
 
     def find(self, container: str, name: str, kind: type[R]) -> R | None:
         found = super().find(container, name, kind)
-        self._touches(container, name, kind, found)
+        self._record_touch(container, name, kind, found)
         return found
 
     def of_kind(self, kind: type[R]) -> dict[str, R]:
         with self.lock:
             for (container, its, name), found in self._others.items():
                 if its is kind:
-                    self._touches(container, name, kind, found)
+                    self._record_touch(container, name, kind, found)
             return super().of_kind(kind)
 
-    def _touches(self, container: str, name: str, kind: type[object], found: object) -> None:
+    def _record_touch(self, container: str, name: str, kind: type[object], found: object) -> None:
         """Records that an operation uses a resource. `Changes` checks later whether the operation has changed the
         resource."""
         touched = self._touched
@@ -201,7 +201,7 @@ class Tried:
         self.outcome: Outcome = Outcome()
         self.failure: Exception | None = None
         before = [cell.updates for cell in operation.cells]
-        with resources.touched() as self.touched:
+        with resources.record_touched() as self.touched:
             self.touched.update(resources.stood_for(inputs))
             try:
                 outputs = operation.perform(attempt, inputs)

@@ -132,7 +132,7 @@ class CopyService(Service):
                 _log.warning("%s has lost %s, whose sessions are still open", copy.served, task)
 
     def is_open(self, session: str) -> bool:
-        return any(copy.runtime.knows(session) for copy in self.copies)
+        return any(copy.runtime.has_session(session) for copy in self.copies)
 
     def job_over(self, reason: str) -> None:
         for copy in self.copies:

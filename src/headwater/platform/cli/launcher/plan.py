@@ -17,7 +17,7 @@ from headwater.platform.cli.child import PARENT
 from headwater.platform.cli.execute import interpreter_command
 from headwater.platform.cli.launcher.job import PS
 from headwater.platform.host.gpus import CPU_ONLY, VISIBLE
-from headwater.platform.host.guard import JOB, marked
+from headwater.platform.host.guard import JOB, job_marker
 
 HOST = "127.0.0.1"
 # The share of a GPU's memory that all workers on it use together. By default, each JAX process allocates three quarters
@@ -139,7 +139,7 @@ def plan_tasks(
     common = {
         **base_env,
         "PYTHONUNBUFFERED": "1",
-        JOB: marked(base_env, job_id),
+        JOB: job_marker(base_env, job_id),
         PARENT: str(os.getpid()),
         STATUS_VARIABLE: status_address,
         LAUNCH_TOKEN: launch_token,
