@@ -16,7 +16,7 @@ def _nothing() -> None:
 
 
 def on_import(name: str, after: Hook, before: Callable[[], None] = _nothing) -> None:
-    """Registers ``after`` for the import of the module ``name``; calls it at once if that is imported already.
+    """Registers ``after`` for the import of the module ``name``; calls it immediately if that is imported already.
 
     Hooks of one module are called in the order of their registration.
 

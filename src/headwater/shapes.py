@@ -30,7 +30,7 @@ class ShapeMessage(Protocol):
 
 
 class DimensionMessage(Protocol):
-    """A dimension of a ``TensorShapeProto``; -1 where unknown."""
+    """A dimension of a ``TensorShapeProto``; -1 if unknown."""
 
     @property
     def size(self) -> int: ...
@@ -253,7 +253,7 @@ class TensorShape:
             raise ValueError(f"Shape {self} is not fully defined")
 
     def num_elements(self) -> int | None:
-        """Returns the number of elements of such a tensor; None where the shape is not fully defined."""
+        """Returns the number of elements of such a tensor; None if the shape is not fully defined."""
         if self._dims is None:
             return None
         count = 1

@@ -226,7 +226,7 @@ class _Watch:
         if not self._ended:
             yield health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.SERVING)
         while not self._ended:
-            self._waiters.wait(f"news of {channel.address}", None)
+            self._waiters.wait(f"a change of the health of {channel.address}", None)
         channel.network.ties.pop(self, None)
         raise SimulatedRpcError(grpc.StatusCode.UNAVAILABLE, "the stream has ended")
 
@@ -393,5 +393,5 @@ class Poll:
             with contextlib.ExitStack() as stack:
                 for item in self._objects:
                     stack.enter_context(item.readers.joined())
-                running().wait("signs of life", milliseconds / 1000)
+                running().wait("heartbeats", milliseconds / 1000)
         return [item for item in self._objects if item.readable()]

@@ -2,7 +2,7 @@
 
 A batch adds 1 at the position of each of its examples, in rows on different parameter servers. On the first server,
 each example of each epoch is counted exactly once in the end, whichever tasks were killed, stopped, disconnected or
-restarted: the values and the ledger of a server are always of the same update.
+restarted, because the values and the ledger of a server always belong to the same update.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class ExampleHistory(ParameterHistory):
             all_of_them = self._epochs * self._plan.size
             wrong = {at: count for at, count in enumerate(applied.tolist()) if count != (at < all_of_them)}
             if wrong:
-                raise HistoryError(f"{name} of ps0 has examples not exactly once: {wrong}")
+                raise HistoryError(f"{name} of ps0 has not counted these examples exactly once: {wrong}")
 
 
 def history(seed: int) -> tuple[Simulation, ExampleHistory]:

@@ -1,7 +1,7 @@
 """Histories of synchronous rounds over several parameter servers, with faults during rounds and after the end of a
 worker's program.
 
-They are histories of `tests.simulation.parameters`, with settings that random histories seldom have.
+They use `tests.simulation.parameters`, with settings that are rare in its random histories.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Claim:
     Attributes:
       task: full name of the place; empty for a client that is not a task.
       generation: the generation of the task's incarnation.
-      started: the start time of that incarnation, in seconds since 1970; 0 where unknown.
+      started: the start time of that incarnation, in seconds since 1970; 0 if unknown.
       address: the task's address in its own cluster spec; empty if unknown.
     """
 

@@ -39,9 +39,9 @@ class ClusterResolver(ABC):
         """Returns the target for a session with a task; empty if there is no cluster.
 
         Args:
-          task_type: the task's job; this process's job when None.
-          task_id: the task's index; this process's index when None.
-          rpc_layer: the protocol; the resolver's protocol when None.
+          task_type: the task's job; this process's job if None.
+          task_id: the task's index; this process's index if None.
+          rpc_layer: the protocol; the resolver's protocol if None.
 
         Raises:
           ClusterConfigError: the cluster has no such task.
@@ -207,11 +207,11 @@ class SlurmClusterResolver(ClusterResolver):
     Slurm numbers a step's tasks node by node; the task with local number n on a node listens at ``port_base`` + n.
 
     Args:
-      jobs: the number of tasks of each job, in order; all tasks are workers when None.
+      jobs: the number of tasks of each job, in order; all tasks are workers if None.
       port_base: the port of the first task on each node.
-      gpus_per_node: the number of GPUs of each node; as many as its tasks use when None.
-      gpus_per_task: the number of GPUs of each task; an equal share of the node's when None.
-      tasks_per_node: the number of tasks of each node, in order, or of every node; Slurm's numbers when None.
+      gpus_per_node: the number of GPUs of each node; as many as its tasks use if None.
+      gpus_per_task: the number of GPUs of each task; an equal share of the node's if None.
+      tasks_per_node: the number of tasks of each node, in order, or of every node; Slurm's numbers if None.
       auto_set_gpu: set ``CUDA_VISIBLE_DEVICES`` to this task's GPUs.
       rpc_layer: the protocol of addresses for sessions.
 
@@ -356,7 +356,7 @@ class KubernetesClusterResolver(ClusterResolver):
         None.
       tf_server_port: the port on which each pod's task listens.
       rpc_layer: the protocol of addresses for sessions.
-      override_client: a ``kubernetes.client.CoreV1Api``; when None, a client of the pod's own cluster, or of the
+      override_client: a ``kubernetes.client.CoreV1Api``; if None, a client of the pod's own cluster, or of the
         user's configuration outside a cluster.
 
     Raises:
@@ -424,7 +424,7 @@ class GCEClusterResolver(ClusterResolver):
       task_id: this task's number.
       rpc_layer: the protocol of addresses for sessions.
       credentials: credentials for the service; the machine's own account where ``"default"``.
-      service: a client of the service ``compute``; made with the credentials when None.
+      service: a client of the service ``compute``; made with the credentials if None.
 
     Raises:
       ImportError: without ``service``, the package googleapiclient is not installed.

@@ -10,14 +10,14 @@ from headwater.cluster.addresses import strip_blanks
 from headwater.cluster.names import TaskName
 from headwater.tensorboard_protos import cluster_pb2
 
-#: The tasks of one job: addresses in order, or by index where some are missing.
+#: The addresses of a job's tasks: in order, or by index if some are missing.
 Tasks: TypeAlias = Sequence[str] | Mapping[int, str]
 
 
 class ClusterSpec:
     """The tasks of a cluster and their addresses. Immutable.
 
-    A job's tasks are a list, or a dict from index to address when this task knows only some of them::
+    A job's tasks are a list, or a dict from index to address if this task knows only some of them::
 
         ClusterSpec({"ps": ["ps0:2222", "ps1:2222"], "worker": {1: "worker1:2222"}})
 
@@ -77,7 +77,7 @@ class ClusterSpec:
         ]
 
     def as_dict(self) -> dict[str, list[str] | dict[int, str]]:
-        """Returns a dict that makes an equal spec: lists where all tasks from 0 on are known, dicts elsewhere."""
+        """Returns a dict for an equal spec: lists for jobs with all tasks from 0 on, dicts for other jobs."""
         return {
             job: list(tasks.values()) if tasks and list(tasks) == list(range(len(tasks))) else dict(tasks)
             for job, tasks in self._jobs.items()

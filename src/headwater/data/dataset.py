@@ -525,7 +525,7 @@ class Dataset:
         """Returns datasets of ``size`` elements each, in the structure of an element.
 
         Args:
-          shift: distance between the starts of consecutive windows, in elements; ``size`` when None.
+          shift: distance between the starts of consecutive windows, in elements; ``size`` if None.
           stride: distance between the elements of a window in the input.
         """
         del name

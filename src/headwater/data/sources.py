@@ -199,7 +199,7 @@ def decoded_text(value: Any) -> str:
 
 
 def bytes_column(values: list[bytes]) -> HostArray:
-    """Returns texts as an array."""
+    """Returns strings as an array."""
     column = np.empty(len(values), object)
     column[:] = values
     return column

@@ -119,7 +119,7 @@ def constant(
     """Creates a constant tensor.
 
     Args:
-      value: a number, text, or nested sequence or array of them.
+      value: a number, string, or nested sequence or array of them.
       dtype: element type; inferred from the value if None.
       shape: the shape; a value with fewer elements is padded with its last one, or with zeros if it is empty.
       verify_shape: require that ``value`` has exactly ``shape``.
@@ -174,7 +174,7 @@ def convert_to_tensor(
     """Converts ``value`` to a tensor of the default graph.
 
     Args:
-      value: a tensor, variable, number, text, array, or nested sequence of these.
+      value: a tensor, variable, number, string, array, or nested sequence of these.
       dtype: required element type.
       name: name of new operations.
       preferred_dtype, dtype_hint: the older and the newer name of the element type to use if ``value`` allows it and

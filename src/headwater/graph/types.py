@@ -41,7 +41,7 @@ GraphTensor: TypeAlias = "Tensor | Variable | PartitionedVariable | IndexedSlice
 """A value of a graph that is a tensor or becomes one."""
 
 TensorLike: TypeAlias = "GraphTensor | SupportsArray | Scalar | TensorShape | Dimension | Sequence[TensorLike]"
-"""Arguments of `convert_to_tensor`: tensors, variables, arrays, numbers, text, shapes, and nested sequences of
+"""Arguments of `convert_to_tensor`: tensors, variables, arrays, numbers, strings, shapes, and nested sequences of
 these."""
 
 SparseLike: TypeAlias = "TensorLike | SparseTensor | SparseTensorValue"

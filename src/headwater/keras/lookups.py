@@ -146,7 +146,7 @@ def _not_sparse(sparse: bool) -> None:
 
 @_register(package="headwater")
 class Hashing(_HostLayer):
-    """`keras.layers.Hashing`: maps values to ``num_bins`` bins by a hash of their texts.
+    """`keras.layers.Hashing`: maps values to ``num_bins`` bins by a hash of their strings.
 
     Args:
       num_bins: number of bins, including the bin of ``mask_value``.

@@ -47,7 +47,7 @@ class CentralStorageStrategy(mirrored.MirroredStrategy):
     """Replicas on several devices of this process; each device has all variables.
 
     Args:
-      compute_devices: their names; all GPUs, or the CPU, when None.
+      compute_devices: their names; all GPUs, or the CPU, if None.
       parameter_device: must be None: every device has all variables, instead of one device for all replicas.
 
     Raises:

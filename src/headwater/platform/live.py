@@ -38,11 +38,11 @@ _PROGRESS_SAVE_S = 2.0
 
 
 class JobIsGone(LookupError):
-    """The job is no longer in memory, because it is over or was deleted."""
+    """The job is no longer in memory, because it has ended or was deleted."""
 
 
 class LiveJobs:
-    """Jobs that are not over, or still hold resources.
+    """The jobs that have not ended, or still hold resources.
 
     Args:
       store: the database of jobs.
@@ -113,7 +113,8 @@ class LiveJobs:
     def mark_held(self, seen: JobRecord) -> None:
         """Marks that a job may hold resources at its backend; called before the backend is asked for any.
 
-        The mark need not be stored at once: after a crash, `load` sets it for all unfinished jobs. When a job ends, its
+        The mark need not be stored immediately: after a crash, `load` sets it for all unfinished jobs. When a job ends,
+          its
         end and the mark are stored together.
 
         Raises:
@@ -148,7 +149,7 @@ class LiveJobs:
         Args:
           seen: the job's state when its backend was queried.
           events: the events, in order.
-          attempts: attempts of tasks that have begun.
+          attempts: attempts of tasks that have started.
           alter: a change that is stored with them, such as new places.
 
         Returns:
@@ -182,7 +183,7 @@ class LiveJobs:
         *,
         alter: Callable[[JobRecord], JobRecord] | None = None,
     ) -> JobRecord:
-        """Changes a job by a function of its state and the time, and stores it; returns and raises as `decide` does."""
+        """Changes a job by ``step``, a function of its state and the time, and stores it; see `decide`."""
         with self.lock:
             now, before = self.clock(), self.current(seen)
             record = before if alter is None else alter(before)
@@ -236,7 +237,7 @@ def _is_current(event: Event, seen: JobState, now: JobState) -> bool:
 
 
 def _lasting(record: JobRecord) -> JobRecord:
-    """Returns the part of a job that is stored at once: all but its tasks' progress, usage and traffic."""
+    """Returns the part of a job that is stored immediately: all but its tasks' progress, usage and traffic."""
     tasks = {
         name: replace(task, step=None, steps_per_s=None, loss=None, metrics={}, progress_at=None)
         for name, task in record.state.tasks.items()

@@ -2,8 +2,8 @@
 
 A thread per backend repeatedly processes the backend's unfinished jobs: it polls their tasks, lets
 `headwater.platform.policy` decide, stores the decision, and only then performs the actions that the stored state
-requires (`headwater.platform.task_jobs`, `headwater.platform.engines`). Users' requests are decided and stored at once,
-by the thread that receives them (`headwater.platform.live`), and performed in the backend's next turn.
+requires (`headwater.platform.task_jobs`, `headwater.platform.engines`). Users' requests are decided and stored
+immediately, by the thread that receives them (`headwater.platform.live`), and performed in the backend's next turn.
 """
 
 from __future__ import annotations
@@ -336,7 +336,7 @@ class Manager:
         wake = self._wakes[lane.name]
         adopted = False
         while not self._closing.is_set():
-            # Cleared before the turn: a request that arrives during the turn must lead to another one at once.
+            # Cleared before the turn: a request that arrives during the turn must lead to another one immediately.
             wake.clear()
             if lane.reach() and not adopted:
                 self._adopt(lane)

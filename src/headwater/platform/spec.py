@@ -212,7 +212,7 @@ class RestartSpec(_Model):
     """Reaction to the failure of a task.
 
     Attributes:
-      policy: ``on-failure`` restarts the failed task or job; ``never`` fails the job at once.
+      policy: ``on-failure`` restarts the failed task or job; ``never`` fails the job immediately.
       scope: the unit of a restart: the ``task``, or the whole ``job``, which mirrored training needs. ``auto`` is
         ``task`` for a job with parameter servers, and ``job`` for one without.
       limit: maximum number of restarts, of each task or of the job by scope, before the job fails.

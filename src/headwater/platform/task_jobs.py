@@ -250,7 +250,7 @@ class TaskJobs:
             try:
                 handle = self._backend.start(self._order(record, name))
             except BackendError as error:
-                # Decide at once: after this failure, the remaining tasks may not have to be started.
+                # Decide immediately: after this failure, the remaining tasks may not have to be started.
                 record = self._jobs.decide(self._store_started(record, started), CouldNotStart(name, str(error)))
                 started = {}
                 continue

@@ -9,10 +9,10 @@ Four choices, from the strictest to the most relaxed:
 - `KOfN`: an update is the mean of the first k gradients of a version; later gradients of that version are stale and
   dropped. A gradient that arrives after the k-th, but before the update takes the gathered gradients, counts, too, as
   in TensorFlow.
-- `BoundedStaleness`: each gradient is an update at once, and no worker is more than s steps ahead of the slowest one
+- `BoundedStaleness`: each gradient is an update of its own, and no worker is more than s steps ahead of the slowest one
   (stale synchronous parallel: Ho et al., "More Effective Distributed ML via a Stale Synchronous Parallel Parameter
   Server", NeurIPS 2013).
-- `Asynchronous`: each gradient is an update at once, and no worker waits for another.
+- `Asynchronous`: each gradient is an update of its own, and no worker waits for another.
 
 `decide` takes a state, an event and the time, and returns the next state, the actions, and a reason. It is a pure
 function: the task that holds the variables executes the actions. Graphs, Keras and JAX share it.
@@ -94,7 +94,7 @@ class KOfN(Consistency):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BoundedStaleness(Consistency):
-    """Every gradient is an update at once; the fastest worker waits for the slowest.
+    """Every gradient is an update of its own; the fastest worker waits for the slowest.
 
     Attributes:
       steps: number of steps by which a worker may be ahead of the slowest one and still begin another; 0: all workers
@@ -113,7 +113,7 @@ class BoundedStaleness(Consistency):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asynchronous(Consistency):
-    """Every gradient is an update at once, and no worker waits."""
+    """Every gradient is an update of its own, and no worker waits."""
 
     def __str__(self) -> str:
         return "asynchronous"
@@ -574,7 +574,7 @@ def _count_gradient(state: TrainingState, gave: Contributed, now: float) -> Cons
         state = replace(state, version=max(state.version, version))
     staleness = max(0, state.version - version)
     # A new worker is level with the slowest member, and the step before it joined does not count: otherwise it would be
-    # ahead of the slowest at once, and might have to wait.
+    # ahead of the slowest immediately, and might have to wait.
     clock = member.clock if known is None and state.members else member.clock + 1
     member = replace(member, clock=clock, waits_since=now)
     if not state.gathers:

@@ -1,4 +1,4 @@
-"""Server side of a set of parameters: the part that runs on a ``ps`` and holds the values.
+"""Server side of a set of parameters: holds the values on a ``ps``, and serves the workers.
 
 Each worker has a channel and a thread that serves it. These threads share one lock. A thread holds the lock while it
 decides and applies updates, and releases it while its worker waits. `headwater.ps.consistency` decides which workers
@@ -63,7 +63,7 @@ class HostedParameters:
         `headwater.cluster.task.agreement`.
       staleness_aware: whether the change that a gradient makes to the values is divided by its staleness τ, if τ > 1:
         Zhang, Gupta, Lian and Liu, *Staleness-aware Async-SGD for Distributed Deep Learning*, IJCAI 2016. The
-        optimizer's state, such as momenta, still accumulates the undivided gradient.
+        optimizer's state, such as momenta, still accumulates the whole gradient.
       log_dir: the folder for the journal of examples, on the first ``ps``; see `headwater.ps.accounting.accounts`.
       round_sums: in synchronous training, computes sums over the mean gradients of all ``ps``, such as the squared norm
         for an optimizer that clips by it; None if the optimizer needs no such sums.

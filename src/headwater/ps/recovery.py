@@ -27,7 +27,7 @@ def saves_of(
     """Checks a program's choice of recovery; returns None for ``"copy"``.
 
     Args:
-      recovery: ``"copy"``, ``"own"``, or None: ``"own"`` where a folder is given.
+      recovery: ``"copy"`` or ``"own"``; None is ``"own"`` if a folder is given, else ``"copy"``.
       saves: the folder for ``"own"``.
       every_s: seconds between two saves.
       choice: the consistency between workers.
@@ -61,7 +61,7 @@ class RecoveryReport:
       incarnation: the incarnation that saved the state.
       version: the version of the state.
       at: time of the save, in seconds since 1970.
-      names: the names of its variables, with the range of rows if it has only some of them.
+      names: the names of its variables; of a variable with only some of its rows, also their range.
       seen: the latest version of that incarnation that a worker has read.
     """
 
@@ -91,6 +91,6 @@ class RecoveryReport:
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.at))
         shown = ", ".join(self.names[:_SHOWN]) + ", ..." * (len(self.names) > _SHOWN)
         if not self.lost:
-            return f"went back to version {self.version} of {since}; no worker has read a later version"
+            return f"restored version {self.version} of {since}; no worker has read a later version"
         which = f"update {self.seen} is" if self.lost == 1 else f"updates {self.version + 1} to {self.seen} are"
         return f"{which} lost, made since {since}, of {len(self.names)} variables: {shown}"

@@ -33,10 +33,10 @@ class RowTable:
         self._client = client
 
     def lookup(self, ids: npt.ArrayLike, *, training: bool = True) -> Reals:
-        """Returns the rows of ids of any shape, ``[*ids.shape, dim]``; a key's row is made at its first use.
+        """Returns the rows of ids of any shape, ``[*ids.shape, dim]``; creates a key's row at its first use.
 
-        With ``training=False`` no row is made and no use is counted; for a key without a row, its initial row is
-        returned.
+        With ``training=False`` no row is created and no use is counted; the initial row is returned for a key without
+        a row.
         """
         return self._client().look_up({self.name: ids}, training=training)[self.name]
 
@@ -49,14 +49,14 @@ class RowTable:
     ) -> Reals:
         """Returns the pooled rows of bags of ids, ``[bags, dim]``; zeros for an empty bag.
 
-        Rows are pooled on the ``ps`` where that transfers fewer bytes, and otherwise here.
+        Rows are pooled on the ``ps`` if that transfers fewer bytes, and otherwise in this process.
 
         Args:
           ids: the ids of all bags, concatenated, ``[n]``.
           offsets: where each bag begins, and the end of the last, ``[bags + 1]``.
           combiner: ``"sum"``; ``"mean"``, divided by the sum of the weights; or ``"sqrtn"``, by the root of the sum of
             their squares.
-          weights: the weights of the ids, ``[n]``; all 1 when None.
+          weights: the weights of the ids, ``[n]``; all 1 if None.
           training: as for `lookup`.
 
         Raises:
@@ -76,7 +76,7 @@ class RowTable:
         client.push({self.name: bags}, {self.name: np.ascontiguousarray(gradients, np.float32)})
 
     def set_learning_rate(self, rate: float) -> None:
-        """Sets the learning rate, from this worker's next `push` on, for all workers."""
+        """Sets the learning rate for all workers; it takes effect with this worker's next `push`."""
         self._client().set_rate(self.name, rate)
 
     def save(self, folder: files.Path, *, delta: bool = False) -> Save:

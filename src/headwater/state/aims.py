@@ -43,8 +43,8 @@ def feasible_placement(view: View, aim: Aim | None, beside: int | None, staying:
     Args:
       view: the current view.
       aim: the requested placement; None if none was requested: replicas stay where they are.
-      beside: the ``ps`` for the backup, where the view has no backup. None for a shard with one replica, whose backup
-        exists only while it moves.
+      beside: the ``ps`` for the backup if the view has none. None for a shard with one replica, which has a backup
+        only while it moves.
       staying: the ``ps`` that are not shutting down.
     """
     now = Aim(view.primary.ps, beside if beside is None or view.backup is None else view.backup.ps)
@@ -62,13 +62,13 @@ def feasible_placement(view: View, aim: Aim | None, beside: int | None, staying:
     return Aim(primary, _next_after(primary, (primary,), staying))
 
 
-def _next_after(ps: int, but: Collection[int], staying: Sequence[int]) -> int | None:
-    """Returns the next number of ``staying`` after ``ps`` that is not in ``but``; None if there is none.
+def _next_after(ps: int, excluded: Collection[int], staying: Sequence[int]) -> int | None:
+    """Returns the next number of ``staying`` after ``ps`` that is not ``excluded``; None if there is none.
 
     The lowest number follows the highest one.
     """
     ring = [*(each for each in staying if each > ps), *(each for each in staying if each <= ps)]
-    return next((each for each in ring if each not in but), None)
+    return next((each for each in ring if each not in excluded), None)
 
 
 def next_step(view: View, aim: Aim) -> Step:

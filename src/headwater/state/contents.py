@@ -51,7 +51,7 @@ class Contents:
         """Waits, before `_step_down`, until the state can be passed on without the loss of a worker's gradient.
 
         Returns:
-          Whether that is possible now; False where gradients still wait for others. No gradient is accepted after True.
+          Whether that is possible now; False if gradients still wait for others. No gradient is accepted after True.
         """
         return True
 

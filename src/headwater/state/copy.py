@@ -175,7 +175,7 @@ class KeptCopy(PrimaryCopy):
             self._do_periodic_work()
             before = self._standing.view
             feed = self._move(feed)
-            if self._standing.view == before:  # after a step of a move, take the next one at once
+            if self._standing.view == before:  # after a step of a move, take the next one immediately
                 feed.broken.wait(CHECK_INTERVAL_S)
         feed.end()
         with self._changed:

@@ -63,8 +63,8 @@ class Feed:
     Args:
       channel: the channel to the other replica, which has accepted the feed.
       target: the other replica.
-      begins: the frames of the snapshot, in order, as (kind, header without the number, tensors). To save memory, a
-        frame is taken from this iterator only after the other replica has confirmed the previous one.
+      snapshot: its frames, in order, as (kind, header without the number, tensors). To save memory, a frame is taken
+        from this iterator only after the other replica has confirmed the previous one.
       filled: called once the snapshot has been sent completely, or once the feed has ended without that.
     """
 
@@ -72,7 +72,7 @@ class Feed:
         self,
         channel: FeedChannel,
         target: Copy,
-        begins: Iterable[tuple[int, Sequence[object], Tensors]],
+        snapshot: Iterable[tuple[int, Sequence[object], Tensors]],
         filled: Callable[[], None] = lambda: None,
     ) -> None:
         self._channel = channel
@@ -84,12 +84,12 @@ class Feed:
         self.resigned: bool = False
         #: The feed of a third replica that will replace `target` as the backup. `send` sends it the same changes.
         self.replacement: Feed | None = None
-        #: A frame number. Once `target` has confirmed this frame, it has all changes made before it became the backup.
-        #: Some answers to workers may still wait for the previous backup to confirm such a change; they can be sent
-        #: when `target` has confirmed this frame.
+        #: The number of the frame with which `target` has all changes made before it became the backup. Answers to
+        #: workers that still wait for the previous backup to confirm such a change can be sent when `target` has
+        #: confirmed this frame.
         self.secures: int = END_OF_SNAPSHOT
         self._lock = threading.Lock()
-        self._beginning = begins
+        self._snapshot = snapshot
         self._filled = filled
         self._ended: Callable[[], object] = lambda: None
         self._queue: deque[Frame] | None = deque()
@@ -187,7 +187,7 @@ class Feed:
 
     def _first_frames(self) -> Iterator[Frame]:
         last: Frame | None = None
-        for kind, header, tensors in self._beginning:
+        for kind, header, tensors in self._snapshot:
             if last is not None:
                 yield last
             last = Frame(kind, (0, *header), tensors)

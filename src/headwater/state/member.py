@@ -38,10 +38,10 @@ class Member(Contents):
     """A replica of a shard, with its knowledge of the view.
 
     Args:
-      name: the name of the set of shards, for the witness.
+      name: the name of the set of shards, by which the witness knows it.
       shard: the number of the shard in the set.
       site: the location of the replica.
-      called: a description of the shard for messages.
+      called: a description of the shard, for messages.
 
     Attributes:
       name: the name of the shard, the first word of its frames' headers.

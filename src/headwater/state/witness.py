@@ -128,7 +128,7 @@ class ChannelLink(Protocol):
         ...
 
     def release_channel(self, channel: Channel, usable: bool) -> None:
-        """Returns a channel after use; where ``usable`` is False, the channel is closed instead of being reused."""
+        """Returns a channel after use. If ``usable`` is False, the channel is closed instead of being reused."""
         ...
 
 

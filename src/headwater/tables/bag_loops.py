@@ -59,8 +59,8 @@ def _fit(room: Words, needed: Any, total: int, headroom: float) -> Words:
 
 @inlined
 def _kept_ids(ids: Words, indices: Words, rank: int, weights: Reals, bags: int, skips_weights: bool, safe: bool) -> Any:
-    """Returns the position of the first id whose bag is out of order, or -1; which ids to keep; and how many of them
-    each bag has."""
+    """Returns the position of the first id whose bag is out of order, or -1; for each id, whether it is kept; and for
+    each bag, the number of kept ids."""
     sizes, kept = np.zeros(max(bags, 0), np.int64), np.ones(len(ids), np.bool_)
     before = 0
     for i in range(len(ids)):

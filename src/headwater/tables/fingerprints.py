@@ -1,4 +1,4 @@
-"""Compiled FarmHash ``Fingerprint64`` of many texts, and of many integers written in decimal digits.
+"""Compiled FarmHash ``Fingerprint64`` of many strings, and of many integers written in decimal digits.
 
 `headwater.graph.ops.fingerprints` computes the same fingerprints with NumPy, and describes the arithmetic.
 """
@@ -16,7 +16,7 @@ from headwater.tables.hashing import U64, Words
 Bytes = NDArray[np.uint8]
 
 LONGEST: Final = 64
-"""The size of the longest text, in bytes."""
+"""The size of the longest string, in bytes."""
 _DIGITS: Final = 20
 """Number of characters of the longest 64-bit integer, with its sign."""
 _WORD: Final = 8
@@ -124,11 +124,11 @@ def _fingerprint(data: Bytes, at: int, size: int) -> Any:
 
 @compiled
 def of_texts(data: Bytes, ends: Words, found: NDArray[np.uint64]) -> None:
-    """Computes the fingerprint of each text; texts longer than `LONGEST` are skipped.
+    """Computes the fingerprint of each string; strings longer than `LONGEST` are skipped.
 
     Args:
-      data: the concatenated texts.
-      ends: the end of each text, ``[n]``.
+      data: the concatenated strings.
+      ends: the end of each string, ``[n]``.
       found: receives the fingerprints, ``[n]``.
     """
     at = 0

@@ -221,7 +221,7 @@ class Table:
           ids: the ids of all bags, one after the other, [n].
           offsets: the start of each bag, and the end of the last one, [bags + 1].
           combiner: ``"sum"``, ``"mean"`` or ``"sqrtn"``.
-          weights: the weights of the ids, [n]; all 1 when None.
+          weights: the weights of the ids, [n]; all 1 if None.
           training: as for `look_up`. A repeated key counts as one use.
 
         Raises:

@@ -105,8 +105,8 @@ def finish(tables: Sequence[Table], words: Words, ends: Words, call: Callable[[W
     while result := call(order, cursor, stop):
         status, number = kernels.needed(result)
         if status == f.BUSY:
-            # Other threads hold locks. If this call has made progress, repeat it at once; otherwise let these threads
-            # run.
+            # Other threads hold locks. If this call has made progress, repeat it immediately; otherwise let these
+            # threads run.
             remaining = int((stop - cursor).sum())
             if remaining == before:
                 os.sched_yield()

@@ -106,9 +106,9 @@ def create_file_writer(
 
     Args:
       logdir: the folder; it is created.
-      max_queue: maximum number of buffered events; 10 when None.
-      flush_millis: interval at which buffered events are written, in milliseconds; two minutes when None.
-      filename_suffix: suffix of the file's name; ``.v2`` when None.
+      max_queue: maximum number of buffered events; 10 if None.
+      flush_millis: interval at which buffered events are written, in milliseconds; two minutes if None.
+      filename_suffix: suffix of the file's name; ``.v2`` if None.
       name, experimental_trackable: ignored: the writer has no operation.
       experimental_mesh: must be None.
     """
@@ -196,7 +196,7 @@ def scalar(name: str, data: object, step: object = None, description: str | None
 def histogram(
     name: str, data: object, step: object = None, buckets: int | None = None, description: str | None = None
 ) -> bool:
-    """Writes a histogram with ``buckets`` of equal width (30 when None); returns whether it was written."""
+    """Writes a histogram with ``buckets`` of equal width (30 if None); returns whether it was written."""
     return _write(
         name,
         step,

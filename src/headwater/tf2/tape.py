@@ -199,7 +199,7 @@ class GradientTape:
         Args:
           target: tensors or variables, in a structure.
           sources: tensors or variables, in a structure.
-          output_gradients: a factor for the gradient of each target; ones when None.
+          output_gradients: a factor for the gradient of each target; ones if None.
           unconnected_gradients: ``none`` or ``zero``: the result for a source on which no target depends.
 
         Returns:

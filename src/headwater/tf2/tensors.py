@@ -118,7 +118,7 @@ def constant(value: object, dtype: Any = None, shape: Any = None, name: str | No
 
     Args:
       value: a number, text, an array, a tensor, or nested sequences of numbers or text.
-      dtype: element type; found from the value when None.
+      dtype: element type; found from the value if None.
       shape: the tensor's shape; one element fills it.
 
     Raises:
@@ -201,9 +201,9 @@ class Variable(_Base, metaclass=_VariableType):
 
     Args:
       initial_value: its first value, or a function that returns it.
-      trainable: whether tapes watch it automatically; True when None.
+      trainable: whether tapes watch it automatically; True if None.
       name: for messages and checkpoints.
-      dtype: element type; the value's type when None.
+      dtype: element type; the value's type if None.
       constraint: a function of a value, which an optimizer applies after each of its updates.
       aggregation: how the values of several replicas are combined: ``tf.VariableAggregation``.
       synchronization: TensorFlow's ``AUTO`` and ``ON_READ`` have the same effect: values are combined when they change.

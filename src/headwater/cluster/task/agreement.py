@@ -13,7 +13,7 @@ _MAX_CHARACTERS = 200
 
 
 def encode_topics(topics: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, str]]:
-    """Returns ``topics`` as they are sent: each value as text, or as a digest of a long text."""
+    """Encodes ``topics`` for sending: each value as a string, or as a digest if the string is long."""
     return {topic: {name: shortened(str(value)) for name, value in values.items()} for topic, values in topics.items()}
 
 

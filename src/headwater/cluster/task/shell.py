@@ -452,7 +452,7 @@ class TaskShell:
         self._happened(lifetime.Expected(frozenset(tasks), coming))
 
     def end_with_job(self, reason: str) -> None:
-        """Ends this task at once, as the job was over before it started."""
+        """Ends this task immediately, as the job was over before it started."""
         _log.warning("%s ends, because the job is already over: %s", self.me, reason)
         for service in list(self._services):
             service.job_over(reason)

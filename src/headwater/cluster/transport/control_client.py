@@ -176,7 +176,7 @@ class ControlClient:
 
         Args:
           timeout_s: timeout of the call, in seconds.
-          wait: retry the connection during that time. Otherwise the call fails at once where the last attempt to
+          wait: retry the connection during that time. Otherwise the call fails immediately where the last attempt to
             connect, perhaps a second ago, has failed.
         """
         reply = self._call("Task", "GetStatus", messages.GetStatusRequest(), timeout_s, wait=wait)

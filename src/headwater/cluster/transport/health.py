@@ -1,4 +1,4 @@
-"""The gRPC health service of a task: for probes, and for tasks that have to detect its end at once."""
+"""The gRPC health service of a task: for probes, and for tasks that have to detect its end immediately."""
 
 from __future__ import annotations
 

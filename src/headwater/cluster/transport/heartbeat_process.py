@@ -79,7 +79,7 @@ class HeartbeatSender:
             self._others[descriptor] = other
             # POLLIN is not polled: the other end sends nothing on a lifeline.
             self._poll.register(descriptor, _CLOSED_EVENTS)
-            self._send(descriptor, sign_of(self._pid))  # send the first heartbeat at once
+            self._send(descriptor, sign_of(self._pid))  # send the first heartbeat immediately
         return bool(said)
 
     def _beat(self) -> None:

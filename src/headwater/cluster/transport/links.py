@@ -175,8 +175,8 @@ class Link:
     def call(self, asks: Callable[[ControlClient], T], *, may_return: bool = True) -> T:
         """Calls the control plane of a task that may have restarted a moment ago; returns the result.
 
-        After a failed attempt to connect, gRPC lets each call fail at once until its next attempt, for up to 2 s. So if
-        the call fails, this method waits until the task can be reached, and repeats the call once.
+        After a failed attempt to connect, gRPC lets each call fail immediately until its next attempt, for up to 2 s.
+        So if the call fails, this method waits until the task can be reached, and repeats the call once.
 
         Args:
           asks: makes the call.

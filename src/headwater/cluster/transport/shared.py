@@ -29,7 +29,7 @@ from headwater.cluster.transport.sockets import SocketChannel
 from headwater.cluster.transport.streaming import CLEANUP_INTERVAL_FRAMES, JOIN_BYTES, as_bytes
 from headwater.errors import InvalidArgumentError
 
-#: Payloads from this size on are sent through shared memory, in bytes.
+#: Minimum size of a payload that is sent through shared memory, in bytes.
 SHARED_FROM_BYTES = 1 << 15
 
 #: Prefix flag: the slot is new, and its descriptor was sent over the lane.
@@ -39,9 +39,9 @@ _DROPS_SLOTS = 4
 _MAX_SLOTS = 4
 #: Maximum number of cached layouts of a slot.
 _MAX_VIEWS = 16
-#: A slot that was not used for this many frames is freed; checked once in as many frames.
+#: A slot that was not used for this many frames is freed; this is checked at the same interval.
 _IDLE_FRAMES = CLEANUP_INTERVAL_FRAMES
-#: A slot is used for a payload if it is at most this many times as long.
+#: Maximum ratio of the size of a slot to the size of the payload in it.
 _MAX_WASTE = 4
 _PAGE = mmap.PAGESIZE
 _FREE, _TAKEN = 0, 1
@@ -123,7 +123,7 @@ class SharedMemoryChannel(SocketChannel):
 
     def _fill_slot(self, slot: _Slot, encoded: Encoded) -> None:
         slot.last_frame = self._frames_sent
-        slot.memory[0] = _TAKEN  # before the frame is sent: the receiving end may free the slot at once
+        slot.memory[0] = _TAKEN  # before the frame is sent: the receiving end may free the slot immediately
         if encoded.arrays:
             views = slot.views.get(encoded.layout)
             if views is None:
@@ -197,7 +197,8 @@ class SharedMemoryChannel(SocketChannel):
         def release(_: object, memory: mmap.mmap = memory, free: int = _FREE) -> None:
             memory[0] = free
 
-        # Every array over the payload refers to `payload`, whose base is not an array; see `fresh_buffer`.
+        # Every array over the payload keeps `payload` alive, so `release` runs after the last of them; NumPy would skip
+        # `payload` if its base were an array (see `fresh_buffer`).
         self._in_use[number] = weakref.ref(payload, release)
         return payload
 

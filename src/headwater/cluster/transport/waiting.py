@@ -171,7 +171,7 @@ class Waiter:
                 if isinstance(error, UnavailableError):
                     error = GaveUpError(None, None, error.message)
                 raise error from failure
-            # A refusal is usual while tasks are starting, so it is not reported at once.
+            # A refusal is usual while tasks are starting, so it is not reported immediately.
             if now - reported >= patience.report_s or (first and failure.problem is not Problem.REFUSED):
                 left = max(0.0, limit - waited)
                 _log.warning(

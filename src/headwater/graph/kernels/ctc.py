@@ -22,7 +22,7 @@ import numpy as np
 from headwater.graph.registry import HostArray
 
 _SCALED_EVERY: Final = 8
-#: The product of two numbers above this number is a normal number of float64.
+#: Minimum of factors whose product is a normal number of float64, not a subnormal one or 0.
 _MIN_FACTOR: Final = 1e-140
 
 

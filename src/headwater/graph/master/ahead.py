@@ -1,9 +1,9 @@
 """Reading ahead: saves a round trip of each run, if variables are small and rarely change between runs.
 
 The answer to a run includes the values that the next run of the same request reads, and their version. The next run
-computes from these values at once, and sends its result with the version, which takes one round trip instead of two. If
-the values are still current, the task accepts the result, as if the run had read them at that moment. Otherwise it
-sends the present values, as for any run, and the run computes again (docs/decisions/reads-ahead.md).
+computes from these values immediately, and sends its result with the version, which takes one round trip instead of
+two. If the values are still current, the task accepts the result, as if the run had read them at that moment. Otherwise
+it sends the present values, as for any run, and the run computes again (docs/decisions/reads-ahead.md).
 
 If other workers update the variables, the values are nearly always outdated. After an outdated read, a request pauses
 reading ahead for 16, 32, 64 … runs; each current read halves the pause.

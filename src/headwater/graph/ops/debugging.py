@@ -85,13 +85,13 @@ def string_format(*inputs: HostArray, template: str = "%s", placeholder: str = "
 
 
 def _octal(texts: HostArray) -> HostArray:
-    """Returns texts with octal escapes for bytes outside of ASCII."""
+    """Returns strings with octal escapes for bytes outside of ASCII."""
     return np.vectorize(lambda text: re.sub(rb"[^ -~]", lambda at: b"\\%03o" % at[0][0], text), otypes=[object])(texts)
 
 
 @host("PrintV2", inputs="input:string", infer=no_outputs)
 def print_v2(input: HostArray, *, output_stream: str = "stderr", end: str = "\n") -> None:
-    """Writes a text to a stream, or to the end of a file (``file://path``)."""
+    """Writes a string to a stream, or to the end of a file (``file://path``)."""
     text = input.item().decode(errors="replace") + end
     if output_stream.startswith("file://"):
         with Path(output_stream.removeprefix("file://")).open("a") as file:

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from headwater.graph.kernels.compiled_loops import compiled_loops_pay
 
 _Part = Callable[[Any], Any]
-"""A function of a position. It returns the little-endian number at that position of a text, or for many texts an array
-of such numbers."""
+"""A function of a position. It returns the little-endian number at that position of a string, or for many strings an
+array of such numbers."""
 _MASK = 0xFFFFFFFFFFFFFFFF
 _K0, _K1, _K2 = 0xC3A5C85C97CB3127, 0xB492B66FBE98F273, 0x9AE16A3B2F90404F
 _CAT = 0xC6A4A7935BD1E995
@@ -79,9 +79,9 @@ def _to_64(size: Any, word: _Part) -> Any:
 
 
 _SIZES: Final = (1, 4, 8, 17, 33, 65)
-"""The smallest text size of each group, from group 1 on. Group 0 has only the empty text."""
+"""The smallest text size of each group, from group 1 on. Group 0 has only the empty string."""
 _BY_SIZE: Final = ((_to_3, "<u1"), (_to_7, "<u4"), (_to_16, "<u8"), (_to_32, "<u8"), (_to_64, "<u8"))
-"""For groups 1 to 5: the function that hashes one text, or arrays of many texts, and the type of the words that it
+"""For groups 1 to 5: the function that hashes one string, or arrays of many strings, and the type of the words that it
 reads."""
 
 
@@ -148,11 +148,11 @@ def fingerprint64(text: bytes) -> int:
 
 
 _TEXT_NS: Final = 200
-"""Average time in which NumPy hashes one of many texts."""
+"""Average time in which NumPy hashes one of many strings."""
 
 
 def fingerprints64(texts: Sequence[bytes]) -> NDArray[np.uint64]:
-    """Returns `fingerprint64` of each text, by a compiled loop or for all texts of similar sizes at once."""
+    """Returns `fingerprint64` of each string, by a compiled loop or for all strings of similar sizes at once."""
     found = np.full(len(texts), _K2, np.uint64)
     sizes = np.fromiter(map(len, texts), np.uint64, len(texts))
     joined = b"".join(texts)
@@ -176,7 +176,7 @@ def fingerprints64(texts: Sequence[bytes]) -> NDArray[np.uint64]:
 
 
 def _parts(joined: bytes, kind: np.dtype[Any], starts: NDArray[np.uint64], place: Any) -> NDArray[np.uint64]:
-    """Returns the number at ``place`` of each of the texts that begin at ``starts``."""
+    """Returns the number at ``place`` of each of the strings that begin at ``starts``."""
     count = len(joined) - kind.itemsize + 1
     return np.ndarray((count,), kind, joined, strides=(1,))[starts + np.uint64(place)].astype(np.uint64)
 
@@ -247,7 +247,7 @@ def concatenated(first: int, second: int) -> int:
 
 
 def keyed(text: bytes, key: tuple[int, int]) -> int:
-    """Returns a keyed hash below 2⁶⁴: a text with a chosen hash cannot be found without ``key``."""
+    """Returns a keyed hash below 2⁶⁴: a string with a chosen hash cannot be found without ``key``."""
     secret = struct.pack("<2Q", *(part & _MASK for part in key))
     return int.from_bytes(hashlib.blake2b(text, digest_size=8, key=secret).digest(), "little")
 

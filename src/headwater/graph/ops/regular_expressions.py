@@ -28,8 +28,8 @@ def compiled(pattern: bytes) -> Any:
 
 
 def _rewrite_parts(rewrite: bytes) -> tuple[list[bytes | int], bool]:
-    """Parses ``rewrite`` into texts and group numbers, up to its first invalid escape; also returns whether all escapes
-    are valid."""
+    """Parses ``rewrite`` into strings and group numbers, up to its first invalid escape; also returns whether all
+    escapes are valid."""
     first, *rest = rewrite.split(b"\\")
     parts: list[bytes | int] = [first]
     pieces = iter(rest)

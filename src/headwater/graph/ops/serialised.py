@@ -66,7 +66,7 @@ def _padded_spec(inference: Inference) -> Sequence[Spec]:
 @host("PadSteps", infer=_padded_spec, inputs="rows:T, counts:int64")
 def pad_steps(rows: HostArray, counts: HostArray) -> HostArray:
     """Returns the rows of each example, ``[examples, steps, …]``; ``counts`` are the numbers of rows, and missing rows
-    are filled with zeros or empty texts."""
+    are filled with zeros or empty strings."""
     longest = int(counts.max()) if counts.size else 0
     padded = np.full((len(counts), longest, *rows.shape[1:]), b"" if rows.dtype == object else 0, rows.dtype)
     padded[np.arange(longest) < counts[:, None]] = rows

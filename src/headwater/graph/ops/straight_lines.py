@@ -65,7 +65,7 @@ class Named:
 
 
 def as_array(value: AnyArray) -> Array:
-    """``value`` as a NumPy array; a text as an array of no dimensions."""
+    """``value`` as a NumPy array; a string as an array of no dimensions."""
     if type(value) is np.ndarray:
         return value
     if isinstance(value, str | bytes):

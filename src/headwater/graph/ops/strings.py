@@ -123,7 +123,7 @@ def string_to_number(string_tensor: HostArray, *, out_type: DType = float32) -> 
         return each(lambda text: _parsed(text, dtype), string_tensor, out_type)
 
 
-#: Characters of texts for which `float` or `int` may differ from `_parsed`.
+#: Characters of strings for which `float` or `int` may differ from `_parsed`.
 _UNUSUAL_FLOAT: Final = re.compile(rb"[_xXyY]")
 _UNUSUAL_INT: Final = re.compile(rb"[_+]")
 
@@ -283,7 +283,7 @@ def reduce_join(
     keep_dims: bool = False,
     separator: str = "",
 ) -> HostArray:
-    """Joins the texts along dimensions: first along the first given dimension, then the results along the next."""
+    """Joins the strings along dimensions: first along the first given dimension, then the results along the next."""
     between = as_bytes(separator)
     axes = [axis % max(inputs.ndim, 1) for axis in as_ints(reduction_indices)]
     for axis in as_ints(reduction_indices):
@@ -323,7 +323,7 @@ def unsorted_segment_join(
     *,
     separator: str = "",
 ) -> HostArray:
-    """Joins the texts of each segment; an empty segment yields an empty text."""
+    """Joins the strings of each segment; an empty segment yields an empty string."""
     between, count = as_bytes(separator), int(num_segments)
     ids = segment_ids.ravel()
     if ((ids < 0) | (ids >= count)).any():
@@ -350,7 +350,7 @@ def _grid(rows: int, columns: int) -> HostArray:
 
 
 def _sparse_of(parts: list[bytes], lengths: list[int]) -> tuple[HostArray, HostArray, HostArray]:
-    """Returns the indices, values and shape of a sparse matrix of texts, given row by row, with rows of these
+    """Returns the indices, values and shape of a sparse matrix of strings, given row by row, with rows of these
     lengths."""
     rows, widest = len(lengths), max(lengths, default=0)
     if len(parts) == rows * widest:
@@ -366,7 +366,7 @@ def _sparse_of(parts: list[bytes], lengths: list[int]) -> tuple[HostArray, HostA
 
 
 def _sparse(rows: list[list[bytes]]) -> tuple[HostArray, HostArray, HostArray]:
-    """Converts lists of texts to the indices, values and shape of a sparse matrix."""
+    """Converts lists of strings to the indices, values and shape of a sparse matrix."""
     return _sparse_of([*itertools.chain.from_iterable(rows)], [*map(len, rows)])
 
 
@@ -382,7 +382,7 @@ def _split_at(text: bytes, delimiters: bytes, skip_empty: bool) -> list[bytes]:
 
 @host("StringSplit", inputs="input:string, delimiter:string", infer=_sparse_specs)
 def string_split(input: HostArray, delimiter: HostArray, *, skip_empty: bool = True) -> Sequence[HostArray]:
-    """Splits texts at each of the delimiter's characters; with an empty delimiter, into single characters."""
+    """Splits strings at each of the delimiter's characters; with an empty delimiter, into single characters."""
     delimiters, texts = delimiter.item(), input.tolist()
     if len(delimiters) == 1:
         parts = delimiters.join(texts).split(delimiters)
@@ -395,7 +395,7 @@ def string_split(input: HostArray, delimiter: HostArray, *, skip_empty: bool = T
 
 @host("StringSplitV2", inputs="input:string, sep:string", infer=_sparse_specs)
 def string_split_v2(input: HostArray, sep: HostArray, *, maxsplit: int = -1) -> Sequence[HostArray]:
-    """Splits texts at a separator as Python's ``split`` does."""
+    """Splits strings at a separator as Python's ``split`` does."""
     separator = sep[()] or None
     return _sparse([text.split(separator, maxsplit) for text in input])
 
@@ -410,7 +410,7 @@ def _raw_spec(inference: Inference) -> Sequence[Spec]:
 
 @host("DecodeRaw", inputs="bytes:string", infer=_raw_spec)
 def decode_raw(bytes: HostArray, *, out_type: DType, little_endian: bool = True) -> HostArray:
-    """Reinterprets the bytes of each text as numbers, along an additional dimension."""
+    """Reinterprets the bytes of each string as numbers, along an additional dimension."""
     dtype = out_type.numpy_dtype
     texts = bytes.ravel().tolist()
     size = len(texts[0]) if texts else 0

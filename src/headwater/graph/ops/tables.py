@@ -100,7 +100,7 @@ def initialize_from_file(
       vocab_size: number of lines to take; -1 for all.
 
     Raises:
-      InvalidArgumentError: the file has fewer lines or columns, an empty line, or text that is not a number.
+      InvalidArgumentError: the file has fewer lines or columns, an empty line, or a string that is not a number.
     """
     path = filename.item().decode()
     with files.open_file(path, "rb") as file:
@@ -244,7 +244,7 @@ def _two_numbers(inference: Inference) -> Sequence[Spec]:
 
 @host("SdcaFprint", inputs="input:string", infer=_two_numbers)
 def sdca_fprint(input: HostArray) -> HostArray:
-    """Returns FarmHash's 128-bit fingerprint of each text, the low half first."""
+    """Returns FarmHash's 128-bit fingerprint of each string, the low half first."""
     return np.array([fingerprint128(text) for text in input], np.uint64).reshape(-1, 2).view(np.int64)
 
 

@@ -125,7 +125,7 @@ def encode(
     errors: str = "replace",
     replacement_char: int = 65533,
 ) -> HostArray:
-    """Encodes each row of characters as a text."""
+    """Encodes each row of characters as a string."""
     encoding = _codec(output_encoding)
     pairs = itertools.pairwise(input_splits)
     return _texts(
@@ -143,7 +143,7 @@ def transcode(
     replacement_char: int = 65533,
     replace_control_characters: bool = False,
 ) -> HostArray:
-    """Converts texts to another encoding."""
+    """Converts strings to another encoding."""
     source, target = _codec(input_encoding), _codec(output_encoding)
     found = [
         encoded(

@@ -3,7 +3,7 @@
 A chief may start the training several times, perhaps from an older checkpoint. Each start begins a *run*, and runs are
 numbered (`run_number`). The actions of a session belong to the run in which it joined. When another run starts, the
 present step of the session's replica is void: its gradient was computed from old variables, and the step for which it
-waits may never start. So the replica gets an error at once, joins again, and continues from the checkpoint that the
+waits may never start. So the replica gets an error immediately, joins again, and continues from the checkpoint that the
 chief has restored.
 
 All functions here are pure functions of `TrainingRuns`. Accumulators and barriers have a `TrainingRuns` each, and wait,

@@ -52,7 +52,7 @@ def local_devices() -> dict[str, Any]:
 def device_names() -> Sequence[str]:
     """Returns the names of `local_devices`. Imports JAX only if it could find another device than the CPU.
 
-    JAX starts its devices at once when it is imported, with the settings made so far.
+    JAX starts its devices immediately when it is imported, with the settings made so far.
     """
     if not has_cpu_only():
         return list(local_devices())

@@ -1,6 +1,6 @@
 """Handoff at a drain: a ``ps`` of graphs hands its state to the chief, and its next incarnation restores it from there.
 
-The handed-over state (`headwater.cluster.task.left_states`) is a text in JSON, followed by arrays. It contains:
+The handed-over state (`headwater.cluster.task.left_states`) is a JSON document, followed by arrays. It contains:
 
 - the variables, in the format of saved states (`headwater.graph.server.own_state`), and the seal of the training;
 - the task's other resources (`headwater.graph.resources.keeping`);

@@ -49,7 +49,7 @@ Raises:
 _log = logging.getLogger("headwater")
 
 #: A drain gives running steps time to end. If a step has waited for other tasks for this long, in seconds, the drain
-#: suspends it at once: the step probably needs an event that will not happen before this task ends.
+#: suspends it immediately: the step probably needs an event that will not happen before this task ends.
 _STALLED_AFTER_S: Final = 0.5
 
 _LOST = UnavailableError, CancelledError

@@ -32,7 +32,7 @@ _log = logging.getLogger("headwater")
 _POLL_INTERVAL_S = 0.005
 # Limit for the threads of suspended steps to stop, in seconds.
 _SUSPEND_TIMEOUT_S = 5.0
-#: Types in the header of RUN, and of RUN and RESUME with a further number: see `headwater.graph.master.protocol`.
+#: Permitted element types of the headers of RUN and RESUME; see `headwater.graph.master.protocol`.
 _REQUESTS = frozenset(
     (str, int, int, seconds, bool, bool, *more) for seconds in (float, int, type(None)) for more in ((), (int,))
 )
@@ -191,13 +191,12 @@ class StepService:
             close_training()
 
     def answer_all(self, seconds: float, return_s: float = 0.0) -> bool:
-        """Waits until every running step has been answered. Does not wait for steps that are themselves waiting for an
-        event.
+        """Waits until every running step has been answered, except steps that are waiting for an event.
 
-        Called before the process ends. For example, this program may wait for a queue to which a worker's step adds the
-        last token. The program then ends, while the worker still needs the answer to that step. If the worker has lost
-        its channel, it reconnects to ask for the answer. An answer is sent only when other tasks have acknowledged the
-        step's transfers, see `headwater.graph.master.protocol`.
+        Called before the process ends. For example, this task's program may end when a queue gets its last token from a
+        worker's step; the worker still needs the answer to that step. If the worker has lost its channel, it reconnects
+        to ask for the answer. An answer is sent only when other tasks have acknowledged the step's transfers, see
+        `headwater.graph.master.protocol`.
 
         Args:
           seconds: limit for running steps.
@@ -211,11 +210,11 @@ class StepService:
             return False
         with self._lock:
             long_ago = time.monotonic() + self._patience_s - return_s
-            gone = {key for key, until in self._left.items() if until < long_ago}
+            disconnected = {key for key, until in self._left.items() if until < long_ago}
         sending = [step for step in list(self._unanswered) if step.unconfirmed]
 
         def undelivered() -> bool:
-            if any(not step.delivered() for key, step in list(self._known.items()) if key not in gone):
+            if any(not step.delivered() for key, step in list(self._known.items()) if key not in disconnected):
                 return True
             return any(step in self._unanswered and (step.unconfirmed or not step.waits_for) for step in sending)
 
@@ -238,12 +237,14 @@ class StepService:
     # Drain: the task's next incarnation resumes its steps -------------------------------------------------------------
 
     def suspend(self, seconds: float) -> Sequence[ServedStep]:
-        """Stops starting steps, waits for the running ones to end, and suspends the rest. A step that arrives from now
-        on gets no answer; when the task stops, its master loses the channel and sends the step to the next incarnation.
+        """Starts no more steps, waits for the running steps to end, and suspends the remaining ones.
 
-        Running steps get ``seconds`` to end, less if all of them wait for other tasks. The remaining steps are
-        suspended. Of these, a step that has changed nothing yet is treated as never received; a step that was waiting
-        resumes in the next incarnation; any other step fails.
+        A step that arrives during or after this call gets no answer; when the task stops, its master loses the channel
+        and sends the step to the next incarnation.
+
+        Running steps get ``seconds`` to end, less if all of them wait for other tasks. A suspended step that has
+        changed nothing is treated as never received; a suspended step that was waiting resumes in the next incarnation;
+        any other suspended step fails.
 
         Args:
           seconds: limit for running steps to end.
@@ -263,8 +264,10 @@ class StepService:
         return sorted(found, key=lambda step: (step.number, step.session))
 
     def freeze(self) -> Sequence[DepositedStep]:
-        """Freezes the state before it is handed over. From now on, `require_not_frozen` prevents the acknowledgement of
-        changes, because the handed-over state may lack them.
+        """Freezes the state before it is handed over.
+
+        After this call, `require_not_frozen` prevents the acknowledgement of changes, because the handed-over state may
+        lack them.
 
         Returns:
           The state of steps with answers that masters may ask for again, and of steps that are to resume.
@@ -380,7 +383,7 @@ class StepService:
 
     def _start_without_master(self, step: ServedStep, plan: int, stopped: Stopped | None = None) -> None:
         """Runs a step without its master, from its start or from where it was ``stopped``."""
-        name = f"goes-on-{step.number}"
+        name = f"resumed-step-{step.number}"
         threading.Thread(target=self._run_without_master, args=(step, plan, stopped), name=name, daemon=True).start()
 
     def _run_without_master(self, step: ServedStep, plan: int, stopped: Stopped | None) -> None:

@@ -155,7 +155,7 @@ class ClusterCoordinator:
 
     Args:
       strategy: the strategy with the workers; on a ``ps``, the constructor serves its models.
-      registry: the functions that may be called; a new registry when None.
+      registry: the functions that may be called; a new registry if None.
 
     Raises:
       SystemExit: on a ``ps``, when the job is over.
@@ -220,8 +220,8 @@ class ClusterCoordinator:
 
         Args:
           fn: a function of the program.
-          args: numbers, text, arrays, structures of these, per-worker datasets and iterators, and remote values, which
-            are replaced by their values.
+          args: numbers, strings, arrays, structures of these, per-worker datasets and iterators, and remote values,
+            which are replaced by their values.
           kwargs: like ``args``, by name.
 
         Raises:

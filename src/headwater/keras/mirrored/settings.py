@@ -70,7 +70,7 @@ class ReductionToOneDevice(CrossDeviceOps):
     """See `CrossDeviceOps`.
 
     Args:
-      reduce_to_device: where to add up; sums are the same, and XLA decides.
+      reduce_to_device: the device that adds; ignored: XLA decides, and the sums do not depend on it.
       accumulation_fn: must be None: values are always added up.
 
     Raises:
@@ -94,7 +94,7 @@ class InputOptions:
     """Settings of distributed datasets; all are ignored.
 
     Args:
-      settings: by name, as TensorFlow has them.
+      settings: TensorFlow's settings, by name.
     """
 
     def __init__(self, **settings: object) -> None:
@@ -105,7 +105,7 @@ class RunOptions:
     """Settings of ``strategy.run``; all are ignored.
 
     Args:
-      settings: by name, as TensorFlow has them.
+      settings: TensorFlow's settings, by name.
     """
 
     def __init__(self, **settings: object) -> None:

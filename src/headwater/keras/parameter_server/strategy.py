@@ -55,9 +55,9 @@ class ParameterServerStrategy(Strategy):
       cluster_resolver: the source of the cluster; ``TF_CONFIG`` by default.
       variable_partitioner: selects the variables to split by rows among the ``ps``: a `FixedShardsPartitioner`,
         `MinSizePartitioner` or `MaxSizePartitioner`. None splits no variables.
-      consistency: ``"async"``: every gradient is applied at once. ``"sync"``: an update is the mean of one gradient of
-        each worker. ``"k=3"``: an update is the mean of the first three gradients. ``"staleness=4"``: like async, but
-        no worker is more than four steps ahead of the slowest. Or a choice of `headwater.ps.consistency`.
+      consistency: ``"async"``: every gradient is applied on arrival. ``"sync"``: an update is the mean of one gradient
+        of each worker. ``"k=3"``: an update is the mean of the first three gradients. ``"staleness=4"``: like async,
+        but no worker is more than four steps ahead of the slowest. Or a choice of `headwater.ps.consistency`.
       table_bytes: the least size, in bytes, of embedding tables that stay on the ``ps``, so that only the rows of a
         batch are sent. None: 1 MiB, and smaller tables if a batch's rows are clearly smaller than the table, see
         `headwater.keras.embeddings.small`.

@@ -115,7 +115,7 @@ class ClusterWatch:
 def _snapshot(status: TaskStatus) -> Snapshot:
     data = status.details.get(SNAPSHOT_DETAIL)
     if data is None:
-        raise ValueError(f"{status.task} runs Headwater {status.version}, which gives no snapshot")
+        raise ValueError(f"{status.task} runs Headwater {status.version}, which does not report its state")
     return Snapshot.decode(data)
 
 
@@ -126,7 +126,7 @@ def status(address: str, *, watch: bool, as_json: bool, interval_s: float) -> in
       address: ``host:port`` of any of its tasks.
       watch: repeat until Ctrl-C.
       as_json: print JSON, one object per line.
-      interval_s: seconds between two queries; speeds are averages over this time.
+      interval_s: seconds between two queries; rates are averages over this time.
 
     Returns:
       The exit code: 1 if a task cannot be queried.
@@ -213,12 +213,12 @@ def _tasks(reports: Sequence[TaskReport]) -> Table:
 
 
 def _write_failures(reports: Sequence[TaskReport]) -> Table:
-    table = _table("cannot write", "on", "since", "failures", "because")
+    table = _table("cannot write", "on", "for", "failures", "because")
     for report in reports:
         for one in report.snapshot.troubles if report.snapshot else ():
             if one.message:
-                since = f"{one.seconds:.0f} s"
-                table.add_row(one.what, report.task, since, str(one.failures), Text(one.message, "red"))
+                duration = f"{one.seconds:.0f} s"
+                table.add_row(one.what, report.task, duration, str(one.failures), Text(one.message, "red"))
     return table
 
 

@@ -110,8 +110,8 @@ def leasable_ports() -> range:
 def reserve_port(address: Address) -> socket.socket:
     """Returns a socket that is bound to ``address`` and does not listen.
 
-    While it is open, the system assigns the port to no other process, and connections to it are refused at once; the
-    task can bind the port as any server does (with SO_REUSEADDR).
+    While it is open, the system assigns the port to no other process, and connections to it are refused immediately;
+    the task can bind the port as any server does (with SO_REUSEADDR).
 
     Raises:
       NoPort: another program has the port.

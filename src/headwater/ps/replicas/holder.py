@@ -55,7 +55,7 @@ class MovingCopy(Hosted, Protocol):
 
     @property
     def requested_placement(self) -> Aim | None:
-        """The requested placement; None where none was requested."""
+        """The requested placement; None if none was requested."""
         ...
 
     @property

@@ -14,7 +14,7 @@ SLACK: Final = 1e-9
 
 
 class Pair(NamedTuple):
-    """The ``ps`` of the replicas of a shard: the primary's and the backup's; None where there is no backup."""
+    """The ``ps`` of the replicas of a shard: the primary's, and the backup's (None without a backup)."""
 
     primary: str
     backup: str | None
@@ -31,7 +31,7 @@ class CopyMove(NamedTuple):
 def plan_copies(
     pairs: Mapping[int, Pair], loads: Mapping[int, float], servers: Collection[str], replicas: int = 2
 ) -> list[CopyMove]:
-    """Plans the placement of replicas, so that ``servers`` have about equal loads, and other ``ps`` none.
+    """Plans the placement of all replicas on ``servers``, with about equal loads.
 
     The plan has three steps. First each replica that is missing, or is on a ``ps`` outside ``servers``, is placed on
     the least loaded server, the largest replicas first. Then replicas move from one server to another, as long as each
@@ -71,7 +71,7 @@ def plan_copies(
 
 
 def _move_one(held: Mapping[int, set[str]], loads: Mapping[int, float], total: MutableMapping[str, float]) -> bool:
-    """Moves one replica from a busier ``ps`` to a less busy one; False where that does not help."""
+    """Moves one replica from a busier ``ps`` to a less busy one; returns False if no move reduces the larger load."""
     by_load = sorted(total, key=lambda server: (total[server], server))
     for busy in reversed(by_load):
         for idle in by_load:

@@ -55,7 +55,7 @@ class ShardCopy(KeptCopy):
       shard: its number.
       make: makes the host with its updater: a given updater, or else an empty one.
       site: see `KeptCopy`.
-      expect: see `Expect`; None where the task need not wait for workers before it ends.
+      expect: see `Expect`; None if the task need not wait for workers before it ends.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class ShardCopy(KeptCopy):
         """Sends the changes since the last call to the backup.
 
         Returns:
-          The feed of the backup, None where there is none; and the number of the last frame, which the backup has to
+          The feed of the backup, None if there is none; and the number of the last frame, which the backup has to
           confirm.
         """
         with host.lock:

@@ -368,7 +368,7 @@ class TablesCopy(KeptCopy):
         return self._contents is contents
 
     def feed_of(self, contents: CopiedTables) -> Feed | None:
-        """Returns the feed for changes of ``contents``; None where these are not served, or there is no backup."""
+        """Returns the feed for changes of ``contents``; None if these are not served, or there is no backup."""
         return self._feed if self._contents is contents else None
 
     def _request_other_replica(self) -> None:

@@ -8,7 +8,7 @@ Each exchange has a channel of its own, whose first frame names the set. WAIT fr
                                             for which it has the primary). ``begins``: the asker is a ``ps`` that
                                             starts. ``leaves``: the asker is a ``ps`` that shuts down, so no replicas
                                             are sent to it. ``backup`` is the
-                                            ``ps`` of the shard's backup, empty where there is none, and None where
+                                            ``ps`` of the shard's backup, empty if there is none, and None where
                                             shards have one replica each
     MOVE    (set, shard, primary, address, backup, address)   asks the ``ps`` with the primary to move the shard to
                                             the ``ps`` for its primary and for its backup; the latter and its address
@@ -59,7 +59,7 @@ class Load:
     Attributes:
       nbytes: size of its values, in bytes.
       rate: bytes sent and received per second.
-      backup: the ``ps`` of its backup, empty where there is none; None where shards have one replica each.
+      backup: the ``ps`` of its backup, empty if there is none; None if shards have one replica each.
     """
 
     nbytes: int
@@ -104,7 +104,7 @@ class Directory:
         self._places = Places(addresses=dict(addresses))
 
     def of(self, shard: int) -> ShardPlace | None:
-        """Returns the place of a shard; None where it is unknown."""
+        """Returns the place of a shard; None if it is unknown."""
         with self._lock:
             return self._places.shards.get(shard)
 

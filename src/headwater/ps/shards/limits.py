@@ -8,7 +8,7 @@ from headwater.cluster.variables import FIRST_PS, SHARDS
 
 
 def shards_of(shards: int | None, servers: int, *, replicas: int, saves: bool) -> int | None:
-    """Returns the number of shards of a set; None where it has a part on each ``ps``, which does not move.
+    """Returns the number of shards of a set; None if it has a part on each ``ps``, which does not move.
 
     Args:
       shards: the program's choice; None for the environment's.
@@ -59,7 +59,7 @@ def require_no_sums(what: str, *, shards: int | None, replicas: int) -> None:
 
     Args:
       what: the feature that takes such a norm.
-      shards: number of shards that move; None where parts do not move.
+      shards: number of shards that move; None if parts do not move.
       replicas: number of replicas of each part.
 
     Raises:

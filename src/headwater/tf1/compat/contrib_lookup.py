@@ -96,7 +96,7 @@ def index_table_from_tensor(
 def index_to_string_table_from_tensor(
     mapping: Any, default_value: str = "UNK", name: str | None = None
 ) -> StaticHashTable:
-    """Returns a table from indices to the elements of a vector of text."""
+    """Returns a table from indices to the elements of a vector of strings."""
     return tables.index_to_string_table_from_tensor(mapping, default_value, name)
 
 
@@ -114,7 +114,7 @@ def string_to_index_table_from_tensor(
 def string_to_index(
     tensor: TensorLike, mapping: TensorLike, default_value: int = -1, name: str | None = None
 ) -> SparseTensor | Tensor:
-    """The place in ``mapping`` of each text of ``tensor``, int64 of its shape; ``default_value`` for others."""
+    """The place in ``mapping`` of each string of ``tensor``, int64 of its shape; ``default_value`` for others."""
     return index_table_from_tensor(mapping, default_value=default_value, name=name).lookup(convert_to_tensor(tensor))
 
 

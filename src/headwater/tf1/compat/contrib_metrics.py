@@ -83,7 +83,7 @@ def accuracy(predictions: Any, labels: Any, weights: TensorLike | None = None, n
     """The share of ``predictions`` that equal ``labels``, each with its weight, in this batch alone.
 
     Raises:
-      ValueError: the types or shapes differ, or the type is neither of integers, truth values nor text.
+      ValueError: the types or shapes differ, or the type is neither of integers, truth values nor strings.
     """
     with name_scope(name, "accuracy", [predictions, labels]):
         predictions, labels = convert_to_tensor(predictions), convert_to_tensor(labels)

@@ -74,7 +74,7 @@ def install(code: CodeType | None, wanted: str | None = None) -> None:
 
     Args:
       code: the program; None if it is not known.
-      wanted: ``1``, ``2`` or ``auto``; the environment's choice, or ``auto``, when None.
+      wanted: ``1``, ``2`` or ``auto``; the environment's choice, or ``auto``, if None.
 
     Raises:
       ValueError: the environment variable has another value.

@@ -308,7 +308,7 @@ def categorical_column_with_vocabulary_file(
     default_value: int | None = None,
     dtype: DTypeLike = dtypes.string,
 ) -> VocabularyFileColumn:
-    """Categories by their line in a file, of which ``vocabulary_size`` lines count (all when None)."""
+    """Categories by their line in a file, of which ``vocabulary_size`` lines count (all if None)."""
     if not vocabulary_file:
         raise ValueError(f"Missing vocabulary_file in {key}.")
     if vocabulary_size is None:
@@ -336,7 +336,7 @@ def categorical_column_with_hash_bucket(
 
 
 def categorical_column_with_identity(key: str, num_buckets: int, default_value: int | None = None) -> IdentityColumn:
-    """Categories that are numbers below ``num_buckets``; others become ``default_value``, or an error when None."""
+    """Categories that are numbers below ``num_buckets``; others become ``default_value``, or an error if None."""
     if num_buckets < 1:
         raise ValueError(f"num_buckets {num_buckets} < 1, column_name {key}")
     if default_value is not None and not 0 <= default_value < num_buckets:

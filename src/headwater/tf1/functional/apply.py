@@ -55,7 +55,7 @@ def apply(op_type: str, *values: OperationInput, name: str | None = None, **attr
 
     Args:
       values: one for each argument of the operation type; a sequence for an argument that is a list.
-      name: name of the operation; its type when None.
+      name: name of the operation; its type if None.
       attrs: attributes; omitted attributes have their defaults.
 
     Raises:

@@ -164,7 +164,7 @@ def expand_dims(input: Any, axis: int | None = None, name: str | None = None, di
 
 
 def squeeze(input: TensorLike, axis: Any = None, name: str | None = None, squeeze_dims: int | None = None) -> Tensor:
-    """Removes the dimensions in ``axis``, which must have size 1; all dimensions of size 1 when None."""
+    """Removes the dimensions in ``axis``, which must have size 1; all dimensions of size 1 if None."""
     axis = either(axis, squeeze_dims, "axis", "squeeze_dims")
     axes = () if axis is None else tuple(int(a) for a in np.ravel(axis))
     return one("Squeeze", input, squeeze_dims=axes, name=name)

@@ -228,9 +228,9 @@ def sample_distorted_bounding_box(
       image_size: [height, width, channels].
       bounding_boxes: [batch, boxes, 4].
       min_object_covered: the fraction of a box that the part must cover.
-      aspect_ratio_range: range of width / height; (0.75, 1.33) when None.
-      area_range: range of the part's fraction of the image; (0.05, 1) when None.
-      max_attempts: number of attempts before the whole image is returned; 100 when None.
+      aspect_ratio_range: range of width / height; (0.75, 1.33) if None.
+      area_range: range of the part's fraction of the image; (0.05, 1) if None.
+      max_attempts: number of attempts before the whole image is returned; 100 if None.
       use_image_if_no_bounding_boxes: without boxes, use the whole image as box; else it is an error.
     """
     seeds: dict[str, Any] = seed_attrs(seed) if not seed2 else {"seed": seed or 0, "seed2": seed2}

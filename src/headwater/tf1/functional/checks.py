@@ -211,7 +211,7 @@ def assert_rank(
     """Returns an operation that fails unless ``x`` has ``rank`` dimensions; ValueError if this is known.
 
     Args:
-      data: tensors to print in the error; the shape when None.
+      data: tensors to print in the error; the shape if None.
       summarize: how many elements of each tensor to print.
     """
     return _check_rank(x, [rank], "assert_rank", str(rank), data, summarize, message, name)
@@ -228,7 +228,7 @@ def assert_rank_at_least(
     """Returns an operation that fails if ``x`` has less than ``rank`` dimensions; ValueError if this is known.
 
     Args:
-      data: tensors to print in the error; the shape when None.
+      data: tensors to print in the error; the shape if None.
       summarize: how many elements of each tensor to print.
     """
     return _check_rank(x, [rank], "assert_rank_at_least", f"at least {rank}", data, summarize, message, name)
@@ -245,7 +245,7 @@ def assert_rank_in(
     """Returns an operation that fails unless the rank is one of ``ranks``; ValueError if it is known to be another.
 
     Args:
-      data: tensors to print in the error; the shape when None.
+      data: tensors to print in the error; the shape if None.
       summarize: how many elements of each tensor to print.
     """
     return _check_rank(x, ranks, "assert_rank_in", f"in {tuple(ranks)}", data, summarize, message, name)
@@ -337,7 +337,7 @@ def assert_same_float_dtype(tensors: Structure = None, dtype: DTypeLike | None =
 
 
 def assert_proper_iterable(values: TensorLike) -> None:
-    """Raises TypeError unless ``values`` is an iterable other than a tensor, an array or a text."""
+    """Raises TypeError unless ``values`` is an iterable other than a tensor, an array or a string."""
     if not hasattr(values, "__iter__") and not isinstance(values, Tensor | CompositeTensor):
         raise TypeError(f"Expected argument 'values' to be iterable.  Found: {type(values)}")  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(values, Tensor | CompositeTensor | np.ndarray | bytes | str):

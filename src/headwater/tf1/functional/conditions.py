@@ -40,7 +40,7 @@ def cond(
 
     Only operations made by the chosen function run; outer tensors that either function uses are computed in any case.
     Both functions return the same structure of the same element types. The conditional is compiled and has gradients,
-    unless an operation in it changes a variable, handles text or runs on the host; then the conditional runs on the
+    unless an operation in it changes a variable, handles strings or runs on the host; then the conditional runs on the
     host, one operation after the other, without gradients.
 
     Args:
@@ -221,7 +221,7 @@ def switch_case(
     Args:
       branch_index: the index, an int32 scalar.
       branch_fns: a list of functions; or a dictionary or pairs of indices, from 0, and functions.
-      default: the function for other indices; the function with the greatest index when None.
+      default: the function for other indices; the function with the greatest index if None.
       name: the name of the operations.
 
     Raises:

@@ -96,7 +96,7 @@ def tuple(
 
     Args:
       tensors: tensors, `IndexedSlices` and None.
-      name: name scope of the operations made.
+      name: name scope of the operations created.
       control_inputs: further operations that have to run first.
 
     Raises:

@@ -74,7 +74,7 @@ def ctc_loss_v2(
       labels: int32 [batch, labels], or a sparse tensor.
       label_length: how many labels each row of a matrix has.
       unique: result of `tf.nn.ctc_unique_labels`, an optimisation in TensorFlow; not used here.
-      blank_index: the class of the blank, from the end if negative; 0 when None.
+      blank_index: the class of the blank, from the end if negative; 0 if None.
 
     Raises:
       ValueError: ``blank_index`` is None with sparse labels, or no class.

@@ -21,7 +21,7 @@ def device(device_name_or_function: object) -> AbstractContextManager[None]:
 
 
 def colocate_with(op: object, ignore_existing: bool = False) -> AbstractContextManager[None]:
-    """Puts the operations made within the block on the device of ``op``: an operation, tensor or variable."""
+    """Puts the operations created within the block on the device of ``op``: an operation, tensor or variable."""
     return get_default_graph().colocate_with(op, ignore_existing)
 
 

@@ -15,7 +15,7 @@ from headwater.tf1.functional.apply import one
 
 
 def repeat(input: TensorLike, repeats: TensorLike, axis: int | None = None, name: str | None = None) -> Tensor:
-    """Repeats each slice along ``axis`` (each element, when None) ``repeats`` times.
+    """Repeats each slice along ``axis`` (each element, if None) ``repeats`` times.
 
     Args:
       repeats: one number for all, or one for each, known when the graph is built.

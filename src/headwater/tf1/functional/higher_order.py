@@ -47,7 +47,7 @@ def map_fn(
 
     Args:
       elems: a tensor, or a nested structure of tensors with equal first dimensions; ``fn`` takes such a structure.
-      dtype: element types of the results of ``fn``, in their structure; the types of ``elems`` when None.
+      dtype: element types of the results of ``fn``, in their structure; the types of ``elems`` if None.
 
     Raises:
       TypeError: ``fn`` is not callable.

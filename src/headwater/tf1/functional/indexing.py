@@ -276,7 +276,7 @@ def one_hot(
     """Returns ``on_value`` (1) at each index along a new dimension of size ``depth``, elsewhere ``off_value`` (0).
 
     Args:
-      axis: position of the new dimension; the last when None.
+      axis: position of the new dimension; the last if None.
       dtype: element type; by default the type of the values, or float32.
 
     Raises:

@@ -41,7 +41,7 @@ def while_loop(
 ) -> Structure:
     """Replaces ``loop_vars`` by ``body(*loop_vars)`` while ``cond(*loop_vars)`` is true.
 
-    A loop is compiled, and has gradients, unless an operation in it changes a variable, handles text or runs on the
+    A loop is compiled, and has gradients, unless an operation in it changes a variable, handles strings or runs on the
     host, or a shape changes between iterations (which ``shape_invariants`` must declare); then it runs on the host, one
     operation after the other. If changing shapes are the only reason, it still has a gradient, computed iteration by
     iteration; otherwise `tf.gradients` through the loop raises LookupError.
@@ -52,7 +52,7 @@ def while_loop(
 
     Args:
       loop_vars: a list or tuple of nested structures of tensors, sparse tensors, `tf.IndexedSlices` and TensorArrays.
-      shape_invariants: for each variable the static shape before and after each iteration; its own when None. For a
+      shape_invariants: for each variable the static shape before and after each iteration; its own if None. For a
         sparse tensor it is the dense shape, with any number of elements; for `tf.IndexedSlices` the shape of the
         values.
       parallel_iterations: a hint for speed.
@@ -343,7 +343,7 @@ def _host_gradient(op: Operation, *grads: Tensor) -> list[Tensor | None] | list[
 
 
 def _is_computed(function: FunctionAttr) -> bool:
-    """Returns whether a body only computes: all its operations are pure, and none handles text."""
+    """Returns whether a body only computes: all its operations are pure, and none handles strings."""
     data = dict(function.attrs)["graph"]
     return all(_is_pure(node) for node in graph_pb2.GraphDef.FromString(data).node)
 

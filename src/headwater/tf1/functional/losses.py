@@ -208,7 +208,7 @@ def confusion_matrix(
     """Returns how often class i was predicted as class j, or the sum of the weights of these examples.
 
     Args:
-      num_classes: number of classes; one more than the largest number that occurs when None.
+      num_classes: number of classes; one more than the largest number that occurs if None.
 
     Raises:
       ValueError: labels, predictions and weights differ in shape.

@@ -54,7 +54,7 @@ def matrix_rank(
     """Returns the number of singular values of each matrix above ``tol``.
 
     Args:
-      tol: the machine precision, times the larger side, times the largest singular value when None.
+      tol: the machine precision, times the larger side, times the largest singular value if None.
       validate_args: nothing is left to check when a step runs.
 
     Raises:
@@ -106,7 +106,7 @@ def pinv(
 
     Args:
       rcond: singular values below this fraction of the largest count as zero; ten times the larger side, times the
-        machine precision when None.
+        machine precision if None.
       validate_args: nothing is left to check when a step runs.
 
     Raises:

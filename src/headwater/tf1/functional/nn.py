@@ -170,7 +170,7 @@ def dropout(
 
     Args:
       keep_prob: 1 - ``rate``, an older argument.
-      noise_shape: shape of the random choice, which is broadcast; the shape of x when None.
+      noise_shape: shape of the random choice, which is broadcast; the shape of x if None.
 
     Raises:
       ValueError: neither or both of ``rate`` and ``keep_prob`` are given, a number is not in [0, 1), or x is not

@@ -141,7 +141,7 @@ def constant(
     Args:
       pylist: the lists.
       dtype: the type of the values.
-      ragged_rank: number of ragged dimensions; all but the first and the dimensions of ``inner_shape`` when None.
+      ragged_rank: number of ragged dimensions; all but the first and the dimensions of ``inner_shape`` if None.
       inner_shape: the shape of each value.
       name: name scope.
       row_splits_dtype: the type of the splits.
@@ -177,7 +177,7 @@ def placeholder(
     Args:
       dtype: the type of the values.
       ragged_rank: number of ragged dimensions.
-      value_shape: the shape of each value: a scalar when None.
+      value_shape: the shape of each value: a scalar if None.
       name: name scope.
     """
     if ragged_rank == 0:

@@ -209,7 +209,7 @@ def gather(
     """Gathers the slices of ``params`` at ``indices`` along a dimension; both may be ragged.
 
     Args:
-      axis: the dimension; ``batch_dims`` when None.
+      axis: the dimension; ``batch_dims`` if None.
       batch_dims: number of leading dimensions that both have in common.
     """
     del validate_indices

@@ -138,7 +138,7 @@ def reduce_join(
     reduction_indices: Ints | None = None,
     keepdims: bool | None = None,
 ) -> Any:
-    """Joins the texts along a dimension, with a separator between them."""
+    """Joins the strings along a dimension, with a separator between them."""
     keep = either(keepdims, keep_dims, "keepdims", "keep_dims")
     axis = either(axis, reduction_indices, "axis", "reduction_indices")
 

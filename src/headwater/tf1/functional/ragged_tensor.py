@@ -91,7 +91,7 @@ class RaggedTensor(CompositeTensor):
         Args:
           values: a tensor, or a ragged one.
           value_rowids: the row of each value.
-          nrows: number of rows; one more than the last value's when None.
+          nrows: number of rows; one more than the last value's if None.
           name: name scope.
           validate: accepted: a run always checks the rows.
 
@@ -412,7 +412,7 @@ class RaggedTensor(CompositeTensor):
         return RaggedTensor(values, math.cast(self._splits, kind), internal=True)
 
     def to_tensor(self, default_value: Any = None, name: str | None = None) -> Tensor:
-        """A tensor in which short rows are filled up with ``default_value``, zero or empty text when None."""
+        """A tensor in which short rows are filled up with ``default_value``, zero or an empty string if None."""
         with name_scope(name, "RaggedToTensor", [self.flat_values, default_value]):
             values = self._values
             filler = (

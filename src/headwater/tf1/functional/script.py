@@ -74,8 +74,8 @@ def Print(
 
     Args:
       message: text before it.
-      first_n: number of steps that print, from the first on; all when None.
-      summarize: how many elements of each tensor to print; 3 when None, all when negative.
+      first_n: number of steps that print, from the first on; all if None.
+      summarize: how many elements of each tensor to print; 3 if None, all when negative.
     """
     return one(
         "Print",
@@ -89,7 +89,7 @@ def Print(
 
 
 class _Hole:
-    """Placeholder of a tensor in a text."""
+    """Placeholder of a tensor in a string."""
 
     def __init__(self, mark: str) -> None:
         self._mark = mark

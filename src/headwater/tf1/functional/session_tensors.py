@@ -26,7 +26,7 @@ class TensorHandle(bytes):
 
     @classmethod
     def of(cls, session: SessionLike | None, name: bytes) -> TensorHandle:
-        """Returns the handle ``name`` of a tensor that ``session`` keeps; the default session when None."""
+        """Returns the handle ``name`` of a tensor that ``session`` keeps; the default session if None."""
         handle = cls(name)
         handle._session = session
         return handle

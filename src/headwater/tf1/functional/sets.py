@@ -31,7 +31,7 @@ def set_size(a: SparseLike, validate_indices: bool = True) -> Tensor:
       validate_indices: check that the values are in order.
 
     Raises:
-      TypeError: ``a`` is not sparse, or its values are neither integers nor text.
+      TypeError: ``a`` is not sparse, or its values are neither integers nor strings.
     """
     a = convert_to_tensor_or_sparse_tensor(a, name="a")
     if not isinstance(a, SparseTensor):
@@ -70,7 +70,7 @@ def set_intersection(a: Any, b: Any, validate_indices: bool = True) -> SparseTen
     """Returns, for each row along the last dimension, the values in both tensors, sorted.
 
     Args:
-      a, b: tensors or sparse tensors of integers or text that agree in all dimensions but the last.
+      a, b: tensors or sparse tensors of integers or strings that agree in all dimensions but the last.
       validate_indices: check that the values of sparse tensors are in order.
 
     Raises:

@@ -356,7 +356,7 @@ def dct(
 
 
 def _of_size(size: Size, of_tensor: Callable[[Tensor], Tensor], of_number: Callable[[int], TensorLike]) -> Tensor:
-    """Applies a function of a size as float32; computed at once if the size is known."""
+    """Applies a function of a size as float32; computed immediately if the size is known."""
     if isinstance(size, int):
         return convert_to_tensor(np.asarray(of_number(size), np.float32))
     return of_tensor(math.cast(size, dtypes.float32))

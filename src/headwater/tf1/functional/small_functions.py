@@ -204,7 +204,7 @@ def compute_average_loss(
     Args:
       per_example_loss: one for each example.
       sample_weight: factors of the losses.
-      global_batch_size: the number of examples of all replicas; the number of losses when None.
+      global_batch_size: the number of examples of all replicas; the number of losses if None.
     """
     with name_scope(None, "compute_average_loss"):
         losses = convert_to_tensor(per_example_loss)
@@ -242,7 +242,7 @@ def with_space_to_batch(
       padding: ``SAME`` or ``VALID``.
       op: takes the changed input, the number of spatial dimensions and "VALID", and returns a tensor.
       filter_shape: sizes of the window, for ``SAME``.
-      spatial_dims: indices of the spatial dimensions, ascending; the dimensions after the first when None.
+      spatial_dims: indices of the spatial dimensions, ascending; the dimensions after the first if None.
       data_format: "NC..." if channels are first.
 
     Raises:

@@ -44,7 +44,7 @@ def sparse_tensor_to_dense(
     validate_indices: bool = True,
     name: str | None = None,
 ) -> Tensor:
-    """Converts to a dense tensor; missing elements are ``default_value``, zero or empty text when None."""
+    """Converts to a dense tensor; missing elements are ``default_value``, zero or an empty string if None."""
     sp_input = as_sparse(sp_input)
     missing = arrays.zeros([], sp_input.dtype.base_dtype) if default_value is None else default_value
     return indexing.sparse_to_dense(

@@ -62,7 +62,7 @@ def sparse_reshape(sp_input: SparseTensor, shape: TensorLike, name: str | None =
 def sparse_transpose(
     sp_input: SparseTensor, perm: Sequence[int] | None = None, name: str | None = None
 ) -> SparseTensor:
-    """Permutes the dimensions by ``perm``; reverses them when None."""
+    """Permutes the dimensions by ``perm``; reverses them if None."""
     sp_input = as_sparse(sp_input)
     with name_scope(name, "SparseTranspose", [sp_input.indices]):
         rank = sp_input.shape.ndims or 2

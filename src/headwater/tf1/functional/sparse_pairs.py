@@ -36,7 +36,7 @@ def sparse_add(a: Any, b: Any, threshold: TensorLike | None = None, thresh: Tens
     """Returns the sum: sparse for two sparse tensors, dense if one of them is dense.
 
     Args:
-      threshold, thresh: drop elements of a sparse sum with a smaller absolute value; 0 when None.
+      threshold, thresh: drop elements of a sparse sum with a smaller absolute value; 0 if None.
 
     Raises:
       TypeError: neither is sparse.
@@ -141,7 +141,7 @@ def sparse_split(
 
 
 def sparse_reset_shape(sp_input: SparseTensor, new_shape: TensorLike | None = None) -> SparseTensor:
-    """Changes the dense shape to ``new_shape``; to the smallest possible shape when None.
+    """Changes the dense shape to ``new_shape``; to the smallest possible shape if None.
 
     Raises:
       ValueError: the rank differs, or the shape is known to be too small.

@@ -39,7 +39,7 @@ def sparse_eye(
 
 
 def sparse_expand_dims(sp_input: SparseTensor, axis: int | None = None, name: str | None = None) -> SparseTensor:
-    """Inserts a dimension of size 1 at ``axis``; the last when None.
+    """Inserts a dimension of size 1 at ``axis``; the last if None.
 
     Raises:
       ValueError: the rank is not known, or ``axis`` is outside of it.

@@ -61,7 +61,7 @@ def string_to_number(
     name: str | None = None,
     input: TensorLike | None = None,
 ) -> Tensor:
-    """Parses each text as a number."""
+    """Parses each string as a number."""
     text = either(string_tensor, input, "string_tensor", "input")
     return one("StringToNumber", text, out_type=as_dtype(out_type), name=name)
 
@@ -77,12 +77,12 @@ def string_upper(input: TensorLike, encoding: str = "", name: str | None = None)
 
 
 def string_length(input: TensorLike, name: str | None = None, unit: str = "BYTE") -> Tensor:
-    """Returns the number of bytes, or with ``unit="UTF8_CHAR"`` characters, of each text."""
+    """Returns the number of bytes, or with ``unit="UTF8_CHAR"`` characters, of each string."""
     return one("StringLength", input, unit=unit, name=name)
 
 
 def substr(input: TensorLike, pos: TensorLike, len: TensorLike, name: str | None = None, unit: str = "BYTE") -> Tensor:
-    """``len`` bytes (or characters, see `string_length`) of each text, from ``pos`` on."""
+    """``len`` bytes (or characters, see `string_length`) of each string, from ``pos`` on."""
     return one("Substr", input, pos, len, unit=unit, name=name)
 
 
@@ -98,14 +98,14 @@ def regex_replace(
 
 
 def regex_full_match(input: TensorLike, pattern: TensorLike, name: str | None = None) -> Tensor:
-    """Returns whether the whole of each text matches a regular expression."""
+    """Returns whether the whole of each string matches a regular expression."""
     if isinstance(pattern, str | bytes):
         return one("StaticRegexFullMatch", input, pattern=pattern, name=name)
     return one("RegexFullMatch", input, pattern, name=name)
 
 
 def string_join(inputs: Sequence[TensorLike], separator: str = "", name: str | None = None) -> Tensor:
-    """Joins the texts of several tensors elementwise; scalars are broadcast."""
+    """Joins the strings of several tensors elementwise; scalars are broadcast."""
     return one("StringJoin", list(inputs), separator=separator, name=name)
 
 
@@ -118,10 +118,10 @@ def reduce_join(
     reduction_indices: TensorLike | None = None,
     keepdims: bool | None = None,
 ) -> Tensor:
-    """The texts along dimensions joined: first along the first of ``axis``, the results along the next, and so on.
+    """The strings along dimensions joined: first along the first of ``axis``, the results along the next, and so on.
 
     Args:
-      axis: the dimensions; all, from the last to the first, when None.
+      axis: the dimensions; all, from the last to the first, if None.
     """
     axis = either(axis, reduction_indices, "axis", "reduction_indices")
     keep = bool(either(keepdims, keep_dims, "keepdims", "keep_dims"))
@@ -145,10 +145,10 @@ def string_split(
     result_type: str = "SparseTensor",
     name: str | None = None,
 ) -> SparseTensor:
-    """A vector of texts split at any of the characters of ``sep`` (blanks when None; everywhere when empty).
+    """A vector of strings split at any of the characters of ``sep`` (blanks if None; everywhere when empty).
 
     Returns:
-      A sparse matrix with the parts of each text in its row.
+      A sparse matrix with the parts of each string in its row.
 
     Raises:
       ValueError: another ``result_type`` than SparseTensor.
@@ -169,7 +169,7 @@ def string_split_v2(
     source: TensorLike | None = None,
     name: str | None = None,
 ) -> SparseTensor:
-    """A vector of texts split as Python's ``str.split`` does. See `string_split`."""
+    """A vector of strings split as Python's ``str.split`` does. See `string_split`."""
     _require_sparse(result_type)
     with name_scope(name, "StringSplit", [input]):
         text = convert_to_tensor(either(input, source, "input", "source"), dtypes.string, name="input")
@@ -191,7 +191,7 @@ def decode_raw(
     name: str | None = None,
     bytes: TensorLike | None = None,
 ) -> Tensor:
-    """The bytes of each text as numbers of ``out_type``, along a further dimension."""
+    """The bytes of each string as numbers of ``out_type``, along a further dimension."""
     text = either(input_bytes, bytes, "input_bytes", "bytes")
     return one("DecodeRaw", text, out_type=as_dtype(out_type), little_endian=little_endian, name=name)
 
@@ -215,13 +215,13 @@ def format(
 def unsorted_segment_join(
     inputs: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, separator: str = "", name: str | None = None
 ) -> Tensor:
-    """Joins the texts of each segment.
+    """Joins the strings of each segment.
 
     Args:
       inputs: text with the dimensions of ``segment_ids`` first.
-      segment_ids: for each text, or slice of texts, its segment.
+      segment_ids: for each string, or slice of strings, its segment.
       num_segments: number of segments.
-      separator: text between two texts.
+      separator: text between two strings.
     """
     return one("UnsortedSegmentJoin", inputs, segment_ids, num_segments, separator=separator, name=name)
 

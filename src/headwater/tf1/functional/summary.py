@@ -53,7 +53,7 @@ def scalar(
 
     Args:
       name: the tag, with the current name scope before it.
-      collections: where the summary is added; `GraphKeys.SUMMARIES` when None.
+      collections: where the summary is added; `GraphKeys.SUMMARIES` if None.
       family: a group of tags in TensorBoard.
     """
     with _scope(name, family, [tensor]) as (tag, scope):
@@ -129,7 +129,7 @@ def tensor_summary(
 
 
 def text(name: str, tensor: TensorLike, collections: Sequence[object] | None = None) -> Tensor:
-    """Text, or a table of texts.
+    """Text, or a table of strings.
 
     Raises:
       ValueError: ``tensor`` is not of type string.
@@ -144,7 +144,7 @@ def merge(inputs: Sequence[TensorLike], collections: Sequence[object] | None = N
     """Merges several summaries, which must have different tags.
 
     Args:
-      collections: where it is added; nowhere when None.
+      collections: where it is added; nowhere if None.
     """
     name = None if name is None else clean_name(name)
     with name_scope(name, "Merge", inputs):

@@ -414,7 +414,7 @@ def index_to_string_table_from_tensor(
     name: str | None = None,
     vocabulary_list: TensorLike | None = None,
 ) -> StaticHashTable:
-    """Returns a table from indices to the elements of a vector of text."""
+    """Returns a table from indices to the elements of a vector of strings."""
     elements = vocabulary_list if mapping is None else mapping
     if elements is None:
         raise ValueError("vocabulary_list must be specified.")
@@ -447,7 +447,7 @@ def string_to_hash_bucket(
     name: str | None = None,
     input: TensorLike | None = None,
 ) -> Tensor:
-    """Hashes texts to numbers below ``num_buckets``, with the hash function of TensorFlow's first versions.
+    """Hashes strings to numbers below ``num_buckets``, with the hash function of TensorFlow's first versions.
 
     Raises:
       ValueError: neither or both of ``string_tensor`` and ``input``, or no ``num_buckets``.
@@ -461,10 +461,10 @@ def string_to_hash_bucket(
 def string_to_hash_bucket_strong(
     input: TensorLike, num_buckets: int, key: Sequence[int], name: str | None = None
 ) -> Tensor:
-    """Hashes texts to numbers below ``num_buckets``, with a secret key of two integers."""
+    """Hashes strings to numbers below ``num_buckets``, with a secret key of two integers."""
     return one("StringToHashBucketStrong", input, num_buckets=num_buckets, key=tuple(key), name=name)
 
 
 def string_to_hash_bucket_fast(input: TensorLike, num_buckets: int, name: str | None = None) -> Tensor:
-    """Hashes texts to numbers below ``num_buckets``: the FarmHash fingerprint modulo ``num_buckets``."""
+    """Hashes strings to numbers below ``num_buckets``: the FarmHash fingerprint modulo ``num_buckets``."""
     return one("StringToHashBucketFast", input, num_buckets=num_buckets, name=name)

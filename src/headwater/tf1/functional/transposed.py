@@ -208,7 +208,7 @@ def max_pool_with_argmax(
 
     Args:
       ksize, strides: four numbers, the first and the last 1.
-      Targmax, output_dtype: int32 or int64, of the places; int64 when None.
+      Targmax, output_dtype: int32 or int64, of the places; int64 if None.
       include_batch_in_index: count places in the whole batch.
 
     Raises:

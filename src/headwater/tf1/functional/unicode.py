@@ -15,7 +15,7 @@ from headwater.tf1.functional.ragged_tensor import RaggedTensor, as_ragged_or_te
 
 
 def _by_text(input: Tensor, of_vector: Callable[[Tensor], Any]) -> Any:
-    """Applies a function from a vector of texts to a ragged tensor with one more dimension to any input."""
+    """Applies a function from a vector of strings to a ragged tensor with one more dimension to any input."""
     input = as_ragged_or_tensor(input, name="input")
     if isinstance(input, RaggedTensor):
         return input.with_flat_values(_by_text(input.flat_values, of_vector))
@@ -31,7 +31,7 @@ def _by_text(input: Tensor, of_vector: Callable[[Tensor], Any]) -> Any:
 
 
 def string_bytes_split(input: Any, name: str | None = None) -> Any:
-    """The bytes of each text, in a further dimension."""
+    """The bytes of each string, in a further dimension."""
 
     def of_vector(texts: Tensor) -> RaggedTensor:
         values, splits = apply("StringSplitBytes", texts).outputs
@@ -60,10 +60,10 @@ def unicode_decode(
     replace_control_characters: bool = False,
     name: str | None = None,
 ) -> Any:
-    """The characters of each text, as numbers, in a further dimension.
+    """The characters of each string, as numbers, in a further dimension.
 
     Args:
-      input: texts.
+      input: strings.
       input_encoding: such as "UTF-8", "UTF-16-BE" and "UTF-32-BE".
       errors: handling of invalid bytes: "replace" (by ``replacement_char``), "ignore" or "strict".
       replacement_char: the character for invalid bytes.
@@ -107,7 +107,7 @@ def unicode_split(
     replacement_char: int = 65533,
     name: str | None = None,
 ) -> RaggedTensor | Tensor:
-    """The characters of each text, as texts, in a further dimension; see `unicode_decode`."""
+    """The characters of each string, as strings, in a further dimension; see `unicode_decode`."""
     with name_scope(name, "UnicodeSplit", []):
         points = unicode_decode(input, input_encoding, errors, replacement_char)
         return _each_encoded(points, input_encoding, errors, replacement_char)
@@ -140,7 +140,7 @@ def unicode_encode(
     replacement_char: int = 65533,
     name: str | None = None,
 ) -> RaggedTensor | Tensor:
-    """Encodes the characters of each row of the innermost dimension as a text. See `unicode_decode`.
+    """Encodes the characters of each row of the innermost dimension as a string. See `unicode_decode`.
 
     Args:
       input: numbers, a tensor or ragged tensor of rank 1 at least.
@@ -213,11 +213,11 @@ def ngrams(
     """Returns the n-grams of each row of the innermost dimension.
 
     Args:
-      data: texts, a tensor or ragged tensor.
-      ngram_width: number of texts of an n-gram, or a list or tuple of such numbers.
-      separator: text between two texts.
-      pad_values: padding before and after each row: one text for both or two; no padding when None.
-      padding_width: length of the padding; one less than ``ngram_width`` when None.
+      data: strings, a tensor or ragged tensor.
+      ngram_width: number of strings of an n-gram, or a list or tuple of such numbers.
+      separator: text between two strings.
+      pad_values: padding before and after each row: one string for both or two; no padding if None.
+      padding_width: length of the padding; one less than ``ngram_width`` if None.
       preserve_short_sequences: make one n-gram of a row that is too short.
       name: name scope.
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def assert_broadcastable(weights: Any, values: TensorLike) -> Operation:
     """Returns an operation that fails unless ``weights`` is a scalar, or has values' rank and broadcasts to values.
 
-    Static shapes are checked at once.
+    Static shapes are checked immediately.
 
     Raises:
       ValueError: the static shapes do not match.

@@ -113,7 +113,7 @@ def rejection_resample(
     Args:
       class_func: returns the class of an element, an int32 scalar.
       target_dist: desired frequency of each class.
-      initial_dist: frequency of each class in the input; when None, estimated from the elements so far.
+      initial_dist: frequency of each class in the input; if None, estimated from the elements so far.
       seed: the seed of the random choice.
     """
     target = np.asarray(target_dist, np.float32)
@@ -169,8 +169,8 @@ def bucket_by_sequence_length(
       element_length_func: returns the length of an element, an int32 scalar.
       bucket_boundaries: ascending lengths; each is the least length of the next bucket.
       bucket_batch_sizes: elements of a batch, for each bucket: one more than boundaries.
-      padded_shapes: as for `Dataset.padded_batch`; dimensions that are not known are padded when None.
-      padding_values: values of the padding; 0 or empty when None.
+      padded_shapes: as for `Dataset.padded_batch`; dimensions that are not known are padded if None.
+      padding_values: values of the padding; 0 or empty if None.
       pad_to_bucket_boundary: pad to the longest length that a bucket takes; no element may belong to the last.
       no_padding: elements of a bucket have the same shape.
       drop_remainder: drop smaller batches.

@@ -48,7 +48,7 @@ class CsvDataset(Dataset):
       field_delim: separator of fields.
       use_quote_delim: quoted fields may contain separators and line ends.
       na_value: a further text that denotes an empty field.
-      select_cols: indices of the columns to read, ascending; all when None.
+      select_cols: indices of the columns to read, ascending; all if None.
 
     Raises:
       TypeError: ``filenames`` is a dataset.
@@ -130,7 +130,7 @@ class RandomDataset(Dataset):
 
 
 class TFRecordWriter:
-    """Writes a dataset's elements, texts, to a TFRecord file.
+    """Writes a dataset's elements, strings, to a TFRecord file.
 
     Args:
       filename: the file.
@@ -145,7 +145,7 @@ class TFRecordWriter:
         """The operation that writes all elements.
 
         Raises:
-          TypeError: ``dataset`` is not a dataset, or its elements are not texts.
+          TypeError: ``dataset`` is not a dataset, or its elements are not strings.
         """
         if not isinstance(dataset, plain.Dataset):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError("`dataset` must be a `tf.data.Dataset` object.")
@@ -222,11 +222,11 @@ def make_batched_features_dataset(
       reader: makes a dataset of serialised examples of a file.
       label_key: name of the feature that is the label.
       reader_args: further arguments of ``reader``.
-      num_epochs: how often to read the files; without end when None.
+      num_epochs: how often to read the files; without end if None.
       shuffle: shuffle the files and the examples.
       shuffle_buffer_size: number of examples to draw from.
       shuffle_seed: seed of the order.
-      prefetch_buffer_size: number of batches to prefetch; chosen automatically when None.
+      prefetch_buffer_size: number of batches to prefetch; chosen automatically if None.
       reader_num_threads: number of files to interleave.
       parser_num_threads: number of batches to parse at the same time.
       sloppy_ordering: accepted; the order is always deterministic.
@@ -286,22 +286,22 @@ def make_csv_dataset(
     Args:
       file_pattern: names of files, or patterns of these.
       batch_size: rows of a batch.
-      column_names: names of all columns; read from the first line when None.
-      column_defaults: for each selected column its type, or a value for empty fields; inferred when None.
+      column_names: names of all columns; read from the first line if None.
+      column_defaults: for each selected column its type, or a value for empty fields; inferred if None.
       label_name: name of the column that is the label.
-      select_columns: names or indices of the columns to read; all when None.
+      select_columns: names or indices of the columns to read; all if None.
       field_delim: separator of fields.
       use_quote_delim: quoted fields may contain separators.
       na_value: a further text that denotes an empty field.
       header: the first line of each file has the names.
-      num_epochs: how often to read the files; without end when None.
+      num_epochs: how often to read the files; without end if None.
       shuffle: shuffle the files and the rows.
       shuffle_buffer_size: number of rows to draw from.
       shuffle_seed: seed of the order.
-      prefetch_buffer_size: number of batches to prefetch; chosen automatically when None.
+      prefetch_buffer_size: number of batches to prefetch; chosen automatically if None.
       num_parallel_reads: number of files to interleave.
       sloppy: accepted; the order is always deterministic.
-      num_rows_for_inference: number of rows from which to infer the columns' types; all when None.
+      num_rows_for_inference: number of rows from which to infer the columns' types; all if None.
       compression_type: ``GZIP``, ``ZLIB``, or empty.
       ignore_errors: skip rows that cannot be parsed.
 

@@ -47,7 +47,7 @@ class Iterator:
           output_types: element types, in the structure of an element.
           output_shapes: static shapes; None for unknown ones.
           shared_name: share the iterator between sessions under this name.
-          output_classes: `Tensor`, `SparseTensor` or `RaggedTensor` for each component; `Tensor` for all when None.
+          output_classes: `Tensor`, `SparseTensor` or `RaggedTensor` for each component; `Tensor` for all if None.
         """
         spec = _spec(output_types, output_shapes, output_classes)
         return Iterator(_resource(spec, shared_name), None, spec, "reinitializable")

@@ -270,7 +270,7 @@ def decode_csv(
       field_delim: one character, between fields.
       use_quote_delim: fields may be in double quotes.
       na_value: further text that counts as empty.
-      select_cols: positions of the columns to read, in order; all of them when None.
+      select_cols: positions of the columns to read, in order; all of them if None.
 
     Returns:
       A tensor of the shape of ``records`` for each column.

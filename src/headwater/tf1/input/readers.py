@@ -146,7 +146,7 @@ class FixedLengthRecordReader(ReaderBase):
       record_bytes: length of a record.
       header_bytes: number of bytes to skip at the beginning of a file.
       footer_bytes: number of bytes to ignore at its end.
-      hop_bytes: distance between the starts of two records; ``record_bytes`` when None or 0.
+      hop_bytes: distance between the starts of two records; ``record_bytes`` if None or 0.
       encoding: ``ZLIB`` for compressed files.
     """
 

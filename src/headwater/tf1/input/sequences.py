@@ -69,8 +69,8 @@ def parse_sequence_example(
 
     Returns:
       The context by name, with a row for each message; the sequences, tensors ``[messages, steps, …]`` padded with
-      zeros or empty text, and sparse tensors ``[messages, steps, values]``; and the number of steps of each message in
-      the dense sequences.
+      zeros or empty strings, and sparse tensors ``[messages, steps, values]``; and the number of steps of each message
+      in the dense sequences.
     """
     if not context_features and not sequence_features:
         raise ValueError("Missing features.")

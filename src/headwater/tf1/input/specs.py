@@ -278,7 +278,7 @@ class RaggedTensorSpec(TypeSpec):
     Args:
       shape: its shape; None if unknown.
       dtype: type of its values.
-      ragged_rank: number of ragged dimensions: all but the first when None, for which ``shape`` must be known.
+      ragged_rank: number of ragged dimensions: all but the first if None, for which ``shape`` must be known.
       row_splits_dtype: type of its splits.
 
     Raises:

@@ -15,7 +15,7 @@ class WeightOptions(NamedTuple):
     """Initializer, regularizer and constraint of a weight."""
 
     initializer: InitializerLike
-    """The initial value; the variable scope's when None."""
+    """The initial value; the variable scope's if None."""
     regularizer: Regularizer
     """A function that returns a loss; None for none."""
     constraint: Constraint

@@ -1,4 +1,4 @@
-"""`Layer`: makes its variables at its first call, and reuses them at every further call.
+"""`Layer`: creates its variables at its first call, and reuses them at every further call.
 
 Variables and operations have the same names as in TensorFlow 1.15: a layer enters a variable scope of its name, made
 unique, and each call enters the name scope opened with it.
@@ -107,8 +107,8 @@ class Layer:
 
     Args:
       trainable: whether optimizers change its variables.
-      name: its name, the prefix of its variables' names; its class's name in snake case, made unique, when None.
-      dtype: the element type of its variables; the type of its first input when None.
+      name: its name, the prefix of its variables' names; its class's name in snake case, made unique, if None.
+      dtype: the element type of its variables; the type of its first input if None.
 
     Attributes:
       built: whether `build` was called.

@@ -41,7 +41,7 @@ class Convolution(AffineLayer):
       dilation_rate: the distance between a window's elements, in the same form.
       activation: applied to the result; None for none.
       use_bias: whether there is a bias.
-      kernel_initializer, bias_initializer: initial values; the variable scope's when None.
+      kernel_initializer, bias_initializer: initial values; the variable scope's if None.
       kernel_regularizer, bias_regularizer: functions that return losses.
       activity_regularizer: a function that returns a loss of the output.
       kernel_constraint, bias_constraint: see `Variable`.

@@ -27,7 +27,7 @@ class Dense(AffineLayer):
       units: the size of the output's last dimension.
       activation: applied to the result; None for none.
       use_bias: whether there is a bias.
-      kernel_initializer, bias_initializer: initial values; the variable scope's when None.
+      kernel_initializer, bias_initializer: initial values; the variable scope's if None.
       kernel_regularizer, bias_regularizer: functions that return losses.
       activity_regularizer: a function that returns a loss of the output.
       kernel_constraint, bias_constraint: see `Variable`.
@@ -102,7 +102,7 @@ class Dropout(Layer):
 
     Args:
       rate: the probability.
-      noise_shape: shape of the random choice, which is broadcast; the shape of the input when None.
+      noise_shape: shape of the random choice, which is broadcast; the shape of the input if None.
       seed: the seed of the choice.
     """
 

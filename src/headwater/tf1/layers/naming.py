@@ -1,8 +1,8 @@
 """``tf.layers.experimental``: whether layers that are made now keep variables of their own.
 
-Such a layer makes its variables in a name scope of its own, as layers of Keras do, and takes nothing from the variable
-scopes around it: neither names nor defaults. Two layers with the same name have different variables, and updates of
-moving averages are only in `Layer.updates`.
+Such a layer creates its variables in a name scope of its own, as layers of Keras do, and takes nothing from the
+variable scopes around it: neither names nor defaults. Two layers with the same name have different variables, and
+updates of moving averages are only in `Layer.updates`.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ class BasicRNNCell(_OneStateCell):
 
     Args:
       num_units: the size of the state.
-      activation: tanh when None.
+      activation: tanh if None.
       reuse, name, dtype: see `Layer`.
     """
 
@@ -194,9 +194,9 @@ class GRUCell(_OneStateCell):
 
     Args:
       num_units: the size of the state.
-      activation: tanh when None.
+      activation: tanh if None.
       kernel_initializer: the initializer of both kernels.
-      bias_initializer: the initializer of both biases; 1 for the gates and 0 for the candidate when None.
+      bias_initializer: the initializer of both biases; 1 for the gates and 0 for the candidate if None.
       reuse, name, dtype: see `Layer`.
     """
 

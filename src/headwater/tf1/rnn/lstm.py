@@ -120,7 +120,7 @@ class BasicLSTMCell(_LSTM):
       num_units: the size of each part of the state.
       forget_bias: added to the forget gate.
       state_is_tuple: the state is an `LSTMStateTuple`, not c and h concatenated.
-      activation: tanh when None.
+      activation: tanh if None.
       reuse, name, dtype: see `Layer`.
     """
 

@@ -95,11 +95,11 @@ def dynamic_rnn(
       cell: an `RNNCell`.
       inputs: [batch, time, …], or [time, batch, …] with ``time_major``; or a nested structure of such.
       sequence_length: number of steps of each example, after which outputs are 0 and states stay; None for all.
-      initial_state: the state before the first step; zeros of type ``dtype`` when None.
+      initial_state: the state before the first step; zeros of type ``dtype`` if None.
       dtype: see ``initial_state``.
       parallel_iterations, swap_memory: accepted.
       time_major: see ``inputs``; also for outputs.
-      scope: variable scope; ``rnn`` when None.
+      scope: variable scope; ``rnn`` if None.
 
     Raises:
       TypeError: ``cell`` is not a cell.

@@ -35,7 +35,7 @@ def raw_rnn(
         it returns the initial ones, and, as value to emit, zeros with the shape of emitted values without the batch,
         or None to emit the cell's output.
       parallel_iterations, swap_memory: accepted.
-      scope: variable scope; ``rnn`` when None.
+      scope: variable scope; ``rnn`` if None.
 
     Returns:
       TensorArrays of emitted values, zeros for finished examples; the last state of the cell; and the last state of

@@ -143,7 +143,7 @@ class DropoutWrapper(_Wrapper):
       input_size: the shape of the inputs without the batch; needed with ``variational_recurrent``.
       dtype: the type of the inputs; needed with ``variational_recurrent``.
       seed: the seed of the choice.
-      dropout_state_filter_visitor: ``f(state)`` selects the parts of the state; all but an LSTM's c when None.
+      dropout_state_filter_visitor: ``f(state)`` selects the parts of the state; all but an LSTM's c if None.
 
     Raises:
       ValueError: a probability is not in [0, 1], or ``dtype`` or ``input_size`` is missing.

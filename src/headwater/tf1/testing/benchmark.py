@@ -58,7 +58,7 @@ class Benchmark:
           min_iters: number of timed steps.
           store_trace: run one more step, and add its trace for Chrome to the result.
           store_memory_usage: accepted; XLA does not report it by step.
-          name: the name of the benchmark; the method's when None.
+          name: the name of the benchmark; the method's if None.
           extras: for the report.
           mbs: MiB that a step moves, for the throughput.
 
@@ -106,7 +106,7 @@ class Benchmark:
           cpu_time, wall_time: seconds.
           throughput: MiB/s.
           extras: further numbers and texts.
-          name: the name of the benchmark; the method's when None.
+          name: the name of the benchmark; the method's if None.
           metrics: further measurements: ``name``, ``value``, and perhaps ``min_value`` and ``max_value``.
         """
         given = {

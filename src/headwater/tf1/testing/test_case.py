@@ -77,7 +77,7 @@ class TestCase(Assertions):
         """Yields a new session, the default one within the block with its graph as default graph; closes it at the end.
 
         Args:
-          graph: the graph to run; the default one when None.
+          graph: the graph to run; the default one if None.
           config: a ``ConfigProto``.
           use_gpu: let operations run on a GPU if there is one; False: place operations made in the block on the CPU.
           force_gpu: place operations made in the block on the first GPU.

@@ -52,7 +52,7 @@ def bucket(
       num_buckets: number of buckets, at least 2.
       num_threads: threads that fill the buckets.
       capacity: number of batches that wait to be taken.
-      bucket_capacities: number of elements that wait in each bucket; ``capacity`` for each when None.
+      bucket_capacities: number of elements that wait in each bucket; ``capacity`` for each if None.
       shapes: static shapes of the tensors, if not known.
       dynamic_pad: pads the elements of a batch with zeros to one shape.
       allow_smaller_final_batch: whether to return the elements left in a bucket when the input ends.

@@ -53,7 +53,7 @@ class RoundRobinStrategy:
 class GreedyLoadBalancingStrategy:
     """Assigns variables to the task with the least load so far; ties are resolved by the lowest index.
 
-    All workers must make the variables in the same order.
+    All workers must create the variables in the same order.
 
     Args:
       num_tasks: number of ``ps`` tasks.
@@ -125,8 +125,8 @@ def replica_device_setter(
       worker_device: this worker's device.
       merge_devices: complete partially specified devices; False: leave any specified device unchanged.
       cluster: a `ClusterSpec`, or an argument of its constructor.
-      ps_ops: operation types that hold state; `PS_OPS` when None.
-      ps_strategy: returns the ``ps`` task of an operation; round robin when None.
+      ps_ops: operation types that hold state; `PS_OPS` if None.
+      ps_strategy: returns the ``ps`` task of an operation; round robin if None.
 
     Returns:
       The function, or None without ``ps`` tasks, so that `tf.device` changes nothing.

@@ -26,20 +26,20 @@ def _node_name(text: str) -> str:
 
 
 def _like(graph_def: GraphDef, nodes: Iterable[NodeDef]) -> object:
-    """A graph with ``nodes`` and the versions and functions of another."""
-    made = graph_pb2.GraphDef()
-    made.node.extend(nodes)
-    made.library.CopyFrom(graph_def.library)
-    made.versions.CopyFrom(graph_def.versions)
-    return made
+    """Returns a graph of ``nodes`` with the versions and functions of ``graph_def``."""
+    result = graph_pb2.GraphDef()
+    result.node.extend(nodes)
+    result.library.CopyFrom(graph_def.library)
+    result.versions.CopyFrom(graph_def.versions)
+    return result
 
 
 def extract_sub_graph(graph_def: GraphDef, dest_nodes: Sequence[str]) -> Any:
     """Returns the part of a graph that some nodes need, including these nodes.
 
     Raises:
-      TypeError: no ``GraphDef``, or one text in place of a list.
-      AssertionError: the graph has no node of that name.
+      TypeError: ``graph_def`` is not a ``GraphDef``, or ``dest_nodes`` is a string.
+      AssertionError: the graph has no node with one of the names.
     """
     if not isinstance(graph_def, graph_pb2.GraphDef):
         raise TypeError("graph_def must be a graph_pb2.GraphDef proto.")
@@ -65,13 +65,14 @@ def convert_variables_to_constants(
     variable_names_whitelist: Iterable[str] | None = None,
     variable_names_blacklist: Iterable[str] | None = None,
 ) -> Any:
-    """Returns the part of a graph that some nodes need, with constants in place of variables: their values in a
-    session.
+    """Returns the part of a graph that some nodes need, and replaces its variables by constants.
 
     Args:
-      output_node_names: the nodes.
-      variable_names_whitelist: which variables to replace; all when None.
-      variable_names_blacklist: which to keep.
+      sess: the session that has the values of the variables.
+      input_graph_def: the graph.
+      output_node_names: names of the nodes.
+      variable_names_whitelist: names of the variables to replace; None replaces all.
+      variable_names_blacklist: names of variables to keep.
     """
     part = extract_sub_graph(input_graph_def, output_node_names)
     allowed = None if variable_names_whitelist is None else set(variable_names_whitelist)
@@ -117,21 +118,21 @@ def remove_training_nodes(input_graph: Any, protected_nodes: Sequence[str] | Non
     """
     kept = set(protected_nodes or ())
     controls = {_node_name(text) for node in input_graph.node for text in node.input if text.startswith("^")}
-    past: dict[str, str] = {}
+    replaced_by: dict[str, str] = {}
     for node in input_graph.node:
-        is_plain = not any(text.startswith("^") for text in node.input)
-        goes = node.op in ("CheckNumerics", "Identity") and is_plain
-        if goes and node.name not in kept and node.name not in controls:
-            past[node.name] = node.input[0]
+        has_controls = any(text.startswith("^") for text in node.input)
+        removable = node.op in ("CheckNumerics", "Identity") and not has_controls
+        if removable and node.name not in kept and node.name not in controls:
+            replaced_by[node.name] = node.input[0]
 
     def source(text: str) -> str:
-        while (name := re.sub(r":0$", "", text)) in past:
-            text = past[name]
+        while (name := re.sub(r":0$", "", text)) in replaced_by:
+            text = replaced_by[name]
         return text
 
     nodes: Iterable[NodeDef] = []
     for node in input_graph.node:
-        if node.name not in past:
+        if node.name not in replaced_by:
             made = node_def_pb2.NodeDef()
             made.CopyFrom(node)
             del made.input[:]
@@ -141,7 +142,7 @@ def remove_training_nodes(input_graph: Any, protected_nodes: Sequence[str] | Non
 
 
 def tensor_shape_from_node_def_name(graph: Graph, input_name: str) -> TensorShape:
-    """The static shape of a tensor, named as an input of a node is: ``x`` or ``x:1``."""
+    """Returns the static shape of a tensor, given the name of a node's input: ``x`` or ``x:1``."""
     return graph.get_tensor_by_name(input_name if ":" in input_name else f"{input_name}:0").get_shape()
 
 
@@ -149,11 +150,11 @@ _VARIABLE_TYPES = ("Variable", "VariableV2", "Assign", "AssignAdd", "AssignSub",
 
 
 def must_run_on_cpu(node: NodeDef, pin_variables_on_cpu: bool = False) -> bool:
-    """Returns whether an operation must run on a CPU: constants of texts and of int32 must.
+    """Returns whether an operation must run on a CPU. Constants of strings and of int32 must.
 
     Args:
       node: an operation or a ``NodeDef``.
-      pin_variables_on_cpu: whether operations of variables must, too.
+      pin_variables_on_cpu: whether operations on variables must run on a CPU, too.
     """
     proto = node if isinstance(node, node_def_pb2.NodeDef) else node.node_def
     if pin_variables_on_cpu and proto.op in _VARIABLE_TYPES:

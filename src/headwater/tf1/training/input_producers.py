@@ -41,7 +41,7 @@ def limit_epochs(tensor: TensorLike, num_epochs: int | None = None, name: str | 
     The count is a local variable ``epochs``, so `local_variables_initializer` must run first.
 
     Args:
-      num_epochs: how often; any number of times when None.
+      num_epochs: how often; any number of times if None.
 
     Raises:
       ValueError: ``num_epochs`` is not positive.

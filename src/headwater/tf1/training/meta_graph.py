@@ -170,9 +170,9 @@ def export_meta_graph(
       meta_info_def: description to include.
       graph_def: a ``GraphDef`` in place of the graph's.
       saver_def: the saver to include.
-      collection_list: names of the collections; all when None.
+      collection_list: names of the collections; all if None.
       as_text: in the text form of protobuf, else binary.
-      graph: the graph; the default one when None.
+      graph: the graph; the default one if None.
       export_scope: export only operations in this name scope, with the scope removed from their names.
       clear_devices: omit the devices.
       strip_default_attrs: omit attributes with default values, so that older programs can read the file.

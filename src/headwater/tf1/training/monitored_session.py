@@ -250,7 +250,7 @@ class MonitoredSession(_Monitored):
     `OutOfRangeError` as the end of the input.
 
     Args:
-      session_creator: makes the sessions; a `ChiefSessionCreator` when None.
+      session_creator: makes the sessions; a `ChiefSessionCreator` if None.
       hooks: the hooks.
       stop_grace_period_secs: seconds that threads may take to end.
     """
@@ -331,7 +331,7 @@ def MonitoredTrainingSession(
       log_step_count_steps: steps between two measurements of the speed; None: none.
       max_wait_secs: longest time to wait for the chief, in seconds.
       save_checkpoint_steps: steps between two checkpoints.
-      summary_dir: folder of the summaries; ``checkpoint_dir`` when None.
+      summary_dir: folder of the summaries; ``checkpoint_dir`` if None.
     """
     scaffold = scaffold or Scaffold()
     if not is_chief:

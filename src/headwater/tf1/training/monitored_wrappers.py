@@ -104,7 +104,7 @@ class StepContext:
         return self._run_with_hooks_fn(*args, **kwargs)
 
     def request_stop(self) -> None:
-        """Ends the loop at once."""
+        """Ends the loop immediately."""
         raise StopIteration("step_fn has requested the iterations to stop.")
 
 
@@ -226,7 +226,7 @@ class RecoverableSession(WrappedSession):
     has waited for a task until the deadline is not retried: that task may have ended for good.
 
     Args:
-      create: makes a session.
+      create: create a session.
       give_up_after_s: for how many seconds to retry ``create``; then the error is raised. None: as long as the process
         waits for a task (``HEADWATER_CONNECT_DEADLINE_S``).
       clock: returns monotonic seconds.

@@ -111,7 +111,7 @@ class ExponentialMovingAverage:
         """Creates missing averages, and returns the operation that updates all of them.
 
         Args:
-          var_list: variables and tensors; all trainable variables when None. The average of a variable begins at the
+          var_list: variables and tensors; all trainable variables if None. The average of a variable begins at the
             variable's initial value, the average of a tensor at zero.
 
         Raises:

@@ -104,7 +104,7 @@ class Checkpoint(Trackable):
 
         Args:
           file_prefix: path of the checkpoint.
-          session: that has the variables; the default one when None.
+          session: that has the variables; the default one if None.
 
         Returns:
           The path.
@@ -149,7 +149,7 @@ class Checkpoint(Trackable):
 
         Args:
           file_prefix: path of the checkpoint without ``-<number>``.
-          session: that has the variables; the default one when None.
+          session: that has the variables; the default one if None.
 
         Returns:
           The path.
@@ -373,7 +373,7 @@ class CheckpointManager:
         """Saves a checkpoint in the default session.
 
         Args:
-          checkpoint_number: suffix of its name: a number, a tensor or a variable; the number of saves when None.
+          checkpoint_number: suffix of its name: a number, a tensor or a variable; the number of saves if None.
 
         Returns:
           Its path.

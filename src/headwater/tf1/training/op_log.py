@@ -40,7 +40,7 @@ def write_op_log(
     """Writes ``tfprof_log`` into a folder: operations on floats, trainable variables, and where operations were made.
 
     Args:
-      graph: the graph; the default one when None.
+      graph: the graph; the default one if None.
       log_dir: the folder, which exists.
       op_log: an `OpLogProto` with further entries, which take precedence over the graph's; it is not changed.
       run_meta: a ``RunMetadata`` of a step: if given, only operations that ran in it are included.

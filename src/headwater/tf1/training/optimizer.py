@@ -92,12 +92,12 @@ class Optimizer:
         Args:
           loss: the tensor to minimise, or a function that returns it.
           global_step: a variable to increment once the variables are updated.
-          var_list: variables to change; all trainable ones when None.
+          var_list: variables to change; all trainable ones if None.
           gate_gradients: ``GATE_GRAPH`` uses no gradient before all are computed.
           aggregation_method: accepted.
           colocate_gradients_with_ops: accepted.
           name: name of the operation.
-          grad_loss: gradient of the loss, ones when None.
+          grad_loss: gradient of the loss, ones if None.
 
         Raises:
           ValueError: ``loss`` depends on none of the variables, or an argument is not valid.
@@ -169,7 +169,7 @@ class Optimizer:
         Args:
           grads_and_vars: pairs of gradient (None: leave the variable unchanged) and variable.
           global_step: a variable to increment once all others are updated; incremented on its own device.
-          name: name of the operation; the optimizer's when None.
+          name: name of the operation; the optimizer's if None.
 
         Raises:
           TypeError: a gradient that is neither tensor nor `IndexedSlices`.

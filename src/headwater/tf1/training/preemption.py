@@ -17,7 +17,7 @@ class SaveOnSigterm:
     """Handler of SIGTERM: saves, then restores the signal's default action and lets it end the process.
 
     It is installed only in the main thread, and only if the program has no other handler of SIGTERM. The program
-    continues while it saves; a second SIGTERM ends the process at once. Several installed instances save one after
+    continues while it saves; a second SIGTERM ends the process immediately. Several installed instances save one after
     the other.
 
     Args:
@@ -56,7 +56,7 @@ def forget_session(session: object) -> None:
 
 def _on_signal(number: int, frame: FrameType | None) -> None:
     del number, frame
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a second SIGTERM ends the process at once
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a second SIGTERM ends the process immediately
     # Save in another thread: the interrupted main thread may hold locks that saving needs.
     threading.Thread(target=_save_and_end, args=(_installed[:],), name="saves before the end").start()
     _installed.clear()

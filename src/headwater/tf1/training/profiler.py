@@ -32,7 +32,7 @@ class ProfileOptionBuilder:
     """Builds options for `profile`; each method changes an option and returns the builder.
 
     Args:
-      options: initial options; TensorFlow's defaults when None.
+      options: initial options; TensorFlow's defaults if None.
     """
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
@@ -208,7 +208,7 @@ def profile(
     """Writes a profile of a graph and a step, and returns it.
 
     Args:
-      graph: the graph; the default one when None.
+      graph: the graph; the default one if None.
       run_meta: a ``RunMetadata`` of a step, for times and memory.
       op_log: must be None.
       cmd: ``"scope"``: by names, a tree of `GraphNode`; ``"op"``: by types, a `TypeNode` with one for each type.
@@ -271,7 +271,7 @@ def advise(graph: Graph | None = None, run_meta: object = None, options: Any = 0
     """Reports the types and operations that take the most time in a step, and layouts that are slow on a GPU.
 
     Args:
-      graph: the graph; the default one when None.
+      graph: the graph; the default one if None.
       run_meta: a ``RunMetadata`` of the step; without it only the graph is analysed.
       options: kinds of advice; all when empty.
     """
@@ -302,7 +302,7 @@ class Profiler:
     """Profiles of several steps of one graph.
 
     Args:
-      graph: the graph; the default one when None.
+      graph: the graph; the default one if None.
       op_log: must be None.
 
     Raises:

@@ -73,7 +73,7 @@ def report(*, step: int | None = None, loss: float | None = None, **metrics: flo
 
 
 def report_end(sess: Any, global_step: TensorLike | None) -> None:
-    """Reports the last step of a training to a launcher, if one listens; omitted if it cannot be read at once."""
+    """Reports the last step of a training to a launcher, if one listens; omitted if it cannot be read immediately."""
     if global_step is None or not progress_reporter().listening:
         return
     options = config_pb2.RunOptions(timeout_in_ms=_READ_MS)

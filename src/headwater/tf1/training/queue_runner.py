@@ -135,7 +135,7 @@ class QueueRunner:
           sess: the session they run in.
           coord: stops the threads; their errors are reported to it.
           daemon: the process does not wait for the threads at its end.
-          start: start the threads at once.
+          start: start the threads immediately.
 
         Returns:
           The threads; none if threads of an earlier call in this session are still running.
@@ -235,7 +235,7 @@ def start_queue_runners(
     """Starts the threads of all queue runners of the graph.
 
     Args:
-      sess: the session they run in; the default one when None.
+      sess: the session they run in; the default one if None.
       coord, daemon, start: as for `QueueRunner.create_threads`.
       collection: where the queue runners are.
 

@@ -54,13 +54,13 @@ class Saver:
 
     Args:
       var_list: the variables to save: a list, or a dict from names in the checkpoint to variables; all global
-        variables and ``SAVEABLE_OBJECTS`` when None.
+        variables and ``SAVEABLE_OBJECTS`` if None.
       reshape: restore tensors of another shape but the same number of elements.
       sharded: every device writes its variables in a file of its own; the paths must be in a folder shared by all
         tasks. Otherwise one task reads and writes all variables.
       max_to_keep: number of checkpoints to keep; 0 or None: all.
       keep_checkpoint_every_n_hours: besides, one in each interval of this number of hours is kept for good.
-      name: name scope of the operations it adds; ``save`` when None.
+      name: name scope of the operations it adds; ``save`` if None.
       restore_sequentially: restore one variable after the other, which needs less memory.
       saver_def: a ``SaverDef`` of operations that are in the graph already.
       builder: accepted for compatibility.
@@ -236,7 +236,7 @@ class Saver:
           sess: the session.
           save_path: path of the checkpoint, to which ``-<step>`` is added.
           global_step: the step: a number, or a tensor or variable to read; None: nothing is added.
-          latest_filename: name of the state file; ``checkpoint`` when None.
+          latest_filename: name of the state file; ``checkpoint`` if None.
           meta_graph_suffix: end of the name of the graph's file.
           write_meta_graph: also write the graph.
           write_state: record the checkpoint in the state file, and delete old checkpoints.

@@ -59,7 +59,7 @@ class CheckpointSaverHook(SessionRunHook):
       checkpoint_dir: folder of the checkpoints.
       save_secs: seconds between checkpoints.
       save_steps: steps between checkpoints.
-      saver: the saver; the scaffold's, else the graph's only one, when None.
+      saver: the saver; the scaffold's, else the graph's only one, if None.
       checkpoint_basename: file name of the checkpoints.
       scaffold: has the saver.
       listeners: called before and after every save.

@@ -41,7 +41,7 @@ class SessionManager:
       local_init_op: initialises the state that belongs to this task; runs in every new session.
       ready_op: computes the names of variables without a value, a vector of strings; None: always ready.
       ready_for_local_init_op: as ``ready_op``, for the variables that ``local_init_op`` needs.
-      graph: the graph; the default one when None.
+      graph: the graph; the default one if None.
       recovery_wait_secs: most seconds between two checks whether the model is ready.
       local_init_run_options: ``RunOptions`` of ``local_init_op``.
       local_init_feed_dict: values to feed to ``local_init_op``.

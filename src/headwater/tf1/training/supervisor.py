@@ -63,7 +63,7 @@ class Supervisor:
     graph is then finalized.
 
     Args:
-      graph: the graph; the default one when None.
+      graph: the graph; the default one if None.
       ready_op: computes the names of variables without a value, a vector of strings; by default
         `report_uninitialized_variables`. None: the model counts as ready.
       ready_for_local_init_op: as ``ready_op``, for the variables that ``local_init_op`` needs; None by default.
@@ -433,7 +433,7 @@ class Supervisor:
 
         Args:
           summary: a ``Summary``, or its bytes as computed by a summary operation.
-          global_step: the step it is of; read from ``sess`` when None.
+          global_step: the step it is of; read from ``sess`` if None.
 
         Raises:
           RuntimeError: there is no summary writer.

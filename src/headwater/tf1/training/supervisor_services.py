@@ -42,7 +42,7 @@ class SVStepCounterThread(LooperThread):
     """Records the steps per second of all workers together, as ``<global step>/sec``, every ``save_summaries_secs``.
 
     Args:
-      step_counter: the variable that counts steps; the supervisor's global step when None.
+      step_counter: the variable that counts steps; the supervisor's global step if None.
     """
 
     def __init__(self, sv: Supervisor, sess: Any, step_counter: Variable | None = None) -> None:

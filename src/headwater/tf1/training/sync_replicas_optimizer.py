@@ -64,7 +64,7 @@ class SyncReplicasOptimizer(Optimizer):
       opt: the optimizer.
       replicas_to_aggregate: number of gradients per update. If less than the number of replicas, updates do not wait
         for the slowest ones; if more, some replicas contribute several gradients.
-      total_num_replicas: number of replicas; ``replicas_to_aggregate`` when None.
+      total_num_replicas: number of replicas; ``replicas_to_aggregate`` if None.
       variable_averages: an `ExponentialMovingAverage` to update after each step.
       variables_to_average: its variables.
       use_locking: accepted; updates are always atomic.

@@ -122,8 +122,8 @@ def create_train_op(
       total_loss: the loss to minimise.
       optimizer: the optimizer.
       global_step: the variable that counts steps; by default the graph's, created if missing; None: no counting.
-      update_ops: operations to run before; the collection ``UPDATE_OPS`` when None.
-      variables_to_train: ``TRAINABLE_VARIABLES`` when None.
+      update_ops: operations to run before; the collection ``UPDATE_OPS`` if None.
+      variables_to_train: ``TRAINABLE_VARIABLES`` if None.
       clip_gradient_norm: the largest norm of a gradient; 0 for any.
       summarize_gradients: add summaries of the gradients.
       gate_gradients, aggregation_method, colocate_gradients_with_ops: see `Optimizer.compute_gradients`.
@@ -187,15 +187,15 @@ def optimize_loss(
 
     Args:
       loss: the loss to minimise.
-      global_step: the variable that counts steps; the graph's when None.
+      global_step: the variable that counts steps; the graph's if None.
       learning_rate: a number, a tensor, or None if the optimizer has its own.
       optimizer: one of `OPTIMIZER_CLS_NAMES`, a class, an optimizer, or a function of the learning rate.
       gradient_noise_scale: deviation of the noise added to gradients.
       gradient_multipliers: factors, by variables or their names.
       clip_gradients: the largest global norm of the gradients, or a function of the pairs.
       learning_rate_decay_fn: ``f(learning_rate, global_step)``.
-      update_ops: operations to run before; the collection ``UPDATE_OPS`` when None.
-      variables: the variables to train; ``TRAINABLE_VARIABLES`` when None.
+      update_ops: operations to run before; the collection ``UPDATE_OPS`` if None.
+      variables: the variables to train; ``TRAINABLE_VARIABLES`` if None.
       summaries: which of `OPTIMIZER_SUMMARIES` to make.
       increment_global_step: whether to increment ``global_step``.
 

@@ -35,7 +35,7 @@ def get_global_step(graph: Graph | None = None) -> Any:
     """Returns the graph's global step: the item of ``GLOBAL_STEP``, else the tensor ``global_step:0``, else None.
 
     Args:
-      graph: the graph; the default one when None.
+      graph: the graph; the default one if None.
 
     Raises:
       TypeError: the global step is not an integer scalar.
@@ -60,7 +60,7 @@ def create_global_step(graph: Graph | None = None) -> AnyVariable:
     """Makes the global step of the graph.
 
     Args:
-      graph: the default one when None.
+      graph: the default one if None.
 
     Raises:
       ValueError: there is one.

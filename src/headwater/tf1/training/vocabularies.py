@@ -24,7 +24,7 @@ class VocabInfo(NamedTuple):
       num_oov_buckets: number of further rows or columns, which correspond to no word.
       old_vocab: path of the file with the words of the checkpoint.
       old_vocab_size: number of its lines to use; -1 for all.
-      backup_initializer: ``f(shape, dtype)`` returns the values of new words; zeros when None.
+      backup_initializer: ``f(shape, dtype)`` returns the values of new words; zeros if None.
       axis: 0 if rows correspond to words, 1 if columns do.
     """
 

@@ -30,7 +30,7 @@ def _held(graph: Graph) -> _Creators | None:
 
 @contextmanager
 def variable_creator_scope(variable_creator: Creator) -> Generator[None]:
-    """Returns a context in which ``variable_creator`` makes the variables of the default graph.
+    """Returns a context in which ``variable_creator`` creates the variables of the default graph.
 
     Args:
       variable_creator: ``f(next_creator, **kwargs)`` returns a variable; ``kwargs`` are all arguments of `tf.Variable`,

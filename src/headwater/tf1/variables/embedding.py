@@ -200,7 +200,7 @@ def embedding_lookup_sparse(
     Args:
       params, partition_strategy, max_norm: as for `embedding_lookup`.
       sp_ids: the row numbers; each row has at least one.
-      sp_weights: a weight for each row number; all 1 when None.
+      sp_weights: a weight for each row number; all 1 if None.
       combiner: ``sum``; ``mean``, divided by the sum of the weights (the meaning of None); or ``sqrtn``, divided by the
         root of the sum of their squares.
 
@@ -255,7 +255,7 @@ def safe_embedding_lookup_sparse(
       embedding_weights: the table, or its parts.
       sparse_ids: row numbers; negative ones are ignored.
       sparse_weights: a weight for each; except with ``sum``, ids with weights of 0 and below are ignored.
-      default_id: the table row for rows without valid ids; zeros when None.
+      default_id: the table row for rows without valid ids; zeros if None.
 
     Raises:
       ValueError: there is no table.

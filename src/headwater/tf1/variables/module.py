@@ -19,7 +19,7 @@ class Module:
     """Base of objects with variables, and modules with variables, in their attributes.
 
     Args:
-      name: an identifier; the class's name in snake case when None.
+      name: an identifier; the class's name in snake case if None.
 
     Raises:
       ValueError: ``name`` is not an identifier.

@@ -41,7 +41,7 @@ def create_partitioned_variables(
     Args:
       shape: the shape of the whole.
       slicing: number of parts of each dimension; only one of the numbers may be above 1.
-      name: the name of the whole; when None, ``PartitionedVariable``, with a number if that name is taken.
+      name: the name of the whole; if None, ``PartitionedVariable``, with a number if that name is taken.
       reuse: use the existing parts.
 
     Raises:

@@ -76,7 +76,7 @@ def apply_regularization(regularizer: Regularizer, weights_list: Sequence[Tensor
     """The sum of ``regularizer`` over weights, which also joins the collection ``REGULARIZATION_LOSSES``.
 
     Args:
-      weights_list: the collection ``WEIGHTS`` when None.
+      weights_list: the collection ``WEIGHTS`` if None.
 
     Raises:
       ValueError: there are no weights.

@@ -91,7 +91,7 @@ def nce_loss(
       labels: int64 [batch, num_true], the true classes.
       inputs: [batch, dim].
       num_sampled: number of classes to draw for the whole batch.
-      sampled_values: the result of a sampler; `log_uniform_candidate_sampler`'s when None.
+      sampled_values: the result of a sampler; `log_uniform_candidate_sampler`'s if None.
       remove_accidental_hits: ignore drawn classes that are true classes of a row.
 
     Returns:

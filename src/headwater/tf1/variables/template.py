@@ -1,4 +1,4 @@
-"""Functions that make their variables once and share them between calls."""
+"""Functions that create their variables once and share them between calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Template:
-    """A function whose first call makes variables and whose further calls reuse them; see `make_template`."""
+    """A function whose first call creates variables and whose further calls reuse them; see `make_template`."""
 
     def __init__(
         self,
@@ -67,27 +67,27 @@ class Template:
 
     @property
     def variable_scope_name(self) -> str | None:
-        """Its name with a trailing ``/``; None before the first call."""
+        """The name of the variables' scope with a trailing ``/``; None before the first call."""
         return None if self._scope is None else f"{self._scope.name}/"
 
     @property
     def variables(self) -> list[Any]:
-        """All variables made so far."""
+        """All variables created so far."""
         return self.global_variables + self.local_variables
 
     @property
     def trainable_variables(self) -> list[Any]:
-        """Its trainable variables, which optimizers update."""
+        """The trainable variables created so far, which optimizers update."""
         return self._collection(GraphKeys.TRAINABLE_VARIABLES)
 
     @property
     def global_variables(self) -> list[Any]:
-        """Its global variables, which checkpoints contain."""
+        """The global variables created so far, which checkpoints contain."""
         return self._collection(GraphKeys.GLOBAL_VARIABLES)
 
     @property
     def local_variables(self) -> list[Any]:
-        """Its local variables, which belong to one task."""
+        """The local variables created so far, which belong to one task."""
         return self._collection(GraphKeys.LOCAL_VARIABLES)
 
     def _collection(self, key: str) -> list[Any]:
@@ -102,10 +102,10 @@ def make_template(
     custom_getter_: Callable[..., object] | None = None,
     **kwargs: object,
 ) -> Template:
-    """Returns ``func_`` as a function whose calls share the variables that the first call makes with `get_variable`.
+    """Returns ``func_`` as a function whose calls share the variables that the first call creates with `get_variable`.
 
     Args:
-      name_: name of the variables' scope, made unique.
+      name_: name of the variables' scope; a suffix makes it unique.
       func_: the function.
       create_scope_now_: make the scope's name unique now instead of at the first call.
       unique_name_: the scope's exact name.

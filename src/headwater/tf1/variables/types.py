@@ -1,4 +1,4 @@
-"""Types of arguments that functions which make variables share."""
+"""Types of arguments that functions which create variables share."""
 
 from __future__ import annotations
 

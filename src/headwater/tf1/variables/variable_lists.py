@@ -81,7 +81,7 @@ def report_uninitialized_variables(
     """The names of variables that have no value yet.
 
     Args:
-      var_list: variables to check; all global and local ones when None.
+      var_list: variables to check; all global and local ones if None.
 
     Returns:
       A vector of strings.
@@ -102,7 +102,7 @@ def assert_variables_initialized(var_list: Sequence[Variable | Tensor] | None = 
     """An operation that fails with `FailedPreconditionError` while a variable has no value; None without variables.
 
     Args:
-      var_list: variables to check; all global and local ones when None.
+      var_list: variables to check; all global and local ones if None.
     """
     if var_list is None:
         var_list = global_variables() + local_variables()

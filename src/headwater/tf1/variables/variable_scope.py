@@ -229,7 +229,7 @@ class variable_scope:
       default_name: name to make unique if ``name_or_scope`` is None.
       values: tensors whose graph to use.
       initializer, regularizer, caching_device, partitioner, custom_getter, dtype, use_resource, constraint: defaults
-        for `get_variable` within; inherited from the outer scope when None.
+        for `get_variable` within; inherited from the outer scope if None.
       reuse: True finds variables only, ``AUTO_REUSE`` finds or makes them; None and False inherit.
       auxiliary_name_scope: with False no name scope is entered.
 

@@ -82,7 +82,7 @@ class Variable(TensorOperators, metaclass=_MadeByCreators):
       initial_value: the value that ``initializer`` assigns: any argument of `convert_to_tensor`, or a function that
         returns one; a function's operations run on the variable's device.
       trainable: add it to ``TRAINABLE_VARIABLES``, which optimizers update. None means True.
-      collections: collections to add it to; ``[GLOBAL_VARIABLES]`` when None.
+      collections: collections to add it to; ``[GLOBAL_VARIABLES]`` if None.
       validate_shape: require a fully known shape, and that assigned values have it.
       caching_device: device that caches the value for readers; None: read it from its own device.
       name: its name, made unique within the name scope.

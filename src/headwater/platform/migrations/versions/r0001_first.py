@@ -15,7 +15,7 @@ _SERIAL = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 
 def upgrade() -> None:
-    """From nothing to revision 0001."""
+    """Creates the tables of revision 0001 in an empty database."""
     op.create_table(
         "jobs",
         sa.Column("id", sa.String(64), nullable=False),
@@ -130,7 +130,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Back to nothing."""
+    """Drops all tables."""
     for table in ("tokens", "samples", "events", "attempts", "tasks", "jobs"):
         op.drop_table(table)
 

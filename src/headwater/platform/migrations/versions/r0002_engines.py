@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """From revision 0001 to 0002."""
+    """Upgrades the tables from revision 0001 to 0002."""
     with op.batch_alter_table("jobs") as jobs:
         jobs.add_column(sa.Column("handle_attempt", sa.Integer(), nullable=False, server_default="0"))
         jobs.add_column(sa.Column("sweep", sa.String(64)))
@@ -28,7 +28,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """From revision 0002 to 0001."""
+    """Downgrades the tables from revision 0002 to 0001."""
     with op.batch_alter_table("samples") as samples:
         samples.drop_column("metrics")
     with op.batch_alter_table("tasks") as tasks:

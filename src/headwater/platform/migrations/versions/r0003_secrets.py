@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """From revision 0002 to 0003."""
+    """Upgrades the tables from revision 0002 to 0003."""
     op.create_table(
         "secrets",
         sa.Column("name", sa.String(63), nullable=False),
@@ -24,5 +24,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """From revision 0003 to 0002."""
+    """Downgrades the tables from revision 0003 to 0002."""
     op.drop_table("secrets")

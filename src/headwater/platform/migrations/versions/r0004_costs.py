@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """From revision 0003 to 0004."""
+    """Upgrades the tables from revision 0003 to 0004."""
     with op.batch_alter_table("jobs") as jobs:
         jobs.add_column(sa.Column("spent", sa.JSON(), nullable=False, server_default="{}"))
         jobs.add_column(sa.Column("preemptions", sa.Integer(), nullable=False, server_default="0"))
@@ -22,7 +22,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """From revision 0004 to 0003."""
+    """Downgrades the tables from revision 0004 to 0003."""
     with op.batch_alter_table("jobs") as jobs:
         for column in ("preempted_at", "furthest", "lost_steps", "preemptions", "spent"):
             jobs.drop_column(column)

@@ -12,12 +12,12 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """From revision 0004 to 0005."""
+    """Upgrades the tables from revision 0004 to 0005."""
     with op.batch_alter_table("jobs") as jobs:
         jobs.add_column(sa.Column("ps", sa.Integer()))
 
 
 def downgrade() -> None:
-    """From revision 0005 to 0004."""
+    """Downgrades the tables from revision 0005 to 0004."""
     with op.batch_alter_table("jobs") as jobs:
         jobs.drop_column("ps")

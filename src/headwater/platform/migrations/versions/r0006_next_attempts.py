@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """From revision 0005 to 0006."""
+    """Upgrades the tables from revision 0005 to 0006."""
     with op.batch_alter_table("jobs") as jobs:
         jobs.add_column(sa.Column("next_attempts", sa.JSON(), nullable=False, server_default="{}"))
     attempts = sa.table("attempts", *map(sa.column, ("job_id", "task", "attempt")))
@@ -26,6 +26,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """From revision 0006 to 0005."""
+    """Downgrades the tables from revision 0006 to 0005."""
     with op.batch_alter_table("jobs") as jobs:
         jobs.drop_column("next_attempts")

@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """From revision 0006 to 0007."""
+    """Upgrades the tables from revision 0006 to 0007."""
     with op.batch_alter_table("jobs") as jobs:
         # Not ``sa.false()``: SQLite would recreate the table, and delete all rows of other tables that refer to it.
         jobs.add_column(sa.Column("holds", sa.Boolean(), nullable=False, server_default="0"))
@@ -23,6 +23,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """From revision 0007 to 0006."""
+    """Downgrades the tables from revision 0007 to 0006."""
     with op.batch_alter_table("jobs") as jobs:
         jobs.drop_column("holds")

@@ -75,7 +75,7 @@ def crf_log_likelihood(
     """The log likelihoods [batch] of the tags ``tag_indices`` [batch, time], and the transitions.
 
     Args:
-      transition_params: the variable ``transitions`` of the current variable scope when None.
+      transition_params: the variable ``transitions`` of the current variable scope if None.
     """
     inputs = convert_to_tensor(inputs)
     transitions: Any = transition_params

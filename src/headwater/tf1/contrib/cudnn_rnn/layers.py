@@ -42,8 +42,8 @@ class _CudnnRNN(Layer):
       dropout: the fraction of a layer's outputs that is set to 0 in training before the next layer.
       seed: seed of the dropout and of the default ``kernel_initializer``.
       dtype: float16, float32 or float64.
-      kernel_initializer: the initializer of each matrix; Glorot's uniform one when None.
-      bias_initializer: the initializer of each bias; 0 when None.
+      kernel_initializer: the initializer of each matrix; Glorot's uniform one if None.
+      bias_initializer: the initializer of each bias; 0 if None.
       name: see `Layer`.
 
     Raises:
@@ -174,7 +174,7 @@ class _CudnnRNN(Layer):
         Args:
           inputs: [time, batch, input_size], or [batch, time, input_size] unless ``time_major``.
           initial_state: h and c of an LSTM, otherwise h: [layers * directions, batch, units], or
-            [batch, layers * directions, units] unless ``time_major``; zeros when None.
+            [batch, layers * directions, units] unless ``time_major``; zeros if None.
           sequence_lengths: number of steps of each example, after which outputs are 0; None for all.
           time_major: see ``inputs``.
           training: whether outputs are dropped between layers.

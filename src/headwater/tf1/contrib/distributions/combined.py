@@ -25,7 +25,7 @@ class Independent(Distribution):
     Args:
       distribution: the batch.
       reinterpreted_batch_ndims: the number of its last batch dimensions that become dimensions of samples; all but the
-        first when None.
+        first if None.
       validate_args: accepted.
       name: prefix of the names of its operations.
 

@@ -126,8 +126,8 @@ class MultivariateNormalDiag(_NormalVectors):
     """Normal distribution of vectors with independent elements.
 
     Args:
-      loc: the mean, [..., k]; zeros when None.
-      scale_diag: the standard deviations, [..., k]; ones when None.
+      loc: the mean, [..., k]; zeros if None.
+      scale_diag: the standard deviations, [..., k]; ones if None.
       scale_identity_multiplier: added to all standard deviations, or their value when ``scale_diag`` is None: [...].
       validate_args: accepted.
       allow_nan_stats: whether undefined statistics are NaN.
@@ -208,8 +208,8 @@ class MultivariateNormalTriL(_NormalVectors):
     """Normal distribution of vectors with a lower triangular scale, the Cholesky factor of the covariance.
 
     Args:
-      loc: the mean, [..., k]; zeros when None.
-      scale_tril: the scale, [..., k, k], whose upper triangle is ignored; the unit matrix when None.
+      loc: the mean, [..., k]; zeros if None.
+      scale_tril: the scale, [..., k, k], whose upper triangle is ignored; the unit matrix if None.
       validate_args: accepted.
       allow_nan_stats: whether undefined statistics are NaN.
       name: prefix of the names of its operations.
@@ -256,7 +256,7 @@ class MultivariateNormalTriL(_NormalVectors):
 
 
 class MultivariateNormalFullCovariance(MultivariateNormalTriL):
-    """`MultivariateNormalTriL` of a covariance matrix, [..., k, k]; the unit matrix when None."""
+    """`MultivariateNormalTriL` of a covariance matrix, [..., k, k]; the unit matrix if None."""
 
     def __init__(
         self,

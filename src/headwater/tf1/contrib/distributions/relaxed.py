@@ -171,7 +171,7 @@ class RelaxedOneHotCategorical(ExpRelaxedOneHotCategorical):
       temperature: positive; samples near zero are almost one-hot. [...].
       logits: logarithms of the weights of the classes, [..., classes].
       probs: their probabilities, in place of ``logits``.
-      dtype: type of samples; the logits' when None.
+      dtype: type of samples; the logits' if None.
       validate_args: accepted.
       allow_nan_stats: whether undefined statistics are NaN.
       name: prefix of the names of its operations.
@@ -414,7 +414,7 @@ class Deterministic(Distribution):
 
     Args:
       loc: the value.
-      atol, rtol: values apart by at most ``atol + rtol |loc|`` are equal to it; 0 when None.
+      atol, rtol: values apart by at most ``atol + rtol |loc|`` are equal to it; 0 if None.
       validate_args: accepted.
       allow_nan_stats: whether undefined statistics are NaN.
       name: prefix of the names of its operations.

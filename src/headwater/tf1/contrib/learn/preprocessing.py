@@ -124,8 +124,8 @@ class VocabularyProcessor:
     Args:
       max_document_length: number of words of each result: longer texts are cut, shorter ones end with 0.
       min_frequency: words that do not occur more often are unknown.
-      vocabulary: the words; an empty vocabulary when None.
-      tokenizer_fn: divides texts; `tokenizer` when None.
+      vocabulary: the words; an empty vocabulary if None.
+      tokenizer_fn: divides texts; `tokenizer` if None.
 
     Attributes:
       vocabulary_: a `CategoricalVocabulary`.

@@ -38,7 +38,7 @@ def rnn_decoder(
       initial_state: the state before the first step.
       cell: an `RNNCell`.
       loop_function: ``f(previous output, step)`` returns the input of each step except the first.
-      scope: variable scope; ``rnn_decoder`` when None.
+      scope: variable scope; ``rnn_decoder`` if None.
     """
     outputs: list[Any] = []
     state = initial_state
@@ -112,7 +112,7 @@ def embedding_rnn_decoder(
       feed_previous: use the most probable symbol of each output as the next input; else use ``decoder_inputs``.
       update_embedding_for_previous: whether a gradient flows to the embeddings of these symbols.
       initial_state, cell: see `rnn_decoder`.
-      scope: variable scope; ``embedding_rnn_decoder`` when None.
+      scope: variable scope; ``embedding_rnn_decoder`` if None.
 
     Raises:
       ValueError: the projection has another shape.
@@ -177,12 +177,12 @@ def attention_decoder(
 
     Args:
       output_size: the size of the outputs, which a layer computes from the cell's output and the attention; the cell's
-        output size when None.
+        output size if None.
       num_heads: the number of attentions.
-      dtype: the dtype of the variables; the scope's when None.
+      dtype: the dtype of the variables; the scope's if None.
       initial_state_attention: attend before the first step; else its attention is zero.
       decoder_inputs, initial_state, cell, loop_function: see `rnn_decoder`.
-      scope: variable scope; ``attention_decoder`` when None.
+      scope: variable scope; ``attention_decoder`` if None.
 
     Raises:
       ValueError: there are no inputs or heads, or a size is not known.

@@ -27,7 +27,7 @@ def sequence_loss_by_example(
       targets: for each step the classes [batch].
       weights: for each step [batch].
       average_across_timesteps: divide by the sum of the weights.
-      softmax_loss_function: ``f(labels=, logits=)``; sparse softmax cross entropy when None.
+      softmax_loss_function: ``f(labels=, logits=)``; sparse softmax cross entropy if None.
 
     Raises:
       ValueError: the lists have different lengths.

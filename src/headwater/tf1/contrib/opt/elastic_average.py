@@ -56,8 +56,8 @@ class ElasticAverageOptimizer(CopyOptimizer):
       num_worker: number of workers.
       ea_custom_getter: the `ElasticAverageCustomGetter` that created the variables.
       communication_period: n.
-      moving_rate: α; 0.9 / n / ``num_worker`` when None.
-      rho: ρ; α divided by the learning rate of ``opt`` when None.
+      moving_rate: α; 0.9 / n / ``num_worker`` if None.
+      rho: ρ; α divided by the learning rate of ``opt`` if None.
       use_locking: accepted; updates are always atomic.
       synchronous: workers start together, after all have read the initial values.
       name: name of the operations it adds.
@@ -176,7 +176,7 @@ class ElasticAverageOptimizer(CopyOptimizer):
         """Returns a saver that saves the centers under the names of the variables.
 
         Args:
-          var_list: variables as for `Saver`; all trainable ones when None.
+          var_list: variables as for `Saver`; all trainable ones if None.
           name, kwargs: further arguments of `Saver`.
 
         Raises:

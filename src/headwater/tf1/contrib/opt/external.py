@@ -42,7 +42,7 @@ class ExternalOptimizerInterface:
 
     Args:
       loss: the scalar to minimise.
-      var_list: variables to change; all trainable ones when None.
+      var_list: variables to change; all trainable ones if None.
       equalities: tensors that shall be zero.
       inequalities: tensors that shall not be negative.
       var_to_bounds: for a variable its lower and upper bounds, numbers or arrays of its shape.
@@ -96,7 +96,7 @@ class ExternalOptimizerInterface:
         """Minimizes the loss and assigns the result to the variables.
 
         Args:
-          session: the session; the default one when None.
+          session: the session; the default one if None.
           feed_dict: values for all evaluations.
           fetches: tensors to evaluate with the loss, for ``loss_callback``.
           step_callback: called after each step with the vector of variables.

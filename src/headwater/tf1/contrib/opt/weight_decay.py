@@ -55,7 +55,7 @@ class DecoupledWeightDecayExtension(_Base):
         Args:
           loss, global_step, var_list, gate_gradients, aggregation_method, colocate_gradients_with_ops, name, grad_loss:
             as for `Optimizer.minimize`.
-          decay_var_list: variables that decay; all when None. TensorFlow 1.15 documents this argument of `minimize`
+          decay_var_list: variables that decay; all if None. TensorFlow 1.15 documents this argument of `minimize`
             and ignores it.
         """
         self._of_minimize = decay_var_list or ()
@@ -84,7 +84,7 @@ class DecoupledWeightDecayExtension(_Base):
 
         Args:
           grads_and_vars, global_step, name: as for `Optimizer.apply_gradients`.
-          decay_var_list: variables that decay; all when None.
+          decay_var_list: variables that decay; all if None.
         """
         self._decay_var_list = set(decay_var_list or self._of_minimize)
         return super().apply_gradients(grads_and_vars, global_step, name)

@@ -106,7 +106,7 @@ class MovingAverageOptimizer(WrappingOptimizer):
         A program that only evaluates then restores the averages as its variables.
 
         Args:
-          var_list: variables as for `Saver`, including the averages; all global variables when None.
+          var_list: variables as for `Saver`, including the averages; all global variables if None.
           name, kwargs: further arguments of `Saver`.
 
         Raises:

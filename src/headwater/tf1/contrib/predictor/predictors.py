@@ -75,11 +75,11 @@ def from_saved_model(
 
     Args:
       export_dir: the model's folder.
-      signature_def_key: the signature; ``"serving_default"`` when None.
+      signature_def_key: the signature; ``"serving_default"`` if None.
       signature_def: a signature, in place of one of the model.
       input_names, output_names: names of tensors by key, in place of a signature.
-      tags: tags of the model, separated by commas; ``"serve"`` when None.
-      graph: the graph to which the model is added; another one when None.
+      tags: tags of the model, separated by commas; ``"serve"`` if None.
+      graph: the graph to which the model is added; another one if None.
       config: of the session.
 
     Raises:
@@ -128,8 +128,8 @@ def from_estimator(
     Args:
       estimator: the estimator.
       serving_input_receiver_fn: returns a `ServingInputReceiver`.
-      output_key: which of the model's ``export_outputs``; ``"serving_default"`` when None.
-      graph: the graph to which the model is added; another one when None.
+      output_key: which of the model's ``export_outputs``; ``"serving_default"`` if None.
+      graph: the graph to which the model is added; another one if None.
       config: of the session.
 
     Raises:

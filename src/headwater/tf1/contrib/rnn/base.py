@@ -42,11 +42,11 @@ class _Sized:
 
 
 class SizedCell(_Sized, RNNCell):
-    """A cell whose `call` makes variables by `get_variable`."""
+    """A cell whose `call` creates variables by `get_variable`."""
 
 
 class SizedLayerCell(_Sized, LayerCell):
-    """A cell whose `build` makes the variables."""
+    """A cell whose `build` creates the variables."""
 
 
 def known_columns(inputs: Tensor) -> int:

@@ -40,7 +40,7 @@ class FusedRNNCell:
 
         Args:
           inputs: [time, batch, …], or a list of [batch, …] for each step.
-          initial_state: the state before the first step; zeros of type ``dtype`` when None.
+          initial_state: the state before the first step; zeros of type ``dtype`` if None.
           dtype: see ``initial_state``.
           sequence_length: number of steps of each example, after which outputs are 0; None for all.
           scope: variable scope.

@@ -113,7 +113,7 @@ class SRUCell(SizedLayerCell):
 
     Args:
       num_units: the size of the state.
-      activation: tanh when None.
+      activation: tanh if None.
       reuse, name: see `Layer`.
     """
 

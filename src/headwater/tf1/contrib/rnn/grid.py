@@ -148,7 +148,7 @@ class GridLSTMCell(_FrequencyCell):
       feature_size, frequency_skip: see `TimeFreqLSTMCell`.
       num_frequency_blocks: for each block of frequencies its number of windows.
       start_freqindex_list, end_freqindex_list: for each block its first feature and the one after its last; one block
-        of all features when None.
+        of all features if None.
       couple_input_forget_gates: the forget gate is 1 minus the input gate.
       state_is_tuple: the state is a named tuple, not one tensor.
       reuse: see `Layer`.

@@ -61,7 +61,7 @@ class IndRNNCell(_Independent):
 
     Args:
       num_units: the size of the state.
-      activation: tanh when None.
+      activation: tanh if None.
       reuse, name, dtype: see `Layer`.
     """
 
@@ -89,10 +89,10 @@ class IndyGRUCell(_Independent):
 
     Args:
       num_units: the size of the state.
-      activation: tanh when None.
+      activation: tanh if None.
       reuse, name, dtype: see `Layer`.
       kernel_initializer: the initializer of the products with inputs.
-      bias_initializer: the initializer of both biases; 1 for the gates and 0 for the candidate when None.
+      bias_initializer: the initializer of both biases; 1 for the gates and 0 for the candidate if None.
     """
 
     def build(self, input_shape: ShapeLike) -> None:
@@ -114,10 +114,10 @@ class IndyLSTMCell(_Independent):
     Args:
       num_units: the size of each part of the state.
       forget_bias: added to the forget gate.
-      activation: tanh when None.
+      activation: tanh if None.
       reuse, name, dtype: see `Layer`.
       kernel_initializer: the initializer of the product with inputs.
-      bias_initializer: the initializer of the bias; 0 when None.
+      bias_initializer: the initializer of the bias; 0 if None.
     """
 
     def __init__(

@@ -76,7 +76,7 @@ class EmbeddingWrapper(_Around):
       cell: the cell.
       embedding_classes: the number of ids.
       embedding_size: the size of an embedding.
-      initializer: the initializer of the variable ``embedding``; the scope's when None, or uniform with variance 1.
+      initializer: the initializer of the variable ``embedding``; the scope's if None, or uniform with variance 1.
 
     Raises:
       ValueError: a number is not positive.

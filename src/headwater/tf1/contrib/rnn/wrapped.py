@@ -28,9 +28,9 @@ class AttentionCellWrapper(SizedCell):
     Args:
       cell: the cell.
       attn_length: number of past outputs to which it attends.
-      attn_size: the size of an output; the cell's when None.
-      attn_vec_size: the size of the features that are compared; ``attn_size`` when None.
-      input_size: the size of the cell's inputs; the inputs' size when None.
+      attn_size: the size of an output; the cell's if None.
+      attn_vec_size: the size of the features that are compared; ``attn_size`` if None.
+      input_size: the size of the cell's inputs; the inputs' size if None.
       state_is_tuple: the state is a triple of the cell's state, the attention, and the last outputs; not one tensor.
       reuse: see `Layer`.
 

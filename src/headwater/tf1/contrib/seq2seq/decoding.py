@@ -93,7 +93,7 @@ def dynamic_decode(
       impute_finished: outputs of finished sequences are zeros, and their states do not change.
       maximum_iterations: the largest number of steps.
       parallel_iterations, swap_memory: accepted.
-      scope: variable scope; ``decoder`` when None.
+      scope: variable scope; ``decoder`` if None.
       kwargs: none; TensorFlow passes them to decoders that are Keras layers.
 
     Returns:

@@ -66,8 +66,8 @@ class CustomHelper(Helper):
       initialize_fn: ``f()`` returns finished and first inputs.
       sample_fn: ``f(time, outputs, state)`` returns samples.
       next_inputs_fn: ``f(time, outputs, state, sample_ids)`` returns finished, next inputs and next state.
-      sample_ids_shape: shape of a sample; a scalar when None.
-      sample_ids_dtype: int32 when None.
+      sample_ids_shape: shape of a sample; a scalar if None.
+      sample_ids_dtype: int32 if None.
     """
 
     def __init__(
@@ -274,7 +274,7 @@ class ScheduledOutputTrainingHelper(TrainingHelper):
     Args:
       sampling_probability: the probability of an output in place of the given input: a scalar or [batch].
       seed: the seed of the choice.
-      next_inputs_fn: ``f(outputs)`` gives inputs; the outputs themselves when None.
+      next_inputs_fn: ``f(outputs)`` gives inputs; the outputs themselves if None.
       auxiliary_inputs: [batch, time, …], concatenated to all inputs.
       inputs, sequence_length, time_major, name: see `TrainingHelper`.
 
@@ -424,7 +424,7 @@ class InferenceHelper(Helper):
       sample_dtype: the type of samples.
       start_inputs: the first inputs, [batch, …].
       end_fn: ``f(samples)`` returns which sequences are finished.
-      next_inputs_fn: ``f(samples)`` returns the next inputs; the samples when None.
+      next_inputs_fn: ``f(samples)`` returns the next inputs; the samples if None.
     """
 
     def __init__(

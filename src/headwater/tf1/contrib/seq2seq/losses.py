@@ -33,7 +33,7 @@ def sequence_loss(
       weights: the weights of each step, [batch, time]; zeros for padding.
       average_across_timesteps, average_across_batch: divide by the sum of the weights along time and batch.
       sum_over_timesteps, sum_over_batch: divide by the number of weights that are not zero instead.
-      softmax_loss_function: ``f(labels=, logits=)``; sparse softmax cross entropy when None.
+      softmax_loss_function: ``f(labels=, logits=)``; sparse softmax cross entropy if None.
 
     Returns:
       A scalar, or [time], [batch] or [batch, time] for the dimensions that are not reduced.

@@ -59,7 +59,7 @@ class _BaseAttentionMechanism(AttentionMechanism):
       memory_sequence_length: number of steps of each example, all positive; later ones are masked.
       memory_layer: computes the keys from the memory.
       check_inner_dims_defined: require known sizes after [batch, time].
-      score_mask_value: the score of masked steps; -∞ when None.
+      score_mask_value: the score of masked steps; -∞ if None.
       custom_key_value_fn: ``f(keys, values)`` returns keys and values to use instead.
 
     Raises:
@@ -274,7 +274,7 @@ class LuongAttention(_Luong):
     Args:
       num_units: the depth of the keys and of queries.
       scale: learn a factor of the scores.
-      probability_fn: ``f(score)``; the softmax when None.
+      probability_fn: ``f(score)``; the softmax if None.
       dtype: the dtype of the layer of keys.
       memory, memory_sequence_length, score_mask_value, custom_key_value_fn, name: see `_BaseAttentionMechanism`.
     """

@@ -85,7 +85,7 @@ class AttentionWrapper(RNNCell):
       attention_layer_size: depth of a layer without bias that computes the attention from [output, context]; a list for
         several mechanisms. Without this and ``attention_layer`` the context itself is the attention.
       alignment_history: keep the alignments of all steps in a TensorArray.
-      cell_input_fn: ``f(inputs, attention)`` returns the cell's input; concatenates when None.
+      cell_input_fn: ``f(inputs, attention)`` returns the cell's input; concatenates if None.
       output_attention: return the attention; False: the cell's output.
       initial_cell_state: state of the cell in `zero_state`.
       name, dtype: see `Layer`.

@@ -75,7 +75,7 @@ def stop_if_higher_hook(
 
     Args:
       metric_name: the metric.
-      eval_dir: folder with the summaries of evaluations; the estimator's when None.
+      eval_dir: folder with the summaries of evaluations; the estimator's if None.
       min_steps: evaluations of earlier steps do not count.
       estimator, run_every_secs, run_every_steps: see `make_early_stopping_hook`.
     """

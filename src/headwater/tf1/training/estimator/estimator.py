@@ -58,7 +58,7 @@ class Estimator:
     Args:
       model_fn: ``f(features, labels, mode, params, config)`` builds the model and returns an `EstimatorSpec`; all its
         parameters except the first are optional.
-      model_dir: folder of checkpoints and summaries; when None, the folder in ``config``, or a new temporary folder.
+      model_dir: folder of checkpoints and summaries; if None, the folder in ``config``, or a new temporary folder.
       config: a `RunConfig`.
       params: for ``model_fn``.
       warm_start_from: a checkpoint or `WarmStartSettings`.
@@ -284,7 +284,7 @@ class Estimator:
           input_fn: see `train`.
           steps: number of batches; None: until the input ends.
           hooks: the hooks of the session.
-          checkpoint_path: the checkpoint; the newest when None. Without a checkpoint, the initialised model is
+          checkpoint_path: the checkpoint; the newest if None. Without a checkpoint, the initialised model is
             evaluated.
           name: name of this evaluation; evaluations with different names write summaries to different folders.
 
@@ -384,9 +384,9 @@ class Estimator:
 
         Args:
           input_fn: returns features.
-          predict_keys: names of the predictions to return; all when None.
+          predict_keys: names of the predictions to return; all if None.
           hooks: the hooks of the session.
-          checkpoint_path: the checkpoint; the newest when None. Without a checkpoint, the initialised model predicts.
+          checkpoint_path: the checkpoint; the newest if None. Without a checkpoint, the initialised model predicts.
           yield_single_examples: with False whole batches.
 
         Raises:
@@ -432,7 +432,7 @@ class Estimator:
           serving_input_receiver_fn: returns a `ServingInputReceiver`.
           assets_extra: files to include: from paths within ``assets.extra`` to paths of the files.
           as_text: not supported.
-          checkpoint_path: the checkpoint to export; the newest when None.
+          checkpoint_path: the checkpoint to export; the newest if None.
 
         Raises:
           ValueError: there is no checkpoint, the model has no export outputs, or ``experimental_mode`` is another one.

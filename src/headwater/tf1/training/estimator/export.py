@@ -175,7 +175,7 @@ def build_parsing_serving_input_receiver_fn(
 
     Args:
       feature_spec: features of the examples; see `parse_example`.
-      default_batch_size: number of examples; any number when None.
+      default_batch_size: number of examples; any number if None.
     """
 
     def receiver() -> ServingInputReceiver:
@@ -225,7 +225,7 @@ def build_raw_supervised_input_receiver_fn(
     Args:
       features: a tensor, or tensors by name, with the types and shapes of the requests', except for the batch size.
       labels: likewise.
-      default_batch_size: how many examples; any number when None.
+      default_batch_size: how many examples; any number if None.
 
     Raises:
       ValueError: a feature and a label have the same name.

@@ -105,7 +105,7 @@ class _Fits(canned.Estimator):
         Args:
           x: an array of features, [examples, ...], which columns refer to as ``""``; or arrays by name.
           y: labels, [examples].
-          batch_size: examples of a step; all when None.
+          batch_size: examples of a step; all if None.
 
         Raises:
           ValueError: both arrays and ``input_fn``, or neither.
@@ -464,7 +464,7 @@ def run(
 
     Args:
       experiment_fn: ``f(output_dir)``, or ``f(run_config, hparams)`` if ``run_config`` is given.
-      schedule: name of the method to call; chosen by the task's job when None.
+      schedule: name of the method to call; chosen by the task's job if None.
 
     Raises:
       ValueError: neither ``output_dir`` nor ``run_config``, or an unknown schedule.

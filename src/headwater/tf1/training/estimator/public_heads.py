@@ -100,7 +100,7 @@ class Head(heads.Head):
           logits: (batch, `logits_dimension`).
           labels: the labels of the batch; may be None for predictions.
           optimizer: minimises the loss; or
-          trainable_variables: the variables to train; all trainable variables when None.
+          trainable_variables: the variables to train; all trainable variables if None.
           train_op_fn: returns the training operation for a loss.
           update_ops: operations to run before it.
           regularization_losses: losses to add to the loss.
@@ -257,7 +257,7 @@ class RegressionHead(Head, heads.RegressionHead):  # pyright: ignore[reportIncom
 
     Args:
       label_dimension: number of values of a label.
-      inverse_link_fn: maps logits to predictions; the identity when None.
+      inverse_link_fn: maps logits to predictions; the identity if None.
       weight_column, loss_reduction, loss_fn, name: see `BinaryClassHead`.
 
     Raises:

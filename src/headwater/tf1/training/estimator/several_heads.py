@@ -166,7 +166,7 @@ class MultiHead(Head):
 
     Args:
       heads: the heads, each with a name.
-      head_weights: weights of their losses; 1 when None.
+      head_weights: weights of their losses; 1 if None.
 
     Raises:
       ValueError: no heads, heads without or with the same names, or another number of weights.

@@ -48,9 +48,9 @@ class MomentumOptimizer(SettingsOptimizer):
 
     a ← μ·a + g, then θ ← θ − η·a; with Nesterov's momentum θ ← θ − (η·g + η·μ·a).
 
-    The learning rate scales the step, not the accumulated gradient, so that a change of η acts at once; PyTorch does
-    the same, while Sutskever et al. (2013) and Caffe scale the accumulated value. Nesterov's form here evaluates the
-    gradient at θ, as Sutskever et al. rewrite it.
+    The learning rate scales the step, not the accumulated gradient, so that a change of η acts immediately; PyTorch
+    does the same, while Sutskever et al. (2013) and Caffe scale the accumulated value. Nesterov's form here evaluates
+    the gradient at θ, as Sutskever et al. rewrite it.
 
     Args:
       learning_rate: η; a number, a tensor, or a function that returns one.

@@ -31,8 +31,8 @@ class FtrlOptimizer(SettingsOptimizer):
       l2_regularization_strength: λ₂, not negative.
       use_locking: accepted; updates are always atomic.
       name: name of the operations it adds.
-      accum_name: end of the name of the slot a; ``name`` when None.
-      linear_name: end of the name of the slot z; ``name`` when None.
+      accum_name: end of the name of the slot a; ``name`` if None.
+      linear_name: end of the name of the slot z; ``name`` if None.
       l2_shrinkage_regularization_strength: σ, not negative.
 
     Raises:
