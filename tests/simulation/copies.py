@@ -287,7 +287,7 @@ class CopiesOfExamples(CopiesHistory, ExampleHistory):
             for name, values in zip("ab", self._final, strict=True):
                 wrong = {at: count for at, count in enumerate(values[part].tolist()) if count != (at < expected)}
                 if wrong:
-                    raise HistoryError(f"{name} of shard {part} has examples not exactly once: {wrong}")
+                    raise HistoryError(f"{name} of shard {part} has not counted these examples exactly once: {wrong}")
 
 
 def history(seed: int) -> tuple[Simulation, CopiesHistory]:

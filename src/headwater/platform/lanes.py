@@ -94,7 +94,7 @@ class Lane:
 
     @contextmanager
     def call_in_progress(self) -> Generator[None]:
-        """Marks a call to the backend as in progress: a call that takes long shows in `problem`."""
+        """Marks a call to the backend as in progress, so that `problem` reports a call that takes too long."""
         self._asked_since = self._clock()
         try:
             yield

@@ -87,12 +87,13 @@ class Job:
         return self
 
     def stop(self, *, requeue: bool = False) -> Job:
-        """Requests a graceful stop of all tasks; ``requeue`` puts it back into the queue, as after a preemption."""
+        """Requests a graceful stop of all tasks; ``requeue`` puts the job back into the queue, as after a
+        preemption."""
         self._client.post(f"/jobs/{self.id}/stop", {"requeue": requeue})
         return self
 
     def restart(self) -> Job:
-        """Restarts all its tasks, also if it is over."""
+        """Restarts all tasks, also of a job that is over."""
         self._client.post(f"/jobs/{self.id}/restart")
         return self
 
@@ -188,13 +189,13 @@ def _combine_curves(
     """Combines the recent values of all tasks into one curve."""
     began = samples[0]["at"]
     # Older values are ignored. Tasks are sampled every 5 s at first, and later about a thousand times in total.
-    lately = max(12.0, (samples[-1]["at"] - began) / 200)
+    max_age_s = max(12.0, (samples[-1]["at"] - began) / 200)
     latest: dict[str, tuple[float, float]] = {}
     for entry in samples:
         if not isinstance(entry[name], float | int):
             continue
         latest[entry["task"]] = (entry["at"], float(entry[name]))
-        latest = {task: told for task, told in latest.items() if entry["at"] - told[0] <= lately}
+        latest = {task: value for task, value in latest.items() if entry["at"] - value[0] <= max_age_s}
         yield entry["at"] - began, combine([value for _, value in latest.values()])
 
 

@@ -222,7 +222,7 @@ class ParameterClient:
         if self.conversation.others_are_over(index):
             if self._follows:
                 raise UnavailableError(None, None, f"{lost}; the job is over")
-            # The AbortedError makes `meet` repeat the handshake, in which this worker then sends the values it has.
+            # The AbortedError makes `connect` repeat the handshake, in which this worker then sends the values it has.
             if session.pieces:
                 raise AbortedError(None, None, f"{lost}; the chief has ended")
             raise FailedPreconditionError(

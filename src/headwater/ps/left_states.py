@@ -1,6 +1,6 @@
 """Handoff of the state of a ``ps`` that shuts down gracefully: the chief keeps it for the next incarnation.
 
-For ``recovery="copy"``: without this, the next incarnation would get the values that the chief read last. The saved
+Used with ``recovery="copy"``; otherwise the next incarnation would start with the values that the chief read last. The
 state (`headwater.cluster.task.left_states`) has the header (signature, facts, names, accounts, parts). ``facts`` is the
 result of `headwater.ps.host_state.HostState.facts`. The tensors are the values of all blocks; the arrays of the
 optimizer's state, whose names are ``names``; and the ledger, if ``accounts`` is true. The state has ``parts`` parts.

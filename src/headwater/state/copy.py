@@ -8,15 +8,15 @@ class of the hierarchy adds one role: knowing the view (`headwater.state.member`
 state (`headwater.state.contents`).
 
 Each process of a ``ps`` may have a `KeptCopy` of each shard. A view names one or two of these replicas; the others are
-*spare*: they are empty, and wait to be fed. `KeptCopy.aim` sets the desired placement. The primary then moves replicas,
-one at a time, while it serves (`headwater.state.aims`): it feeds a spare replica, which replaces the backup, and it
-hands over to its backup. Handing over requires that the served state implements `KeptCopy._step_down`. A shard with one
-replica (`Site.has_backup`) moves in the same way: it has a backup from the end of the snapshot until the backup, as the
-new primary, drops the previous one.
+*spare*: they are empty, and wait to be fed. `KeptCopy.request_placement` sets the desired placement. The primary then
+moves replicas, one at a time, while it serves (`headwater.state.aims`): it feeds a spare replica, which replaces the
+backup, and it hands over to its backup. Handing over requires that the served state implements `KeptCopy._step_down`. A
+shard with one replica (`Site.has_backup`) moves in the same way: it has a backup from the end of the snapshot until the
+backup, as the new primary, drops the previous one.
 
 A process that drains is not in `Processes.staying`. So primaries move its replicas to other processes; the process may
-end once `KeptCopy.is_free` is true for each of them. As long as `aim` is not called and no process drains, the replicas
-stay on the same two processes.
+end once `KeptCopy.is_free` is true for each of them. As long as `request_placement` is not called and no process
+drains, the replicas stay on the same two processes.
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ class KeptCopy(PrimaryCopy):
                 self._pause(PAUSE_S)
 
     def _follow(self) -> None:
-        """Waits while a primary feeds this replica. A backup whose feed stays lost asks to serve alone."""
+        """Waits while a primary feeds this replica. If the feed is not restored in time, a backup asks to serve
+        alone."""
         with self._changed:
             changed = self._changed.wait_for(
                 lambda: self._closed or self._primary_channel is None or self._standing.serves, _REPORT_INTERVAL_S

@@ -248,7 +248,7 @@ class TwoServers:
         """Hands a shard off to its other replica."""
         looks, before = threading.Event(), self.primary(shard)
         for copies in self.copies:
-            copies[shard].aim(1 - before, before)
+            copies[shard].request_placement(1 - before, before)
         while self.primary(shard) == before:
             looks.wait(0.01)
         self.paired()

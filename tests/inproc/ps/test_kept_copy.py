@@ -133,7 +133,7 @@ def test_a_process_that_is_away_is_not_dialled_for_as_long_as_another_has_the_ba
     site = Site(ps=0, initial=(0, 1), processes=processes, request_view=lambda *_: None)
     copy, backup = Copied("set", 0, site=site, called="shard 0"), Copy(1, 5)
     monkeypatch.setattr(copy, "_standing", Standing(me=copy._standing.me, view=View(4, copy._standing.me, backup)))
-    copy.aim(0, 2)
+    copy.request_placement(0, 2)
     feed = Feed(memory_pair()[0], backup, ())
     assert copy._move(feed) is feed
     assert away.dialled == 0

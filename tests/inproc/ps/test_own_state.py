@@ -310,7 +310,7 @@ def test_stopped_ps_saves_last(tmp_path: Path) -> None:
     assert [host.version for host in local.hosts] == [3, 3]
     close(client.values(), alone_of(0, 1, 2))
     assert local.group(1).lost_updates == 0
-    assert "went back to version 2" in local.group(1).saved
+    assert "restored version 2" in local.group(1).saved
     stop(local, client)
 
 

@@ -594,7 +594,7 @@ def test_nothing_is_handed_over_to_a_ps_that_has_just_ended(monkeypatch: pytest.
     other.push(ones(PARAMS))
     first = servers.primary(0)
     for copy in servers.copies[first]:
-        copy.aim(1 - first, first)
+        copy.request_placement(1 - first, first)
     answered.wait()
     for copy in servers.copies[first]:
         with copy._witness_lock:  # it has received the answer

@@ -21,7 +21,7 @@ LOOKS = threading.Event()
 
 def move(servers: Replicated, shard: int, to: int) -> None:
     """Moves a shard, and waits until the other server has dropped it."""
-    servers.copies[1 - to][shard].aim(to, None)
+    servers.copies[1 - to][shard].request_placement(to, None)
     while not (servers.copies[to][shard].has_desired_placement and servers.copies[1 - to][shard].is_spare):
         LOOKS.wait(0.01)
 
@@ -51,7 +51,7 @@ def test_a_shard_stays_while_the_receiver_cannot_be_reached() -> None:
     client = servers.client()
     move(servers, 1, to=0)
     servers.kill(1)
-    servers.copies[0][0].aim(1, None)
+    servers.copies[0][0].request_placement(1, None)
     client.push(ones(PARAMS))
     assert servers.primary(0) == 0
     assert servers.copies[0][0].view.backup is None

@@ -109,7 +109,7 @@ def body_gradient(function: FunctionAttr, wanted: tuple[bool, ...], carried: int
 
 
 def _owned_writes(body: Body, carried: int) -> set[str]:
-    """Returns the writes that can be in place.
+    """Returns the names of the writes to tensor arrays that can be made in place.
 
     After the first turn, only the loop refers to the arrays of these writes, because no other operation of the body
     uses them.
@@ -135,7 +135,7 @@ def _owned_writes(body: Body, carried: int) -> set[str]:
 
 
 def _forward(code: Code, body: Body, outputs: Sequence[str], owned: Collection[str]) -> list[Node]:
-    """Adds the operations that ``outputs`` need, and returns them; ``owned`` are from `_owned_writes`."""
+    """Adds the operations that ``outputs`` need, and returns them; ``owned`` is the result of `_owned_writes`."""
     if "" in outputs:  # a branch of an imported condition that leaves an output undefined
         raise WithoutKernel("a branch without one of the outputs")
     arguments = [code.local() for _ in body.inputs]

@@ -81,9 +81,9 @@ class Loss:
     def __str__(self) -> str:
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.at))
         if self.updates is None:
-            return f"went back to its state of {since}; how many updates are lost is not known"
+            return f"restored its state of {since}; how many updates are lost is not known"
         if not self.updates:
-            return f"went back to its state of {since}; no update is lost"
+            return f"restored its state of {since}; no update is lost"
         alike: dict[tuple[int, int], list[str]] = {}
         for name, lost in self.updates.items():
             alike.setdefault(lost, []).append(name)

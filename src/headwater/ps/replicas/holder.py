@@ -27,7 +27,7 @@ from headwater.errors import FailedPreconditionError, OpError, UnavailableError
 from headwater.ps.hosted import Hosted
 from headwater.ps.recovery import RecoveryReport
 from headwater.ps.replicas.processes import KnownServers, server_name, server_number
-from headwater.ps.shards.directory import Directory, Load, Told
+from headwater.ps.shards.directory import Directory, Load, ShardReport
 from headwater.ps.shards.moves import MOVE_TIMEOUT_S, balance_shards
 from headwater.ps.shards.places import Places
 from headwater.state.aims import Aim
@@ -206,7 +206,7 @@ class CopyHolder:
         if not self._over:
             shut_down_now(list(self.copies.values()))
 
-    def _await_others(self, is_needed: Callable[[], bool]) -> list[Told]:
+    def _await_others(self, is_needed: Callable[[], bool]) -> list[ShardReport]:
         """Returns the reports of other ``ps`` that take replicas.
 
         Where no ``ps`` takes replicas, waits for lost ones to return, while ``is_needed`` returns True and for at most
@@ -238,9 +238,9 @@ class CopyHolder:
         """Returns the shards of which this task has a replica, complete or not yet."""
         return [shard for shard, copy in self.copies.items() if not copy.is_spare]
 
-    def _announce(self, *, begins: bool = False, leaves: bool = False) -> list[Told]:
+    def _announce(self, *, begins: bool = False, leaves: bool = False) -> list[ShardReport]:
         """Announces this ``ps`` to every other one; returns the reports of all that answer."""
-        found: list[Told] = []
+        found: list[ShardReport] = []
         for task in self._directory.servers():
             try:
                 if task != self._task:
@@ -302,10 +302,10 @@ class CopyHolder:
         loads = [(shard, load.nbytes, load.rate, load.backup) for shard, load in told.loads.items()]
         return Frame(kinds.DONE, (self._directory.words(), told.takes, told.over, loads))
 
-    def _report_shards(self) -> Told:
+    def _report_shards(self) -> ShardReport:
         """Returns this ``ps``'s report, on the shards for which it is primary."""
         loads = {shard: copy.load() for shard, copy in self.copies.items() if copy.serves}
-        return Told(takes=not (self._leaves or self._closed or self._over), over=self._over, loads=loads)
+        return ShardReport(takes=not (self._leaves or self._closed or self._over), over=self._over, loads=loads)
 
     def _move(self, shard: int, primary: str, backup: str) -> tuple[float, int]:
         """Moves the replicas of a shard; this task must have the primary.

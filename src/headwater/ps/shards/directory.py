@@ -3,7 +3,7 @@
 Each exchange has a channel of its own, whose first frame names the set. WAIT frames may precede an answer::
 
     WHERE   (set, asker, places, begins, leaves)   asks a ``ps`` for its known places; ``places`` are the asker's.
-                                            Answered by DONE (places, whether it takes further shards, whether the job
+                                            Answered by DONE (places, whether it accepts further shards, whether the job
                                             is over, (shard, bytes, bytes transferred per second, backup) of each shard
                                             for which it has the primary). ``begins``: the asker is a ``ps`` that
                                             starts. ``leaves``: the asker is a ``ps`` that shuts down, so no replicas
@@ -42,7 +42,7 @@ _log = logging.getLogger("headwater")
 #: Timeout of a WHERE request, in seconds.
 WHERE_TIMEOUT_S: Final = 2.0
 
-#: Makes a link to a ``ps``, from its name and address.
+#: Creates a link to a ``ps``, from its name and address.
 LinkTo = Callable[[str, str], "PeerServerLink"]
 
 
@@ -68,11 +68,11 @@ class Load:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Told:
+class ShardReport:
     """Report of a ``ps`` on itself.
 
     Attributes:
-      takes: whether it takes further shards.
+      takes: whether it accepts further shards.
       over: whether it knows that the job is over.
       loads: the loads of its shards, by number.
     """
@@ -89,7 +89,7 @@ class Directory:
       name: the name of the set.
       me: this task's name.
       addresses: the addresses of the ``ps`` known at the beginning, by name.
-      link: makes a link to a ``ps``.
+      link: creates a link to a ``ps``.
 
     Attributes:
       name: the name of the set.
@@ -166,7 +166,7 @@ class Directory:
 
     def exchange_places(
         self, task: str, *, begins: bool = False, leaves: bool = False, within_s: float = WHERE_TIMEOUT_S
-    ) -> tuple[Told, list[int]]:
+    ) -> tuple[ShardReport, list[int]]:
         """Sends the known places of shards to a ``ps``, and adopts the places that it knows.
 
         Args:
@@ -194,15 +194,15 @@ class Directory:
             }
         except (TypeError, ValueError) as error:
             raise bad_header(answer, task) from error
-        return Told(takes=takes, over=over, loads=told), moved
+        return ShardReport(takes=takes, over=over, loads=told), moved
 
-    def query_all(self, *, but_lost: bool = False) -> dict[str, Told]:
+    def query_all(self, *, but_lost: bool = False) -> dict[str, ShardReport]:
         """Exchanges known places with every other ``ps``; returns the reports of all ``ps`` that answer, by name.
 
         Args:
           but_lost: whether to skip a ``ps`` that sends no heartbeats.
         """
-        found: dict[str, Told] = {}
+        found: dict[str, ShardReport] = {}
         asked: set[str] = set()
         # An answer may name a ps that was unknown here: ask that ps, too.
         while left := [task for task in self.servers() if task not in asked and task != self.me]:
@@ -213,5 +213,5 @@ class Directory:
             try:
                 found[task], _ = self.exchange_places(task)
             except OpError as error:
-                _log.debug("%s does not say where the shards of %r are: %s", task, self.name, error.message)
+                _log.debug("%s does not report the places of the shards of %r: %s", task, self.name, error.message)
         return found

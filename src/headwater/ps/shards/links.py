@@ -17,7 +17,7 @@ from headwater.state.sites import PeerServerLink
 
 _log = logging.getLogger("headwater")
 
-#: How long to try a ``ps`` before the others are asked where the shard is, in seconds.
+#: How long to try a ``ps`` before the others are asked for the shard's place, in seconds.
 _ATTEMPT_S: Final = 0.5
 #: Pause between two attempts, in seconds: initial and maximum.
 _PAUSE_S: Final = (0.005, 0.2)
@@ -60,7 +60,7 @@ class ShardLink:
             place = self._directory.of(self._shard)
             if self._doubts or place is None:
                 place = self._locate()
-            what = f"no ps says where shard {self._shard} of {self._directory.name!r} is"
+            what = f"no ps knows the place of shard {self._shard} of {self._directory.name!r}"
             error = UnavailableError(None, None, what)
             if place is not None:
                 link = self._directory.link(place.task)
@@ -82,13 +82,13 @@ class ShardLink:
             pause_s = min(_PAUSE_S[1], 2 * pause_s)
 
     def _locate(self) -> ShardPlace | None:
-        """Asks for the place of the shard: first the ``ps`` that owned it, which knows where it was sent."""
+        """Queries the place of the shard, first from the ``ps`` that owned it, which knows the next owner."""
         directory, before = self._directory, self._directory.of(self._shard)
         if before is not None and not directory.link(before.task).lost():
             try:
                 directory.exchange_places(before.task)
             except OpError as error:
-                _log.debug("%s does not say where shard %d is: %s", before.task, self._shard, error.message)
+                _log.debug("%s does not report the place of shard %d: %s", before.task, self._shard, error.message)
             if directory.of(self._shard) != before:
                 return directory.of(self._shard)
         directory.query_all(but_lost=True)
@@ -100,7 +100,7 @@ class ShardLink:
         return self._at[1].open_channel_now()
 
     def release_channel(self, channel: Channel, usable: bool) -> None:
-        """Returns a channel; after a lost connection, the known place counts as doubtful."""
+        """Returns a channel after use; if its connection is lost, the known place counts as outdated."""
         assert self._at is not None
         self._at[1].release_channel(channel, usable)
         self._doubts = self._doubts or not usable

@@ -14,7 +14,7 @@ from headwater.cluster.task.answers import bad_header
 from headwater.cluster.transport.frames import Frame
 from headwater.errors import FailedPreconditionError, UnavailableError
 from headwater.ps.replicas.places import CopyMove, Pair, plan_copies
-from headwater.ps.shards.directory import WHERE_TIMEOUT_S, Directory, Load, Told
+from headwater.ps.shards.directory import WHERE_TIMEOUT_S, Directory, Load, ShardReport
 from headwater.ps.shards.places import Move, excess
 
 _log = logging.getLogger("headwater")
@@ -46,7 +46,7 @@ def balance_shards(
     *,
     servers: int | None = None,
     without: Collection[str] = (),
-    me: Told | None = None,
+    me: ShardReport | None = None,
     by_rate: bool = False,
     above: float = 0.0,
 ) -> list[Moved]:
@@ -56,7 +56,7 @@ def balance_shards(
       directory: places of the shards.
       servers: number of ``ps`` to use, beginning with the lowest numbers; None for all ``ps`` that accept shards.
       without: ``ps`` that must not have any shard.
-      me: this task's report on itself, where it is a ``ps``.
+      me: this task's report on itself, if it is a ``ps``.
       by_rate: whether to balance the bytes sent and received, rather than the sizes of values.
       above: minimum excess of the largest load, as a fraction of the mean, for shards to move.
 
@@ -64,7 +64,7 @@ def balance_shards(
       The moves.
 
     Raises:
-      FailedPreconditionError: fewer than ``servers`` ``ps`` take shards.
+      FailedPreconditionError: fewer than ``servers`` ``ps`` accept shards.
       UnavailableError: some shards are on a ``ps`` that does not answer.
       OpError: a move failed; the moves before it were made.
     """
@@ -82,10 +82,10 @@ def balance_shards(
         )
     takers = takers[:servers]
     places = {shard: place.task for shard, place in directory.places().items()}
-    away = sorted({task for task in places.values() if task not in told})
+    silent = sorted({task for task in places.values() if task not in told})
     # The loads of these shards are unknown, so there can be no plan.
-    if away:
-        raise UnavailableError(None, None, f"{', '.join(away)} does not answer, and has shards of {directory.name!r}")
+    if silent:
+        raise UnavailableError(None, None, f"{', '.join(silent)} does not answer, and has shards of {directory.name!r}")
     loads = _loads(told, by_rate=by_rate)
     if above and excess({task: sum(loads[shard] for shard in told[task].loads) for task in takers}) <= above:
         return []
@@ -101,13 +101,13 @@ def balance_shards(
         raise FailedPreconditionError(
             None,
             None,
-            f"the shards of {directory.name!r} have two copies each, and only {takers[0]} is to have some: say at "
-            "least two ps",
+            f"the shards of {directory.name!r} have two replicas each, which need two ps, but only {takers[0]} was "
+            "given: give at least two",
         )
     return [move_copies(directory, change) for change in plan_copies(pairs, loads, takers, replicas)]
 
 
-def _loads(told: dict[str, Told], *, by_rate: bool) -> dict[int, float]:
+def _loads(told: dict[str, ShardReport], *, by_rate: bool) -> dict[int, float]:
     """Returns the load of each shard, plus one unit, so that shards without load are distributed evenly by number."""
     loads: dict[int, Load] = {}
     for one in told.values():
@@ -133,7 +133,7 @@ def move_copies(directory: Directory, change: CopyMove) -> Moved:
     """Requests the move of a shard's replicas.
 
     Returns:
-      The move of the replica that moved. Where only the roles were swapped, its source and target are the old and the
+      The move of the replica that moved. If only the roles were swapped, its source and target are the old and the
       new primary.
 
     Raises:
@@ -155,6 +155,6 @@ def move_copies(directory: Directory, change: CopyMove) -> Moved:
                 raise
             pause(PAUSE_S)
     had, have = ({server for server in pair if server is not None} for pair in (before, after))
-    if came := have - had:
-        return Moved(Move(shard, min(had - have, default=""), min(came)), seconds, nbytes)
+    if added := have - had:
+        return Moved(Move(shard, min(had - have, default=""), min(added)), seconds, nbytes)
     return Moved(Move(shard, before.primary, primary), seconds, 0)

@@ -203,7 +203,7 @@ class GraphCopy(KeptCopy):
       served: the task.
       site: where the replica is.
       around: its access to its process.
-      aims: returns the processes that the replicas should be on; see `KeptCopy.aim`.
+      aims: returns the processes that the replicas should be on; see `KeptCopy.request_placement`.
 
     Attributes:
       served: the task.
