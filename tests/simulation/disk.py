@@ -57,7 +57,7 @@ class SimulatedDisk(Disk):
             self.damaged = True
             self._history.note(f"a bit of byte {at} of {path.name} flips")
 
-    def before(self, change: Change, path: str) -> None:
+    def check_change(self, change: Change, path: str) -> None:
         del path
         self._comes()
         if change == "create":

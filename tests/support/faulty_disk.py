@@ -35,7 +35,7 @@ class FaultyDisk(Disk):
         self.room = room
         self.steps = 0
 
-    def before(self, change: Change, path: str) -> None:
+    def check_change(self, change: Change, path: str) -> None:
         if self._dead:
             raise Killed
         self.steps += 1

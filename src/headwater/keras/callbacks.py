@@ -203,8 +203,8 @@ class BackupAndRestore(_backup):
         if self.mirrored is None:
             return self.restored
         text, arrays = self.restored or ("", [])
-        told = self.mirrored.replicas.broadcast([np.frombuffer(text.encode(), np.uint8), *arrays], "callbacks")
-        return (bytes(np.asarray(told[0])).decode(), list(told[1:])) if len(told[0]) else None
+        received = self.mirrored.replicas.broadcast([np.frombuffer(text.encode(), np.uint8), *arrays], "callbacks")
+        return (bytes(np.asarray(received[0])).decode(), list(received[1:])) if len(received[0]) else None
 
     def _position(self) -> dict[str, int]:
         if self.mirrored is None:

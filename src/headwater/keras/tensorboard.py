@@ -170,16 +170,16 @@ class TensorBoard(_base):
         self._writers.clear()
 
 
-def _of_table(told: Mapping[str, TableStatistics]) -> dict[str, float]:
+def _of_table(statistics: Mapping[str, TableStatistics]) -> dict[str, float]:
     """Returns the points of a table's curves, from the statistics of each ``ps``."""
-    if not told:
+    if not statistics:
         return {}
-    parts = told.values()
+    parts = statistics.values()
     whole = TableStatistics(
         **{each.name: sum(getattr(one, each.name) for one in parts) for each in fields(TableStatistics)}
     )
     found: dict[str, float] = {shown: getattr(whole, name) for shown, name in _DRAWN.items()}
-    for task, one in told.items():
+    for task, one in statistics.items():
         place = TaskName.parse(task)
         found[f"rows/{place.job}_{place.index}"] = one.rows
         found[f"lookups/{place.job}_{place.index}"] = one.hits + one.misses

@@ -40,18 +40,18 @@ class ClientError(Exception):
 
 def default_data_dir(environ: Mapping[str, str] = os.environ) -> Path:
     """Returns the default data folder of this user's server."""
-    told = environ.get(DATA_DIR)
-    if told:
-        return Path(told)
+    value = environ.get(DATA_DIR)
+    if value:
+        return Path(value)
     data_home = environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
     return Path(data_home, "headwater", "server")
 
 
 def find_token(environ: Mapping[str, str] = os.environ) -> str | None:
     """Returns the token: ``HEADWATER_SERVER_TOKEN``, else this user's server's admin token; None without either."""
-    told = environ.get(TOKEN)
-    if told:
-        return told.strip()
+    value = environ.get(TOKEN)
+    if value:
+        return value.strip()
     try:
         return (default_data_dir(environ) / "admin.token").read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError):

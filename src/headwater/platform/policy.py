@@ -257,7 +257,7 @@ def _failed(state: JobState, task: TaskState, fault: Fault, now: float) -> JobDe
     hopeless = fault.code == _CANNOT_RUN
     if rules.policy == "never" or restarts >= rules.limit or hopeless:
         times = f" (after {restarts} restarts)" if restarts else ""
-        decision = _end_tasks(state, JobPhase.FAILED, f"{first}{times}", now, told=True)
+        decision = _end_tasks(state, JobPhase.FAILED, f"{first}{times}", now, noted=True)
         return JobDecision(decision.state, (note, *decision.notes))
     wait = pause(rules, restarts)
     again = f"restart {restarts + 1} of {rules.limit}, after {wait:g} s"
@@ -265,7 +265,7 @@ def _failed(state: JobState, task: TaskState, fault: Fault, now: float) -> JobDe
         task = _next_attempt(replace(task, restarts=restarts + 1), now + wait, f"{fault.reason}; {again}")
         return JobDecision(state.with_task(task), (note, Note("restarting", f"{task.label}: {again}", task.label)))
     state = replace(state, restarts=restarts + 1, not_before=now + wait)
-    decision = _end_tasks(state, JobPhase.RESTARTING, f"{fault}; {again} of all tasks", now, told=True)
+    decision = _end_tasks(state, JobPhase.RESTARTING, f"{fault}; {again} of all tasks", now, noted=True)
     return JobDecision(decision.state, (note, Note("restarting", f"all tasks: {again}"), *decision.notes))
 
 
@@ -307,7 +307,7 @@ def _preempted(state: JobState, task: TaskState, how: Exited, now: float) -> Job
     # A preemption is not the job's fault, so it does not count as a restart and may happen any number of times.
     state = state.with_task(replace(task, phase=TaskPhase.STOPPED))
     if not state.spec.requeue:
-        decision = _end_tasks(state, JobPhase.FAILED, note.text, now, told=True)
+        decision = _end_tasks(state, JobPhase.FAILED, note.text, now, noted=True)
     elif _scope(state) == "task" and (not how.preempted or _may_go(state, task)):
         # If the host is taken away, the task needs another place, and the others continue meanwhile.
         placed = not how.preempted
@@ -315,7 +315,7 @@ def _preempted(state: JobState, task: TaskState, how: Exited, now: float) -> Job
         return JobDecision(state.with_task(again), (note,))
     else:
         state = replace(state, requeues=state.requeues + 1)
-        decision = _end_tasks(state, JobPhase.QUEUED, f"{note.text}; the job returns to the queue", now, told=True)
+        decision = _end_tasks(state, JobPhase.QUEUED, f"{note.text}; the job returns to the queue", now, noted=True)
     return JobDecision(decision.state, (note, *decision.notes))
 
 
@@ -331,9 +331,9 @@ def _decide_stop(state: JobState, event: AskStop, now: float) -> JobDecision:
     if event.requeue:
         if state.phase is not JobPhase.RUNNING:
             raise NotPossible(f"only a running job can be requeued, but it is {state.phase}")
-        decision = _end_tasks(replace(state, requeues=state.requeues + 1), JobPhase.QUEUED, note.text, now, told=True)
+        decision = _end_tasks(replace(state, requeues=state.requeues + 1), JobPhase.QUEUED, note.text, now, noted=True)
     else:
-        decision = _end_tasks(state, JobPhase.STOPPED, f"stopped by {event.by}", now, told=True)
+        decision = _end_tasks(state, JobPhase.STOPPED, f"stopped by {event.by}", now, noted=True)
     return JobDecision(decision.state, (note, *decision.notes))
 
 
@@ -348,7 +348,7 @@ def _decide_restart(state: JobState, event: AskRestart, now: float) -> JobDecisi
         return JobDecision(replace(fresh, queued_at=now), (note,))
     if state.phase is JobPhase.ENDING and state.then is not None and state.then.over:
         raise NotPossible(f"the job is about to be {state.then}; restart it after that")
-    decision = _end_tasks(fresh, JobPhase.RESTARTING, f"restarted by {event.by}", now, told=True)
+    decision = _end_tasks(fresh, JobPhase.RESTARTING, f"restarted by {event.by}", now, noted=True)
     return JobDecision(decision.state, (note, *decision.notes))
 
 
@@ -470,8 +470,8 @@ def _apply_consequences(state: JobState, now: float) -> JobDecision:
     return JobDecision(state, notes)
 
 
-def _end_tasks(state: JobState, then: JobPhase, reason: str, now: float, *, told: bool = False) -> JobDecision:
-    """Asks all tasks to end; ``then`` is the phase after that. ``told`` is whether an earlier note has the reason
+def _end_tasks(state: JobState, then: JobPhase, reason: str, now: float, *, noted: bool = False) -> JobDecision:
+    """Asks all tasks to end; ``then`` is the phase after that. ``noted`` is whether an earlier note has the reason
     already, so that this note leaves it out."""
     tasks: dict[TaskName, TaskState] = {}
     for name, task in state.tasks.items():
@@ -483,7 +483,7 @@ def _end_tasks(state: JobState, then: JobPhase, reason: str, now: float, *, told
             tasks[name] = task
     ends = any(task.phase.alive for task in tasks.values())
     state = replace(state, phase=JobPhase.ENDING, then=then, reason=reason, tasks=tasks)
-    why = "" if told else f": {reason}"
+    why = "" if noted else f": {reason}"
     return JobDecision(state, (Note("ending", f"ends its tasks{why}"),) if ends else ())
 
 
@@ -508,10 +508,10 @@ def _over(state: JobState, now: float) -> JobDecision:
 def _outcome(state: JobState) -> str:
     """Returns the reason of a job's end for its history, without the description of the first failure, which the
     history already has from the note of that failure."""
-    told = str(state.first) if state.phase is JobPhase.FAILED and state.first is not None else ""
-    if not told or not state.reason.startswith(told):
+    cause = str(state.first) if state.phase is JobPhase.FAILED and state.first is not None else ""
+    if not cause or not state.reason.startswith(cause):
         return state.reason
-    return f"the job has failed{state.reason.removeprefix(told)}"
+    return f"the job has failed{state.reason.removeprefix(cause)}"
 
 
 def _requeued(state: JobState, reason: str, now: float) -> JobState:

@@ -89,9 +89,9 @@ def secrets_keys(folder: Path, environ: Mapping[str, str] = os.environ) -> list[
     Raises:
       SecretError: the file cannot be read, or belongs to another user.
     """
-    told = environ.get(KEY_VARIABLE)
-    if told:
-        return told.split(",")
+    value = environ.get(KEY_VARIABLE)
+    if value:
+        return value.split(",")
     path = folder / KEY_FILE
     try:
         # Written under a temporary name first: a truncated key would lose the secrets encrypted with it.

@@ -98,7 +98,7 @@ class HostState:
                 trainings=int(facts["trainings"]),
                 seed=int(facts["seed"]),
                 steps=(epoch, given, base, steps),
-                answered={str(worker): _answered(*told) for worker, told in dict(facts["answered"]).items()},
+                answered={str(worker): _answered(*words) for worker, words in dict(facts["answered"]).items()},
                 sums={int(epoch): [float(number) for number in numbers] for epoch, numbers in facts["sums"]},
                 ledger=ledger,
                 values=values,

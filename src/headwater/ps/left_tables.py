@@ -78,9 +78,11 @@ class LeavingTables:
 
     def _load(self, fetched: FetchedState) -> None:
         try:
-            clients, told, present = fetched.words
+            clients, descriptions, present = fetched.words
             last = {int(number): int(count) for number, count in clients}
-            tables = [(str(name), what, int(step), float(rate), int(parts)) for name, what, step, rate, parts in told]
+            tables = [
+                (str(name), what, int(step), float(rate), int(parts)) for name, what, step, rate, parts in descriptions
+            ]
         except (TypeError, ValueError) as error:
             raise InvalidArgumentError(
                 None, None, f"the deposited state is malformed: {str(fetched.words)[:80]}"
@@ -154,12 +156,12 @@ class LeavingTables:
         # Updates are frozen, so the counts belong to the rows that follow.
         with self._service.blocked_updates() as applied:
             clients = list(applied.items())
-        told, parts = list[object](), 0
+        descriptions, parts = list[object](), 0
         for table in tables:
             first = parts
             for piece in TableSnapshot(table).pieces(max(1, PART_BYTES // table.config.row_bytes)):
                 self._kept.deposit_part(parts, (), piece)
                 parts += 1
-            told.append((table.name, pack(table.config), table.step, table.learning_rate, parts - first))
+            descriptions.append((table.name, pack(table.config), table.step, table.learning_rate, parts - first))
         words, tensors = self._service.rounds.to_parts()
-        self._kept.deposit((clients, told, words), [*(table.rates for table in tables), *tensors])
+        self._kept.deposit((clients, descriptions, words), [*(table.rates for table in tables), *tensors])

@@ -97,7 +97,7 @@ class RowTable:
         return self._client().hottest(self.name, count)
 
     def __len__(self) -> int:
-        return sum(told.rows for told in self.statistics().values())
+        return sum(one.rows for one in self.statistics().values())
 
     def __repr__(self) -> str:
         return f"<RowTable {self.name!r}: {dataclasses.asdict(self.config)['dim']} numbers a row>"

@@ -189,10 +189,10 @@ class ParameterService(Service):
     def _fetch_ended_from(self, other: WaitingLink) -> bool:
         """Returns whether another ``ps`` has answered; notes an ended worker that it reports."""
         try:
-            told = other.reach(0.0).details
+            details = other.reach(0.0).details
         except OpError:
             return False
-        if ENDED_DETAIL in told:
+        if ENDED_DETAIL in details:
             self.worker_ended()
         return True
 

@@ -535,7 +535,7 @@ class TableClient:
 
     def statistics(self, name: str) -> dict[str, TableStatistics]:
         """Returns the statistics of a table on each ``ps``, by its name."""
-        return {task: TableStatistics(**told) for task, (told, _) in self._statistics(name, 0)}
+        return {task: TableStatistics(**values) for task, (values, _) in self._statistics(name, 0)}
 
     def hottest(self, name: str, count: int) -> list[tuple[int, int]]:
         """Returns the most used keys (of strings: their first words), each with its number of uses, in descending

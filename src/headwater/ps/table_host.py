@@ -191,7 +191,7 @@ class TableService:
         found: list[TableLoad] = []
         now = time.monotonic()
         for table in self.tables():
-            told = table.statistics()
+            described = table.statistics()
             looked, hot = self._hot.get(table.name, (-math.inf, ()))
             if now - looked >= _HOT_S:
                 hot = tuple(table.hottest(_HOT_KEYS))
@@ -199,16 +199,16 @@ class TableService:
             found.append(
                 TableLoad(
                     name=table.name,
-                    rows=told.rows,
-                    nbytes=told.nbytes,
-                    file_bytes=told.file_bytes,
-                    hits=told.hits,
-                    misses=told.misses,
-                    made=told.made,
-                    refused=told.refused,
-                    dropped=told.dropped,
-                    evicted=told.evicted,
-                    updates=told.step,
+                    rows=described.rows,
+                    nbytes=described.nbytes,
+                    file_bytes=described.file_bytes,
+                    hits=described.hits,
+                    misses=described.misses,
+                    made=described.made,
+                    refused=described.refused,
+                    dropped=described.dropped,
+                    evicted=described.evicted,
+                    updates=described.step,
                     hot=hot,
                     saved=str(self.saver) if self.saver is not None else "",
                     lost_updates=self.lost_updates,
@@ -259,12 +259,12 @@ class TableService:
         return nullcontext()
 
     def _open(self, tables: Any, channel: Channel) -> Frame:
-        for told in tables:
-            match told:
+        for described in tables:
+            match described:
                 case (str(name), packed, None | str() as folder):
                     pass
                 case _:
-                    raise InvalidArgumentError(None, None, f"malformed description of a table: {str(told)[:80]}")
+                    raise InvalidArgumentError(None, None, f"malformed description of a table: {str(described)[:80]}")
             if names_function(packed):
                 self._await_program(name, packed, channel)
             else:
@@ -372,12 +372,12 @@ class TableService:
 
     def _gather(self, client: Client, frame: Frame, gradients: RowGradients) -> None:
         """Stores gradients until their round is over; ``client.lock`` is held."""
-        number, *_, told = frame.header
-        match told:
+        number, *_, described = frame.header
+        match described:
             case (int(incarnation), int(version), int(worker)):
                 named = Round(incarnation, version)
             case _:
-                raise InvalidArgumentError(None, None, f"malformed round of a worker: {str(told)[:80]}")
+                raise InvalidArgumentError(None, None, f"malformed round of a worker: {str(described)[:80]}")
         with self._in_round:
             self._end_round(client, named)
             with self._changes(client, frame, list[tuple[Table, Keys]]):

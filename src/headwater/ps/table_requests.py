@@ -52,8 +52,8 @@ class BagsPart:
     def tensors(self, keys: int) -> list[Array]:
         """Returns the tensors that represent it. An empty tensor stands for the numbers 0, 1, 2 and so on."""
         numbers = self.numbers
-        told = numbers[:0] if len(numbers) == keys and np.array_equal(numbers, np.arange(keys)) else numbers
-        found = [smallest(self.counts), smallest(told)]
+        sent = numbers[:0] if len(numbers) == keys and np.array_equal(numbers, np.arange(keys)) else numbers
+        found = [smallest(self.counts), smallest(sent)]
         return [*found, self.weights] if len(self.weights) else found
 
     @property
@@ -126,8 +126,8 @@ class Divided:
         if self.bags is None:
             return False
         row = row_bytes(dim, form)
-        told = [self.bag_tensors(task) for task in range(len(self.parts))]
-        arrays = sum(array.nbytes for tensors in told for array in tensors)
+        sent = [self.bag_tensors(task) for task in range(len(self.parts))]
+        arrays = sum(array.nbytes for tensors in sent for array in tensors)
         return arrays + row * sum(len(part.bag_numbers) for part in self.parts) < row * len(self.words)
 
     def pooling_code(self, pooled: bool) -> int:

@@ -128,9 +128,9 @@ class TableRounds:
 
     def to_parts(self) -> tuple[tuple[Any, ...], list[Array]]:
         """Returns the state as words for a header and tensors, three for each worker."""
-        told = [(worker, one.names, list(one.rates), list(one.counts)) for worker, one in self.given.items()]
+        contributions = [(worker, one.names, list(one.rates), list(one.counts)) for worker, one in self.given.items()]
         tensors = [array for one in self.given.values() for array in (one.words, one.checks, one.gradients)]
-        return (self.version, self.incarnation, sorted(self.past), told), tensors
+        return (self.version, self.incarnation, sorted(self.past), contributions), tensors
 
     @staticmethod
     def from_parts(words: Any, tensors: Sequence[Any]) -> TableRounds:
@@ -140,7 +140,7 @@ class TableRounds:
           InvalidArgumentError: the words and tensors do not encode such a state.
         """
         try:
-            version, incarnation, past, told = words
+            version, incarnation, past, contributions = words
             arrays = iter(tensors)
             given = {
                 int(worker): RowGradients(
@@ -151,7 +151,7 @@ class TableRounds:
                     checks=next(arrays),
                     gradients=next(arrays),
                 )
-                for worker, names, rates, counts in told
+                for worker, names, rates, counts in contributions
             }
             return TableRounds(version=int(version), incarnation=int(incarnation), past=set(past), given=given)
         except (TypeError, ValueError, StopIteration) as error:

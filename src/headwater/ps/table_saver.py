@@ -216,8 +216,8 @@ class TableSaver(PeriodicSaver):
         return number
 
     def _commit(self, together: _Together) -> None:
-        told = {"at": together.at, "saves": dict(together.saves), "clients": dict(together.clients)}
-        checked_json.write(os.path.join(self.folder, f"all.{together.number:08d}.json"), told)
+        metadata = {"at": together.at, "saves": dict(together.saves), "clients": dict(together.clients)}
+        checked_json.write(os.path.join(self.folder, f"all.{together.number:08d}.json"), metadata)
 
     def _remove_old_saves(self) -> None:
         """Removes old saves: for each table, all saves that are older than the full save before the latest one."""
@@ -245,13 +245,13 @@ def _numbered(folder: str) -> list[tuple[int, str]]:
 
 
 def _read(path: str, number: int) -> _Together:
-    told = checked_json.read(path)
+    metadata = checked_json.read(path)
     try:
         return _Together(
             number=number,
-            at=float(told["at"]),
-            saves={str(name): int(save) for name, save in told["saves"].items()},
-            clients={int(client): int(last) for client, last in told["clients"].items()},
+            at=float(metadata["at"]),
+            saves={str(name): int(save) for name, save in metadata["saves"].items()},
+            clients={int(client): int(last) for client, last in metadata["clients"].items()},
         )
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise DataLossError(None, None, f"{path}: it is damaged: {error}") from error

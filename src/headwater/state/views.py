@@ -199,19 +199,19 @@ def _granted(view: View, request: WitnessRequest, lost: Collection[Copy]) -> Vie
 
 def _present(heard: Mapping[int, WitnessRequest]) -> View | None:
     """Returns the current view, from the reports of the ``ps``; None while the reports do not determine it."""
-    told = list(heard.values())
-    views = [each.view for each in told if each.view is not None]
+    reports = list(heard.values())
+    views = [each.view for each in reports if each.view is not None]
     named = {copy.ps for view in views for copy in (view.primary, view.backup) if copy is not None}
-    all_told = named.union(*(each.among for each in told), [each.home for each in told]) <= heard.keys()
+    all_reported = named.union(*(each.among for each in reports), [each.home for each in reports]) <= heard.keys()
     if not views:
-        return View(1, heard[told[0].home].me, None) if all_told else None
+        return View(1, heard[reports[0].home].me, None) if all_reported else None
     newest = max(views, key=_term)
     # The two cases of the module's docstring: the replicas of the newest view, and the replicas that they have asked to
     # pair with, have all reported; or all ``ps`` have reported.
-    know = [each for each in told if each.view == newest and each.me in newest]
+    know = [each for each in reports if each.view == newest and each.me in newest]
     concerned = {newest.primary, newest.backup, *(each.other for each in know)} - {None}
     settled = {each.me for each in know} >= {newest.primary, newest.backup} - {None}
-    return newest if all_told or (settled and concerned <= {each.me for each in told}) else None
+    return newest if all_reported or (settled and concerned <= {each.me for each in reports}) else None
 
 
 def _term(view: View) -> int:

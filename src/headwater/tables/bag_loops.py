@@ -213,8 +213,8 @@ def route_bags(
             places[i], of[i] = place_of[numbers[i]], indices[i * rank] if i < n else empty[i - n]
             if weighted:
                 factors[i] = weights[i] if i < n else np.float32(1)
-    told = _pooled(numbers, owners, places, of, factors, ends, bags, row_bytes, rooms, headroom, layout)
-    return unordered, bad, routed, places, of, factors, in_bag[:bags], *told, layout
+    pooled_parts = _pooled(numbers, owners, places, of, factors, ends, bags, row_bytes, rooms, headroom, layout)
+    return unordered, bad, routed, places, of, factors, in_bag[:bags], *pooled_parts, layout
 
 
 @inlined
@@ -233,9 +233,9 @@ def _pooled(
 ) -> Any:
     """Returns the additional results of `route_bags` for pooled bags, and completes ``layout``."""
     parts, requests = len(ends), len(owners)
-    told, sizes, shares = np.empty(0, np.uint8), np.empty(0, np.uint8), np.empty(0, np.float32)
+    pooled_parts, sizes, shares = np.empty(0, np.uint8), np.empty(0, np.uint8), np.empty(0, np.float32)
     if not bags or bags * parts >= requests:
-        return told, sizes, shares
+        return pooled_parts, sizes, shares
     # Element p * bags + b is first the number of ids of bag b in part p, and later the index of that bag's next id in
     # the part.
     counts, of_part = np.zeros(parts * bags, np.int64), np.zeros(parts, np.int64)
@@ -250,7 +250,7 @@ def _pooled(
         size += of_part[part] * (layout[part, 2] + (4 if len(factors) else 0)) + bags * layout[part, 4]
     if size >= row_bytes * requests:
         layout[:, 2], layout[:, 4] = 1, 1
-        return told, sizes, shares
+        return pooled_parts, sizes, shares
     most = 1 << _bits(np.sum(of_part))
     indices_of: Words = _fit(rooms[_bits(most), parts : 2 * parts], of_part, most, headroom)
     layout[:, 1], layout[:, 3], layout[:, 6] = indices_of, bags, bags
@@ -258,7 +258,7 @@ def _pooled(
         layout[:, 5] = indices_of
     of_numbers: Words = np.cumsum(indices_of * layout[:, 2])
     of_weights: Words = np.cumsum(indices_of)
-    told = np.zeros(of_numbers[-1], np.uint8)
+    pooled_parts = np.zeros(of_numbers[-1], np.uint8)
     sizes = np.empty(bags * layout[:, 4].sum(), np.uint8)
     shares = np.zeros(of_weights[-1] if len(factors) else 0, np.float32)
     at = 0
@@ -277,10 +277,10 @@ def _pooled(
             counts[part * bags + of[i]] += 1
             row, width = places[i] - (ends[part] - layout[part, 0]), layout[part, 2]
             for place in range(width):
-                told[starts[part] + index * width + place] = (row >> 8 * place) & 255
+                pooled_parts[starts[part] + index * width + place] = (row >> 8 * place) & 255
             if len(factors):
                 shares[firsts[part] + index] = factors[i]
-    return told, sizes, shares
+    return pooled_parts, sizes, shares
 
 
 @inlined

@@ -233,11 +233,11 @@ def saves(folder: files.Path, table: str | None = None) -> list[Save]:
 
 
 def _read_save(path: str) -> Save:
-    told = checked_json.read(path)
+    metadata = checked_json.read(path)
     try:
-        told["parts"] = tuple(Part(**part) for part in told["parts"])
-        told["step"] = tuple(told["step"])
-        save = Save(**told)
+        metadata["parts"] = tuple(Part(**part) for part in metadata["parts"])
+        metadata["step"] = tuple(metadata["step"])
+        save = Save(**metadata)
     except (ValueError, TypeError, KeyError) as error:
         raise DataLossError(None, None, f"{path}: it is damaged: {error}") from error
     for part in save.parts:

@@ -199,7 +199,7 @@ def _traced(
       The traced function; the shapes and types of its results; the variables that it changes. The traced function also
       returns the new values of ``variables``, then of other variables that it changes.
     """
-    told: list[Tree] = []
+    recorded: list[Tree] = []
 
     def run(*given: Tree) -> list[Tree]:
         count = len(given) - len(variables)
@@ -207,12 +207,12 @@ def _traced(
             for variable, value in zip(variables, given[count:], strict=True):
                 scope.state_mapping[id(variable)] = value
             results = list(function(given[:count]))
-            told[:] = [list(scope.written.values())]
-            new = [variable for variable in told[0] if not any(variable is known for known in variables)]
+            recorded[:] = [list(scope.written.values())]
+            new = [variable for variable in recorded[0] if not any(variable is known for known in variables)]
             return [*results, *(scope.current(variable) for variable in (*variables, *new))]
 
     closed = jax.make_jaxpr(run)(*values)
-    return closed, list(closed.out_avals), told[0]
+    return closed, list(closed.out_avals), recorded[0]
 
 
 class _Branch:

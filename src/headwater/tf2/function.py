@@ -287,7 +287,7 @@ class Function:
         pulled: list[tuple[Pulls, Any]],
     ) -> tuple[Any, dict[int, Any], Tracing, _Results]:
         elements = [element for _, element in pulled]
-        told: list[Any] = []
+        recorded: list[Any] = []
 
         def run(state: Sequence[Tree], values: Sequence[jax.Array], elements: Sequence[Tree]) -> Tree:
             given = list(leaves)
@@ -300,7 +300,7 @@ class Function:
                 result = _tree.tree_map(lambda leaf: value_of(leaf) if isinstance(leaf, _Variable) else leaf, result)
             flat, shape = _tree.tree_flatten(result)
             written = list(scope.written.values())
-            told[:] = [dict(scope.used), trace, _Results(written, flat, shape)]
+            recorded[:] = [dict(scope.used), trace, _Results(written, flat, shape)]
             gradients = [gradient for *_, found in trace.pushes for gradient in found]
             return (
                 [scope.current(variable) for variable in written],
@@ -309,7 +309,7 @@ class Function:
             )
 
         closed = jax.make_jaxpr(run)([value_of(variable) for variable in known], values, elements)
-        used, trace, results = told
+        used, trace, results = recorded
         return closed, used, trace, results
 
 

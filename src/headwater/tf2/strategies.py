@@ -325,8 +325,8 @@ def _noting(make: Callable[..., None], note: str) -> Callable[..., None]:
     @functools.wraps(make)
     def made(self: object, *args: object, **kwargs: object) -> None:
         make(self, *args, **kwargs)
-        told = getattr(base.active_strategy(), note, None)
-        if told is not None:
-            told(self)
+        noted = getattr(base.active_strategy(), note, None)
+        if noted is not None:
+            noted(self)
 
     return made

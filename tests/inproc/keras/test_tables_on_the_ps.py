@@ -77,11 +77,11 @@ def test_a_table_is_never_in_the_model_and_has_the_values_of_one_process() -> No
     alone.fit(NUMBERS, Y, epochs=2, **SETTINGS)
     strategy, model = made()
     (table,) = tables(model)
-    assert table.held is None
+    assert table.local_values is None
     model.fit(NUMBERS, Y, epochs=2, **SETTINGS)
-    assert [variable.held for variable in tables(model)] == [None, None]
+    assert [variable.local_values for variable in tables(model)] == [None, None]
     assert_same(model, alone)
-    assert [variable.held for variable in tables(model)] == [None, None]
+    assert [variable.local_values for variable in tables(model)] == [None, None]
     assert strategy.traffic(model).rows > 0
 
 

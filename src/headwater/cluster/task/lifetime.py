@@ -200,10 +200,10 @@ def connection_report(state: LifetimeState) -> ConnectionReport:
     return ConnectionReport(here=frozenset(_users(state)), left=state.left)
 
 
-def left_everywhere(told: Sequence[ConnectionReport]) -> frozenset[str]:
+def left_everywhere(reports: Sequence[ConnectionReport]) -> frozenset[str]:
     """Returns the tasks that have left at least one server, and are connected to none."""
     nowhere: frozenset[str] = frozenset()
-    return nowhere.union(*(each.left for each in told)) - nowhere.union(*(each.here for each in told))
+    return nowhere.union(*(each.left for each in reports)) - nowhere.union(*(each.here for each in reports))
 
 
 def place_in(state: LifetimeState, job: str, most: int | None) -> TaskName:

@@ -356,11 +356,11 @@ class TaskShell:
         found: list[lifetime.ConnectionReport] = []
         for server in self._servers():
             try:
-                told = self.link(server).call(ControlClient.status).details.get(TASKS_DETAIL)
+                data = self.link(server).call(ControlClient.status).details.get(TASKS_DETAIL)
             except OpError as error:
                 _log.debug("%s does not list the tasks that were connected: %s", server, error.message)
             else:
-                found += [lifetime.ConnectionReport.decode(told)] if told is not None else []
+                found += [lifetime.ConnectionReport.decode(data)] if data is not None else []
         return found
 
     def _servers(self) -> list[TaskName]:

@@ -82,8 +82,8 @@ class StepTrace:
 
     def encode(self) -> npt.NDArray[np.uint8]:
         """Returns the activities and partitions as bytes."""
-        told = config_pb2.RunMetadata(step_stats=self.step_stats(), partition_graphs=self.partitions)
-        return np.frombuffer(told.SerializeToString(), np.uint8)
+        message = config_pb2.RunMetadata(step_stats=self.step_stats(), partition_graphs=self.partitions)
+        return np.frombuffer(message.SerializeToString(), np.uint8)
 
     def step_stats(self) -> Any:
         """Returns the activities as a ``StepStats`` message, by device, in the order of their start times."""

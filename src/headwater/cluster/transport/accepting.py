@@ -188,6 +188,6 @@ def _token_problem(tokens: Tokens, proof: bytes) -> tuple[str, str]:
     return f"it has {problem}", f"it requires a token, and this task has {problem}"
 
 
-def _refuse(messages: TimedMessages, problem: Problem, detail: str, told: str) -> NoReturn:
-    messages.send_message(problem.value, told)
+def _refuse(messages: TimedMessages, problem: Problem, detail: str, reply: str) -> NoReturn:
+    messages.send_message(problem.value, reply)
     raise Refusal(problem, detail)

@@ -46,9 +46,9 @@ def make_proof(tokens: Tokens, method: str, *, now: float | None = None) -> str:
     return " ".join([stamp, nonce, *macs, *[_USER_SUFFIX] * tokens.of_user])
 
 
-def time_of_server(tokens: Tokens, method: str, proof: str, told: str) -> float | None:
+def time_of_server(tokens: Tokens, method: str, proof: str, signed_time: str) -> float | None:
     """Returns the seconds since 1970 from `ProofChecker.signed_time`; None if the server lacks our token."""
-    stamp, _, mac = told.partition(" ")
+    stamp, _, mac = signed_time.partition(" ")
     nonce = "".join(proof.split(" ")[1:2])
     if not any(hmac.compare_digest(mac.encode(), _mac_of_time(token, method, stamp, nonce)) for token in tokens.values):
         return None

@@ -395,11 +395,11 @@ class ControlClient:
     def _learns_time(self, error: Any, service: str, method: str, shown: tuple[tuple[str, str], ...]) -> bool:
         """Adjusts the known difference of clocks after a refusal; returns whether it changed, so that a retry helps."""
         trailing: dict[str, str | bytes] = dict(error.trailing_metadata() or ())
-        told, proof = trailing.get(TIME), dict(shown).get(PROOF)
-        if told is None or proof is None:
+        signed_time, proof = trailing.get(TIME), dict(shown).get(PROOF)
+        if signed_time is None or proof is None:
             return False
         tokens = self._security.for_host(self._address.host).tokens()
-        theirs = time_of_server(tokens, path_of(service, method), proof, str(told))
+        theirs = time_of_server(tokens, path_of(service, method), proof, str(signed_time))
         if theirs is None:
             return False
         ahead_s = theirs - self._clock()

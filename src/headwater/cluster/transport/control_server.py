@@ -137,12 +137,12 @@ class _Guard(grpc.ServerInterceptor):
         problem = self._checker.problem_with(method, proof)
         if problem is None:
             return continuation(handler_call_details)
-        told = self._checker.signed_time(method, proof) if proof is not None else None
+        signed_time = self._checker.signed_time(method, proof) if proof is not None else None
         _log.warning("%s refused a call of %s: %s", self._task, method, problem)
         refusal = f"{self._task} refused the call: {problem}"
 
         def refuse(_: object, context: grpc.ServicerContext) -> Iterator[object]:
-            context.set_trailing_metadata((OWN_STATUS,) if told is None else (OWN_STATUS, (TIME, told)))
+            context.set_trailing_metadata((OWN_STATUS,) if signed_time is None else (OWN_STATUS, (TIME, signed_time)))
             context.abort(grpc.StatusCode.UNAUTHENTICATED, refusal)
             return iter(())
 

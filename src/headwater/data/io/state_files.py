@@ -88,24 +88,24 @@ class Header:
 
     def to_bytes(self) -> bytes:
         arrays = [[one.name, one.dtype, list(one.shape)] for one in self.arrays]
-        told = {name: getattr(self, name) for name in ("number", "id", "base", "at", "signature", "facts")}
-        return json.dumps({**told, "arrays": arrays}, separators=(",", ":")).encode()
+        fields = {name: getattr(self, name) for name in ("number", "id", "base", "at", "signature", "facts")}
+        return json.dumps({**fields, "arrays": arrays}, separators=(",", ":")).encode()
 
     @staticmethod
     def of(data: bytes) -> Header:
         """Parses the result of `to_bytes`; raises ValueError, TypeError or KeyError if it is malformed."""
-        told: dict[str, Any] = json.loads(data)
+        fields: dict[str, Any] = json.loads(data)
         arrays = [
             Spec(name=str(name), dtype=str(dtype), shape=tuple(map(int, shape)))
-            for name, dtype, shape in told["arrays"]
+            for name, dtype, shape in fields["arrays"]
         ]
         return Header(
-            number=int(told["number"]),
-            id=int(told["id"]),
-            base=int(told["base"]),
-            at=float(told["at"]),
-            signature=str(told["signature"]),
-            facts=dict(told["facts"]),
+            number=int(fields["number"]),
+            id=int(fields["id"]),
+            base=int(fields["base"]),
+            at=float(fields["at"]),
+            signature=str(fields["signature"]),
+            facts=dict(fields["facts"]),
             arrays=arrays,
         )
 

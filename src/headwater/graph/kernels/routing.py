@@ -123,8 +123,8 @@ def gather_bags(
     if not len(counts):
         return _halved(take_nearest(params, routed), halves)
     loops, flat = _loops()
-    told = _flat_bags(flat, numbers, counts, weights)
-    found = loops.gather_bags(flat(params, _REAL), flat(routed, np.int64), *told, math.prod(params.shape[1:]))
+    bag_arrays = _flat_bags(flat, numbers, counts, weights)
+    found = loops.gather_bags(flat(params, _REAL), flat(routed, np.int64), *bag_arrays, math.prod(params.shape[1:]))
     return _halved(_rows(found, params), halves)
 
 
@@ -193,8 +193,8 @@ def spread_bags(
     if not counts.size:
         return grad
     loops, flat = _loops()
-    told = _flat_bags(flat, numbers, counts, weights)
-    return _rows(loops.spread_bags(flat(grad, _REAL), len(routed), *told, math.prod(grad.shape[1:])), grad)
+    bag_arrays = _flat_bags(flat, numbers, counts, weights)
+    return _rows(loops.spread_bags(flat(grad, _REAL), len(routed), *bag_arrays, math.prod(grad.shape[1:])), grad)
 
 
 @kernel("GradientOfBagWeights")

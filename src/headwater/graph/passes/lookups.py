@@ -135,7 +135,7 @@ class _Joining:
             return
         requests = [[f"{node.name}:{part}" for node in self._nodes] for part in range(parts)]
         found = [self._found(members) for members in requests]
-        told = [self._gradient_tensors(members) for members in requests]
+        requested = [self._gradient_tensors(members) for members in requests]
         groups = self._groups()
         firsts = [group[0] for group in groups]
         of_group = {node.name: number for number, group in enumerate(groups) for node in group}
@@ -152,7 +152,7 @@ class _Joining:
         for part in range(parts):
             for tensors in (
                 *self._packable_groups(found[part], found[part]),
-                *self._packable_groups(told[part], found[part]),
+                *self._packable_groups(requested[part], found[part]),
             ):
                 lookups = sorted(tensors)
                 members = [tensors[lookup] for lookup in lookups]

@@ -214,10 +214,10 @@ class ExampleLedger(Kept):
             raise FailedPreconditionError(
                 None, None, f"a step takes two ranges of {self.name!r}: get_next() can be called once in a step"
             )
-        told: tuple[int, int] | None = None
+        reported: tuple[int, int] | None = None
         try:
             while True:
-                found, told = self._wait_for_range(step, request, told)
+                found, reported = self._wait_for_range(step, request, reported)
                 if found is not Nothing.YET:
                     break
                 if starved is not None:
@@ -243,14 +243,14 @@ class ExampleLedger(Kept):
             self._waiting.discard(key)
 
     def _wait_for_range(
-        self, step: RunningStep, request: RangeRequest, told: tuple[int, int] | None
+        self, step: RunningStep, request: RangeRequest, reported: tuple[int, int] | None
     ) -> tuple[tuple[Work, int] | Nothing, tuple[int, int] | None]:
         """Waits for a range.
 
         Args:
           step: the step.
           request: the step's request.
-          told: the round in which starvation was last reported to the caller; None if it never was. Starvation is
+          reported: the round in which starvation was last reported to the caller; None if it never was. Starvation is
             reported once per round.
 
         Returns:
@@ -287,7 +287,7 @@ class ExampleLedger(Kept):
                 self._waiting.add(key)
                 self._condition.notify_all()
             offers[:] = [found]
-            return found is not Nothing.YET or (self._is_starved() and told != self._round())
+            return found is not Nothing.YET or (self._is_starved() and reported != self._round())
 
         with self._condition:
             step.wait_until(self._condition, ready, f"ranges of {self.name!r} that other workers have")
@@ -551,8 +551,8 @@ class ExampleLedger(Kept):
             return
         # If nothing was loaded yet, the existing holds are not from this task, but were received from the previous
         # primary. They belong to steps that may resume here.
-        told = self._all_holds() if self._seen is None else []
-        if not told:
+        received = self._all_holds() if self._seen is None else []
+        if not received:
             for hold in self._all_taken():
                 hold.away = True
             self._holds.clear()
@@ -573,11 +573,11 @@ class ExampleLedger(Kept):
         if begun:
             # As long as no batch of an epoch is applied, the variable does not show that the epoch has started. Only
             # the ranges held by steps show it.
-            newest = max((hold.work.epoch for hold in told), default=-1)
+            newest = max((hold.work.epoch for hold in received), default=-1)
             self._accounts.restore(ledger_bytes(applied, plan, newest), self._update)
             _log.warning("%s: the account of %r continues as of update %d", self._task, self.name, self._update)
         self._seen = cell.updates
-        for hold in told:
+        for hold in received:
             hold.resumes_by = self._clock() + RESUME_S
             if hold.away or not self._accounts.confirm_range(hold.worker, hold.work, plan, self._update):
                 hold.away = True

@@ -313,11 +313,11 @@ class CompiledPlan:
         variables is held from the announcement to the end of the update. A step that reads the variables waits for that
         lock, so it gets the updated values.
         """
-        told = False
+        notified = False
 
         def certain() -> None:
-            nonlocal told
-            told = True
+            nonlocal notified
+            notified = True
             for announce in self._announcements:
                 announce(slots, step)
             if answer is not None:
@@ -328,7 +328,7 @@ class CompiledPlan:
         # not be lost in a failover.
         early = certain if tells and self._resources.recorder is None else None
         changed: Sequence[Any] = update(slots, step, early) or ()
-        if not told:
+        if not notified:
             for announce in self._announcements:
                 announce(slots, step)
         return changed

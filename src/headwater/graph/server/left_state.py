@@ -92,8 +92,8 @@ class DepositedState:
           steps: gets the steps that ended without a confirmed answer, and the suspended steps, which it resumes.
         """
         facts, rest = self.facts, iter(self.arrays)
-        told = facts["cells"]
-        unpack_cells(runtime.resources, told, [next(rest) for _ in told])
+        entries = facts["cells"]
+        unpack_cells(runtime.resources, entries, [next(rest) for _ in entries])
         note = training_note_of(runtime.resources)
         note.change(base64.b64decode(facts["seal"]), facts["together"], prepares=facts["prepares"])
         for session, claim, numbers in facts["sessions"]:
@@ -104,15 +104,15 @@ class DepositedState:
             for key, called, words, count in facts["kept"]:
                 state = ResourceState(words, [next(rest) for _ in range(count)])
                 make_kept(runtime.resources, Key(*key), called, state)[0].install_state(state)
-        known = [self._step(told, runtime, rest) for told in facts["steps"]]
+        known = [self._step(entries, runtime, rest) for entries in facts["steps"]]
         for session, step, transfer, count in facts["transfers"]:
             runtime.rendezvous.put(session, step, transfer, [next(rest) for _ in range(count)])
         steps.restore(known)
 
     @staticmethod
-    def _step(told: Sequence[Any], runtime: TaskRuntime, rest: Iterator[Any]) -> DepositedStep:
-        """Decodes a step from its entry ``told`` in the facts and from its arrays, the next ones in ``rest``."""
-        session, number, came, dropped, frames, midst = told
+    def _step(entries: Sequence[Any], runtime: TaskRuntime, rest: Iterator[Any]) -> DepositedStep:
+        """Decodes a step from its entry ``entries`` in the facts and from its arrays, the next ones in ``rest``."""
+        session, number, came, dropped, frames, midst = entries
         kept = [Frame(kind, header, [next(rest) for _ in range(count)]) for kind, header, count in frames]
         if midst is None:
             return DepositedStep(session, number, came, dropped, kept, None)
@@ -151,12 +151,12 @@ def encode_state(runtime: TaskRuntime, steps: StepService, generation: int, conn
     with runtime.resources.lock:
         cells = runtime.resources.cells().items()
         held = [capture_cell(key, 0, cell) for key, cell in cells if cell.value is not None]
-    told, packed = pack_cells(held)
+    entries, packed = pack_cells(held)
     arrays: list[Any] = [array for _, array in packed]
     note = training_note_of(runtime.resources)
     sessions = runtime.sessions() if is_all else {}
     facts: dict[str, Any] = {
-        "cells": told,
+        "cells": entries,
         "seal": base64.b64encode(note.text).decode(),
         "together": note.together,
         "prepares": note.prepares,
@@ -221,8 +221,8 @@ def _encode_resume_point(
     handles = [[at, *places[id(value.item())]] for at, value in filled if is_handle(value)]
     arrays = [(at, np.asarray(value)) for at, value in filled if not is_handle(value)]
     stash = [[transfer, len(tensors)] for transfer, tensors in midst.stash.items()]
-    told = [midst.plan, position, midst.seconds, [at for at, _ in arrays], handles, stash]
-    return told, [*(value for _, value in arrays), *(one for tensors in midst.stash.values() for one in tensors)]
+    entries = [midst.plan, position, midst.seconds, [at for at, _ in arrays], handles, stash]
+    return entries, [*(value for _, value in arrays), *(one for tensors in midst.stash.values() for one in tensors)]
 
 
 def _array(data: bytes) -> Array:

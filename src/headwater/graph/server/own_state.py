@@ -133,18 +133,18 @@ def pack_cells(held: Iterable[HeldCell]) -> tuple[list[list[Any]], list[tuple[Sp
     Returns:
       The description of each variable, for JSON; and its value as an array of numbers.
     """
-    told: list[list[Any]] = []
+    entries: list[list[Any]] = []
     arrays: list[tuple[Spec, Array]] = []
     for (container, name), number, updates, value in held:
         strings = None if value.dtype != object else {"shape": list(value.shape), "sizes": _sizes(value)}
         array = value if strings is None else np.frombuffer(b"".join(map(_bytes, value.ravel())), np.uint8)
-        told.append([container, name, number, updates, strings])
+        entries.append([container, name, number, updates, strings])
         arrays.append((Spec.of(f"{container}:{name}", array), array))
-    return told, arrays
+    return entries, arrays
 
 
 def unpack_cells(
-    resources: Resources, told: Sequence[Sequence[Any]], arrays: Iterable[Array]
+    resources: Resources, entries: Sequence[Sequence[Any]], arrays: Iterable[Array]
 ) -> dict[tuple[str, str], tuple[int, int]]:
     """Restores variables of a task from the result of `pack_cells`.
 
@@ -153,7 +153,7 @@ def unpack_cells(
     """
     found: dict[tuple[str, str], tuple[int, int]] = {}
     with resources.lock:
-        for (container, name, number, updates, strings), array in zip(told, arrays, strict=True):
+        for (container, name, number, updates, strings), array in zip(entries, arrays, strict=True):
             value = array if strings is None else _strings(array, strings)
             resources.cell(container, name).install(value, int(updates))
             found[container, name] = int(number), int(updates)
@@ -218,9 +218,9 @@ class GraphSaver(StateSaver):
     def _go_on_with(self, chain: Chain, path: str) -> None:
         """Installs the state in ``chain``, and computes the lost updates from the counts in the file ``path``."""
         last = chain.last
-        told: Sequence[Sequence[Any]] = last.facts["cells"]
+        entries: Sequence[Sequence[Any]] = last.facts["cells"]
         self._incarnation = int(last.facts["life"])
-        found = unpack_cells(self._resources, told, chain.arrays())
+        found = unpack_cells(self._resources, entries, chain.arrays())
         self._slots = {key: slot for key, (slot, _) in found.items()}
         saved = {f"{container}/{name}" if container else name: its for (container, name), its in found.items()}
         self._note.text = base64.b64decode(last.facts["seal"])
@@ -230,7 +230,7 @@ class GraphSaver(StateSaver):
         _log.warning(
             "%s continues with its own state of %d variables, saved %.1f s ago: %s",
             self._task,
-            len(told),
+            len(entries),
             ago,
             self.loss,
         )
@@ -279,8 +279,8 @@ class GraphSaver(StateSaver):
                 if cell.value is not None:
                     held.append(capture_cell(key, slot, cell))
             at = self._clock()
-        told, arrays = pack_cells(held)
-        facts = {"life": self._incarnation, "seal": base64.b64encode(note).decode(), "cells": told}
+        entries, arrays = pack_cells(held)
+        facts = {"life": self._incarnation, "seal": base64.b64encode(note).decode(), "cells": entries}
         return Taken(at=at, signature="", facts=facts, arrays=arrays)
 
     def _count_in_file(self, cell: Cell, slot: int) -> None:
@@ -312,14 +312,14 @@ def _sizes(strings: Array) -> list[int]:
     return [len(_bytes(text)) for text in strings.ravel()]
 
 
-def _strings(data: Array, told: Mapping[str, Json]) -> Array:
+def _strings(data: Array, entries: Mapping[str, Json]) -> Array:
     """Decodes a variable of strings from its concatenated bytes, the size of each string, and its shape."""
     found: list[bytes] = []
     at = 0
-    for size in told["sizes"]:
+    for size in entries["sizes"]:
         found.append(data[at : at + size].tobytes())
         at += size
-    return to_string_array(found).reshape(told["shape"])
+    return to_string_array(found).reshape(entries["shape"])
 
 
 def saver_for(resources: Resources, task: TaskName, tasks: int) -> GraphSaver | None:

@@ -108,12 +108,12 @@ class _KerasRows:
         # All tasks must use the same name. So it does not depend on the rate, which a task may have changed meanwhile,
         # and which is sent with the updates anyway.
         config["learning_rate"] = str(type(self._original._learning_rate))
-        told = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode()).hexdigest()[:16]
+        digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode()).hexdigest()[:16]
         return GeneralOptimizer(
             apply=self.apply,
             slots=tuple(self._slots),
             learning_rate=float(np.asarray(self._original.learning_rate)),
-            name=f"{type(self._original).__name__} {told}",
+            name=f"{type(self._original).__name__} {digest}",
         )
 
     def apply(

@@ -59,7 +59,7 @@ class TableVariable(_Variable):
 
     def initial(self) -> Callable[[int, int], Array]:
         """Returns a function ``(start, stop)`` that computes the initial values of these rows."""
-        value = self.held
+        value = self.local_values
         if value is not None:
             return lambda start, stop: value[start:stop]
         return initial_rows(self._initializer, self._shape, self._dtype)

@@ -167,8 +167,8 @@ class SharedStep:
                 assert self._known is not None
                 own = self._known[1].to_text()
         texts = [np.frombuffer(text.encode(), np.uint8) for text in (own, error)]
-        told = self._owner.replicas.gather(texts, "how shares combine")
-        owns, errors = ([bytes(np.asarray(part[at])).decode() for part in told] for at in (0, 1))
+        gathered = self._owner.replicas.gather(texts, "how shares combine")
+        owns, errors = ([bytes(np.asarray(part[at])).decode() for part in gathered] for at in (0, 1))
         if any(errors):
             raise ValueError(next(text for text in errors if text))
         text = next((text for text in owns if text), "")

@@ -95,10 +95,10 @@ class DynamicTables:
                 for service in self._local.services:
                     service.make(name, layer.table_config(optimizer), layer.saves)
             layer.connect(self._client, name, optimizer)
-            told = layer.statistics().values()
+            statistics = layer.statistics().values()
             # The training has begun already, so the rows on the ps are newer than the rows that were loaded with the
             # model.
-            if any(one.rows or one.step for one in told):
+            if any(one.rows or one.step for one in statistics):
                 layer.forget()
         self.send_loaded_rows()
 
@@ -106,7 +106,7 @@ class DynamicTables:
         """On the chief: sends the rows that the model has loaded to the ``ps``. On another worker: drops these rows."""
         for layer in self.layers:
             if self._place.is_chief:
-                layer.bring()
+                layer.send_loaded_rows()
             else:
                 layer.forget()
 

@@ -323,9 +323,9 @@ class ModelValues:
         See `headwater.ps.table_transfer.TableRows`.
         """
         variable, *kept = self._kept_of_tables()[number]
-        if variable.held is None and all(one.held is None for one in kept):
+        if variable.local_values is None and all(one.local_values is None for one in kept):
             return None
-        every = [variable] if all(one.held is None for one in kept) else [variable, *kept]
+        every = [variable] if all(one.local_values is None for one in kept) else [variable, *kept]
         return [np.asarray(one.value) for one in every]
 
     def _reach_tables(self) -> None:

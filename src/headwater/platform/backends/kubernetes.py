@@ -405,7 +405,7 @@ class KubernetesBackend(JobBackend):
             return _decoded(create(namespace, wanted, **_RAW))
         if kind != "Service":
             return wanted
-        with self._asking(f"look at Service {name}"):
+        with self._translate_errors(f"look at Service {name}"):
             return _decoded(self._core.read_namespaced_service(name, namespace, **_RAW))
 
     def _create_budget(self, namespace: str, wanted: JsonObject, **options: Any) -> Json:

@@ -117,14 +117,14 @@ def _append(path: Path, pod: str, lines: list[tuple[str, bytes]]) -> None:
     fresh = [(at, line) for at, line in lines if at > last]
     if fresh:
         mark = PROGRESS_PREFIX.encode()
-        told = [line.removeprefix(mark).decode("utf-8", "replace") for _, line in fresh if line.startswith(mark)]
+        reports = [line.removeprefix(mark).decode("utf-8", "replace") for _, line in fresh if line.startswith(mark)]
         with path.open("ab") as file:
             file.writelines(
                 stamp(datetime.fromisoformat(at).timestamp()) + line + b"\n"
                 for at, line in fresh
                 if not line.startswith(mark)
             )
-        progress = told[-1] if told else known.get(pod, {}).get("progress", "")
+        progress = reports[-1] if reports else known.get(pod, {}).get("progress", "")
         known[pod] = {"at": fresh[-1][0], "progress": progress}
         with atomic_write(_position(path)) as position:
             position.write(pack_json(known))

@@ -39,8 +39,8 @@ def rebalance(address: str, *, ps: int | None, as_json: bool) -> None:
     asked = WaitingLink(wiring, None, parse_address(address))
     moved: dict[str, list[Moved]] = {}
     try:
-        told = asked.control.status().details.get(SNAPSHOT_DETAIL)
-        snapshot = Snapshot.decode(told) if told is not None else Snapshot(at=0.0)
+        data = asked.control.status().details.get(SNAPSHOT_DETAIL)
+        snapshot = Snapshot.decode(data) if data is not None else Snapshot(at=0.0)
         servers = {task: at for task, at in snapshot.cluster.items() if TaskName.parse(task).job == "ps"}
         names = [group.name for group in snapshot.groups if group.shards]
         if not names:

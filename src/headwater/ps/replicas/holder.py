@@ -152,13 +152,13 @@ class CopyHolder:
 
         If the job is over, ends this task instead.
         """
-        told = self._announce(begins=True)
+        report = self._announce(begins=True)
         while not (self._closed or self._leaves or self._over):
             # A restarted ps requests nothing if views name its replicas, or primaries are filling them.
             if any(not copy.is_spare for copy in self.copies.values() if copy.view is not None):
                 return
             # In a finished job there are no workers to serve and no replicas to move.
-            if any(one.over for one in told):
+            if any(one.over for one in report):
                 self._end_with_job("other ps say so")
                 return
             try:
@@ -168,7 +168,7 @@ class CopyHolder:
                     return
             except OpError as error:
                 _log.info("%s has no copies of %r yet: %s", self._task, self._name, error.message)
-                told = self._announce()
+                report = self._announce()
             self._pause(CHECK_INTERVAL_S)
 
     def hand_off(self, is_needed: Callable[[], bool]) -> None:
@@ -298,9 +298,9 @@ class CopyHolder:
         for shard, copy in self.copies.items():
             if (view := copy.view) is not None:
                 self._directory.record_move(shard, view.term, server_name(view.primary.ps))
-        told = self._report_shards()
-        loads = [(shard, load.nbytes, load.rate, load.backup) for shard, load in told.loads.items()]
-        return Frame(kinds.DONE, (self._directory.words(), told.takes, told.over, loads))
+        report = self._report_shards()
+        loads = [(shard, load.nbytes, load.rate, load.backup) for shard, load in report.loads.items()]
+        return Frame(kinds.DONE, (self._directory.words(), report.takes, report.over, loads))
 
     def _report_shards(self) -> ShardReport:
         """Returns this ``ps``'s report, on the shards for which it is primary."""

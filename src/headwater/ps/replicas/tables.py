@@ -309,10 +309,10 @@ class TablesCopy(KeptCopy):
 
     def load(self) -> Load:
         """Returns the load of the tables on this task. The rate is an estimate: a use of a row counts as a sent row."""
-        told = [(table.statistics(), 4 * table.config.dim) for table in self._contents.tables()]
-        uses = sum((one.hits + one.misses) * nbytes for one, nbytes in told)
+        statistics = [(table.statistics(), 4 * table.config.dim) for table in self._contents.tables()]
+        uses = sum((one.hits + one.misses) * nbytes for one, nbytes in statistics)
         rate = uses / max(1.0, time.monotonic() - self._since)
-        return Load(nbytes=sum(one.nbytes for one, _ in told), rate=rate, backup=self.backup)
+        return Load(nbytes=sum(one.nbytes for one, _ in statistics), rate=rate, backup=self.backup)
 
     def loads(self) -> tuple[TableLoad, ...]:
         """Returns the statistics of the tables, where this replica is the primary."""

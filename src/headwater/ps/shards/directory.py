@@ -188,13 +188,13 @@ class Directory:
             case _:
                 raise bad_header(answer, task)
         try:
-            told = {
+            parsed = {
                 int(shard): Load(nbytes=int(nbytes), rate=float(rate), backup=None if backup is None else str(backup))
                 for shard, nbytes, rate, backup in loads
             }
         except (TypeError, ValueError) as error:
             raise bad_header(answer, task) from error
-        return ShardReport(takes=takes, over=over, loads=told), moved
+        return ShardReport(takes=takes, over=over, loads=parsed), moved
 
     def query_all(self, *, but_lost: bool = False) -> dict[str, ShardReport]:
         """Exchanges known places with every other ``ps``; returns the reports of all ``ps`` that answer, by name.

@@ -19,14 +19,14 @@ def shards_of(shards: int | None, servers: int, *, replicas: int, saves: bool) -
     Raises:
       ValueError: the set cannot have shards.
     """
-    told = os.environ.get(SHARDS, "")
+    value = os.environ.get(SHARDS, "")
     says = f"shards={shards}"
     if shards is None:
-        if not told:
+        if not value:
             return None
-        if not told.isdecimal():
-            raise ValueError(f"{SHARDS} must be a number of shards, but is {told!r}")
-        shards, says = int(told), f"{SHARDS}={told}"
+        if not value.isdecimal():
+            raise ValueError(f"{SHARDS} must be a number of shards, but is {value!r}")
+        shards, says = int(value), f"{SHARDS}={value}"
     if isinstance(shards, bool) or shards < 1:
         raise ValueError(f"shards must be at least 1, but is {shards!r}")
     first = first_servers(servers)
@@ -48,8 +48,8 @@ def first_servers(servers: int) -> int:
     """Returns the number of ``ps``, of those known to a task, that have the shards at the beginning."""
     # A ps that joins later has a longer cluster spec than the initial tasks. Initial locations must not depend on that,
     # so the variable has the initial number.
-    told = os.environ.get(FIRST_PS, "")
-    return min(servers, int(told)) if told.isdecimal() and int(told) else servers
+    value = os.environ.get(FIRST_PS, "")
+    return min(servers, int(value)) if value.isdecimal() and int(value) else servers
 
 
 def require_no_sums(what: str, *, shards: int | None, replicas: int) -> None:

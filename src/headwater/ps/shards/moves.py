@@ -68,10 +68,10 @@ def balance_shards(
       UnavailableError: some shards are on a ``ps`` that does not answer.
       OpError: a move failed; the moves before it were made.
     """
-    told = directory.query_all()
+    reports = directory.query_all()
     if me is not None:
-        told[directory.me] = me  # `query_all` asks the other tasks only
-    takers = sorted((task for task in told if told[task].takes and task not in without), key=TaskName.parse)
+        reports[directory.me] = me  # `query_all` asks the other tasks only
+    takers = sorted((task for task in reports if reports[task].takes and task not in without), key=TaskName.parse)
     if not takers or (servers is not None and len(takers) < servers):
         wanted = "any" if servers is None else str(servers)
         raise FailedPreconditionError(
@@ -82,20 +82,20 @@ def balance_shards(
         )
     takers = takers[:servers]
     places = {shard: place.task for shard, place in directory.places().items()}
-    silent = sorted({task for task in places.values() if task not in told})
+    silent = sorted({task for task in places.values() if task not in reports})
     # The loads of these shards are unknown, so there can be no plan.
     if silent:
         raise UnavailableError(None, None, f"{', '.join(silent)} does not answer, and has shards of {directory.name!r}")
-    loads = _loads(told, by_rate=by_rate)
-    if above and excess({task: sum(loads[shard] for shard in told[task].loads) for task in takers}) <= above:
+    loads = _loads(reports, by_rate=by_rate)
+    if above and excess({task: sum(loads[shard] for shard in reports[task].loads) for task in takers}) <= above:
         return []
     # A shard whose new primary does not serve yet has no load, and stays in its place.
-    known = [load for one in told.values() for load in one.loads.values()]
+    known = [load for one in reports.values() for load in one.loads.values()]
     replicas = 1 if all(load.backup is None for load in known) else 2
     pairs = {
         shard: Pair(task, load.backup or None)
         for shard, task in places.items()
-        if (load := told[task].loads.get(shard)) is not None
+        if (load := reports[task].loads.get(shard)) is not None
     }
     if len(takers) < replicas:
         raise FailedPreconditionError(
@@ -107,10 +107,10 @@ def balance_shards(
     return [move_copies(directory, change) for change in plan_copies(pairs, loads, takers, replicas)]
 
 
-def _loads(told: dict[str, ShardReport], *, by_rate: bool) -> dict[int, float]:
+def _loads(reports: dict[str, ShardReport], *, by_rate: bool) -> dict[int, float]:
     """Returns the load of each shard, plus one unit, so that shards without load are distributed evenly by number."""
     loads: dict[int, Load] = {}
-    for one in told.values():
+    for one in reports.values():
         loads |= one.loads
     return {shard: 1.0 + (load.rate if by_rate else load.nbytes) for shard, load in loads.items()}
 

@@ -115,16 +115,16 @@ def _size_checks(
     size: int | Tensor,
     known: int | Tensor,
     dimension: int,
-    told: tuple[str, str],
+    start: tuple[str, str],
     data: Sequence[TensorLike] | None,
     summarize: int | None,
 ) -> list[Operation]:
     if isinstance(size, int) and isinstance(known, int):
         if size != known:
             raise ValueError(
-                f"{told[0]}{told[1]}.  Tensor {tensor.name} dimension {dimension} must have size {known}.  Received "
+                f"{start[0]}{start[1]}.  Tensor {tensor.name} dimension {dimension} must have size {known}.  Received "
                 f"size {size}, shape {tensor.shape}"
             )
         return []
-    shown = [*told, f"Tensor {tensor.name} dimension", dimension, "must have size", known, "Received size", size]
+    shown = [*start, f"Tensor {tensor.name} dimension", dimension, "must have size", known, "Received size", size]
     return [assert_equal(size, known, list(data or shown), summarize)]

@@ -99,16 +99,16 @@ class Changes:
         if feed is None:
             return
         compiled = self._runtime.find_plan(step.session, place.plan) if inputs is not None else None
-        told = _place_words(step, place)
+        words = _place_words(step, place)
         if inputs is not None and compiled is not None:
             # No copy is needed: only the step could change the inputs, and it does not continue until the backup has
             # confirmed.
             sent = [np.asarray(value) for value in compiled.inputs_for_backup(place.position, inputs)]
             # Inputs are sent instead of results because gradients are two to three times smaller than the variables
             # with the optimizer's slots. The backup runs the same executable, so its results are bitwise equal.
-            feed.send(kinds.REPEAT, (self._pop_ended_steps(), (*told, (), True)), sent)
+            feed.send(kinds.REPEAT, (self._pop_ended_steps(), (*words, (), True)), sent)
         else:
-            feed.send(*self._replaced((*told, *_ended(outcome)), cells, (), outcome.outputs))
+            feed.send(*self._replaced((*words, *_ended(outcome)), cells, (), outcome.outputs))
 
     def _record_outcome(self, step: RecordedStep, place: InstructionPlace, outcome: Outcome) -> None:
         # Only a resumed step looks its outcomes up, so those of other steps need not be kept.
@@ -184,8 +184,8 @@ class Changes:
             handles, sent = without_handles(
                 self._resources, compiled.inputs_for_backup(operation.place.position, inputs)
             )
-            told = *_place_words(step, operation.place), handles, through
-            feed.send(kinds.REPEAT, (self._pop_ended_steps(), told), sent)
+            words = *_place_words(step, operation.place), handles, through
+            feed.send(kinds.REPEAT, (self._pop_ended_steps(), words), sent)
             self._sent_changes.update({key: (its, its.changes) for key, its in changed.items() if its.repeats})
             # Resources without repeatable changes are sent by value, which also corrects any difference on the backup.
             rest = {key: its for key, its in changed.items() if not its.repeats}

@@ -231,8 +231,8 @@ def without_handles(resources: CopiedResources, inputs: Sequence[Any]) -> tuple[
     if not handles:
         return [], [np.asarray(value) for value in inputs]
     keys = {id(its): key for key, its in resources.stood_for(inputs).items()}
-    told = [(index, *keys[id(inputs[index].item())]) for index in handles]
-    return told, [np.asarray(value) for index, value in enumerate(inputs) if index not in handles]
+    handle_words = [(index, *keys[id(inputs[index].item())]) for index in handles]
+    return handle_words, [np.asarray(value) for index, value in enumerate(inputs) if index not in handles]
 
 
 def with_handles(resources: CopiedResources, handles: Sequence[Sequence[Any]], tensors: Sequence[Any]) -> list[Any]:

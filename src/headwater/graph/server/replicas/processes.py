@@ -155,7 +155,7 @@ class GraphProcesses:
           InvalidArgumentError: ``words`` are not records.
         """
         try:
-            told = {
+            report = {
                 int(number): Record(int(incarnation), int(state), str(address))
                 for number, incarnation, state, address in words
             }
@@ -163,7 +163,7 @@ class GraphProcesses:
             raise InvalidArgumentError(None, None, f"malformed list of processes: {words!r}") from error
         with self._changed:
             self.met = True
-            for number, record in told.items():
+            for number, record in report.items():
                 known = self._records.get(number)
                 if number == self._me:
                     assert known is not None
@@ -240,8 +240,8 @@ class GraphProcesses:
           again: send the records even if the process has them already.
         """
         with self._changed:
-            told = dict(self._records)
-            if not (over or again) and self._acknowledged.get(number) == told:
+            report = dict(self._records)
+            if not (over or again) and self._acknowledged.get(number) == report:
                 return True
         try:
             frame = Frame(kinds.PROCESSES, (self.words(), over))
@@ -255,7 +255,7 @@ class GraphProcesses:
             _log.debug("cannot send the list of ps processes to %s: %s", self.name(number), error.message)
             return False
         with self._changed:
-            self._acknowledged[number] = told
+            self._acknowledged[number] = report
         return True
 
     def send_now(self, *, over: bool = False) -> None:

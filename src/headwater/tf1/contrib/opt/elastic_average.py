@@ -164,8 +164,8 @@ class ElasticAverageOptimizer(CopyOptimizer):
         ]
         token = convert_to_tensor(False)
         with control_dependencies([init]):
-            told = [queue.enqueue(token) for i, queue in enumerate(queues) if i != task_index]
-        return group(*told, queues[task_index].dequeue_many(self._num_worker - 1))
+            tokens = [queue.enqueue(token) for i, queue in enumerate(queues) if i != task_index]
+        return group(*tokens, queues[task_index].dequeue_many(self._num_worker - 1))
 
     def make_session_run_hook(self, is_chief: bool, task_index: int) -> SessionRunHook:
         """Returns the hook that initialises a worker's variables in a `MonitoredSession`; see `get_init_op`."""
