@@ -150,7 +150,7 @@ class HostAction:
     def _run_recorded(self, slots: Slots, step: Step) -> None:
         recorder, cells = self.resources.recorder, self.cells
         assert recorder is not None
-        known = recorder.known(step, self.place)
+        known = recorder.recorded_outcome(step, self.place)
         if known is not None:
             for index, value in zip(self.targets, known.outputs, strict=True):
                 slots[index] = value
@@ -168,7 +168,7 @@ class HostAction:
         recorder, cell = self.resources.recorder, self.cells[0]
         value = np.array(slots[self.sources[1]])
         value.flags.writeable = False  # a program that fetches it gets a copy
-        if recorder is None or recorder.known(step, self.place) is None:
+        if recorder is None or recorder.recorded_outcome(step, self.place) is None:
             with self.resources.lock:
                 check_assigned(cell, value, bool(self.node.attrs.get("validate_shape", True)))
                 cell.value = value
