@@ -141,7 +141,7 @@ def _mode(mode: str, allowed: Sequence[str]) -> str:
 
 def _not_sparse(sparse: bool) -> None:
     if sparse:
-        raise ValueError("sparse=True is for TensorFlow's sparse tensors, which JAX does not have: leave it out")
+        raise ValueError("sparse=True is for TensorFlow's sparse tensors, which JAX does not have: omit it")
 
 
 @_register(package="headwater")

@@ -19,9 +19,9 @@ _NUMBER = re.compile(r"_\d+(?=/|$)")
 
 
 def optimizer_topics(optimizer: keras.Optimizer) -> dict[str, Mapping[str, object]]:
-    """Returns the class of an optimizer and its configuration. Its name is left out, because Keras numbers optimizers.
+    """Returns the class of an optimizer and its configuration. Its name is omitted, because Keras numbers optimizers.
 
-    The learning rate is a topic of its own. It is left out once the optimizer has made updates, because callbacks may
+    The learning rate is a topic of its own. It is omitted once the optimizer has made updates, because callbacks may
     have changed it since.
     """
     config = dict(optimizer.get_config())

@@ -183,7 +183,7 @@ class Strategy:
         """
         if _active.strategies and _active.strategies[-1] is not self:
             raise RuntimeError(
-                f"the scope of {_active.strategies[-1]!r} is active: leave it before entering that of another strategy"
+                f"the scope of {_active.strategies[-1]!r} is active: leave it before entering another strategy's scope"
             )
         # Importing Keras takes most of a second, so only programs that enter a scope import it.
         from headwater.keras.models import watch_models  # noqa: PLC0415

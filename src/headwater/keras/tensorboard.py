@@ -76,8 +76,8 @@ class TensorBoard(_base):
         refused = {
             "write_images": (write_images, "tf.summary.image writes images"),
             "profile_batch": (profile_batch, "jax.profiler.trace writes a profile"),
-            "embeddings_freq": (embeddings_freq, "leave it out"),
-            "embeddings_metadata": (embeddings_metadata, "leave it out"),
+            "embeddings_freq": (embeddings_freq, "omit it"),
+            "embeddings_metadata": (embeddings_metadata, "omit it"),
         }
         for name, (value, instead) in refused.items():
             if value:

@@ -472,7 +472,7 @@ def _apply_consequences(state: JobState, now: float) -> JobDecision:
 
 def _end_tasks(state: JobState, then: JobPhase, reason: str, now: float, *, noted: bool = False) -> JobDecision:
     """Asks all tasks to end; ``then`` is the phase after that. ``noted`` is whether an earlier note has the reason
-    already, so that this note leaves it out."""
+    already, so that this note omits it."""
     tasks: dict[TaskName, TaskState] = {}
     for name, task in state.tasks.items():
         if task.phase.alive:

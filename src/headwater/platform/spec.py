@@ -461,7 +461,7 @@ class JobSpec(_Model):
         if self.ps.count.least != self.ps.count.most and (not self.ps.count.least or self.restart_scope != "task"):
             raise _FieldError("ps", "can only be a range from 1 on, with restart.scope: task")
         if self.workers.count.least == 0 and self.chief.count.least == 0:
-            raise _FieldError("workers", "must be at least 1 where there is no chief")
+            raise _FieldError("workers", "must be at least 1 without a chief")
         if self.flags and self.chief.count.most:
             raise _FieldError("flags", "cannot be used with a chief, because there is no flag for its address")
         for field in ("args", "command"):

@@ -137,7 +137,7 @@ class Layout:
     blocks: tuple[tuple[Block, ...], ...]
 
     def signature(self) -> str:
-        """Returns a digest, equal for equal layouts, by which tasks that run different programs are told apart."""
+        """Returns a digest, equal for equal layouts, by which tasks recognise a different program."""
         return hashlib.sha256(repr((self.variables, self.blocks)).encode()).hexdigest()
 
     def nbytes(self, task: int) -> int:

@@ -38,7 +38,7 @@ def test_docstrings_comments_and_messages_are_read(tmp_path: Path) -> None:
 def test_patterns_above_their_ceilings_are_named() -> None:
     riddle = (
         "What it has goes to who asks, whose life ends with that of the other one, where it is left out; "
-        "the task is told so, and a zero stands for it."
+        "the task is told so, and a zero when None stands for it."
     )
     texts = [check_prose.Text("a.py", 1, riddle)]
     named = {line.split("'")[1] for line in check_prose.problems(texts)}
@@ -53,6 +53,7 @@ def test_patterns_above_their_ceilings_are_named() -> None:
         "where it",
         "is told",
         "leave out",
+        "when None",
         "stands for",
     }
     assert check_prose.problems([check_prose.Text("a.py", 1, "Returns the names of `what` and ``who`` it was.")]) == []

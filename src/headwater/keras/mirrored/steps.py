@@ -203,7 +203,7 @@ class SharedStep:
     def divisors(self, state: Tree, batch: Tree) -> Any:
         """Returns the divisors of the loss terms in this process.
 
-        Terms whose divisor is proportional to the number of rows are left out.
+        Terms whose divisor is proportional to the number of rows are omitted.
         """
         with recorded_losses(sums=self.combination.sums) as terms, self._synchronized(batch):
             self._outcome(state, _utils.unpack_x_y_sample_weight(batch))

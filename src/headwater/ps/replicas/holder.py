@@ -256,7 +256,7 @@ class CopyHolder:
     # Other tasks ------------------------------------------------------------------------------------------------------
 
     def serve(self, channel: Channel, hello: Frame, watchdog: ProgressWatchdog) -> None:
-        """Serves a worker where this replica is the primary; otherwise sends an error that names the primary's task."""
+        """Serves a worker if this replica is the primary; otherwise sends an error that names the primary's task."""
         self._copy_of(hello, channel).serve(channel, hello, watchdog)
 
     def serve_peer(self, channel: Channel, first: Frame) -> None:

@@ -14,7 +14,7 @@ from headwater.state.sites import PeerServerLink
 
 #: How long to try one replica before the other, in seconds.
 _ATTEMPT_S = 0.5
-#: Pause between two attempts where no replica can be reached, in seconds.
+#: Pause between two attempts if no replica can be reached, in seconds.
 _PAUSE_S = 0.1
 
 

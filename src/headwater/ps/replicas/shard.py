@@ -160,7 +160,7 @@ class ShardCopy(KeptCopy):
     # Workers ----------------------------------------------------------------------------------------------------------
 
     def serve(self, channel: Channel, hello: Frame, watchdog: ProgressWatchdog) -> None:
-        """Serves a worker where this replica is the primary; otherwise tells it to try another one."""
+        """Serves a worker if this replica is the primary; otherwise rejects it, so that it tries another replica."""
         host = self._await_serving(channel, lambda: self._host)
         if host is not None:
             host.serve(channel, hello, watchdog)

@@ -315,7 +315,7 @@ class TablesCopy(KeptCopy):
         return Load(nbytes=sum(one.nbytes for one, _ in statistics), rate=rate, backup=self.backup)
 
     def loads(self) -> tuple[TableLoad, ...]:
-        """Returns the statistics of the tables, where this replica is the primary."""
+        """Returns the statistics of the tables, if this replica is the primary."""
         return self._contents.loads() if self._serving else ()
 
     def sizes(self) -> list[VariableSize]:
@@ -347,7 +347,7 @@ class TablesCopy(KeptCopy):
     # Workers ----------------------------------------------------------------------------------------------------------
 
     def serve(self, channel: Channel, hello: Frame, watchdog: object = None) -> None:
-        """Serves a worker where this replica is the primary; otherwise tells it to try another one."""
+        """Serves a worker if this replica is the primary; otherwise rejects it, so that it tries another replica."""
         del watchdog
         contents = self._await_serving(channel, lambda: self._contents)
         if contents is not None:

@@ -138,7 +138,7 @@ def _inputs_first(loss: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return loss(*given, **kwargs)
 
     function.__signature__ = inspect.signature(loss)  # pyright: ignore[reportFunctionMemberAccess]
-    function.__doc__ = f"{loss.__doc__}\n    Before 1.0 the inputs came before the labels."
+    function.__doc__ = f"{loss.__doc__}\n    Before 1.0 the inputs were before the labels."
     return function
 
 

@@ -45,9 +45,9 @@ def decode_jpeg(
 
 def _check_jpeg(fancy: bool, recovers: bool, fraction: float) -> None:
     if not fancy:
-        raise ValueError("fancy_upscaling=False is not supported; leave it out")
+        raise ValueError("fancy_upscaling=False is not supported; omit it")
     if recovers or fraction != 1:
-        raise ValueError("truncated images are not read: leave out try_recover_truncated and acceptable_fraction")
+        raise ValueError("truncated images are not read: omit try_recover_truncated and acceptable_fraction")
 
 
 def decode_and_crop_jpeg(

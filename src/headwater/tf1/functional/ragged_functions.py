@@ -409,7 +409,7 @@ def _summed(value: Any, axis: int, exclusive: bool, backwards: bool) -> Any:
     if axis > 1:
         return value.with_values(_summed(value.values, axis - 1, exclusive, backwards))
     if axis == 0 or isinstance(value.values, RaggedTensor):
-        raise ValueError("cumsum of a ragged tensor goes along rows that hold its values")
+        raise ValueError("cumsum of a ragged tensor is along rows that hold its values")
     if backwards:
         forwards = _summed(_reversed(value, 1), 1, exclusive, False)
         return _reversed(forwards, 1)

@@ -219,7 +219,7 @@ def _unsorted(op_type: str, what: str) -> Function:
     ) -> Tensor:
         return one(op_type, data, segment_ids, num_segments, name=name, **checked(segment_ids))
 
-    function.__doc__ = f"The {what} of the rows with equal ids; negative ids are left out."
+    function.__doc__ = f"The {what} of the rows with equal ids; negative ids are omitted."
     return function
 
 
@@ -241,7 +241,7 @@ def _rows_per_segment(data: Tensor, ids: Tensor, count: TensorLike) -> Tensor:
 def unsorted_segment_mean(
     data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = None
 ) -> Tensor:
-    """The mean of the rows with equal ids; negative ids are left out."""
+    """The mean of the rows with equal ids; negative ids are omitted."""
     with name_scope(name, "UnsortedSegmentMean"):
         data, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
         return unsorted_segment_sum(data, ids, num_segments) / _rows_per_segment(data, ids, num_segments)
@@ -250,7 +250,7 @@ def unsorted_segment_mean(
 def unsorted_segment_sqrt_n(
     data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = None
 ) -> Tensor:
-    """The sum of the rows with equal ids, divided by the root of their number; negative ids are left out."""
+    """The sum of the rows with equal ids, divided by the root of their number; negative ids are omitted."""
     with name_scope(name, "UnsortedSegmentSqrtN"):
         data, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
         return unsorted_segment_sum(data, ids, num_segments) / math.sqrt(_rows_per_segment(data, ids, num_segments))

@@ -72,7 +72,7 @@ class BatchNormalization(Layer):
         self._beta_first = bool(kwargs.pop("_beta_first", False))
         super().__init__(trainable=trainable, name=name, **kwargs)
         if renorm or virtual_batch_size is not None or adjustment is not None:
-            raise ValueError("renorm, virtual_batch_size and adjustment are not supported; leave them out")
+            raise ValueError("renorm, virtual_batch_size and adjustment are not supported; omit them")
         del renorm_clipping, renorm_momentum
         self.axis: Ints = list(axis) if isinstance(axis, list | tuple) else axis  # pyright: ignore[reportUnknownArgumentType]
         self.momentum = momentum

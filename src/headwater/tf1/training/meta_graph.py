@@ -143,7 +143,7 @@ def _write_collection(proto: Any, key: str, items: Sequence[Any], export_scope: 
         elif isinstance(item, Message):
             target.any_list.value.add().Pack(item)
         else:
-            _logger.debug("Collection %s: %r has no serialised form and is left out", key, item)
+            _logger.debug("Collection %s: %r has no serialised form and is omitted", key, item)
     if target.WhichOneof("kind"):
         proto.collection_def[key].CopyFrom(target)
 
@@ -185,7 +185,7 @@ def export_meta_graph(
     if kwargs:
         raise TypeError(f"export_meta_graph() got unexpected arguments {', '.join(kwargs)}")
     if clear_extraneous_savers or save_debug_info:
-        raise ValueError("clear_extraneous_savers and save_debug_info are not supported; leave them out")
+        raise ValueError("clear_extraneous_savers and save_debug_info are not supported; omit them")
     graph = graph or get_default_graph()
     if not isinstance(graph, Graph):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"graph must be of type Graph not {type(graph)}")

@@ -205,7 +205,7 @@ class SavedModelBuilder:
           assets_collection, assets_list: tensors with paths of files to copy into the model's folder.
           main_op, legacy_init_op: run after loading.
           clear_devices: leave devices out.
-          strip_default_attrs: leave out attributes of operations that have their default.
+          strip_default_attrs: omit attributes of operations that have their default.
           saver: writes the values.
 
         Raises:
@@ -282,7 +282,7 @@ class SavedModelBuilder:
           ValueError: ``as_text``, which is not supported.
         """
         if as_text:
-            raise ValueError("saved models as text are not supported; leave out as_text")
+            raise ValueError("saved models as text are not supported; omit as_text")
         path = os.path.join(self._folder, FILE_NAME)
         with files.atomic_write(path) as file:
             file.write(encode(self._graphs))

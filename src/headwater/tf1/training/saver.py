@@ -252,7 +252,7 @@ class Saver:
           ValueError: the folder does not exist, or the names collide.
         """
         if save_debug_info:
-            raise ValueError("save_debug_info is not supported; leave it out")
+            raise ValueError("save_debug_info is not supported; omit it")
         if self.saver_def is None and not self._is_empty:
             raise RuntimeError("`build()` should be called before save if defer_build==True")
         latest_filename = latest_filename or "checkpoint"

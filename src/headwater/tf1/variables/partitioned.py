@@ -43,7 +43,7 @@ class PartitionInfo:
         return 0 if axis is None else self.var_offset[axis]
 
     def single_slice_dim(self, shape: Sequence[int]) -> int | None:
-        """The one dimension that is cut, for a part of ``shape``; None when none is."""
+        """The dimension that is partitioned, for a part of ``shape``; None if there is none."""
         cut = [i for i, (part, whole) in enumerate(zip(shape, self.full_shape, strict=True)) if part != whole]
         if len(cut) > 1:
             raise ValueError(

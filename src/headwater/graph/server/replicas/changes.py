@@ -222,7 +222,7 @@ class Changes:
         return None if feed is None or feed.broken.is_set() else feed
 
     def _pop_ended_steps(self) -> list[StepKey]:
-        """Returns the steps that no master will resume and that the backup has not been told to forget, and clears the
+        """Returns the steps that no master will resume and that the backup still remembers, and clears the
         list."""
         with self._lock:
             over, self._over = self._over, []

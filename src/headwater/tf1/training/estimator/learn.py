@@ -350,7 +350,7 @@ class DNNLinearCombinedClassifier(_Fits, canned.DNNLinearCombinedClassifier):  #
 def _require_none(**settings: object) -> None:
     for name, value in settings.items():
         if value is not None:
-            raise ValueError(f"{name} is not supported; leave it out")
+            raise ValueError(f"{name} is not supported; omit it")
 
 
 class Experiment:

@@ -227,6 +227,6 @@ def _check_strategy(strategy: Any) -> None:
     if strategy is not None and strategy.num_replicas_in_sync > len(strategy.local_replicas()):
         raise ValueError(
             f"train_distribute is a strategy of {strategy.num_replicas_in_sync} replicas in several processes, which "
-            "an Estimator cannot use: call a Keras model's fit in the strategy's scope, or leave it out and give the "
+            "an Estimator cannot use: call a Keras model's fit in the strategy's scope, or omit it and give the "
             "cluster a ps job"
         )
