@@ -63,7 +63,7 @@ class Task:
             if not self.cluster.over() or not too_late:
                 raise
             # The servers ended while this task was disconnected. An error is the correct end of the task.
-            self.cluster.simulation.note(f"{process} was left behind: {error.message}")
+            self.cluster.simulation.note(f"{process} ends with an error after the job: {error.message}")
             self.cluster.killed = True
         for call, args, kwargs in reversed(facades.at_exit(process)[:]):
             call(*args, **kwargs)
@@ -136,15 +136,15 @@ class Cluster:
         """Waits until serving tasks have noticed the end of the job; then ends tasks that a launcher would end.
 
         Raises:
-          HistoryError: a task does not end although no task was lost, so that it must have learnt that the job is over.
+          HistoryError: a task does not end although no task was lost, so the task knows that the job is over.
         """
         simulation = self.simulation
         simulation.sleep(seconds)
         # A server waits for workers that were killed before they joined, until the launcher ends it.
-        all_came = all(task.process.incarnation <= 1 for task in self.tasks.values()) and not self.killed
+        none_lost = all(task.process.incarnation <= 1 for task in self.tasks.values()) and not self.killed
         for name, task in self.tasks.items():
             if not task.process.dead:
-                if all_came:
+                if none_lost:
                     raise HistoryError(simulation.report(f"{name} does not end though the job is over"))
                 task.end()
 

@@ -71,8 +71,8 @@ class Fault:
     last_lines: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        said = next((line.strip() for line in reversed(self.last_lines) if line.strip()), "")
-        return f"{self.task} failed: {self.reason}" + (f": {said[:300]}" if said else "")
+        last = next((line.strip() for line in reversed(self.last_lines) if line.strip()), "")
+        return f"{self.task} failed: {self.reason}" + (f": {last[:300]}" if last else "")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

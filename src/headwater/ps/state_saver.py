@@ -20,7 +20,7 @@ from headwater.data.io.state_files import Array, Chain, Rows, Spec, StateWriter
 from headwater.errors import FailedPreconditionError, InvalidArgumentError
 from headwater.ps.host import HostedParameters
 from headwater.ps.host_state import HostState
-from headwater.state.state_saver import Saves, StateSaver, Taken
+from headwater.state.state_saver import Saves, StateSaver, StateSnapshot
 
 _log = logging.getLogger("headwater")
 
@@ -74,7 +74,7 @@ class ParameterSaver(StateSaver):
           FailedPreconditionError: the state belongs to other variables, another optimizer, or another number of ``ps``.
           OpError: the folder cannot be read.
         """
-        chain = self._found()
+        chain = self._find_state()
         if chain is None:
             return False
         last = chain.last
@@ -129,7 +129,7 @@ class ParameterSaver(StateSaver):
 
     # Saving -----------------------------------------------------------------------------------------------------------
 
-    def _snapshot(self, *, whole: bool) -> Taken | None:
+    def _snapshot(self, *, whole: bool) -> StateSnapshot | None:
         # Under the lock, the values, the rows, and the numbers of the requests that made them are of the same moment.
         with self._host.lock:
             state, at = self._host.memory.state(), self._clock()
@@ -137,7 +137,7 @@ class ParameterSaver(StateSaver):
                 return None
             rows = [table.start_saving(whole=whole) for table in self._host.tables]
         facts = {**state.facts(), "values": len(state.values), "ledger": state.ledger is not None}
-        return Taken(at=at, signature=self._host.signature, facts=facts, arrays=_arrays_of(state), rows=rows)
+        return StateSnapshot(at=at, signature=self._host.signature, facts=facts, arrays=_arrays_of(state), rows=rows)
 
     def _failed(self) -> None:
         with self._host.lock:
@@ -160,7 +160,7 @@ class ParameterSaver(StateSaver):
         last, back = self._last, self._host.recovery_report
         text = "no state saved yet"
         if last is not None:
-            text = self._saved_ago(f"version {last.facts['version']} ", last.at)
+            text = self._status_text(f"version {last.facts['version']} ", last.at)
         return f"{text}; {back}" if back is not None else text
 
 

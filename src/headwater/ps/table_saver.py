@@ -185,7 +185,7 @@ class TableSaver(PeriodicSaver):
                     # Write this file last: until it exists, a restart uses the previous saves of all tables.
                     self._commit(together)
                 except OpError as error:
-                    self._could_not(what, error)
+                    self._report_failure(what, error)
                     return False
             self._troubles.written(what)
             self._last, self._had = together, has
@@ -235,7 +235,7 @@ class TableSaver(PeriodicSaver):
             self._troubles.failed(f"old saves in {self.folder}, which are to be removed", error, "They stay")
 
     def __str__(self) -> str:
-        return "no table saved yet" if self._last is None else self._saved_ago("", self._last.at)
+        return "no table saved yet" if self._last is None else self._status_text("", self._last.at)
 
 
 def _numbered(folder: str) -> list[tuple[int, str]]:

@@ -38,11 +38,11 @@ _Digests = list[tuple[int, int]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Saves:
-    """Where and how often a ``ps`` saves its own state.
+    """The folder and the interval with which a ``ps`` saves its own state.
 
     Attributes:
-      folder: the folder below which each ``ps`` has its own folder. It must be shared between machines where a ``ps``
-        may restart on another one.
+      folder: the folder below which each ``ps`` has its own folder. If a ``ps`` may restart on another machine, the
+        machines must share it.
       every_s: seconds between two saves.
     """
 
@@ -51,7 +51,7 @@ class Saves:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Taken:
+class StateSnapshot:
     """A snapshot of a state.
 
     Attributes:
@@ -73,7 +73,7 @@ class PeriodicSaver:
     """Saves a state of this task periodically, in its own folder.
 
     Args:
-      saves: where and how often to save.
+      saves: the folder and the interval.
       name: the name of the folder below ``saves.folder``.
       what: a description of the state for messages.
       index: the number of this ``ps``.
@@ -120,7 +120,7 @@ class PeriodicSaver:
         """
         raise NotImplementedError
 
-    def _could_not(self, what: str, error: OpError) -> None:
+    def _report_failure(self, what: str, error: OpError) -> None:
         """Reports that ``what`` could not be written."""
         then = f"the next save is attempted in {self._every_s:g} s; until then, a restart would restore an older state"
         self._troubles.failed(what, error, then)
@@ -135,7 +135,7 @@ class PeriodicSaver:
     def _remove(self) -> None:
         raise NotImplementedError
 
-    def _saved_ago(self, what: str, at: float) -> str:
+    def _status_text(self, what: str, at: float) -> str:
         """Returns the status of the saves in words, after ``what``."""
         return f"{what}saved {self._clock() - at:.0f} s ago, {size_text(self.written_bytes)} in {self.count} saves"
 
@@ -172,7 +172,7 @@ class StateSaver(PeriodicSaver):
 
     # The state to save ------------------------------------------------------------------------------------------------
 
-    def _snapshot(self, *, whole: bool) -> Taken | None:
+    def _snapshot(self, *, whole: bool) -> StateSnapshot | None:
         """Takes a snapshot of the current state; returns None if there is nothing to save.
 
         Args:
@@ -188,7 +188,7 @@ class StateSaver(PeriodicSaver):
 
     # Lifecycle --------------------------------------------------------------------------------------------------------
 
-    def _found(self) -> Chain | None:
+    def _find_state(self) -> Chain | None:
         """Returns the newest state that is complete and readable; None if there is none.
 
         Raises:
@@ -233,18 +233,17 @@ class StateSaver(PeriodicSaver):
             try:
                 saved = self._write(taken, whole=whole)
             except BaseException as error:
-                # The next save must be a full state. A delta would have only rows that change from now on, and lack the
-                # rows that belonged to this save.
+                # The next save must be a full state: a delta would lack the rows that belonged to this save.
                 self._last = None
                 self._failed()
                 if not isinstance(error, OpError):
                     raise
-                self._could_not(what, error)
+                self._report_failure(what, error)
                 return False
             self._troubles.written(what)
             return saved
 
-    def _write(self, taken: Taken, *, whole: bool) -> bool:
+    def _write(self, taken: StateSnapshot, *, whole: bool) -> bool:
         arrays, rows = taken.arrays, taken.rows
         digests = {spec: _digests(array) for spec, array in arrays}
         changed = {
@@ -276,10 +275,10 @@ class StateSaver(PeriodicSaver):
                     start = chunk * CHUNK_BYTES
                     writer.chunk(number, start, data[start : start + CHUNK_BYTES])
             self._write_rows(writer)
-        self._wrote(header, writer.nbytes, digests)
+        self._record_write(header, writer.nbytes, digests)
         return True
 
-    def _wrote(self, header: Header, nbytes: int, digests: dict[Spec, _Digests]) -> None:
+    def _record_write(self, header: Header, nbytes: int, digests: dict[Spec, _Digests]) -> None:
         self._number, self._last, self._digests = header.number, header, digests
         self.written_bytes += nbytes
         self.count += 1

@@ -1,6 +1,6 @@
 """Periodic saves of a ``ps`` of graphs, from which it resumes after a restart; see `headwater.state.state_saver`.
 
-Only the restarted ``ps`` goes back to its newest saved state. All other tasks keep their present state.
+Only the restarted ``ps`` returns to its newest saved state. All other tasks keep their present state.
 
 A saved state has the variables, including optimizer slots and the global step, and the seal of the training
 (`headwater.tf1.training.seals`). The seal shows the chief that every task has an initialised model, so the chief
@@ -35,7 +35,7 @@ from headwater.errors import FailedPreconditionError, OpError
 from headwater.graph.resources.containers import Cell, Resources
 from headwater.graph.resources.training_note import training_note_of
 from headwater.graph.resources.update_counts import SLOTS, UpdateCounts, read_counts
-from headwater.state.state_saver import Saves, StateSaver, Taken
+from headwater.state.state_saver import Saves, StateSaver, StateSnapshot
 
 if TYPE_CHECKING:
     from headwater.data.io.json_types import Json
@@ -194,7 +194,7 @@ class GraphSaver(StateSaver):
           FailedPreconditionError: the state is from a different number of ``ps``.
           OpError: the folder cannot be read.
         """
-        chain = self._found()
+        chain = self._find_state()
         path = os.path.join(self.folder, _COUNTS)
         if chain is not None:
             self._go_on_with(chain, path)
@@ -263,7 +263,7 @@ class GraphSaver(StateSaver):
 
     # Saving -----------------------------------------------------------------------------------------------------------
 
-    def _snapshot(self, *, whole: bool) -> Taken | None:
+    def _snapshot(self, *, whole: bool) -> StateSnapshot | None:
         del whole
         with self._resources.lock:
             note, why = self._note.text, self._note.together
@@ -281,7 +281,7 @@ class GraphSaver(StateSaver):
             at = self._clock()
         entries, arrays = pack_cells(held)
         facts = {"life": self._incarnation, "seal": base64.b64encode(note).decode(), "cells": entries}
-        return Taken(at=at, signature="", facts=facts, arrays=arrays)
+        return StateSnapshot(at=at, signature="", facts=facts, arrays=arrays)
 
     def _count_in_file(self, cell: Cell, slot: int) -> None:
         """Makes the variable count its updates in the file of counts, which outlives the process. The caller holds the
@@ -295,7 +295,7 @@ class GraphSaver(StateSaver):
     def __str__(self) -> str:
         last, text = self._last, "no state saved yet"
         if last is not None:
-            text = self._saved_ago("", last.at)
+            text = self._status_text("", last.at)
         return f"{text}; {self.loss}" if self.loss is not None else text
 
     def group(self) -> GroupProgress:

@@ -69,9 +69,7 @@ def batch_norm(
     """
     del renorm_clipping, renorm_decay
     if batch_weights is not None or zero_debias_moving_mean or renorm or adjustment is not None:
-        raise ValueError(
-            "batch_weights, zero_debias_moving_mean, renorm and adjustment are not supported; omit them"
-        )
+        raise ValueError("batch_weights, zero_debias_moving_mean, renorm and adjustment are not supported; omit them")
     if data_format not in ("NCHW", "NHWC"):
         raise ValueError("data_format has to be either NCHW or NHWC.")
     begin: dict[str, Any] = param_initializers or {}
