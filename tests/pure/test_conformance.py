@@ -1,4 +1,4 @@
-"""What needs no running: the same calls give what TensorFlow 1.15 gives. See ``tests/conformance``."""
+"""Comparisons with TensorFlow 1.15 that need no cluster. See ``tests/conformance``."""
 
 from __future__ import annotations
 

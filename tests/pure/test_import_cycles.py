@@ -17,7 +17,7 @@ def _module(path: Path) -> str:
 
 
 def _statements(tree: ast.AST) -> Iterator[ast.AST]:
-    """All parts of a module but those that are for type checkers only."""
+    """Returns all parts of a module except imports for type checkers."""
     for part in ast.iter_child_nodes(tree):
         if isinstance(part, ast.If) and ast.unparse(part.test) == "TYPE_CHECKING":
             continue

@@ -1,4 +1,4 @@
-"""What `make bench` keeps of its runs, and compares with."""
+"""Stored results of `make bench`, and comparisons with them."""
 
 from __future__ import annotations
 

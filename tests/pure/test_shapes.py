@@ -16,7 +16,7 @@ _dims = st.none() | st.lists(st.none() | st.integers(0, 3), max_size=4).map(tupl
 
 @st.composite
 def _known_and_blurred(draw: st.DrawFn) -> Example:
-    """A shape, and what may be known of it."""
+    """A shape, and a partially known shape that it matches."""
     known = draw(_known)
     if draw(st.booleans()):
         return known, tuple(dim if draw(st.booleans()) else None for dim in known)

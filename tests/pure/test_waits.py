@@ -1,4 +1,4 @@
-"""What waits for an event is told by one that sets it; other pauses say that they are none."""
+"""Waits are ended by events; other pauses are marked as such."""
 
 from __future__ import annotations
 

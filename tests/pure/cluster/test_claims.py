@@ -1,4 +1,4 @@
-"""Two claims to one place, and who has it."""
+"""Two conflicting claims to one place, and the rule that selects one."""
 
 from __future__ import annotations
 

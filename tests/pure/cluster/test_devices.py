@@ -1,4 +1,4 @@
-"""Device names against what TensorFlow 1.15 answers."""
+"""Device names, compared with results of TensorFlow 1.15."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ClusterSpec` against what TensorFlow 1.15 answers."""
+"""`ClusterSpec`, compared with results of TensorFlow 1.15."""
 
 from __future__ import annotations
 

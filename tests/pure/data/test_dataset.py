@@ -1,4 +1,4 @@
-"""Datasets of arrays, gone over with ``for``."""
+"""Datasets of arrays, iterated with ``for``."""
 
 from __future__ import annotations
 

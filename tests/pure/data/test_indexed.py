@@ -1,4 +1,4 @@
-"""Elements of datasets by their numbers are those that going over the datasets gives."""
+"""Elements read by number equal the elements read by iteration."""
 
 from __future__ import annotations
 

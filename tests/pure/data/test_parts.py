@@ -1,4 +1,4 @@
-"""What one of several workers gets of batches that functions make of blocks of rows."""
+"""One worker's part of batches that functions compute from blocks of rows."""
 
 from __future__ import annotations
 

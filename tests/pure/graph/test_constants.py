@@ -1,4 +1,4 @@
-"""What the graph alone says of values: folding agrees with running, and partial values are never wrong."""
+"""Static values: folding agrees with execution, and partial values are never wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphs: what TensorFlow's outcomes (``tests/conformance``) do not say."""
+"""Graphs: properties that the comparison with TensorFlow (``tests/conformance``) does not cover."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ GRAPHS = sorted((Path(__file__).resolve().parents[2] / "data" / "tf1" / "graphs"
 
 @pytest.mark.parametrize("path", GRAPHS, ids=lambda path: path.stem)
 def test_graphs_that_tensorflow_wrote(path: Path) -> None:
-    """Nodes, devices, attributes and static shapes are what TensorFlow says they are."""
+    """Nodes, devices, attributes and static shapes equal TensorFlow's."""
     proto = graph_pb2.GraphDef.FromString(path.read_bytes())
     assert nodes(load_graph(proto).as_graph_def(add_shapes=True)) == nodes(proto)
 

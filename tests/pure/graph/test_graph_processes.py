@@ -1,4 +1,4 @@
-"""What processes of job ``ps`` know of each other."""
+"""The knowledge of processes of job ``ps`` about each other."""
 
 from __future__ import annotations
 

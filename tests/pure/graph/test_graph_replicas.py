@@ -1,4 +1,4 @@
-"""What the environment says of second copies, and what cannot be had with them."""
+"""Settings of replicas in the environment, and settings that cannot be combined with them."""
 
 from __future__ import annotations
 

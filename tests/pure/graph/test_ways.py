@@ -1,4 +1,4 @@
-"""Which way a part of a plan runs: a function of counts."""
+"""The choice between kernels and an executable for a part of a plan: a function of counts."""
 
 from __future__ import annotations
 

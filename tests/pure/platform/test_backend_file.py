@@ -1,4 +1,4 @@
-"""Which backends a server has."""
+"""The backends of a server, from its file."""
 
 from __future__ import annotations
 

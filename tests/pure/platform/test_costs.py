@@ -1,4 +1,4 @@
-"""What jobs cost, and what preemption loses, with a clock that the test sets."""
+"""Costs of jobs, and losses by preemption, on a clock of the test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an engine's report means for a job's state."""
+"""States of jobs after reports of an engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of jobs, with a clock that the test sets."""
+"""Decisions about jobs, on a clock of the test."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def worker(index: int) -> TaskName:
 
 
 class Job:
-    """A job and its clock; tasks that are to start do, and those that are asked to end do so when told."""
+    """A job and its clock; tasks start when they are started, and end when they are asked to."""
 
     def __init__(self, text: str = "", *, now: float = 1000.0) -> None:
         self.now = now

@@ -1,4 +1,4 @@
-"""Job files: what they may say, and what errors say of them."""
+"""Job files: their fields, and the errors of invalid ones."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ from headwater.ps.consistency import (
 
 
 class Story:
-    """Events one after the other; ``actions`` are those of the last."""
+    """Applies events one after the other; ``actions`` are the actions of the last."""
 
     def __init__(self, choice: Consistency, *, held: bool = False) -> None:
         self.state = TrainingState(choice=choice, held=held)

@@ -33,7 +33,7 @@ def totals(pairs: dict[int, Pair], loads: dict[int, float]) -> dict[str, float]:
 
 
 def serving(pairs: dict[int, Pair], loads: dict[int, float]) -> dict[str, float]:
-    """By server the load of what it serves."""
+    """Returns the load of each server as a primary."""
     return {one: sum(loads[shard] for shard, pair in pairs.items() if pair.primary == one) for one, _ in pairs.values()}
 
 

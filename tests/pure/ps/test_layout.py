@@ -1,4 +1,4 @@
-"""Which ps has what."""
+"""Placement of variables on ``ps``."""
 
 from __future__ import annotations
 

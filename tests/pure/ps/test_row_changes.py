@@ -1,4 +1,4 @@
-"""Rows of a save are those of the moment when it began, whatever changes meanwhile."""
+"""A save contains the rows as they were when it began, despite concurrent changes."""
 
 from __future__ import annotations
 

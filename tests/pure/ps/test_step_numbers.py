@@ -1,4 +1,4 @@
-"""Who does which step."""
+"""Assignment of step numbers to workers."""
 
 from __future__ import annotations
 

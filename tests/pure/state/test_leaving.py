@@ -1,4 +1,4 @@
-"""A ``ps`` that is told to end waits until others have what it has, no longer than that can help."""
+"""A ``ps`` that drains waits until others have its state, but only while that is possible."""
 
 from __future__ import annotations
 

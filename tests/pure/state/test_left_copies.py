@@ -20,7 +20,7 @@ STRINGS = np.array([b"one", b"two"], object)
 
 
 def leave(copies: LeftCopies, term: int) -> None:
-    """Feeds the chief with all that there is, and with a change that comes after it."""
+    """Feeds the chief with a snapshot, and with a change after it."""
     channel = copies.open_feed("set/0", term)
     begins = [(kinds.STATE, (term,), [np.arange(3)]), (kinds.ROWS, ("table",), [STRINGS])]
     feed = Feed(channel, Copy(-1, 0), begins)

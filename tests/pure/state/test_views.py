@@ -184,7 +184,7 @@ def test_a_malformed_view_is_refused(words: object) -> None:
 
 
 class _Process:
-    """A copy with what it has: the pushes that it has applied, in order."""
+    """A replica with its contents: the pushes that it has applied, in order."""
 
     def __init__(self, me: Copy) -> None:
         self.standing = Standing(me=me)
@@ -202,7 +202,7 @@ class _Process:
 
 
 class _Feed:
-    """From a primary to another copy: what is on its way in both directions. The first record is all it has."""
+    """A feed from a primary to another replica, with messages in both directions. Its first record is a snapshot."""
 
     def __init__(self, source: _Process, target: Copy) -> None:
         self.source, self.target = source, target
@@ -440,7 +440,7 @@ class _World:
         self.crashed += 1
 
     def leaves(self, ps: int) -> None:
-        """A process is told to end: it serves no more, and feeds none."""
+        """Drains a process: it serves and feeds no more."""
         copy = self.copies[ps]
         if copy.acts and copy.standing.view is not None:
             copy.ends, copy.lacks_other = True, not self.has_channel(ps, copy.standing)
@@ -464,7 +464,7 @@ class _World:
         self.feeds = {key: feed for key, feed in self.feeds.items() if ps not in key}
 
     def has_channel(self, ps: int, standing: Standing) -> bool:
-        """Whether there is a channel between a copy and the other one."""
+        """Returns whether there is a channel between a replica and the other one."""
         if not standing.serves:
             return any(target == ps for _, target in self.feeds)
         backup = None if standing.view is None else standing.view.backup

@@ -1,4 +1,4 @@
-"""Which keys get a row, and which rows go."""
+"""Selection of keys that get a row, and of rows to evict."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The reference shows what programs use, and every name of it can be had."""
+"""The reference shows the names that programs use, and each of them can be imported."""
 
 from __future__ import annotations
 

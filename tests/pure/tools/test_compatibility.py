@@ -1,4 +1,4 @@
-"""The page about compatibility says what is there."""
+"""The page about compatibility describes the present state."""
 
 from __future__ import annotations
 

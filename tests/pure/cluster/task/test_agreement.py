@@ -1,4 +1,4 @@
-"""What tasks say of their programs, and how they differ."""
+"""Descriptions of tasks' programs, and of their differences."""
 
 from __future__ import annotations
 

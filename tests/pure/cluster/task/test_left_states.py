@@ -1,4 +1,4 @@
-"""What a chief keeps for ``ps`` that have ended, frame by frame."""
+"""States that the chief keeps for ``ps`` that have ended, frame by frame."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def kept(link: Link, number: int = 0) -> StateAtChief:
 
 
 def found(one: StateAtChief) -> tuple[list[object], list[object]] | None:
-    """What was left, which its task continues with."""
+    """The deposited state with which the task continues."""
     fetched = one.fetch()
     if fetched is None:
         return None
@@ -115,7 +115,7 @@ def test_a_chief_that_stalls_is_not_awaited_forever(passed: list[float]) -> None
 
 @pytest.mark.parametrize("problem", [Problem.REFUSED, Problem.UNKNOWN_HOST, Problem.TOKEN])
 def test_a_chief_that_is_not_there_is_not_awaited(problem: Problem, passed: list[float]) -> None:
-    """Such as that of a cluster whose tasks begin."""
+    """The chief may be missing, for example, while the tasks of a cluster start."""
     link = Link(DepositedStates())
     link.refuses = lambda: problem
     for ask in (kept(link).fetch, kept(link).require_chief):
@@ -127,7 +127,7 @@ def test_a_chief_that_is_not_there_is_not_awaited(problem: Problem, passed: list
 
 @pytest.mark.parametrize("lost", [(), (0, 1, 2), (1, 2, 3)])
 def test_no_later_incarnation_uses_a_state_that_the_next_one_lacked(lost: tuple[int, ...]) -> None:
-    """The next one did not reach the chief, or each answer was lost: to what it fetched, or to what it dropped."""
+    """The next request did not reach the chief, or every answer was lost: to a fetch, or to a discard."""
     service = DepositedStates()
     kept(Link(service, incarnation=1)).deposit(("a",), [])
     service.discard_outdated("what", 0, 1)  # the chief may yet come to the life that has left it

@@ -1,4 +1,4 @@
-"""When a job is over for a task, and who belongs to its cluster."""
+"""The end of a job as seen by a task, and the membership of its cluster."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_a_task_that_joined_leaves_with_its_last_channel_and_its_place_is_free()
 
 
 def test_the_next_incarnation_of_a_task_awaits_late_tasks() -> None:
-    """One that was there, and ends while the task is away, never comes again."""
+    """A task that was connected, and ends while this task is disconnected, does not return."""
     before = after(Connected((CHIEF, 1)), FirstFrame((CHIEF, 1)), Connected((OTHER, 1))).state
     assert ever_connected(before) == {CHIEF}
     state = first_state(CLUSTER, PS, connected_before=ever_connected(before))

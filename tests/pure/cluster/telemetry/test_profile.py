@@ -1,4 +1,4 @@
-"""XLA's profiles: which operation each instruction came from, and when it ran."""
+"""XLA's profiles: the operation and the time of each instruction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task says of itself: as JSON and back, and what two moments tell."""
+"""A task's status: as JSON and back, and the rates between two reports."""
 
 from __future__ import annotations
 

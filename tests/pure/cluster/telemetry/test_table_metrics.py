@@ -1,4 +1,4 @@
-"""What the platform's page is told of embedding tables that grow."""
+"""Metrics of growing embedding tables on the platform's page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which worker is behind, by a clock that the tests move."""
+"""Detection of workers that are behind, on a clock of the test."""
 
 from __future__ import annotations
 

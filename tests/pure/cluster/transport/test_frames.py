@@ -1,4 +1,4 @@
-"""Frames: what goes in comes out, and nothing else gets in."""
+"""Frames are decoded as they were encoded, and malformed ones are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a task counts as lost: on what evidence, on a clock of the test's own."""
+"""Detection of a lost task from heartbeats, on a clock of the test."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from headwater.cluster.transport.lifeline import NO_HEARTBEAT_S, SILENCE_S, STOP
 
 
 class Task:
-    """What is heard of a task, second by second."""
+    """The messages received from a task, second by second."""
 
     def __init__(self) -> None:
         self.now = 1000.0
         self.signs = Signs(SILENCE_S, STOPPED_S, self.now)
 
     def second(self, beats: bytes = b"") -> str:
-        """One more passes, in which this came; why the task is lost then."""
+        """Advances the clock by one second, in which ``beats`` were received; returns why the task is lost then."""
         self.now += BEAT_S
         if beats:
             self.signs.record(beats, self.now)
@@ -62,7 +62,7 @@ def test_a_task_stopped_again_between_two_heartbeats_is_lost_again() -> None:
 
 
 def test_an_answer_is_no_beat() -> None:
-    """Where no lifeline gets through, calls may; that does not make silence a sign."""
+    """If no lifeline can be opened, calls may still succeed; silence is then no evidence of a loss."""
     signs = Signs(SILENCE_S, STOPPED_S, 0.0, math.inf)
     signs.answer(1.0)
     assert signs.loss_reason(1000.0, 1000.0) == ""

@@ -1,4 +1,4 @@
-"""Who goes when too many connections have not proved who they are: by rule, on a clock of the test's own."""
+"""Selection of unauthenticated connections to close, on a clock of the test."""
 
 from __future__ import annotations
 

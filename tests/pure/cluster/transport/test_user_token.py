@@ -1,4 +1,4 @@
-"""The secret of one user's programs: where it is, who makes it, and when it is not trusted."""
+"""The secret of one user's programs: its file, its creation, and files that are not trusted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waiting for a task: what is said, how often, and what ends it. No time passes."""
+"""Waits for a task: their log messages, the intervals between these, and the end of a wait. No time passes."""
 
 from __future__ import annotations
 

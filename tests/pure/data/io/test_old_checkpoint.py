@@ -1,4 +1,4 @@
-"""Checkpoints of format V1: those that TensorFlow wrote are read, and nothing damaged is."""
+"""Checkpoints of format V1: files of TensorFlow are read, and damaged files are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file of a saved model: its bytes, and what is wrong with others."""
+"""The file of a saved model: its bytes, and the errors of invalid files."""
 
 from __future__ import annotations
 

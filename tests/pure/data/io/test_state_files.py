@@ -1,4 +1,4 @@
-"""Files of a state: damage of any byte is noticed, and costs no more than what came after."""
+"""Files of a state: damage of any byte is detected, and loses only later saves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sorted tables: what is written is read, and nothing damaged is."""
+"""Sorted tables: written entries are read, and damaged tables are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slices of tensors: their text, their keys, what is refused."""
+"""Slices of tensors: their text, their keys, and invalid slices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TFRecord files: what is written is read, and nothing damaged is."""
+"""TFRecord files: written records are read, and damaged files are refused."""
 
 from __future__ import annotations
 

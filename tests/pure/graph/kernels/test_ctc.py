@@ -1,4 +1,4 @@
-"""Paths of CTC: probabilities that are scaled give what logarithms give, and are used where float64 holds them."""
+"""Paths of CTC: scaled probabilities equal the results of logarithms, and are used within the range of float64."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fingerprints are those of FarmHash, whatever the length of the text."""
+"""Fingerprints equal FarmHash's, for strings of any length."""
 
 from __future__ import annotations
 

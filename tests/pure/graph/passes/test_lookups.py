@@ -1,4 +1,4 @@
-"""Lookups in several divided tables go together, where nothing else looks at what travels."""
+"""Lookups in several partitioned tables are joined, if no other operation uses the transferred values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lanes and levels: how often a value must cross before an operation can run, and what runs together."""
+"""Lanes and levels: the number of transfers before an operation can run, and operations that run together."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_round_trip_is_one_transfer_each_way() -> None:
 
 
 def test_small_transfer_is_sent_with_a_later_awaited_transfer() -> None:
-    """One transfer less: who receives both does nothing between them."""
+    """One transfer is saved: the receiver of both has no work between them."""
     weights, gradient, seen = (_here(lambda: tf.Variable(tf.zeros([10_000])), PS) for _ in range(3))
     count, step = _here(lambda: tf.Variable(0.0), PS), _here(lambda: tf.Variable(0.0))
     change = _here(lambda: tf.exp(weights.value()))
@@ -107,7 +107,7 @@ def test_groups_dissolve() -> None:
 
 
 def test_a_constant_waits_as_its_user_would() -> None:
-    """What waits for a constant waits for the constant's control inputs, though the constant is nowhere computed."""
+    """An operation that waits for a constant waits for its control inputs, although no task computes the constant."""
     v = _here(lambda: tf.Variable(1.0), PS)
     with tf.control_dependencies([v.assign_add(1.0)]):
         constant = _here(lambda: tf.constant(2.0))

@@ -1,4 +1,4 @@
-"""Which device operations get, and what is said when there is none for them."""
+"""Placement of operations on devices, and the errors if no device is possible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which operations a request needs, and in which order they stand."""
+"""The operations that a request needs, and their order."""
 
 from __future__ import annotations
 

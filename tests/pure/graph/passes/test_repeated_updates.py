@@ -1,4 +1,4 @@
-"""Which plans a task may run again and again by itself."""
+"""Plans that a task may repeat without further requests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORKER, PS = "/job:worker/replica:0/task:0", "/job:ps/replica:0/task:0"
 
 
 def _plans(make: Any, *, noise: bool = False, ps_tasks: int = 1) -> tuple[dict[str, TaskPlan], dict[str, TaskPlan]]:
-    """The plans of a replica's step, and of the update of what all replicas give."""
+    """The plans of a replica's step, and of the update of all replicas' gradients."""
     devices = [parse_device(f"/job:ps/replica:0/task:{i}/device:CPU:0") for i in range(ps_tasks)]
     devices.append(parse_device(f"{WORKER}/device:CPU:0"))
 

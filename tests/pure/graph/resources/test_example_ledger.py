@@ -1,4 +1,4 @@
-"""A ledger that is made of the variable that says what is applied continues where the one before was."""
+"""A ledger that is restored from the variable of applied examples continues from the same state."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Task:
         return GatheredRange(self.resources, "examples", step.session, step.number)
 
     def copy(self) -> Task:
-        """Another copy of it, which continues where this one is lost."""
+        """Another replica of it, which continues if this one is lost."""
         second = Task(self.cell.value)
         second.ledger.install_state(self.ledger.state())
         return second
@@ -253,7 +253,7 @@ def test_fewer_gradients_make_an_update_once_no_other_can_arrive() -> None:
     told: list[str] = []
 
     def wait(condition: threading.Condition, ready: Callable[[], bool], what: str) -> None:
-        """In this thread, what happens while the third waits."""
+        """In this thread, the events while the third step waits."""
         del condition
         assert not ready(), what
         assert not ledger.is_starved()

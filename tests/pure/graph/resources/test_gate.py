@@ -56,7 +56,7 @@ def test_next_replica_replaces_a_lost_replacement(gate: Gate) -> None:
 
 
 def test_a_gate_consults_the_ledger_under_the_lock_of_the_resources() -> None:
-    """An update has that lock when it tells the gate: each of the two would wait for the other one."""
+    """An update holds this lock while it notifies the gate: otherwise each could wait for the other."""
     lock = threading.RLock()
     gate = Gate("gate", KOfN(k=1), lock=lock)
     gate.restart(0, name=7)

@@ -1,4 +1,4 @@
-"""The barrier of synchronous replicas: who waits in vain hears so."""
+"""The barrier of synchronous replicas: a replica that would wait forever gets an error."""
 
 from __future__ import annotations
 

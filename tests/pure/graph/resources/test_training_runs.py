@@ -1,4 +1,4 @@
-"""Which sessions take part in synchronous training, after a chief has started it once more."""
+"""The sessions that take part in synchronous training after a restart by the chief."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often variables were updated, in a file, and what a life that goes back to a state has lost."""
+"""Numbers of updates of variables, in a file, and the updates lost by a restored incarnation."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def group(count: int, pair: Pair = memory_pair) -> list[Collective]:
 
 
 def together(members: list[Collective], body: Callable[[Collective], Any]) -> list[Any]:
-    """What ``body`` gives, or raises, for each member."""
+    """Returns the result of ``body``, or its error, for each member."""
     found: list[Any] = [None] * len(members)
 
     def run(member: Collective) -> None:

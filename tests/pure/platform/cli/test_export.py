@@ -1,4 +1,4 @@
-"""What ``headwater export`` writes of tables."""
+"""Output of ``headwater export`` for tables."""
 
 from __future__ import annotations
 

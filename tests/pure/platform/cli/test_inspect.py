@@ -1,4 +1,4 @@
-"""What ``headwater inspect`` says of checkpoints."""
+"""Output of ``headwater inspect`` for checkpoints."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ Tree = dict[str, tuple[str, set[str]]]
 
 
 def processes(tree: Tree, living: str) -> dict[int, TaskProcess]:
-    """Those of ``tree`` that are ``living``; the children of others are the keeper's."""
+    """Returns the ``living`` processes of ``tree``; the children of others belong to the keeper."""
     found: dict[int, TaskProcess] = {}
     for name, (parent, what) in tree.items():
         if name in living:

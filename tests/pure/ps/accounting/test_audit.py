@@ -1,4 +1,4 @@
-"""What journals say, and what is wrong in them."""
+"""Reports on journals, and on faults in them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PS = "/job:ps/task:0"
 
 
 class Incarnation:
-    """A journal of one life, whose clock shows the number of its records."""
+    """A journal of one incarnation, whose clock shows the number of its records."""
 
     def __init__(self, folder: Path, kind: str = "begins", update: int = 0, *, at: int = 0, run: int = 5) -> None:
         self._now = float(at)

@@ -296,7 +296,7 @@ def test_memory_does_not_grow_with_the_examples() -> None:
 
 
 class Cluster(RuleBasedStateMachine):
-    """Workers that take, give, stall, return, are killed and restarted; and a ``ps`` that goes back in time."""
+    """Workers that take and give examples, stall, return, are killed and restarted; and a ``ps`` that is restored."""
 
     @initialize(size=st.integers(1, 12), batch=st.integers(1, 5), tries=st.integers(1, 4))
     def begin(self, size: int, batch: int, tries: int) -> None:
@@ -403,7 +403,7 @@ class Cluster(RuleBasedStateMachine):
         assert counts == Counter((epoch, place) for epoch in range(EPOCHS) for place in range(self.plan.size))
 
     def teardown(self) -> None:
-        """One worker that lives, and does all that is left, ends every epoch, unless some was set aside."""
+        """One worker that processes all remaining examples ends every epoch, unless some were set aside."""
         if not hasattr(self, "book"):
             return
         self.update(False)

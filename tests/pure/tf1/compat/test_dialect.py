@@ -1,4 +1,4 @@
-"""Which of TensorFlow's ways a program is written in, by the names that it uses."""
+"""The dialect of a program, from the names that it uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flags of the command line, as TensorFlow 1.15 treats them; what is wrong is one line and exit code 2."""
+"""Flags of the command line, as in TensorFlow 1.15; an invalid flag gives one line and exit code 2."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headwater.tf1.compat import app, flags
 
 @pytest.fixture
 def values(monkeypatch: pytest.MonkeyPatch) -> flags.LazyFlags:
-    """Flags of a program, apart from those of the process."""
+    """Flags of a program, separate from the flags of the process."""
     held = absl_flags.FlagValues()
     flags.DEFINE_string("job_name", "worker", "One of ps, worker", flag_values=held)
     flags.DEFINE_integer("task_index", 0, "Index of the task", flag_values=held)

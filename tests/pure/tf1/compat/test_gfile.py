@@ -1,4 +1,4 @@
-"""``tf.gfile``: the names of TensorFlow 1.x for what `headwater.data.io` does."""
+"""``tf.gfile``: TensorFlow 1.x's names for the functions of `headwater.data.io`."""
 
 from __future__ import annotations
 

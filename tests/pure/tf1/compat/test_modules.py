@@ -1,4 +1,4 @@
-"""The finder, on a small namespace that stands in for `headwater.tf1.compat.tf`."""
+"""The finder, on a small namespace in place of `headwater.tf1.compat.tf`."""
 
 from __future__ import annotations
 

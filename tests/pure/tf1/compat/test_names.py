@@ -1,4 +1,4 @@
-"""The namespace ``tf``: every name leads somewhere, and none that is missing goes unexplained."""
+"""The namespace ``tf``: every name exists, and every missing name is explained."""
 
 from __future__ import annotations
 

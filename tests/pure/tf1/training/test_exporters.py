@@ -15,7 +15,7 @@ from headwater.tf1.training.file_writer import FileWriter
 
 
 class Trained:
-    """An estimator whose evaluations are on disk, and which notes what it exports."""
+    """An estimator whose evaluations are on disk, and which records its exports."""
 
     def __init__(self, folder: Path) -> None:
         self.model_dir = str(folder)

@@ -1,4 +1,4 @@
-"""`FileWriter`: what is added is in the file, the disk never holds up the caller, TensorBoard reads it."""
+"""`FileWriter`: added events are in the file, the disk never delays the caller, TensorBoard reads it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which checkpoints are kept, and for how long."""
+"""Selection of checkpoints to keep."""
 
 from __future__ import annotations
 

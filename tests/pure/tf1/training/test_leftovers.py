@@ -1,4 +1,4 @@
-"""What dead savers left behind is deleted, what a living one needs is not."""
+"""Files of killed savers are deleted, and files of running savers are kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The digits: where they are found, batches of them, and their form as records."""
+"""The digits: their folder, batches of them, and their form as records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a chief continues with what the parameter servers hold."""
+"""The decision of a chief whether to continue with the state of the parameter servers."""
 
 from __future__ import annotations
 
