@@ -767,13 +767,13 @@ def truncatediv(x: TensorLike, y: TensorLike, name: str | None = ...) -> Tensor:
 def truncatemod(x: TensorLike, y: TensorLike, name: str | None = ...) -> Tensor:
     """The remainder of x / y rounded towards zero, element by element."""
 def unsorted_segment_max(data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = ...) -> Tensor:
-    """The largest of the rows with equal ids; negative ids are left out."""
+    """The largest of the rows with equal ids; negative ids are omitted."""
 def unsorted_segment_min(data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = ...) -> Tensor:
-    """The smallest of the rows with equal ids; negative ids are left out."""
+    """The smallest of the rows with equal ids; negative ids are omitted."""
 def unsorted_segment_prod(data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = ...) -> Tensor:
-    """The product of the rows with equal ids; negative ids are left out."""
+    """The product of the rows with equal ids; negative ids are omitted."""
 def unsorted_segment_sum(data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = ...) -> Tensor:
-    """The sum of the rows with equal ids; negative ids are left out."""
+    """The sum of the rows with equal ids; negative ids are omitted."""
 __all__ = [
     "AUTO_REUSE",
     "AggregationMethod",

@@ -197,13 +197,13 @@ def tan(x: TensorLike, name: str | None = ...) -> Tensor:
 def tanh(x: SparseLike, name: str | None = ...) -> Any:
     """The hyperbolic tangent of every element."""
 def unsorted_segment_max(data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = ...) -> Tensor:
-    """The largest of the rows with equal ids; negative ids are left out."""
+    """The largest of the rows with equal ids; negative ids are omitted."""
 def unsorted_segment_min(data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = ...) -> Tensor:
-    """The smallest of the rows with equal ids; negative ids are left out."""
+    """The smallest of the rows with equal ids; negative ids are omitted."""
 def unsorted_segment_prod(data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = ...) -> Tensor:
-    """The product of the rows with equal ids; negative ids are left out."""
+    """The product of the rows with equal ids; negative ids are omitted."""
 def unsorted_segment_sum(data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = ...) -> Tensor:
-    """The sum of the rows with equal ids; negative ids are left out."""
+    """The sum of the rows with equal ids; negative ids are omitted."""
 def xdivy(x: TensorLike, y: TensorLike, name: str | None = ...) -> Tensor:
     """x / y, and 0 where x is 0, element by element."""
 def xlogy(x: TensorLike, y: TensorLike, name: str | None = ...) -> Tensor:

@@ -122,13 +122,13 @@ Args:
   labels: int64 [batch, num_true], the true classes.
   inputs: [batch, dim].
   num_sampled: number of classes to draw for the whole batch.
-  sampled_values: the result of a sampler; `log_uniform_candidate_sampler`'s when None.
+  sampled_values: the result of a sampler; `log_uniform_candidate_sampler`'s if None.
   remove_accidental_hits: ignore drawn classes that are true classes of a row.
 
 Returns:
   The loss of each row.
 
-    Before 1.0 the inputs came before the labels."""
+    Before 1.0 the inputs were before the labels."""
 def relu(features: TensorLike, name: str | None = ...) -> Tensor:
     """max(x, 0)."""
 def sampled_softmax_loss(weights: TensorLike, biases: TensorLike, labels: TensorLike, inputs: TensorLike, num_sampled: int, num_classes: int, num_true: int = ..., sampled_values: TensorLike | None = ..., remove_accidental_hits: bool = ..., partition_strategy: str = ..., name: str | None = ..., seed: int | None = ...) -> Tensor:
@@ -136,7 +136,7 @@ def sampled_softmax_loss(weights: TensorLike, biases: TensorLike, labels: Tensor
 
 Jean et al., On Using Very Large Target Vocabulary for Neural Machine Translation, 2014.
 
-    Before 1.0 the inputs came before the labels."""
+    Before 1.0 the inputs were before the labels."""
 def selu(features: TensorLike, name: str | None = ...) -> Tensor:
     """The scaled exponential linear unit (Klambauer et al., 2017)."""
 def sigmoid(x: TensorLike, name: str | None = ...) -> Tensor:
