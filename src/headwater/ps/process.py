@@ -441,7 +441,8 @@ class ParameterTask:
     def handshake_callback(
         self, name: str, replicas: int, shards: int | None = None
     ) -> Callable[[int, int], None] | None:
-        """Returns the function that a client calls after a handshake with a ``ps``; see `LeftStates.discard_outdated`.
+        """Returns the function that a client calls after a handshake with a ``ps``; see
+        `DepositedStates.discard_outdated`.
 
         Its arguments are the number of the ``ps``, and the generation of its process. None if this task keeps no
         deposited state of the set ``name``: on workers other than the chief, and where parts have two replicas or move:

@@ -15,7 +15,7 @@ All requests are idempotent: each may be repeated after its channel was lost bef
 
 If the chief does not answer, a ``ps`` starts without its deposited state, and workers update other values. Then the
 deposited state is outdated, and no later incarnation may restore it. So the chief discards the state once its own
-program has connected to an incarnation that started without it; see `LeftStates.discard_outdated`.
+program has connected to an incarnation that started without it; see `DepositedStates.discard_outdated`.
 """
 
 from __future__ import annotations
