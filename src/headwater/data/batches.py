@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -29,7 +30,7 @@ from headwater.data.node import (
 from headwater.data.spec import TensorSpec, is_array
 from headwater.data.transforms import Wrapper
 from headwater.dtypes import DType, bool_, int64
-from headwater.errors import DataLossError, InvalidArgumentError
+from headwater.errors import DataLossError, InvalidArgumentError, OpError
 
 if TYPE_CHECKING:
     from headwater.graph.types import TensorLike
@@ -63,15 +64,40 @@ class Batch(Wrapper):
 
     def elements(self, context: Context) -> Iterator[Element]:
         size, drop = positive(int(self.batch_size), "batch_size"), bool(self.drop_remainder)
-        if self.input.columnar:
+        if context.skipped is None and self.input.columnar:
             yield from regrouped(self.input, context, size, drop)
             return
-        with closing(self.input.elements(context)) as source:
+        yield from _grouped(self.input, context, size, drop, self._stacked)
+
+    def _stacked(self, chosen: Sequence[Element]) -> Element:
+        return tuple(stack(column, "batch", index) for index, column in enumerate(zip(*chosen, strict=True)))
+
+
+def _grouped(
+    node: Node, context: Context, size: int, drop: bool, combine: Callable[[Sequence[Element]], Element]
+) -> Iterator[Element]:
+    """Yields each ``size`` elements of ``node``, combined; the last may be fewer unless ``drop``.
+
+    If errors are ignored, a failure discards the elements of its batch that precede it.
+    """
+    with closing(node.elements(context)) as source:
+        if context.skipped is None:
             while chosen := list(itertools.islice(source, size)):
-                if drop and len(chosen) < size:
-                    return
-                columns = zip(*chosen, strict=True)
-                yield tuple(stack(column, "batch", index) for index, column in enumerate(columns))
+                if not drop or len(chosen) == size:
+                    yield combine(chosen)
+            return
+        chosen, failures = [], 0
+        for element in source:
+            if context.skipped[0] != failures:
+                failures, chosen = context.skipped[0], []
+            chosen.append(element)
+            if len(chosen) == size:
+                with contextlib.suppress(OpError):
+                    yield combine(chosen)
+                chosen = []
+    if chosen and not drop and context.skipped[0] == failures:
+        with contextlib.suppress(OpError):
+            yield combine(chosen)
 
 
 def rows_at_once(node: Node, size: int) -> int:
@@ -134,11 +160,10 @@ class SparseBatch(Wrapper):
 
     def elements(self, context: Context) -> Iterator[Element]:
         size = positive(int(self.batch_size), "batch_size")
-        with closing(self.input.elements(context)) as source:
-            while chosen := list(itertools.islice(source, size)):
-                yield (self._batch([np.asarray(value) for (value,) in chosen]),)
+        yield from _grouped(self.input, context, size, False, self._batch)
 
-    def _batch(self, values: Sequence[Array]) -> SparseArray:
+    def _batch(self, chosen: Sequence[Element]) -> Element:
+        values = [np.asarray(value) for (value,) in chosen]
         rank = len(self.row_shape)
         if any(value.ndim != rank for value in values):
             raise InvalidArgumentError(
@@ -157,7 +182,7 @@ class SparseBatch(Wrapper):
                 f"Input element had shape {greatest.tolist()} that is larger than the row shape {shape.tolist()}.",
             )
         rows = [SparseArray(list(np.ndindex(value.shape)), value.reshape(-1), shape) for value in values]
-        return rows[0].stacked(rows, "dense_to_sparse_batch", 0)
+        return (rows[0].stacked(rows, "dense_to_sparse_batch", 0),)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -202,14 +227,11 @@ class PaddedBatch(Wrapper):
 
     def elements(self, context: Context) -> Iterator[Element]:
         size, drop = positive(int(self.batch_size), "batch_size"), bool(self.drop_remainder)
-        with closing(self.input.elements(context)) as source:
-            while chosen := list(itertools.islice(source, size)):
-                if drop and len(chosen) < size:
-                    return
-                yield tuple(
-                    _padded(column, [int(dim) for dim in shape], padding)
-                    for column, shape, padding in zip(zip(*chosen, strict=True), self.shapes, self.padding, strict=True)
-                )
+        yield from _grouped(self.input, context, size, drop, self._stacked)
+
+    def _stacked(self, chosen: Sequence[Element]) -> Element:
+        columns = zip(zip(*chosen, strict=True), self.shapes, self.padding, strict=True)
+        return tuple(_padded(column, [int(dim) for dim in shape], padding) for column, shape, padding in columns)
 
 
 def _padded(values: Sequence[Array], shape: Sequence[int], padding: Any) -> Array:

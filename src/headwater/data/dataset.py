@@ -40,6 +40,7 @@ from headwater.data.transforms import (
 )
 from headwater.dtypes import DType, as_dtype, bool_, int64, string
 from headwater.errors import InvalidArgumentError, NotFoundError
+from headwater.shapes import as_shape
 
 if TYPE_CHECKING:
     from headwater.graph.types import Ints, TensorLike
@@ -272,6 +273,9 @@ class Dataset:
         """
         _check_kinds(datasets)
         even = [1.0 / len(datasets)] * len(datasets)
+        given = None if weights is None else as_shape(getattr(weights, "shape", np.shape(weights)))
+        if given is not None and not given.is_compatible_with([len(datasets)]):
+            raise ValueError(f"`weights` must be a vector of length `len(datasets)`, not of shape {given}")
         first, second = cls._seeds(seed)
         draws = Draws(weights=cls.as_value(even if weights is None else weights), seed=first, seed2=second)
         node = Picked(

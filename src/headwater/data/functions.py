@@ -7,7 +7,7 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -27,6 +27,7 @@ from headwater.data.node import (
     one_by_one,
     positive,
     rows_of,
+    stack,
     static_value,
 )
 from headwater.data.parallel import Ahead, Together
@@ -70,6 +71,8 @@ class Map(Wrapper):
         return self.input.cardinality
 
     def elements(self, context: Context) -> Iterator[Element]:
+        if context.skipped is not None:
+            return (found for _, found in successes(self, context, context.skipped))
         if self.columnar:
             return rows_of(self.blocks(context, 16))
         calls = positive(int(self.parallel), "num_parallel_calls")
@@ -97,6 +100,9 @@ class Map(Wrapper):
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
         positive(int(self.parallel), "num_parallel_calls")
+        if context.skipped is not None:
+            yield from single_rows(self.elements(context))
+            return
         index = 0
         with closing(self.input.blocks(context, rows)) as source:
             for block in source:
@@ -119,6 +125,25 @@ def rows_or_each(function: Function, context: Context, block: Block, index: int)
         yield from rows_or_each(function, context, tuple(column[place : place + 1] for column in block), index + place)
 
 
+def successes(node: Map | Filter, context: Context, skipped: list[int]) -> Iterator[tuple[Element, Element]]:
+    """Yields elements with the results of the node's function, except those for which it fails, which are counted."""
+    with closing(node.input.elements(context)) as source:
+        for element in source:
+            try:
+                found = node.function(context, element)
+            except Exception:  # noqa: BLE001 - the program ignores all errors
+                skipped[0] += 1
+            else:
+                yield element, found
+
+
+def single_rows(elements: Iterator[Element]) -> Iterator[Block]:
+    """Yields a block of one row for each element."""
+    with closing(elements) as source:
+        for element in source:
+            yield tuple(stack([value], "batch", index) for index, value in enumerate(element))
+
+
 @dataclass(eq=False, kw_only=True)
 class Filter(Wrapper):
     """The elements for which a function returns true."""
@@ -131,6 +156,11 @@ class Filter(Wrapper):
         return self.function.columnar and self.input.columnar
 
     def elements(self, context: Context) -> Iterator[Element]:
+        if context.skipped is not None:
+            for element, (keep,) in successes(self, context, context.skipped):
+                if np.asarray(keep).item():
+                    yield element
+            return
         if self.columnar:
             yield from rows_of(self.blocks(context, 16))
             return
@@ -141,6 +171,9 @@ class Filter(Wrapper):
                     yield element
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
+        if context.skipped is not None:
+            yield from single_rows(self.elements(context))
+            return
         index = 0
         with closing(self.input.blocks(context, rows)) as source:
             for block in source:
@@ -393,24 +426,16 @@ class Kept(Node):
 
 @dataclass(eq=False, kw_only=True)
 class IgnoreErrors(Wrapper):
-    """Skips the elements for which the function of a `Map` fails; another error ends the iteration."""
+    """Skips elements for which the function of a `Map` or `Filter` fails, their batches, and unreadable files.
+
+    Another error ends the iteration.
+    """
 
     @property
     def columnar(self) -> bool:
         return False
 
     def elements(self, context: Context) -> Iterator[Element]:
-        if isinstance(self.input, Map):
-            yield from self._of_map(self.input, context)
-            return
-        with closing(self.input.elements(context)) as source, contextlib.suppress(OpError):
+        inner = replace(context, skipped=[0])
+        with closing(self.input.elements(inner)) as source, contextlib.suppress(OpError):
             yield from source
-
-    def _of_map(self, mapped: Map, context: Context) -> Iterator[Element]:
-        with closing(mapped.input.elements(context)) as source:
-            for element in source:
-                try:
-                    found = mapped.function(context, element)
-                except Exception:  # noqa: BLE001 - that is what the program asks for
-                    continue
-                yield found

@@ -42,9 +42,12 @@ class Context:
 
     Attributes:
       host: the runtime's context of the operation that asks for elements; None outside a graph.
+      skipped: in pipelines that ignore errors, holds the number of failures so far; otherwise None. Nodes then continue
+        after an element that fails.
     """
 
     host: object = None
+    skipped: list[int] | None = None
 
 
 class Function(ABC):

@@ -48,13 +48,13 @@ class Prefetch(Wrapper):
 
     def elements(self, context: Context) -> Iterator[Element]:
         size = self._size()
-        if size == 0:
+        if size == 0 or context.skipped is not None:
             return self.input.elements(context)
         return prefetched(lambda: self.input.elements(context), _GOOD_SIZE if size < 0 else size)
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
         size = self._size()
-        if size == 0:
+        if size == 0 or context.skipped is not None:
             return self.input.blocks(context, rows)
         ahead = _GOOD_SIZE if size < 0 else -(-size // rows)
         return prefetched(lambda: self.input.blocks(context, rows), ahead)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -16,7 +18,7 @@ from headwater.data.io.tfrecord import TFRecordReader
 from headwater.data.node import UNKNOWN, Block, Context, Element, Node, closing, row, rows_of, static_value
 from headwater.data.spec import TensorSpec, is_array
 from headwater.dtypes import DType, from_numpy, int64, string
-from headwater.errors import InvalidArgumentError
+from headwater.errors import InvalidArgumentError, OpError
 
 if TYPE_CHECKING:
     from headwater.graph.registry import HostArray
@@ -179,12 +181,24 @@ class FilesNode(Node):
     def elements(self, context: Context) -> Iterator[Element]:
         return rows_of(self.blocks(context, 256))
 
+    def blocks(self, context: Context, rows: int) -> Iterator[Block]:
+        if context.skipped is None:
+            yield from self._contents(rows)
+            return
+        for name in np.ravel(self.filenames):
+            with contextlib.suppress(OpError):
+                yield from replace(self, filenames=np.array(name, object))._contents(rows)
+
+    @abstractmethod
+    def _contents(self, rows: int) -> Iterator[Block]:
+        """Yields blocks of at most ``rows`` texts."""
+
 
 @dataclass(eq=False, kw_only=True)
 class Records(FilesNode):
     """The records of TFRecord files."""
 
-    def blocks(self, context: Context, rows: int) -> Iterator[Block]:
+    def _contents(self, rows: int) -> Iterator[Block]:
         options = TFRecordOptions.of(decoded_text(self.compression_type))
         for name in _names(self.filenames):
             with TFRecordReader(name, options) as reader:
@@ -209,7 +223,7 @@ def bytes_column(values: list[bytes]) -> HostArray:
 class Lines(FilesNode):
     """The lines of text files, without their ends."""
 
-    def blocks(self, context: Context, rows: int) -> Iterator[Block]:
+    def _contents(self, rows: int) -> Iterator[Block]:
         for lines in opened_files(self.filenames, self.compression_type):
             while found := list(itertools.islice(lines, rows)):
                 yield (bytes_column([line.rstrip(b"\n").removesuffix(b"\r") for line in found]),)
@@ -254,7 +268,7 @@ class FixedLengthRecords(FilesNode):
     record_bytes: Any
     footer_bytes: Any
 
-    def blocks(self, context: Context, rows: int) -> Iterator[Block]:
+    def _contents(self, rows: int) -> Iterator[Block]:
         header, length, footer = int(self.header_bytes), int(self.record_bytes), int(self.footer_bytes)
         if length < 1:
             raise InvalidArgumentError(None, None, f"record_bytes must be positive, not {length}")

@@ -13,6 +13,7 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from headwater.dtypes import int32
 from headwater.graph.bag_gradient import gathered_bags_gradient, joined_bags_gradient
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, function_attr, name_scope
@@ -127,6 +128,8 @@ def _seed(y: Tensor, grad: Tensor | None, index: int) -> Tensor | None:
     if grad is None:
         return y.graph.create_op("OnesLike", [y], name=f"grad_ys_{index}", device=y.op.device).outputs[0]
     seed = convert_to_tensor(grad, y.dtype.base_dtype, name=f"grad_ys_{index}")
+    if y.shape.num_elements() == 1 and seed.shape.num_elements() == 1 and y.shape != seed.shape:
+        return y.graph.create_op("Reshape", [seed, convert_to_tensor(y.shape.as_list(), int32)]).outputs[0]
     y.shape.assert_is_compatible_with(seed.shape)
     return seed
 

@@ -25,6 +25,7 @@ from headwater.graph.foreign.forms import as_here, type_here
 from headwater.graph.foreign.functions import expanded, function_nodes
 from headwater.graph.foreign.regions import Condition, Loop, items_of
 from headwater.graph.graph import Graph
+from headwater.graph.graph_def import PRODUCER_VERSION
 from headwater.graph.operation import Operation, Tensor
 from headwater.graph.registry import FunctionAttr, HostArray, lookup
 from headwater.shapes import TensorShape, as_shape, less_specific
@@ -56,7 +57,8 @@ def import_graph_def(
     Raises:
       TypeError: not a GraphDef, or names that are not strings.
       AttributeError: ``producer_op_list`` is not an ``OpList``.
-      ValueError: an unknown operation type, a missing input, or a cycle; the message names the node.
+      ValueError: an unknown operation type, a missing input, or a cycle; the message names the node. Or the graph
+        requires a newer version.
     """
     del op_dict
     if not hasattr(graph_def, "node"):
@@ -68,6 +70,12 @@ def import_graph_def(
     wanted = None if return_elements is None else list(return_elements)
     if not all(isinstance(each, str) for each in wanted or ()):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError("return_elements must be a list of strings.")
+    least = graph_def.versions.min_consumer
+    if least > PRODUCER_VERSION:
+        raise ValueError(
+            f"GraphDef min consumer version {least} above current version {PRODUCER_VERSION} for TensorFlow 1.15.  "
+            "Please upgrade TensorFlow."
+        )
     graph = get_default_graph()
     prefix = "import" if name is None else name
     current = graph.get_name_scope()

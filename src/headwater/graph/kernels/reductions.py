@@ -118,7 +118,7 @@ def _to_factors(g: HostArray, x: HostArray, axes: tuple[int, ...]) -> HostArray:
 
 
 def _norm(x: HostArray, axes: tuple[int, ...], keep: bool) -> Any:
-    return np.sqrt(_sum(x * np.conj(x), axes, keep))
+    return np.sqrt(_sum(x * np.conj(x), axes, keep)).astype(x.dtype)
 
 
 def _to_norm(g: HostArray, x: HostArray, axes: tuple[int, ...]) -> HostArray:

@@ -101,12 +101,25 @@ def gather_v2(params: jax.Array, indices: jax.Array, axis: HostArray, *, batch_d
     if not batch_dims:
         return _take(params, indices, where)
 
+    if params.dtype == object:
+        return _take_texts(params, indices, where, batch_dims)
+
     def take(params: jax.Array, indices: jax.Array) -> Any:
         return _take(params, indices, where - batch_dims)
 
     for _ in range(batch_dims):
         take = jax.vmap(take)
     return take(params, indices)
+
+
+def _take_texts(params: Any, indices: Any, axis: int, batch_dims: int) -> Any:
+    """`gather_v2` with batch dimensions of an array of objects."""
+    batch = params.shape[:batch_dims]
+    rest = (*params.shape[batch_dims:axis], *indices.shape[batch_dims:], *params.shape[axis + 1 :])
+    found = np.empty((*batch, *rest), object)
+    for place in np.ndindex(batch):
+        found[place] = np.take(params[place], indices[place], axis=axis - batch_dims)
+    return found
 
 
 def _places(indices: jax.Array) -> tuple[jax.Array, ...]:

@@ -330,12 +330,13 @@ def matrix_inverse(input: jax.Array, *, adjoint: bool = False) -> jax.Array:
     return jnp.linalg.inv(_adjoint(input) if adjoint else input)
 
 
-@pure("MatrixSquareRoot", inputs="input:T|complex", infer=_square_spec, differentiable=False)
+@pure("MatrixSquareRoot", inputs="input:T|inexact", infer=_square_spec, differentiable=False)
 def matrix_square_root(input: jax.Array) -> jax.Array:
     """X with X X = input."""
     if not input.size:
         return jnp.asarray(input)
-    return jnp.vectorize(scipy_linalg.sqrtm, signature="(n,n)->(n,n)")(input).astype(input.dtype)
+    root = jnp.vectorize(scipy_linalg.sqrtm, signature="(n,n)->(n,n)")(input)
+    return (root if input.dtype.kind == "c" else root.real).astype(input.dtype)
 
 
 @pure("MatrixExponential", inputs="input:T|inexact", infer=_square_spec)

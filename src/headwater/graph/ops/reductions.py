@@ -19,7 +19,9 @@ from headwater.lazy_jax import jax, jnp, lax
 def _reduced(inference: Inference) -> Sequence[Spec]:
     dims = inference.inputs[0].dims
     keep = inference.attrs.get("keep_dims", False)
-    axes = constant_ints(inference, 1)
+    axes, of_axes = constant_ints(inference, 1), inference.inputs[1].dims
+    if of_axes is not None and len(of_axes) > 1:
+        raise ValueError(f"Shape must be at most rank 1 but is rank {len(of_axes)}")
     if dims is None:
         return output(inference, None)
     if axes is None:
@@ -93,7 +95,8 @@ def _any(x: AnyArray, axes: tuple[int, ...], keep: bool) -> AnyArray:
 
 
 def _euclidean_norm(x: jax.Array, axes: tuple[int, ...], keep: bool) -> jax.Array:
-    return jnp.sqrt(_sum(x * jnp.conj(x), axes, keep))
+    """Returns the root of the sum of squares; for integers, the fraction is dropped."""
+    return jnp.sqrt(_sum(x * jnp.conj(x), axes, keep)).astype(x.dtype)
 
 
 _reduction("Sum", _sum, "input:T|numeric")

@@ -72,8 +72,15 @@ def encoded(points: Sequence[int], encoding: str, errors: str, replacement: int)
     return "".join(text).encode(encoding)
 
 
-def _without_controls(point: int, replacement: int, replaces: bool) -> int:
-    return replacement if replaces and point < 0x20 else point
+def _without_controls(
+    data: bytes, encoding: str, errors: str, replacement: int, replaces: bool
+) -> Iterator[tuple[int, int]]:
+    """`characters`; if ``replaces``, control characters are ignored if invalid bytes are, and else replaced."""
+    for point, place in characters(data, encoding, errors, replacement):
+        if not (replaces and point < 0x20):
+            yield point, place
+        elif errors != "ignore":
+            yield replacement, place
 
 
 def _texts(values: Sequence[bytes]) -> HostArray:
@@ -103,10 +110,9 @@ def decode_with_offsets(
 ) -> tuple[HostArray, HostArray, HostArray]:
     """Decodes a vector of strings; returns splits, characters, and the offsets of their first bytes."""
     encoding = _codec(input_encoding)
-    rows = [list(characters(bytes(text), encoding, errors, replacement_char)) for text in input]
-    points = [
-        _without_controls(point, replacement_char, replace_control_characters) for row in rows for point, _ in row
-    ]
+    more_settings = (errors, replacement_char, replace_control_characters)
+    rows = [list(_without_controls(bytes(text), encoding, *more_settings)) for text in input]
+    points = [point for row in rows for point, _ in row]
     splits = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
     places = [place for row in rows for _, place in row]
     return splits, np.array(points, np.int32), np.array(places, np.int64)
@@ -145,12 +151,13 @@ def transcode(
 ) -> HostArray:
     """Converts strings to another encoding."""
     source, target = _codec(input_encoding), _codec(output_encoding)
+    more_settings = (errors, replacement_char, replace_control_characters)
+    texts = [bytes(text) for text in input.flat] if errors == "strict" and replace_control_characters else []
+    if any(point < 0x20 for text in texts for point, _ in characters(text, source, errors, replacement_char)):
+        raise InvalidArgumentError(None, None, "Invalid formatting on input string")
     found = [
         encoded(
-            [
-                _without_controls(point, replacement_char, replace_control_characters)
-                for point, _ in characters(bytes(text), source, errors, replacement_char)
-            ],
+            [point for point, _ in _without_controls(bytes(text), source, *more_settings)],
             target,
             errors,
             replacement_char,

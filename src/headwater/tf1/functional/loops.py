@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headwater import dtypes
+from headwater.data.spec import TensorSpec
 from headwater.dtypes import DType
 from headwater.graph import bodies
 from headwater.graph.composites import CompositeTensor, components_of
@@ -230,9 +231,17 @@ class _Loop:
 
 
 def _flat_shapes(invariants: Structure) -> list[TensorShape]:
-    """Returns the shapes in a structure; a list of numbers or None is a shape."""
+    """Returns the shapes in a structure of shapes and `TensorSpec`.
+
+    Raises:
+      ValueError: another object.
+    """
     if isinstance(invariants, TensorShape) or invariants is None:
         return [as_shape(invariants)]
+    if isinstance(invariants, TensorSpec):
+        return [invariants.shape]
+    if not isinstance(invariants, dict | list | tuple):
+        raise ValueError(f"`shape_invariants` must consist of TensorShape and TensorSpec, not {invariants!r}")
     if isinstance(invariants, dict):
         return [shape for key in sorted(invariants) for shape in _flat_shapes(invariants[key])]  # pyright: ignore
     return [shape for item in invariants for shape in _flat_shapes(item)]

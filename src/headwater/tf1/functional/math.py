@@ -326,6 +326,8 @@ def conj(x: TensorLike, name: str | None = None) -> Tensor:
     """The complex conjugate."""
     with name_scope(name, "Conj", [x]) as scope:
         x = convert_to_tensor(x, name="x")
+        if not (x.dtype.base_dtype.is_floating or x.dtype.is_integer or x.dtype.is_complex):
+            raise TypeError(f"Expected numeric or variant tensor, got dtype {x.dtype!r}")
         return one("Conj", x, name=scope) if x.dtype.is_complex else x
 
 

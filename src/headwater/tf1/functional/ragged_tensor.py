@@ -19,6 +19,8 @@ from headwater.graph.types import TensorLike
 from headwater.shapes import TensorShape
 from headwater.tf1.functional import arrays, indexing, math, reductions
 from headwater.tf1.functional.apply import apply, one
+from headwater.tf1.functional.checks import Assert
+from headwater.tf1.functional.control_flow import with_dependencies
 from headwater.tf1.functional.sparse import SparseTensor, sparse_tensor_to_dense
 
 if TYPE_CHECKING:
@@ -263,15 +265,22 @@ class RaggedTensor(CompositeTensor):
         Raises:
           TypeError: ``st_input`` is not a sparse tensor.
           ValueError: ``st_input`` is not a matrix.
+          InvalidArgumentError: when run; elements of a row do not fill its first columns.
         """
         if not isinstance(st_input, SparseTensor) and not hasattr(st_input, "dense_shape"):
             raise TypeError(f"Expected SparseTensor, got {type(st_input).__name__}")
         sparse = as_sparse(st_input)
-        if (sparse.shape.ndims or sparse.indices.shape.as_list()[1]) != 2:
+        dims = sparse.indices.dims
+        if (sparse.shape.ndims or (dims[1] if dims else None)) != 2:
             raise ValueError("rank(st_input) must be 2")
         dtype = as_dtype(row_splits_dtype)
         with name_scope(name, "RaggedFromSparse", [sparse.indices]):
-            rows = math.cast(sparse.indices[:, 0], dtype)
+            row, column = sparse.indices[:, 0], sparse.indices[:, 1]
+            before = arrays.concat([[-1], row[:-1]], 0)
+            wanted = math.cast(math.equal(row, before), dtypes.int64) * arrays.concat([[1], column[:-1] + 1], 0)
+            aligned = reductions.reduce_all(math.equal(column, wanted))
+            check = Assert(aligned, ["SparseTensor is not right-ragged"])
+            rows = with_dependencies([check], math.cast(row, dtype))
             return cls.from_value_rowids(sparse.values, rows, math.cast(sparse.dense_shape[0], dtype))
 
     # Properties -------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
-from headwater.tf1.functional import math, reductions
+from headwater.tf1.functional import arrays, math, reductions
 from headwater.tf1.functional.apply import one
 from headwater.tf1.functional.math import of_x
 
@@ -71,15 +71,11 @@ def betainc(a: TensorLike, b: TensorLike, x: TensorLike, name: str | None = None
 
 
 def polyval(coeffs: Sequence[TensorLike], x: TensorLike, name: str | None = None) -> Tensor:
-    """Evaluates a polynomial at x; the coefficient of the highest power is first.
-
-    Raises:
-      ValueError: no coefficients.
-    """
-    if not coeffs:
-        raise ValueError("polyval needs at least one coefficient")
+    """Evaluates a polynomial at x; the coefficient of the highest power is first. Without coefficients, it is 0."""
     with name_scope(name, "polyval", [*coeffs, x]):
         x = convert_to_tensor(x, name="x")
+        if not coeffs:
+            return arrays.zeros_like(x)
         result, *rest = (convert_to_tensor(c, name=f"coeff_{i}") for i, c in enumerate(coeffs))
         for coefficient in rest:
             result = coefficient + result * x

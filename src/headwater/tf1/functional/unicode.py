@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from headwater import dtypes
 from headwater.graph.convert import name_scope
@@ -12,6 +12,8 @@ from headwater.graph.types import TensorLike
 from headwater.tf1.functional import arrays
 from headwater.tf1.functional.apply import apply, one
 from headwater.tf1.functional.ragged_tensor import RaggedTensor, as_ragged_or_tensor, gather_rows
+
+_ERRORS: Final = ("strict", "replace", "ignore")
 
 
 def _by_text(input: Tensor, of_vector: Callable[[Tensor], Any]) -> Any:
@@ -188,7 +190,13 @@ def unicode_transcode(
     replace_control_characters: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """Texts in another encoding; see `unicode_decode`."""
+    """Texts in another encoding; see `unicode_decode`.
+
+    Raises:
+      ValueError: an unknown value of ``errors``.
+    """
+    if errors not in _ERRORS:
+        raise ValueError(f"Value for attr 'errors' of '{errors}' not in: " + ", ".join(f'"{each}"' for each in _ERRORS))
     return one(
         "UnicodeTranscode",
         input,

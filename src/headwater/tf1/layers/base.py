@@ -114,12 +114,13 @@ class Layer:
       built: whether `build` was called.
       input_spec: an `InputSpec`, or one for each input, that every call checks.
       trainable: as given.
+      activity_regularizer: a function that returns a loss of an output; None for no loss.
     """
 
     def __init__(self, trainable: bool = True, name: Any = None, dtype: DTypeLike | None = None, **kwargs: Any) -> None:
         scope = kwargs.pop("_scope", None)
         self._reuse = kwargs.pop("_reuse", None)
-        self._activity_regularizer = kwargs.pop("activity_regularizer", None)
+        self.activity_regularizer = kwargs.pop("activity_regularizer", None)
         self._collect_updates = kwargs.pop("_collect_updates", True)
         if kwargs:
             raise TypeError(f"{type(self).__name__} takes no argument {', '.join(sorted(kwargs))}")
@@ -363,10 +364,10 @@ class Layer:
             self.build(nest.map_structure(_shape_of, inputs) if leaves else None)
             self.built: bool = True
         outputs = self.call(inputs, *args, **kwargs)
-        if self._activity_regularizer is not None:
+        if self.activity_regularizer is not None:
             with name_scope("ActivityRegularizer"):
                 for output in nest.flatten(outputs):
-                    loss = self._activity_regularizer(output)
+                    loss = self.activity_regularizer(output)
                     count = math.cast(arrays.shape(output)[0], loss.dtype)
                     self.add_loss(loss / count, inputs=inputs)
         return outputs
@@ -375,7 +376,7 @@ class Layer:
         given = self.input_spec
         specs: list[InputSpec] = [] if given is None else nest.flatten(given)
         for spec, leaf in zip(specs, leaves, strict=False):
-            spec.check(leaf, self._name)
+            InputSpec.check(spec, leaf, self._name)  # also of Keras's InputSpec, which has the same attributes
 
     def _set_scope(self, scope: object = None) -> None:
         """Enters the variable scope once, so that its name is made unique once."""

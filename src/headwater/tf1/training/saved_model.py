@@ -62,7 +62,7 @@ def build_tensor_info(tensor: Any) -> Any:
         info.coo_sparse.dense_shape_tensor_name = tensor.dense_shape.name
     else:
         info.name = tensor.name
-    info.dtype = as_dtype(tensor.dtype).base_dtype.as_datatype_enum
+    info.dtype = as_dtype(tensor.dtype).as_datatype_enum
     info.tensor_shape.CopyFrom(tensor.get_shape().as_proto())
     return info
 

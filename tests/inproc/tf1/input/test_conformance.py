@@ -10,6 +10,6 @@ from tests.conformance.run import outcome
 from tests.conformance.stored import Case, stored_cases
 
 
-@pytest.mark.parametrize("case", stored_cases("autograph", "input", "pipelines"), ids=str)
+@pytest.mark.parametrize("case", stored_cases("autograph", "ignored_errors", "input", "pipelines"), ids=str)
 def test_as_tensorflow(case: Case) -> None:
     same(outcome(case.run, tf), case.expected)
