@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from headwater.errors import FailedPreconditionError
+from headwater.graph.ops.common import as_ints
 from headwater.graph.ops.define import pure
-from headwater.graph.registry import Inference, Spec
+from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.lazy_jax import jax, jnp
 
 
@@ -55,18 +56,37 @@ def hsv_to_rgb(images: jax.Array) -> jax.Array:
     return jnp.stack([((jnp.clip(part, 0, 1) - 1) * saturation + 1) * value for part in parts], -1)
 
 
-@pure("ImageProjectiveTransform", inputs="images:dtype|real, transforms:float32", infer=_like_first)
-def projective_transform(images: jax.Array, transforms: jax.Array, *, interpolation: str = "NEAREST") -> jax.Array:
+def _of_output_shape(inference: Inference) -> list[Spec]:
+    images, size = inference.inputs[0], inference.constant(2)
+    if size is not None and size.shape != (2,):
+        raise ValueError(f"Dimension must be 2 but is {size.size} for the size of {inference.op_type!r}")
+    height, width = (None, None) if size is None else (int(size[0]), int(size[1]))
+    batch, channels = (None, None) if images.dims is None else (images.dims[0], images.dims[-1])
+    return [Spec(images.dtype.base_dtype, (batch, height, width, channels))]
+
+
+@pure(
+    "ImageProjectiveTransformV2",
+    inputs="images:dtype|real, transforms:float32, output_shape:int32",
+    static=(2,),
+    infer=_of_output_shape,
+    differentiable=False,
+)
+def projective_transform(
+    images: jax.Array, transforms: jax.Array, output_shape: HostArray, *, interpolation: str = "NEAREST"
+) -> jax.Array:
     """Takes each pixel (x, y) from ((a₀ x + a₁ y + a₂) / k, (b₀ x + b₁ y + b₂) / k), k = c₀ x + c₁ y + 1; outside of
     the image, pixels are 0.
 
     Args:
       transforms: a row of eight numbers for each image, or one row for all images.
+      output_shape: height and width of the results.
     """
     images = jnp.asarray(images)
     height, width = images.shape[1:3]
+    rows, columns = as_ints(output_shape)
     numbers = jnp.broadcast_to(transforms, (images.shape[0], 8))[:, :, None, None]
-    y, x = (grid.astype(jnp.float32) for grid in jnp.meshgrid(jnp.arange(height), jnp.arange(width), indexing="ij"))
+    y, x = (grid.astype(jnp.float32) for grid in jnp.meshgrid(jnp.arange(rows), jnp.arange(columns), indexing="ij"))
     k = numbers[:, 6] * x + numbers[:, 7] * y + 1
     from_x = (numbers[:, 0] * x + numbers[:, 1] * y + numbers[:, 2]) / k
     from_y = (numbers[:, 3] * x + numbers[:, 4] * y + numbers[:, 5]) / k

@@ -39,7 +39,11 @@ PARTIAL: Final[Mapping[str, str]] = {
         "under the name of the last operation"
     ),
     "tf.RunOptions": "supported fields: `timeout_in_ms`, `trace_level` and `output_partition_graphs`",
-    "tf.data.Dataset": "an error in a function ends the iteration",
+    "tf.data.Dataset": "an error in a function ends the iteration, unless the pipeline ignores errors",
+    "tf.data.experimental.ignore_errors": (
+        "failures of `map` and `filter`, batches with such elements, and unreadable files are skipped; other errors "
+        "end the iteration"
+    ),
     "tf.data.Options": "supported: the sharding policy; others are accepted and ignored",
     "tf.data.experimental.MapVectorizationOptions": "accepted and ignored",
     "tf.data.experimental.OptimizationOptions": "accepted and ignored",
@@ -168,7 +172,7 @@ UNSUPPORTED_CONTRIB: Final[Mapping[str, tuple[str, str]]] = {
     "hadoop": ("reads Hadoop's files by compiled operations", "`tf.data.Dataset.from_generator`"),
     "hooks": ("a hook for profiles", "`tf.train.ProfilerHook`"),
     "ignite": ("reads Apache Ignite", "`tf.data.Dataset.from_generator` with its client library"),
-    "image": ("transformations in compiled operations", "`tf.image`, or Pillow and SciPy in `tf.py_func`"),
+    "image": ("warps, and matches of points", "`tf.image`, or Pillow and SciPy in `tf.py_func`"),
     "input_pipeline": ("one operation on lists of strings", "`tf.train.string_input_producer`"),
     "integrate": ("solves differential equations", "`scipy.integrate.odeint` in `tf.py_func`"),
     "kafka": ("reads Apache Kafka", "`tf.data.Dataset.from_generator` with its client library"),
@@ -187,7 +191,7 @@ UNSUPPORTED_CONTRIB: Final[Mapping[str, tuple[str, str]]] = {
     "mixed_precision": ("earlier names", "`tf.train.experimental.DynamicLossScale` and `FixedLossScale`"),
     "model_pruning": ("masks of weights, updated by hooks", "variables as masks, multiplied with weights"),
     "nearest_neighbor": ("hashes in compiled operations", "scikit-learn or FAISS"),
-    "nn": ("rarely imported functions", "`tf.nn`"),
+    "nn": ("one loss with a second sampling", "`tf.nn.sampled_softmax_loss`"),
     "optimizer_v2": ("drafts of later optimizers", "`tf.train`"),
     "periodic_resample": ("one compiled operation", "`tf.reshape` and `tf.transpose`"),
     "predictor": ("estimators of `tf.contrib.learn`", "`tf.contrib.predictor.from_saved_model`"),
@@ -204,7 +208,6 @@ UNSUPPORTED_CONTRIB: Final[Mapping[str, tuple[str, str]]] = {
     "session_bundle": ("the format before SavedModel", "`tf.saved_model`"),
     "slim": ("earlier names", "`tf.layers`, `tf.losses` and `tf.metrics`"),
     "solvers": ("iterative solvers", "`tf.linalg.solve`, or `scipy.sparse.linalg` in `tf.py_func`"),
-    "sparsemax": ("a projection onto the simplex", "`tf.nn.softmax`"),
     "specs": ("a language of layers", "`tf.layers`"),
     "stat_summarizer": ("statistics of TensorFlow's executor", "`tf.RunMetadata` with `Timeline`"),
     "summary": ("writers for values at once", "`tf.summary`"),
@@ -216,7 +219,7 @@ UNSUPPORTED_CONTRIB: Final[Mapping[str, tuple[str, str]]] = {
     "tfprof": ("an earlier name", "`tf.profiler`"),
     "timeseries": ("a library of its own within contrib", "statsmodels, or `tf.nn.dynamic_rnn`"),
     "tpu": ("TPUs: use JAX directly, without parameter servers", "JAX"),
-    "training": ("queues that `tf.data` replaced, and loops of evaluation", "`tf.data` and `tf.train`"),
+    "training": ("queues that `tf.data` replaced", "`tf.data` and `tf.train`"),
     "util": ("lists of operation types", "`graph_def.node`"),
 }
 """For packages of ``tf.contrib`` that are missing, or lack names: the reason, and the replacement."""

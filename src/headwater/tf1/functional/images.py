@@ -389,37 +389,3 @@ def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
         if tensor.dims and tensor.dims[-1] not in (None, 1):
             raise ValueError("Last dimension of a grayscale image should be size 1.")
         return arrays.tile(tensor, [*[1] * (rank - 1), 3])
-
-
-# Projective transforms ------------------------------------------------------------------------------------------------
-
-
-def rotate(images: TensorLike, angles: TensorLike, interpolation: str = "NEAREST", name: str | None = None) -> Tensor:
-    """Rotates counterclockwise by angles in radians; pixels from outside are 0.
-
-    Args:
-      images: [height, width], [height, width, channels] or [batch, height, width, channels].
-      angles: one for all, or one for each image.
-      interpolation: ``NEAREST`` or ``BILINEAR``.
-    """
-    with name_scope(name, "rotate", [images]):
-        tensor = convert_to_tensor(images, name="images")
-        rank = len(tensor.dims or ())
-        if rank not in (2, 3, 4):
-            raise TypeError("Images should have rank between 2 and 4.")
-        batch = tensor
-        if rank == 2:
-            batch = arrays.expand_dims(arrays.expand_dims(tensor, 0), -1)
-        elif rank == 3:
-            batch = arrays.expand_dims(tensor, 0)
-        height, width = (math.to_float(size) - 1.0 for size in _sizes(batch))
-        turned = arrays.reshape(math.cast(angles, dtypes.float32), [-1, 1])
-        cos, sin = math.cos(turned), math.sin(turned)
-        x = (width - (cos * width - sin * height)) / 2.0
-        y = (height - (sin * width + cos * height)) / 2.0
-        zeros = arrays.zeros_like(cos)
-        transforms = arrays.concat([cos, -sin, x, sin, cos, y, zeros, zeros], 1)
-        result = one("ImageProjectiveTransform", batch, transforms, interpolation=interpolation.upper())
-        if rank == 2:
-            return arrays.squeeze(result, [0, 3])
-        return arrays.squeeze(result, [0]) if rank == 3 else result

@@ -54,7 +54,7 @@ def checkpoints_iterator(
     """
     last: str | None = None
     while True:
-        found = _newer_checkpoint(checkpoint_dir, last, timeout)
+        found = wait_for_new_checkpoint(checkpoint_dir, last, timeout=timeout)
         if found is None:
             if timeout_fn is None or timeout_fn():
                 return
@@ -65,14 +65,26 @@ def checkpoints_iterator(
         pause(max(0.0, begin + min_interval_secs - time.monotonic()))
 
 
-def _newer_checkpoint(folder: str, last: str | None, timeout: float | None) -> str | None:
+def wait_for_new_checkpoint(
+    checkpoint_dir: str,
+    last_checkpoint: str | None = None,
+    seconds_to_sleep: float = _POLL_INTERVAL_S,
+    timeout: float | None = None,
+) -> str | None:
+    """Waits until the newest checkpoint of a folder differs from ``last_checkpoint``; returns its path.
+
+    Args:
+      checkpoint_dir: the folder.
+      seconds_to_sleep: the time between two looks into the folder.
+      timeout: seconds after which to return None; None: wait forever.
+    """
     deadline = None if timeout is None else time.monotonic() + timeout
-    _logger.info("Waiting for new checkpoint at %s", folder)
+    _logger.info("Waiting for new checkpoint at %s", checkpoint_dir)
     while True:
-        found = latest_checkpoint(folder)
-        if found is not None and found != last:
+        found = latest_checkpoint(checkpoint_dir)
+        if found is not None and found != last_checkpoint:
             return found
-        left = _POLL_INTERVAL_S if deadline is None else deadline - time.monotonic()
+        left = seconds_to_sleep if deadline is None else deadline - time.monotonic()
         if left <= 0:
             return None
-        pause(min(left, _POLL_INTERVAL_S))
+        pause(min(left, seconds_to_sleep))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from headwater.graph.types import TensorLike
 
 
-def _sampled_logits(
+def sampled_logits(
     weights: TensorLike,
     biases: TensorLike,
     labels: TensorLike,
@@ -98,7 +98,7 @@ def nce_loss(
       The loss of each row.
     """
     with name_scope(name, "nce_loss", [*_parts(weights), biases, inputs, labels]):
-        logits, wanted = _sampled_logits(
+        logits, wanted = sampled_logits(
             weights,
             biases,
             labels,
@@ -133,7 +133,7 @@ def sampled_softmax_loss(
     Jean et al., On Using Very Large Target Vocabulary for Neural Machine Translation, 2014.
     """
     with name_scope(name, "sampled_softmax_loss", [*_parts(weights), biases, inputs, labels]):
-        logits, wanted = _sampled_logits(
+        logits, wanted = sampled_logits(
             weights,
             biases,
             labels,

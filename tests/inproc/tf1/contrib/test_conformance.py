@@ -14,6 +14,7 @@ modules.install()
 PACKAGES = (
     "contrib_distributions",
     "contrib_factorization",
+    "contrib_functions",
     "contrib_opt",
     "contrib_rnn",
     "cudnn_rnn",

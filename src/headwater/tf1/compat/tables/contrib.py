@@ -28,12 +28,14 @@ CONTRIB: Final[Mapping[str, Area]] = {
             "lookup": "headwater.tf1.compat.contrib_lookup",
             "losses": "headwater.tf1.compat.slim_losses",
             "metrics": "headwater.tf1.compat.contrib_metrics",
+            "nn": "headwater.tf1.compat.tf.contrib.nn",
             "opt": "headwater.tf1.compat.tf.contrib.opt",
             "predictor": "headwater.tf1.compat.tf.contrib.predictor",
             "rnn": "headwater.tf1.compat.tf.contrib.rnn",
             "seq2seq": "headwater.tf1.compat.tf.contrib.seq2seq",
             "signal": "headwater.tf1.compat.tf.contrib.signal",
             "slim": "headwater.tf1.compat.tf.contrib.slim",
+            "sparsemax": "headwater.tf1.compat.tf.contrib.sparsemax",
             "staging": "headwater.tf1.compat.tf.contrib.staging",
             "stateless": "headwater.tf1.compat.tf.contrib.stateless",
             "tfprof": "headwater.tf1.compat.tf.contrib.tfprof",
@@ -178,9 +180,11 @@ CONTRIB: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.contrib.image": Area(
-        "``tf.contrib.image``: rotation of images.",
+        "``tf.contrib.image``: geometric transformations of images.",
         names={
-            "headwater.tf1.functional.images": "rotate",
+            "headwater.tf1.contrib.image.transforms": """
+                angles_to_projective_transforms compose_transforms flat_transforms_to_matrices
+                matrices_to_flat_transforms rotate transform translate translations_to_projective_transforms""",
         },
     ),
     "tf.contrib.layers": Area(
@@ -235,6 +239,17 @@ CONTRIB: Final[Mapping[str, Area]] = {
             "headwater.tf1.contrib.legacy_seq2seq.models": """
                 basic_rnn_seq2seq embedding_attention_seq2seq embedding_rnn_seq2seq embedding_tied_rnn_seq2seq
                 one2many_rnn_seq2seq tied_rnn_seq2seq""",
+        },
+    ),
+    "tf.contrib.nn": Area(
+        "``tf.contrib.nn``: dropout for self-normalising networks, and losses with other arguments.",
+        names={
+            "headwater.tf1.contrib.nn.functions": """
+                alpha_dropout deprecated_flipped_sigmoid_cross_entropy_with_logits
+                deprecated_flipped_softmax_cross_entropy_with_logits
+                deprecated_flipped_sparse_softmax_cross_entropy_with_logits nth_element sampled_sparse_softmax_loss
+                scaled_softplus""",
+            "headwater.tf1.functional.transposed": "conv1d_transpose",
         },
     ),
     "tf.contrib.opt": Area(
@@ -377,6 +392,12 @@ CONTRIB: Final[Mapping[str, Area]] = {
             "headwater.tf1.training.slim_training": "train train_step",
         },
     ),
+    "tf.contrib.sparsemax": Area(
+        "``tf.contrib.sparsemax``: a softmax that sets small probabilities to 0.",
+        names={
+            "headwater.tf1.contrib.sparsemax.projection": "sparsemax sparsemax_loss",
+        },
+    ),
     "tf.contrib.staging": Area(
         "``tf.contrib.staging``: buffers between parts of a pipeline.",
         names={
@@ -401,7 +422,10 @@ CONTRIB: Final[Mapping[str, Area]] = {
         names={
             "headwater.tf1.contrib.training.hparams": "HParams parse_values",
             "headwater.tf1.training.train_ops": "add_gradients_summaries clip_gradient_norms multiply_gradients",
-            "headwater.tf1.training.loops": "checkpoints_iterator",
+            "headwater.tf1.training.loops": "checkpoints_iterator wait_for_new_checkpoint",
+            "headwater.tf1.training.estimator.evaluation": "StopAfterNEvalsHook get_or_create_eval_step",
+            "headwater.tf1.contrib.training.evaluation": "SummaryAtEndHook evaluate_once evaluate_repeatedly",
+            "headwater.tf1.contrib.training.loops": "clip_gradient_norms_fn create_train_op train",
             "headwater.tf1.training.device_setter": "GreedyLoadBalancingStrategy RandomStrategy byte_size_load_fn",
             "headwater.tf1.training.buckets": "bucket bucket_by_sequence_length",
             "headwater.tf1.training.training_util": "get_or_create_global_step",

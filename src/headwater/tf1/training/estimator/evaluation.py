@@ -69,6 +69,10 @@ class StopAfterNEvalsHook(SessionRunHook):
         if self._count is not None and run_values.results["evals_completed"] >= self._count:
             run_context.request_stop()
 
+    def after_update(self, counted: TensorLike) -> StopAfterNEvalsHook:
+        """Returns a hook that reads ``counted``, the count after a batch, instead of the variable."""
+        return _Stop(self._count, counted)
+
 
 def evaluate_once(
     checkpoint_path: str | None,

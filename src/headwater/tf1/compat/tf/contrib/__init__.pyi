@@ -19,12 +19,14 @@ from headwater.tf1.compat.tf.contrib import image as image
 from headwater.tf1.compat.tf.contrib import layers as layers
 from headwater.tf1.compat.tf.contrib import learn as learn
 from headwater.tf1.compat.tf.contrib import legacy_seq2seq as legacy_seq2seq
+from headwater.tf1.compat.tf.contrib import nn as nn
 from headwater.tf1.compat.tf.contrib import opt as opt
 from headwater.tf1.compat.tf.contrib import predictor as predictor
 from headwater.tf1.compat.tf.contrib import rnn as rnn
 from headwater.tf1.compat.tf.contrib import seq2seq as seq2seq
 from headwater.tf1.compat.tf.contrib import signal as signal
 from headwater.tf1.compat.tf.contrib import slim as slim
+from headwater.tf1.compat.tf.contrib import sparsemax as sparsemax
 from headwater.tf1.compat.tf.contrib import staging as staging
 from headwater.tf1.compat.tf.contrib import stateless as stateless
 from headwater.tf1.compat.tf.contrib import tfprof as tfprof
@@ -49,12 +51,14 @@ __all__ = [
     "lookup",
     "losses",
     "metrics",
+    "nn",
     "opt",
     "predictor",
     "rnn",
     "seq2seq",
     "signal",
     "slim",
+    "sparsemax",
     "staging",
     "stateless",
     "tfprof",
