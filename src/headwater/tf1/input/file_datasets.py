@@ -320,9 +320,8 @@ def make_csv_dataset(
     if select_columns is not None:
         selected = _selected(select_columns, column_names)
     if column_defaults is not None:
-        defaults = [
-            each if isinstance(each, type | dtypes.DType) else Dataset.as_value(each) for each in column_defaults
-        ]
+        given = [Dataset.as_value(each) if isinstance(each, Tensor) else each for each in column_defaults]
+        defaults = [each if isinstance(each, type | dtypes.DType) else as_array(each) for each in given]
     else:
         rows = _rows(names, field_delim, use_quote_delim, header)
         defaults = _inferred(rows, selected, len(column_names), na_value, num_rows_for_inference)
