@@ -33,7 +33,7 @@ class CsvRecords(FilesNode):
     header: bool
     quoted: bool
 
-    def blocks(self, context: Context, rows: int) -> Iterator[Block]:
+    def _contents(self, rows: int) -> Iterator[Block]:
         for lines in opened_files(self.filenames, self.compression_type):
             if self.header:
                 next(lines, None)
