@@ -45,7 +45,7 @@ def forward_features(
 
     Args:
       estimator: the estimator.
-      keys: names of the features; all features when None.
+      keys: names of the features; all features if None.
       sparse_default_values: for each sparse feature, the value of its missing elements in the predictions.
 
     Raises:
