@@ -18,7 +18,7 @@ _EXAMPLES = {
     "headwater.ParameterServer": "ps/pytrees.py",
     "headwater.ps.consistency.from_text": "ps/consistency.py",
     "headwater.keras.ParameterServerStrategy": "keras/parameter_server/strategy.py",
-    "headwater.state.aims.spread": "state/aims.py",
+    "headwater.state.aims.distribute_replicas": "state/aims.py",
     "headwater.graph.resources.packing.packed": "graph/resources/packing.py",
     "headwater.tables.Table": "tables/table.py",
     "headwater.tables.snapshots.FrozenTable": "tables/snapshots.py",

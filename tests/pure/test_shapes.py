@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -108,6 +110,8 @@ def test_partially_known_shapes_equal_themselves() -> None:
 
 
 def test_dimensions_as_text() -> None:
-    assert TensorShape(["100", b"3", None]).as_list() == [100, 3, None]
+    texts: list[Any] = ["100", b"3", None]
+    assert TensorShape(texts).as_list() == [100, 3, None]
+    texts.append(2.5)
     with pytest.raises(ValueError, match=r"Ambiguous dimension: 2\.5"):
-        TensorShape([2.5])
+        TensorShape(texts)

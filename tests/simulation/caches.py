@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import Any
 
 import headwater.graph.master.master
@@ -74,16 +75,17 @@ def _share_executables() -> None:
     built: dict[Any, Any] = {}
     known: dict[int, tuple[Compute, str]] = {}
 
-    def shared(self: Any, static: tuple[Any, ...]) -> Any:
+    def shared(self: Any, static: Mapping[str, Any], shapes: object) -> Any:
         if self._random:
-            return build(self, static)
+            return build(self, static, shapes)
         compute: Compute = self._compute
         if known.get(id(compute), (None,))[0] is not compute:
             known[id(compute)] = compute, repr(compute)
-        key = known[id(compute)][1], *((value.tobytes(), value.shape, value.dtype) for value in static)
+        fixed = tuple((value.tobytes(), value.shape, value.dtype) for value in static.values())
+        key = known[id(compute)][1], fixed, shapes
         if key not in built:
             with running().apart():
-                built[key] = build(self, static)
+                built[key] = build(self, static, shapes)
         return built[key]
 
     executable._build = shared

@@ -86,7 +86,8 @@ def _grouped(
                 if not drop or len(chosen) == size:
                     yield combine(chosen)
             return
-        chosen, failures = [], 0
+        chosen: list[Element] = []
+        failures = 0
         for element in source:
             if context.skipped[0] != failures:
                 failures, chosen = context.skipped[0], []

@@ -273,11 +273,12 @@ class Dataset:
         """
         _check_kinds(datasets)
         even = [1.0 / len(datasets)] * len(datasets)
-        given = None if weights is None else as_shape(getattr(weights, "shape", np.shape(weights)))
-        if given is not None and not given.is_compatible_with([len(datasets)]):
-            raise ValueError(f"`weights` must be a vector of length `len(datasets)`, not of shape {given}")
+        shares = cls.as_value(even if weights is None else weights)
+        shape = as_shape(getattr(shares, "shape", ()))
+        if not shape.is_compatible_with([len(datasets)]):
+            raise ValueError(f"`weights` must be a vector of length `len(datasets)`, not of shape {shape}")
         first, second = cls._seeds(seed)
-        draws = Draws(weights=cls.as_value(even if weights is None else weights), seed=first, seed2=second)
+        draws = Draws(weights=shares, seed=first, seed2=second)
         node = Picked(
             selector=draws, inputs=tuple(item.node for item in datasets), skip_empty=not stop_on_empty_dataset
         )

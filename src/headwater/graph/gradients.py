@@ -129,7 +129,7 @@ def _seed(y: Tensor, grad: Tensor | None, index: int) -> Tensor | None:
         return y.graph.create_op("OnesLike", [y], name=f"grad_ys_{index}", device=y.op.device).outputs[0]
     seed = convert_to_tensor(grad, y.dtype.base_dtype, name=f"grad_ys_{index}")
     if y.shape.num_elements() == 1 and seed.shape.num_elements() == 1 and y.shape != seed.shape:
-        return y.graph.create_op("Reshape", [seed, convert_to_tensor(y.shape.as_list(), int32)]).outputs[0]
+        return y.graph.create_op("Reshape", [seed, convert_to_tensor([1] * len(y.shape.as_list()), int32)]).outputs[0]
     y.shape.assert_is_compatible_with(seed.shape)
     return seed
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
-from jax.extend.core import Literal
+from jax.extend.core import Jaxpr, JaxprEqn, Literal, Var
 
 from headwater.ps.global_norms import norms_from
 from headwater.ps.layout import DEFAULT_PARTITIONER, Layout, Partitioner, VariableSpec, make_layout
@@ -106,9 +106,9 @@ def find_dependencies(optimizer: optax.GradientTransformation, params: object, *
       finite: whether all gradients are finite.
     """
 
-    def update(gradients: Any, state: Any, params: Any) -> Any:
+    def update(gradients: object, state: object, params: object) -> object:
         with norms_from(lambda _: _jax.numpy.float32(1)):
-            return optimizer.update(gradients, state, params)
+            return optimizer.update(gradients, state, params)  # pyright: ignore[reportArgumentType]
 
     own = _each_by_itself(params)
     initial = _of_jaxpr(_jax.make_jaxpr(optimizer.init)(params).jaxpr, own, finite)
@@ -116,7 +116,7 @@ def find_dependencies(optimizer: optax.GradientTransformation, params: object, *
 
 
 def sources_of_update(
-    update: Callable[[Any, Any, Any], Any],
+    update: Callable[..., object],
     params: object,
     state: object,
     initial: Sequence[Sources] | None = None,
@@ -149,11 +149,11 @@ def _each_by_itself(params: object) -> list[Sources]:
     return [Sources(leaves=1 << number) for number in range(len(_tree.tree_leaves(params)))]
 
 
-def _of_jaxpr(jaxpr: Any, inputs: Sequence[Sources], finite: bool) -> list[Sources]:
+def _of_jaxpr(jaxpr: Jaxpr, inputs: Sequence[Sources], finite: bool) -> list[Sources]:
     """Returns the sources of the outputs of a traced function."""
-    known: dict[Any, Sources] = dict(zip(jaxpr.invars, inputs, strict=True))
+    known: dict[Var, Sources] = dict(zip(jaxpr.invars, inputs, strict=True))
 
-    def of(variable: Any) -> Sources:
+    def of(variable: Var | Literal) -> Sources:
         return _NONE if isinstance(variable, Literal) else known.get(variable, _NONE)
 
     for equation in jaxpr.eqns:
@@ -162,7 +162,7 @@ def _of_jaxpr(jaxpr: Any, inputs: Sequence[Sources], finite: bool) -> list[Sourc
     return [of(variable) for variable in jaxpr.outvars]
 
 
-def _of_equation(equation: Any, sources: Sequence[Sources], finite: bool) -> list[Sources]:
+def _of_equation(equation: JaxprEqn, sources: Sequence[Sources], finite: bool) -> list[Sources]:
     name, parameters = equation.primitive.name, equation.params
     if name == "is_finite" and finite:
         return [_NONE]
@@ -192,7 +192,7 @@ def _union(sources: Iterable[Sources]) -> Sources:
     return total
 
 
-def _keeps_rows(equation: Any, variable: Any, output: Any) -> bool:
+def _keeps_rows(equation: JaxprEqn, variable: Any, output: Any) -> bool:
     """Returns whether each row of ``output`` is computed from the same row of ``variable`` only."""
     shape, result = variable.aval.shape, output.aval.shape
     name, parameters = equation.primitive.name, equation.params

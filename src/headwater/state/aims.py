@@ -88,13 +88,13 @@ def distribute_replicas(homes: Sequence[int], staying: Sequence[int]) -> list[Ai
       homes: for each shard, the number of the ``ps`` that serves it when the job starts.
       staying: the numbers of the available ``ps``, at least one.
 
-    >>> spread([0, 1], [0, 1])
+    >>> distribute_replicas([0, 1], [0, 1])
     [Aim(primary=0, backup=1), Aim(primary=1, backup=0)]
-    >>> spread([0, 1], [0, 1, 2])
+    >>> distribute_replicas([0, 1], [0, 1, 2])
     [Aim(primary=0, backup=2), Aim(primary=1, backup=0)]
-    >>> spread([0, 1], [1, 2])
+    >>> distribute_replicas([0, 1], [1, 2])
     [Aim(primary=2, backup=1), Aim(primary=1, backup=2)]
-    >>> spread([0, 1], [1])
+    >>> distribute_replicas([0, 1], [1])
     [Aim(primary=1, backup=None), Aim(primary=1, backup=None)]
     """
     copies = dict.fromkeys(staying, 0)

@@ -20,13 +20,13 @@ LONGEST: Final = 64
 _DIGITS: Final = 20
 """Number of characters of the longest 64-bit integer, with its sign."""
 _WORD: Final = 8
-_K0: Final[Any] = np.uint64(0xC3A5C85C97CB3127)
-_K1: Final[Any] = np.uint64(0xB492B66FBE98F273)
-_K2: Final[Any] = np.uint64(0x9AE16A3B2F90404F)
+_K0: Final[np.uint64] = np.uint64(0xC3A5C85C97CB3127)
+_K1: Final[np.uint64] = np.uint64(0xB492B66FBE98F273)
+_K2: Final[np.uint64] = np.uint64(0x9AE16A3B2F90404F)
 
 
 @inlined
-def _half(data: Bytes, at: int) -> Any:
+def _half(data: Bytes, at: int) -> np.uint64:
     """Returns the four bytes at a position as a little-endian number."""
     first = U64(at)  # unsigned, as numba would check each signed index
     return (
@@ -38,29 +38,29 @@ def _half(data: Bytes, at: int) -> Any:
 
 
 @inlined
-def _word(data: Bytes, at: int) -> Any:
+def _word(data: Bytes, at: int) -> np.uint64:
     """Returns the eight bytes at a position as a little-endian number."""
     return _half(data, at) | _half(data, at + 4) << U64(32)
 
 
 @inlined
-def _turned(value: object, by: int) -> Any:
+def _turned(value: np.uint64, by: int) -> np.uint64:
     return value >> U64(by) | value << U64(64 - by)
 
 
 @inlined
-def _mixed(value: object) -> Any:
+def _mixed(value: np.uint64) -> np.uint64:
     return value ^ value >> U64(47)
 
 
 @inlined
-def _pair(first: Any, second: Any, factor: Any) -> Any:
+def _pair(first: np.uint64, second: np.uint64, factor: np.uint64) -> np.uint64:
     a = _mixed((first ^ second) * factor)
     return _mixed((second ^ a) * factor) * factor
 
 
 @inlined
-def _short_fingerprint(text: Any, size: int) -> Any:
+def _short_fingerprint(text: np.uint64, size: int) -> np.uint64:
     """Returns the fingerprint of a text of at most eight bytes, given as a little-endian number."""
     length = U64(size)
     factor = _K2 + length * U64(2)
@@ -77,7 +77,7 @@ def _short_fingerprint(text: Any, size: int) -> Any:
 
 
 @inlined
-def _short_decimal(number: Any) -> tuple[Any, Any]:
+def _short_decimal(number: np.uint64) -> tuple[np.uint64, Any]:
     """Returns the decimal digits of a number below 10**8, as a little-endian number of characters; and their count.
 
     All digits are computed at once: the number is divided into two halves, then into four pairs, then into eight
@@ -93,7 +93,7 @@ def _short_decimal(number: Any) -> tuple[Any, Any]:
 
 
 @inlined
-def _fingerprint(data: Bytes, at: int, size: int) -> Any:
+def _fingerprint(data: Bytes, at: int, size: int) -> np.uint64:
     """Returns the fingerprint of the ``size`` bytes, of at most `LONGEST`, at a position."""
     length = U64(size)
     end = at + size

@@ -76,8 +76,8 @@ def stand_in(variable: keras.Variable, shape: Sequence[int]) -> Any:
 
 
 def _build(
-    original: keras.Optimizer, part: ServerPart, variables: Sequence[Any], shapes: Sequence[Sequence[int]]
-) -> Any:
+    original: keras.Optimizer, part: ServerPart, variables: Sequence[keras.Variable], shapes: Sequence[Sequence[int]]
+) -> keras.Optimizer:
     """Returns an optimizer like ``original`` for parts of ``variables`` with these shapes."""
     optimizer = clone_optimizer(original, part)
     stand_ins = [stand_in(variable, shape) for variable, shape in zip(variables, shapes, strict=True)]
@@ -90,7 +90,7 @@ def _build(
     return optimizer
 
 
-def indivisible(optimizer: keras.Optimizer, part: ServerPart, variables: Sequence[Any]) -> set[str]:
+def indivisible(optimizer: keras.Optimizer, part: ServerPart, variables: Sequence[keras.Variable]) -> set[str]:
     """Returns the paths of the variables whose update combines rows, as by a norm, so that parts of such a variable
     cannot be updated by themselves."""
     # An optimizer of two rows and columns has the same dependencies, and takes no memory.
@@ -98,7 +98,7 @@ def indivisible(optimizer: keras.Optimizer, part: ServerPart, variables: Sequenc
     values = [variable.value for variable in small._trainable_variables]
     state = [variable.value for variable in small.variables]
 
-    def update(gradients: Any, state: Any, values: Any) -> Any:
+    def update(gradients: object, state: object, values: object) -> object:
         return small.stateless_apply(state, gradients, values)
 
     sources = sources_of_update(update, values, state)

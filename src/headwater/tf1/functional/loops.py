@@ -244,7 +244,7 @@ def _flat_shapes(invariants: Structure) -> list[TensorShape]:
         raise ValueError(f"`shape_invariants` must consist of TensorShape and TensorSpec, not {invariants!r}")
     if isinstance(invariants, dict):
         return [shape for key in sorted(invariants) for shape in _flat_shapes(invariants[key])]  # pyright: ignore
-    return [shape for item in invariants for shape in _flat_shapes(item)]
+    return [shape for item in invariants for shape in _flat_shapes(item)]  # pyright: ignore
 
 
 # The gradient ---------------------------------------------------------------------------------------------------

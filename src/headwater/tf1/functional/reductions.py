@@ -56,7 +56,7 @@ def reduce(
     """Adds a reduction of type ``op_type``."""
     axis = either(axis, reduction_indices, "axis", "reduction_indices")
     keep = bool(either(keepdims, keep_dims, "keepdims", "keep_dims"))
-    x = convert_to_tensor(input_tensor, dtypes.bool_ if op_type in ("All", "Any") else None)
+    x = convert_to_tensor(input_tensor, preferred_dtype=dtypes.bool_ if op_type in ("All", "Any") else None)
     result = one(op_type, x, all_axes(x) if axis is None else axis, keep_dims=keep, name=name)
     if axis is None and not keep:
         result.set_shape(())

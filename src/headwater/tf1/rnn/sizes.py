@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,8 +13,13 @@ from headwater.graph.operation import Tensor
 from headwater.shapes import as_shape
 from headwater.tf1.functional import arrays
 
+if TYPE_CHECKING:
+    from headwater.shapes import ShapeLike
 
-def concat_shapes(prefix: Any, suffix: Any, static: bool = False) -> Any:
+
+def concat_shapes(
+    prefix: ShapeLike | Tensor, suffix: ShapeLike | Tensor, static: bool = False
+) -> Tensor | list[int | None] | None:
     """Joins two shapes, such as the size of a batch and of a state.
 
     Args:
@@ -30,14 +35,14 @@ def concat_shapes(prefix: Any, suffix: Any, static: bool = False) -> Any:
     return arrays.concat([_vector(prefix), _vector(suffix)], 0)
 
 
-def _known(shape: Any) -> Any:
+def _known(shape: ShapeLike | Tensor) -> ShapeLike:
     if not isinstance(shape, Tensor):
         return shape
     value = constant_value(shape)
     return None if value is None else value.reshape(-1).tolist()
 
 
-def _vector(shape: Any) -> Tensor:
+def _vector(shape: ShapeLike | Tensor) -> Tensor:
     if isinstance(shape, Tensor):
         return arrays.reshape(shape, [-1])
     known = as_shape(shape)
@@ -46,7 +51,7 @@ def _vector(shape: Any) -> Tensor:
     return convert_to_tensor(np.array(known.as_list()), dtypes.int32)
 
 
-def is_like_cell(cell: Any) -> bool:
+def is_like_cell(cell: object) -> bool:
     """Whether ``cell`` has the interface of a cell."""
     return all(hasattr(cell, name) for name in ("output_size", "state_size", "zero_state")) and callable(cell)
 

@@ -83,12 +83,11 @@ def forward_features(
 
     def model_fn(features: Structure, labels: TensorLike, mode: str, config: RunConfig) -> EstimatorSpec:
         spec = estimator.model_fn(features, labels, mode, config)
-        if spec.predictions is None:
+        found: object = spec.predictions
+        if found is None:
             return spec
-        if not isinstance(spec.predictions, dict):
-            raise ValueError(
-                f"Predictions should be a dict to be able to forward features. Given: {type(spec.predictions)}"
-            )
+        if not isinstance(found, dict):
+            raise ValueError(f"Predictions should be a dict to be able to forward features. Given: {type(found)}")
         named, predictions = cast("Mapping[str, Any]", features), cast("dict[str, Any]", spec.predictions)
         more = {key: forwarded(key, named, predictions) for key in wanted or named}
         outputs = dict(spec.export_outputs or {})

@@ -20,7 +20,6 @@ from headwater.tf1.variables.sampled_losses import sampled_logits
 if TYPE_CHECKING:
     from headwater.graph.operation import Tensor
     from headwater.graph.types import TensorLike
-    from headwater.shapes import ShapeLike
 
 # The limit of SELU for x → -∞: -λα of Klambauer et al., 2017.
 _LOWEST = -1.7580993408473766
@@ -29,7 +28,7 @@ _LOWEST = -1.7580993408473766
 def alpha_dropout(
     x: TensorLike,
     keep_prob: TensorLike,
-    noise_shape: ShapeLike | None = None,
+    noise_shape: TensorLike | None = None,
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:

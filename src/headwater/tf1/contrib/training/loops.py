@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from headwater.tf1.training import train_ops
 from headwater.tf1.training.monitored_session import MonitoredTrainingSession
 from headwater.tf1.training.optimizer import Optimizer
+from headwater.tf1.training.training_util import get_or_create_global_step
 
 if TYPE_CHECKING:
     from headwater.graph.operation import Tensor
@@ -32,7 +33,7 @@ def create_train_op(
     transform_grads_fn: Callable[[Any], Any] | None = None,
     summarize_gradients: bool = False,
     gate_gradients: int = Optimizer.GATE_OP,
-    aggregation_method: Any = None,
+    aggregation_method: int | None = None,
     colocate_gradients_with_ops: bool = False,
     check_numerics: bool = True,
 ) -> Tensor:
@@ -45,7 +46,7 @@ def create_train_op(
     return train_ops.create_train_op(
         total_loss,
         optimizer,
-        **({} if isinstance(global_step, int) and global_step == 0 else {"global_step": global_step}),
+        get_or_create_global_step() if isinstance(global_step, int) and global_step == 0 else global_step,
         update_ops=update_ops,
         variables_to_train=variables_to_train,
         summarize_gradients=summarize_gradients,
