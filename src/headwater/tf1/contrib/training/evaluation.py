@@ -27,7 +27,7 @@ class SummaryAtEndHook(SessionRunHook):
 
     Args:
       log_dir: folder of the events, unless ``summary_writer`` is given.
-      summary_op: the summary; all summaries of the graph when None.
+      summary_op: the summary; all summaries of the graph by default.
       feed_dict: fed to the summary.
 
     Raises:
