@@ -86,7 +86,7 @@ def with_bags(batch: Tree) -> Tree:
     sequences, as pandas and PyArrow return for columns of lists.
 
     Raises:
-      ValueError: such a value does not have two dimensions; or the values of a sparse row are not its first elements.
+      ValueError: such a value does not have two dimensions.
     """
     return _tree.tree_map(as_leaf, batch, is_leaf=lambda leaf: isinstance(leaf, Bags | Iterator) or is_composite(leaf))
 
