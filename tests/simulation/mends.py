@@ -135,7 +135,7 @@ def _current_values() -> None:
 def _known_outcomes() -> None:
     """Defect: a promoted replica does not know the results of the previous primary in a step in progress."""
     changes: Any = headwater.graph.server.replicas.changes.Changes
-    changes.known = lambda *_: None
+    changes.recorded_outcome = lambda *_: None
 
 
 def _both_have_it() -> None:
