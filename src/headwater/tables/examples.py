@@ -13,7 +13,6 @@ Source: https://protobuf.dev/programming-guides/encoding/.
 from __future__ import annotations
 
 import itertools
-import os
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headwater import dtypes
+from headwater.cores import usable_cores
 from headwater.data.io.example import Column
 from headwater.dtypes import DType
 from headwater.tables.compiled import byte_at, compiled, inlined, ones_of, trailing_zeros_of, word_at
@@ -44,7 +44,7 @@ _ORDER: Final = 1024
 """Maximum number of features of a message whose order is remembered for the next message."""
 _DIVIDED_ROWS: Final = 128
 """Minimum number of messages that two threads parse; fewer take less time than the start of the second thread."""
-_CORES: Final = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+_CORES: Final = usable_cores()
 _TOP: Final[Any] = np.uint64(0x8080808080808080)
 """The highest bit of each byte of a word. It is 0 in the last byte of an encoded number."""
 

@@ -175,8 +175,8 @@ def test_sizes_of_bags_compile_nothing() -> None:
     x = {"bag": ragged([rng.integers(0, 9, rng.integers(0, 50)) for _ in range(64)], np.int64)}
     model.fit(x, np.ones((64, 1)), batch_size=8, epochs=2, verbose=0)
     (served,) = strategy._served()
-    assert served._step is not None
-    assert served._step._compiled._cache_size() <= 2  # by the number of pooled rows that are received
+    step: Any = served._step
+    assert step._compiled._cache_size() <= 2  # by the number of pooled rows that are received
     served.close()
 
 

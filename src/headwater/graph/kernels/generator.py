@@ -12,7 +12,6 @@ There is no compilation per shape, so the first draw of a shape takes no longer 
 from __future__ import annotations
 
 import math
-import os
 import threading
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from headwater.cores import usable_cores
 from headwater.graph.kernels.compiled_loops import compiled_loops_pay
 
 Array = np.ndarray[Any, Any]
@@ -154,7 +154,7 @@ def _drawn(key: Key, shape: Sequence[int], finish: Callable[[Array, Array], None
 def _shared_out(fill: Callable[[int, int], None], size: int) -> None:
     """Calls ``fill(begin, end)`` for parts of the range 0 … ``size``, aligned to blocks; uses several threads if the
     range is large."""
-    threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    threads = usable_cores()
     if size < _LARGE or threads == 1:
         fill(0, size)
         return

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from headwater.cores import usable_cores
 from headwater.errors import InvalidArgumentError
 from headwater.graph.ops.stand_ins import virtual_gpus
 from headwater.graph.runtime.environment import variables_set
@@ -111,7 +112,7 @@ def share_machine(*, beside: int, sparing: int) -> None:
       beside: number of processes, including this one, that divide the cores.
       sparing: number of cores that these processes leave to others.
     """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = usable_cores()
     if beside > 1 or sparing:
         global _cpu_threads
         if _cpu_threads is None:

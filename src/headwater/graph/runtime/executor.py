@@ -9,14 +9,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from headwater.cluster.telemetry.step_stats import StepTrace
-from headwater.errors import (
-    CancelledError,
-)
+from headwater.errors import CancelledError
 from headwater.graph.passes.ahead import EXCHANGE, exchange_of
 from headwater.graph.passes.block_plan import in_blocks
 from headwater.graph.passes.plan import Compute, Host, Instruction, Node, Receive, Send, TaskPlan, inputs_of, outputs_of
@@ -36,9 +34,6 @@ from headwater.graph.runtime.step import Step, Stopped, TaskContext
 from headwater.graph.runtime.tracing import PlanTracer
 from headwater.graph.runtime.ways import jit_of
 from headwater.ps.memory import memory_errors
-
-if TYPE_CHECKING:
-    pass
 
 
 class CompiledPlan:
