@@ -11,9 +11,9 @@ network partition. Rules:
    other task belongs to another cluster.
 3. Otherwise the task that was started later prevails, because the earlier one is a leftover process.
 
-A refused task receives the reason, and its program ends. It cannot regain the place, with one exception: a task that
-lost the place by rule 1 while it was disconnected, although it would have won by rule 2, regains the place with a new
-claim.
+A refused task receives the reason, and its program ends. It cannot regain the place, with one exception: while a task
+was disconnected, rule 1 may have given its place to a task that would have lost by rule 2. The first task then regains
+the place with a new claim.
 """
 
 from __future__ import annotations

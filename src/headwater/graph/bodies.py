@@ -1,6 +1,6 @@
 """Bodies of conditions and loops: operations of the graph, recorded in an attribute of one operation.
 
-A branch of a condition, or a turn of a loop, is first built in the program's graph like other operations, so that
+A branch of a condition, or an iteration of a loop, is first built in the program's graph like other operations, so that
 names, scopes, collections and variables are as the program expects. Then the new operations that its results need
 are encoded in a `FunctionAttr`. Older tensors that they use become inputs of the operation with this attribute.
 The recorded operations stay in the graph, but never run there.
@@ -29,7 +29,7 @@ _HELD = (string, resource, variant)
 
 @dataclass(slots=True)
 class Recorded:
-    """A recorded branch or turn.
+    """A recorded branch or iteration.
 
     Attributes:
       outputs: its result tensors; None for a result that only the other branch of a condition computes.
@@ -76,8 +76,8 @@ def record(
       graph: the graph.
       first: the graph's version before the first operation of the body.
       outputs: the results.
-      params: placeholders of values that change from turn to turn.
-      live: references to variables that are read at the start of each turn rather than at the start of the step.
+      params: placeholders of values that change from iteration to iteration.
+      live: references to variables that are read at the start of each iteration rather than at the start of the step.
     """
     given = set(params)
     stand_ins = {tensor.op for tensor in given}
@@ -103,7 +103,7 @@ def record(
         for tensor in op.inputs:
             use(tensor)
         for control in op.control_inputs:
-            # Omit this dependency: the values of a turn are available when the turn starts.
+            # Omit this dependency: the values of an iteration are available when the iteration starts.
             if control in stand_ins:
                 continue
             if _inside(control, first):
@@ -117,9 +117,9 @@ def record(
 def record_turns(
     graph: Graph, parts: Sequence[tuple[int, Sequence[Tensor]]], params: Sequence[Tensor]
 ) -> list[Recorded]:
-    """Records the parts of a loop's turn with `record`: each part has a version of the graph and its outputs.
+    """Records the parts of a loop's iteration with `record`: each part has a version of the graph and its outputs.
 
-    A variable that a turn changes is read in each turn. Other variables are read once, before the loop.
+    A variable that an iteration changes is read in each iteration. Other variables are read once, before the loop.
     """
     found = [record(graph, first, outputs, params) for first, outputs in parts]
     changed = {tensor for part in found for tensor in part.changed}
@@ -298,15 +298,15 @@ def add_loop(
     device: str | None = None,
     before: Iterable[Operation] = (),
 ) -> Operation:
-    """Adds the operation of a loop. Its outputs are the loop's final values and the number of turns.
+    """Adds the operation of a loop. Its outputs are the loop's final values and the number of iterations.
 
     Args:
-      start: the values before the first turn.
+      start: the values before the first iteration.
       params: placeholders of the loop's values within ``loop_condition`` and ``turn``.
-      loop_condition: the condition, whose result decides whether there is another turn.
+      loop_condition: the condition, whose result decides whether there is another iteration.
       shapes: static shapes of the values.
       on_host: whether to run the loop on the host even if it can be compiled.
-      bound: the maximum number of turns; -1 if unknown.
+      bound: the maximum number of iterations; -1 if unknown.
       before: operations that run before the loop, in addition to those of its parts.
     """
     parts = [loop_condition, turn]

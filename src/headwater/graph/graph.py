@@ -129,8 +129,8 @@ class Graph:
         return name[:-1] if name.endswith("/") else self.unique_name(name)
 
     def close_loop(self, params: Iterable[Tensor]) -> None:
-        """Marks a loop as complete. Its ``params`` are placeholders of the values of a turn, which are not available
-        outside of the loop.
+        """Marks a loop as complete. Its ``params`` are placeholders of the values of an iteration, which are not
+        available outside of the loop.
 
         Tensors computed from them can no longer be inputs of new operations, nor be fetched.
         """
@@ -146,7 +146,8 @@ class Graph:
             self._unfetchable |= found
 
     def check_outside_loops(self, tensors: Sequence[Tensor], user: str) -> None:
-        """Raises ValueError if one of the ``tensors``, which ``user`` uses, belongs to a turn of a complete loop."""
+        """Raises ValueError if one of the ``tensors``, which ``user`` uses, belongs to an iteration of a complete
+        loop."""
         inside = next((tensor.op.name for tensor in tensors if tensor.op in self._in_loops), None)
         if inside is not None:
             raise ValueError(f"Cannot use '{inside}' as input to '{user}' because '{inside}' is in a while loop.")

@@ -233,7 +233,7 @@ class _Importer:
             loop_condition,
             turn,
             [TensorShape(param.dims if fit else None) for param, fit in zip(params, fits, strict=True)],
-            # If a shape is not fully known, only a run shows whether it changes from turn to turn.
+            # If a shape is not fully known, only a run shows whether it changes from iteration to iteration.
             on_host=not all(fits) or not all(known) or self._needs_host([loop_condition, turn]),
             name=self._free(f"{merges[0]}/Loop"),
             device=self._nodes[merges[0]].device or None,
@@ -251,7 +251,7 @@ class _Importer:
         return self._contexts.of[name] == region
 
     def _param(self, node: NodeDef, start: Tensor) -> Tensor:
-        """Creates the placeholder of a loop's value within a turn."""
+        """Creates the placeholder of a loop's value within an iteration."""
         shapes = node.attr["_output_shapes"].list.shape if "_output_shapes" in node.attr else ()
         shape = as_shape(shapes[0]) if shapes else TensorShape(start.dims)
         attrs = {"dtype": start.dtype.base_dtype, "shape": shape}

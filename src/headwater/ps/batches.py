@@ -158,7 +158,7 @@ class Examples:
             self._end()
 
     def _end(self) -> None:
-        """Marks the range that was assigned in advance to be given back with the next request."""
+        """Arranges that the next request gives back the range that was assigned in advance."""
         if isinstance(self._ahead, tuple):
             self._returned.append((self._ahead[0], ""))
         self._step_request = self._ahead = None

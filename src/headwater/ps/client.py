@@ -372,7 +372,7 @@ class ParameterClient:
         other worker waits for a gradient of this one.
 
         Returns:
-          False if no examples will be returned, because all workers that hold some of them rest, too.
+          False if no examples will be returned, because all workers that hold examples wait here, too.
         """
         frames = [Frame(kinds.REST, (step_request if index == 0 else None,)) for index in range(len(self._sessions))]
         # Repeat this to a restarted ps, too: otherwise it would wait for gradients of this worker.

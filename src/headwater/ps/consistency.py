@@ -428,8 +428,8 @@ class Go:
 class Apply:
     """Makes an update of ``gradients`` gradients.
 
-    Where an update gathers gradients, it consists of all gathered gradients of the version; the caller reports
-    `Updated` after it. Otherwise it is the gradient that was just contributed, which is ``staleness`` updates old, and
+    If `TrainingState.gathers`, the update uses all gathered gradients of the version, and the caller reports `Updated`
+    afterwards. Otherwise it uses only the gradient that was just contributed, which is ``staleness`` updates old, and
     the caller reports nothing.
     """
 
@@ -512,7 +512,8 @@ def decide(state: TrainingState, event: Event, now: float) -> ConsistencyDecisio
         case Tick():
             return _remove_late_worker(state, now)
         case DataEnd():
-            # An update that runs already contains the gathered gradients; without any there is nothing to apply.
+            # A running update already contains the gathered gradients. Without gathered gradients there is nothing to
+            # apply.
             if not state.gathers or not state.gathered or state.updating or state.lacks or _waits_for_start(state):
                 return ConsistencyDecision(state)
             return ConsistencyDecision(replace(state, updating=True), (Apply(state.gathered),), "the data end")
@@ -616,8 +617,8 @@ def _is_past(state: TrainingState, part: Part | None) -> bool:
 def is_early(state: TrainingState, worker: str, part: Part) -> bool:
     """Returns whether the gradient of a worker that joins belongs to a later batch than the present round here.
 
-    Another ``ps`` has already made the update of the present round when the worker joined there. On this ``ps`` the
-    worker has to wait until the members have completed that update.
+    This happens if another ``ps`` had already made the update of the present round when the worker joined there. The
+    worker has to wait until the members have completed that update here, too.
     """
     now = _batch_now(state)
     joins = state.formed and bool(state.members) and worker not in state.members

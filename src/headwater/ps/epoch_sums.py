@@ -1,4 +1,4 @@
-"""Sums over the epochs of all workers, such as losses and metrics of their rows.
+"""Sums of all workers' contributions in an epoch, such as losses and metrics.
 
 With each of its gradients, a worker contributes an array of numbers. By default, the contributions are added. If
 numbers have codes, each code determines how the contributions to its number are combined:
@@ -107,7 +107,7 @@ class EpochSums:
         self._open.clear()
 
     def clear(self) -> None:
-        """Forgets all sums, because another training begins."""
+        """Deletes all sums, because another training begins."""
         self._sums.clear()
         self._open.clear()
 

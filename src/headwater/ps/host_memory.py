@@ -44,7 +44,7 @@ class HostMemory:
         with self._changed:
             if not updates.filled:
                 return None
-            # The state does not contain the gathered gradients of an unfinished round: their workers push them again.
+            # The state does not contain the gathered gradients of an unfinished round: the workers push these again.
             again = updates.gathered_of()
             answered = {
                 worker: Answered(
@@ -101,15 +101,16 @@ class HostMemory:
             )
 
     def words(self) -> Any:
-        """Returns the state besides the values, for another server that has the values and takes over.
+        """Returns the state without the values, for another server that has the values and takes over.
 
         It consists of values that fit into the header of a frame; see `install_words`. The lock is held.
         """
         updates, workers, step_numbers = self._updates, self._workers, self._workers.step_numbers
         at_work, asked = sorted(step_numbers.at_work.items()), sorted(step_numbers.asked.items())
-        # The state does not contain the gathered gradients of an unfinished round, as the workers that wait push them
-        # again: their requests must count as unknown (number -1). A worker that continued without the update, because
-        # another ``ps`` has rejected its gradient, does not push again: its request is recorded as rejected.
+        # The state does not contain the gathered gradients of an unfinished round. Workers that wait for the round push
+        # their gradients again, so their requests are recorded as unknown (number -1). Some workers have continued
+        # without waiting, because another ``ps`` rejected their gradient. They do not push again, so their requests are
+        # recorded as rejected.
         gathered = updates.gathered_of()
         again = gathered - workers.going_on()
         latest = {
@@ -183,7 +184,7 @@ class HostMemory:
                 updates.accounts.restore(ledger, version)
             updates.event(Restarted(version))
             workers.expect(set(members), set(resting), connect_within_s)
-            # Holders outside the membership will not push the gradients of their ranges: assign the ranges again.
+            # Workers that hold ranges but are not members will not push the gradients: assign their ranges again.
             for worker in updates.accounts.holders():
                 if worker not in members and worker not in resting:
                     updates.accounts.return_ranges(worker, "it was lost before its update was made")

@@ -24,7 +24,8 @@ class VariableSpec:
       name: unique among the variables of a layout.
       shape: the shape of the whole variable.
       dtype: NumPy's name of its element type.
-      optimized: whether the optimizer updates it. To other variables (moving statistics) workers add changes.
+      optimized: whether the optimizer updates it. Workers add changes to the other variables, such as moving
+          statistics.
       table: whether workers read and update only some of its rows in a step. Such a variable is divided among all
         tasks, and is not counted as ``optimized``, though the optimizer updates it.
     """

@@ -1,9 +1,9 @@
 """Dependencies of an optimizer's update of one leaf on other leaves and on other rows of the leaf.
 
-A ``ps`` updates its own leaves, or its own rows of them, and has no others. An update that combines leaves (Prodigy's
-estimate of the rate) or rows of a leaf (Lamb's norm) would be computed from a part of its inputs there, and differ from
-the update of one process without an error. The dependencies are read from the traced update, so they are known for any
-optimizer before training starts.
+A ``ps`` has only some leaves, or some rows of a leaf. If an update combines leaves (as Prodigy's estimate of the rate)
+or rows of a leaf (as Lamb's norm), a ``ps`` would compute it from a part of its inputs: the result would be wrong,
+without an error. The dependencies are read from the traced update, so they are known for any optimizer before training
+starts.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class Sources(NamedTuple):
 
     Attributes:
       leaves: all of them.
-      combined: those from which a row of the value is computed with more than the same row.
+      combined: the leaves of which other rows contribute to a row of the value, too.
     """
 
     leaves: int = 0
     combined: int = 0
 
     def combines_rows(self, leaf: int) -> bool:
-        """Returns whether a row of the value is computed with more than the same row of a leaf."""
+        """Returns whether rows of a leaf contribute to other rows of the value."""
         return bool(self.combined >> leaf & 1)
 
     def __or__(self, other: Sources) -> Sources:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -126,8 +126,8 @@ def sources_of_update(
     """Returns the sources of the first results of ``update``, one for each leaf of ``params``.
 
     Args:
-      update: a function of gradients, state and parameters that returns new parameters, or their changes, and the new
-        state.
+      update: a function of gradients, state and parameters. It returns the new parameters (or their changes) and the
+          new state.
       params: a tree whose leaves have shapes and types.
       state: likewise.
       initial: the sources of the initial state; none unless given.

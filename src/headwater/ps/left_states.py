@@ -78,15 +78,15 @@ class LeavingState:
         """
         host = self._host
         what = "this task to restart: it deposits its state with the chief and shuts down"
-        # With k of n gradients, a worker may continue although its gradient is only gathered. It would not push the
-        # gradient again, so the gradient would be lost.
+        # With k of n gradients, a worker may continue before its gradient is applied. It would not push the gradient
+        # again, so the gradient would be lost.
         goes_on = isinstance(host.updates.state.choice, KOfN)
         if goes_on and not host.waiting.freeze_outside_rounds(what, ROUND_S):
             _log.warning("%s shuts down and loses the gradients of an incomplete round", self._task)
         # Freeze before the snapshot: a gradient that is acknowledged after it would be lost.
         host.freeze_until_end(what)
         try:
-            with host.lock:  # hold it until all parts of the rows are sent: a round may complete in between
+            with host.lock:  # hold it until all parts of the rows are sent, so that no round completes in between
                 state = host.memory.state()
                 if state is None:
                     return True

@@ -46,8 +46,8 @@ class Membership:
       stays_s: how long a member whose channel has ended stays a member, so that the others wait for it, in seconds. As
         long as its task can be reached, it stays without a limit. With 0, a member is removed as soon as its channel
         ends.
-      expected: members that are not connected, because their channel has ended or because they were members on the
-        server from which this one has taken over; and the time until which they may connect, by the context's clock.
+      expected: members that are not connected, each with the time until which it may connect, by the context's clock.
+          Their channel has ended, or this server has taken over from another server, of which they were members.
       began: the latest training that the chief has begun, with its first epoch; None before.
       chief: the worker that began that training; empty before.
       may_stop: whether the chief may stop that training at the end of any epoch.
@@ -128,8 +128,8 @@ class Membership:
                 before.channel.close()
             raise UnavailableError(None, None, f"{worker} connected to a replica that no longer serves")
         # If members may stay without a channel (`_may_stay`), a worker that reconnects is still a member of its round,
-        # unless its program was restarted. Otherwise, an earlier connection shows that the worker was lost and that
-        # this task has not noticed it yet. So remove the worker; it joins again with its next request.
+        # unless its program was restarted. If they may not, an earlier connection shows a loss of the worker that this
+        # task has not noticed yet. So remove the worker; it joins again with its next request.
         if restarted if self._may_stay(worker) else before is not None:
             self.remove_worker(worker, "it was restarted")
         if before is not None:
@@ -149,8 +149,8 @@ class Membership:
         with self._changed:
             stays = connections.get(worker) is connection and self._may_stay(worker)
         # Another ps may have applied this worker's gradient in a round that is still incomplete here. If the worker
-        # were removed now, this ps would complete the round without its gradient. So it stays a member while its task
-        # can be reached. Release the lock during that check, as the check may take seconds.
+        # were removed now, this ps would complete the round without that gradient. So the worker stays a member while
+        # its task can be reached. `answers` may take seconds, so call it without the lock.
         stays = stays and self._context.answers(worker)
         with self._changed:
             if connections.get(worker) is connection:
@@ -183,7 +183,7 @@ class Membership:
         """
         self.require_present(connection)
         updates, worker = self._updates, connection.worker
-        # The request shows that the worker is back, and has or wants data.
+        # The request shows that the worker has returned, and has or wants data.
         self.away.discard(worker)
         self.resting.discard(worker)
         updates.accounts.restore_ranges(worker)
@@ -204,7 +204,7 @@ class Membership:
         return {worker for worker, member in members if member.waits_since is None} | self.resting
 
     def share(self, worker: str) -> tuple[int, int] | None:
-        """Returns the worker's part of a batch that several workers share, as (number, of how many).
+        """Returns the worker's part of a batch that several workers share, as (number of the part, number of parts).
 
         None if each worker takes whole batches, or while workers expected at the start have yet to connect.
         """
@@ -224,7 +224,8 @@ class Membership:
         self._end_data()
 
     def _end_data(self) -> None:
-        """Ends the round with the gathered gradients, if all remaining workers are resting and none can complete it."""
+        """Ends the round with the gathered gradients if all remaining workers are resting, so that none can add a
+        gradient."""
         if self.resting and not self._updates.state.members:
             self._updates.event(DataEnd())
             self._changed.notify_all()
@@ -293,8 +294,9 @@ class Membership:
             # must not be counted twice.
             self.trainings += bool(self.finished)
             # The next training begins, as this one did, when all workers have connected; until then `formed` is False.
-            # There is an exception: if some worker has yet to finish this training, or is disconnected, the programs of
-            # the others may have ended when it returns. It must not wait for them, so no number of workers is required.
+            # There is one exception: a worker may be late, that is, disconnected or still in this training. When it
+            # arrives, the programs of the others may have ended. It must not wait for them, so no number of workers is
+            # required.
             late = self.away | (updates.connections.keys() - self.finished)
             updates.state = TrainingState(
                 choice=updates.state.choice,

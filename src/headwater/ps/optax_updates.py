@@ -84,7 +84,7 @@ class OptaxUpdater:
     def fill(self, values: Sequence[Array], state: Sequence[Array] | None) -> None:
         self._blocks.set(values)
         self._state = self._optimizer.init(self._as_tree(self._blocks.optimized))
-        # optax may use one array in two places of the state, and an update could not donate its buffer twice.
+        # optax may use one array in two places of the state. Copy it, as an update cannot donate one buffer twice.
         self._state = _tree.tree_map(_jnp.array, self._state)
         if state is not None:
             leaves = fill_state(_named(_plain(self._state)), state)

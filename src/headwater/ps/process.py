@@ -445,8 +445,8 @@ class ParameterTask:
         `DepositedStates.discard_outdated`.
 
         Its arguments are the number of the ``ps``, and the generation of its process. None if this task keeps no
-        deposited state of the set ``name``: on workers other than the chief, and where parts have two replicas or move:
-        the witness then discards outdated state (`headwater.state.left_copies`).
+        deposited state of the set ``name``, because it is not the chief, or because parts have two replicas or move. In
+        the latter case the witness discards outdated state (`headwater.state.left_copies`).
         """
         if not self.members.is_chief or replicas > 1 or shards is not None:
             return None

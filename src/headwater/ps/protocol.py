@@ -60,10 +60,10 @@ A ``ps`` asks another ``ps``::
 ``set`` names a set of parameters; a task can host several. ``step_request`` is None, or (number of the training, epoch,
 steps of the epoch or -1, the first step without data or -1): the worker asks for its next step of that epoch. In the
 answer, ``step_number`` is the step's number, or -1 when the epoch is over, -2 when the training is; ``share`` is the
-part of the batch that the worker must compute, as (number, of how many), or None if the worker knows by itself.
-``part`` is None, or (incarnation, number of a batch, positions, positions of the batch): an update is made of gradients
-of the whole batch, see `headwater.ps.consistency.Part`.
-``hyperparameters`` are scalars that the worker's program may change between steps, such as the learning rate.
+part of the batch that the worker must compute, as (number of the part, number of parts), or None if the worker knows it
+already. ``part`` is None, or (incarnation, number of a batch, positions, positions of the batch): an update is made of
+gradients of the whole batch, see `headwater.ps.consistency.Part`. ``hyperparameters`` are scalars that the worker's
+program may change between steps, such as the learning rate.
 
 A step request has a fifth element where examples are accounted for: (first epoch, size, batch, tries, shuffle, seed or
 None, unit, whether batches follow one another, part of a batch or None), see `headwater.ps.accounting.ledger.Plan`; its

@@ -90,8 +90,8 @@ class ParameterServer:
       partitioner: chooses the leaves to split by rows, see `headwater.ps.layout`; by default, leaves are split into
         parts of at most 64 MiB, with at most one part on each task.
       name: distinguishes the sets of parameters of a program that has several.
-      nonfinite: effect of gradients in `push` that are not finite: ``"raise"``, or ``"push"`` where the optimizer
-        handles them (`optax.apply_if_finite`, `optax.zero_nans`).
+      nonfinite: effect of gradients in `push` that are not finite: ``"raise"``, or ``"push"`` if the optimizer handles
+          them (`optax.apply_if_finite`, `optax.zero_nans`).
       staleness_aware: whether the step of a gradient that is τ updates old is divided by τ; see
         `headwater.ps.host.HostedParameters`.
       snapshot_steps: the chief reads all values and the optimizer's state at this interval of its own steps; with that
@@ -178,7 +178,7 @@ class ParameterServer:
         norms = servers > 1 and find_sums(optimizer, shapes) > 0
         if norms and isinstance(choice, KOfN):
             raise SumsError(
-                f"the optimizer takes a norm over all leaves, and with consistency {choice} an update may be of other "
+                f"the optimizer takes a norm over all leaves, and with consistency {choice} an update may use other "
                 f"workers' gradients on each of {servers} ps: use one ps, or consistency 'sync', 'async' or "
                 "'staleness=...'"
             )
@@ -328,8 +328,8 @@ class ParameterServer:
         Workers wait for a shard while it moves, and lose no updates. Any worker may call this at any time.
 
         Args:
-          ps: number of ``ps`` to use, those with the lowest numbers among the running ones; None for all. The others
-            then have no shard, and may be shut down.
+          ps: number of ``ps`` to use; None for all. The running ``ps`` with the lowest numbers are used. The others
+              then have no shard, and may be shut down.
 
         Returns:
           The moves, each with the time for which workers could not use the shard.
@@ -378,12 +378,12 @@ class ParameterServer:
         that ``source`` fails to provide is assigned again, too; the error is logged.
 
         Args:
-          source: an array, or a pytree of arrays with equally many rows: examples. Instead of an array any object with
-            ``len`` that returns the rows of an array of indices, or of a slice where ``shuffle`` is False. Or a dataset
-            of `headwater.data` that yields one example at a time; with ``shuffle`` one whose examples can be read in
-            any order, see ``docs/data-accounting.md``.
-          batch_size: maximum number of examples in a batch of this worker, however many others contribute to the
-            update.
+          source: the examples: an array, or a pytree of arrays with equally many rows. Instead of an array, any object
+              with ``len`` that returns the rows of an array of indices (of a slice if ``shuffle`` is False). Or a
+              dataset of `headwater.data` that yields one example at a time; with ``shuffle``, its examples must be
+              readable in any order, see ``docs/data-accounting.md``.
+          batch_size: maximum number of examples in a batch of this worker. Other workers may contribute further
+              examples to the update.
           epochs: number of passes over all examples. An epoch begins when the previous one is completely assigned.
           seed: the seed for the order; by default drawn by the first ``ps``.
           shuffle: whether each epoch has a different order of the examples; otherwise all use the order of ``source``.

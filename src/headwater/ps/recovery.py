@@ -61,7 +61,7 @@ class RecoveryReport:
       incarnation: the incarnation that saved the state.
       version: the version of the state.
       at: time of the save, in seconds since 1970.
-      names: the names of its variables; of a variable with only some of its rows, also their range.
+      names: the names of its variables. If it has only some rows of a variable, the name includes their range.
       seen: the latest version of that incarnation that a worker has read.
     """
 

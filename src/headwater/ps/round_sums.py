@@ -2,8 +2,7 @@
 
 In synchronous training each ``ps`` has the mean gradient of its own blocks once all workers have pushed, and none has
 the whole gradient. With g_b the mean gradient of block b, the norm is the root of the sum over all ``ps`` of Σ_b
-‖g_b‖². So before an update, each ``ps`` requests from every other ``ps`` that one's part of the sum, and answers the
-same requests.
+‖g_b‖². So before an update, each ``ps`` requests the parts of the sum from all other ``ps``.
 
 Any gradient of a round identifies the round: (worker, incarnation of its program, number of the push). A version cannot
 identify it, because a restarted ``ps`` may have another version in the same round. If a ``ps`` was lost with its
@@ -54,7 +53,7 @@ class ReachesTask(Protocol):
         ...
 
     def release_channel(self, channel: Channel, usable: bool) -> None:
-        """Returns a channel after use; where ``usable`` is False, the channel is closed instead of being reused."""
+        """Returns a channel after use. If ``usable`` is False, the channel is closed instead of being reused."""
         ...
 
 

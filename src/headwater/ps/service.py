@@ -74,7 +74,7 @@ class ParameterService(Service):
             parameters.worker_ended()
 
     def refuse_other_sets(self) -> None:
-        """Refuses workers of other sets from now on: the program of this task only serves, and creates no more."""
+        """Refuses workers of other sets from now on, because the program of this task will create no further sets."""
         with self._changed:
             self._complete = True
             self._changed.notify_all()
@@ -154,7 +154,7 @@ class ParameterService(Service):
             return
         hosted = self._all_hosted()
         copies = [one for one in hosted if isinstance(one, KeptCopy)]
-        # Replicas that move choose their targets themselves; the call below is for all other parts.
+        # `hand_off` is for replicas that move, and `shut_down_after_transfer` for replicas that do not.
         for one in hosted:
             if isinstance(one, CopyHolder):
                 one.hand_off(self._is_needed)

@@ -114,8 +114,8 @@ class ParameterSaver(StateSaver):
     def close(self) -> None:
         """Ends the saves, because the task shuts down.
 
-        Where the job is over, the saved states are removed. Otherwise the last state is saved, and changes after it are
-        not acknowledged.
+        If the job is over, the saved states are removed. Otherwise a last state is saved, and later changes are not
+        acknowledged.
         """
         self._periodic.stop()
         if self._host.workers.is_over:

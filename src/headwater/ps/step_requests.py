@@ -21,8 +21,8 @@ def request_fields(first: int, plan: Plan, part: tuple[int, int] | None = None) 
     Args:
       first: the first epoch of the request.
       plan: the plan of the epochs.
-      part: the worker's part of a batch, as (number, of how many), until the ``ps`` assigns one; None if the worker
-        takes whole batches.
+      part: the worker's part of a batch, as (number of the part, number of parts), until the ``ps`` assigns one; None
+          if the worker takes whole batches.
     """
     return first, plan.size, plan.batch, plan.tries, plan.shuffle, plan.seed, plan.unit, plan.in_turn, part
 

@@ -401,7 +401,7 @@ class TableService:
             self._await_end(channel)
 
     def _end_round(self, client: Client, named: Round) -> None:
-        """As `_apply_present_round`, but only if the present round is over. ``client.lock``, ``_in_round`` are held."""
+        """Applies the gradients of the present round if it is over. ``client.lock`` and ``_in_round`` are held."""
         if not self.rounds.is_news(named):
             return
         over: list[tuple[TableKeys, NDArray[np.float32], list[float | None]]] = []

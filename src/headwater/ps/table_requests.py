@@ -50,7 +50,7 @@ class BagsPart:
     weights: Reals
 
     def tensors(self, keys: int) -> list[Array]:
-        """Returns the tensors that represent it. An empty tensor stands for the numbers 0, 1, 2 and so on."""
+        """Returns the tensors that represent it. An empty tensor represents the numbers 0, 1, 2 and so on."""
         numbers = self.numbers
         sent = numbers[:0] if len(numbers) == keys and np.array_equal(numbers, np.arange(keys)) else numbers
         found = [smallest(self.counts), smallest(sent)]
@@ -131,7 +131,7 @@ class Divided:
         return arrays + row * sum(len(part.bag_numbers) for part in self.parts) < row * len(self.words)
 
     def pooling_code(self, pooled: bool) -> int:
-        """Returns the code for a header that says how its bags are pooled on the ``ps``."""
+        """Returns the header's code for the way in which the ``ps`` pools the bags."""
         return NOT_POOLED if not pooled or self.bags is None else WEIGHTED if len(self.bags.weights) else POOLED
 
     def _keys_of(self, task: int) -> int:

@@ -145,7 +145,7 @@ class TableSaver(PeriodicSaver):
     def close(self, *, over: bool) -> None:
         """Ends the saves at shutdown.
 
-        Where the job is over, the saves are removed; otherwise a last save is made, and nothing changes after it.
+        If the job is over, the saves are removed; otherwise a last save is made, and nothing changes after it.
         """
         self._periodic.stop()
         if over:

@@ -55,7 +55,7 @@ class Updates:
       made: number of updates made by this object.
       staleness_total: sum over all applied gradients.
       staleness_max: largest staleness of an applied gradient.
-      hyperparameters: hyperparameters sent with the latest gradient; empty before the first.
+      hyperparameters: the hyperparameters sent with the latest gradient; empty before the first.
       recovery_report: how the saved values were recovered; None if nothing was recovered.
       connections: the connection of each worker, by its name.
       latest: the latest request of each worker, by its name.

@@ -58,9 +58,10 @@ class BackupCopy(Member):
                 self._watch(link, channel)
                 while True:
                     frame = channel.recv()
-                    # Confirm a frame before applying it, so that workers need not wait for that. A promotion does
-                    # wait until it is applied, because it acquires `_state_lock` first. No worker waits for the end of
-                    # the snapshot, so apply that first: this replica cannot become the backup before.
+                    # Confirm a change before applying it, so that workers wait only for its arrival. A promotion
+                    # acquires `_state_lock`, and so waits until all confirmed changes are applied. The end of the
+                    # snapshot is applied first: its confirmation lets this replica become the backup, and no worker
+                    # waits for it.
                     number = frame.header[0]
                     if number == END_OF_SNAPSHOT:
                         self._follow_frame(frame, channel)

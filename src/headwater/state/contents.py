@@ -48,10 +48,11 @@ class Contents:
         raise NotImplementedError
 
     def _end_rounds(self) -> bool:
-        """Waits, before `_step_down`, until the state can be passed on without the loss of a worker's gradient.
+        """Waits, before `_step_down`, until a handover would lose no worker's gradient.
 
         Returns:
-          Whether that is possible now; False if gradients still wait for others. No gradient is accepted after True.
+          True if the state can be handed over; from then on no gradient is accepted. False if some gradients still wait
+          for other workers' gradients.
         """
         return True
 
@@ -68,7 +69,6 @@ class Contents:
 
     def _request_other_replica(self) -> None:
         """Sends the other ``ps`` a request for its replica, so that the replica is created and reports to the witness.
-
         Called regularly while the witness knows no view because the other replica has not reported yet.
         """
 

@@ -63,8 +63,8 @@ class Feed:
     Args:
       channel: the channel to the other replica, which has accepted the feed.
       target: the other replica.
-      snapshot: its frames, in order, as (kind, header without the number, tensors). To save memory, a frame is taken
-        from this iterator only after the other replica has confirmed the previous one.
+      snapshot: the frames of the snapshot, in order, as (kind, header without the number, tensors). To save memory, a
+        frame is taken from this iterator only after the other replica has confirmed the previous one.
       filled: called once the snapshot has been sent completely, or once the feed has ended without that.
     """
 
@@ -84,9 +84,9 @@ class Feed:
         self.resigned: bool = False
         #: The feed of a third replica that will replace `target` as the backup. `send` sends it the same changes.
         self.replacement: Feed | None = None
-        #: The number of the frame with which `target` has all changes made before it became the backup. Answers to
-        #: workers that still wait for the previous backup to confirm such a change can be sent when `target` has
-        #: confirmed this frame.
+        #: The number of the last frame sent before `target` replaced another backup. If `target` has confirmed this
+        #: frame, it has every earlier change. A worker that still waits for the previous backup's confirmation can be
+        #: answered then.
         self.secures: int = END_OF_SNAPSHOT
         self._lock = threading.Lock()
         self._snapshot = snapshot

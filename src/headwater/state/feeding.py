@@ -33,7 +33,7 @@ class FeedingCopy(BackupCopy):
         resigned = self._standing.resigned
         # A large snapshot is sent in pieces, and a backup that lacks some of them cannot be promoted. Waiting for it
         # would delay workers and protect no update, so ask the witness for a view without the backup. After the end of
-        # the job, fill the backup all the same: only the witness may let a primary serve alone, and it may have ended.
+        # the job, fill the backup instead: the witness may have ended, and without its view no primary may serve alone.
         waits = not self._fills_slowly or resigned or self._over
         if waits and (feed := self._open_filled_feed(view, view.backup.ps)) is not None:
             return feed
@@ -57,7 +57,7 @@ class FeedingCopy(BackupCopy):
           The feed of the new backup; None if no backup is wanted, or no other ``ps`` accepts the feed.
         """
         aim, first = self._aim, next_step(view, self._desired_placement(view)).ps
-        # A shard with one replica does not get a backup elsewhere where the target of its move cannot be reached.
+        # While a shard with one replica moves, only the target of the move may become its backup: there are no others.
         others = [
             number
             for number in self._processes.staying()

@@ -110,7 +110,7 @@ class Member(Contents):
 
     @property
     def would_lose_state(self) -> bool:
-        """Whether the end of this process would lose state, as far as is known."""
+        """Whether state would be lost if this process ended now, as far as is known."""
         return self.lacks_backup and not self._has_shut_down
 
     @property
@@ -144,7 +144,7 @@ class Member(Contents):
 
     @property
     def is_free(self) -> bool:
-        """Whether this process may end without the loss of a replica, as far as is known."""
+        """Whether this process may end without losing a replica, as far as is known."""
         return self._has_shut_down or not (self._standing.serves or self._standing.follows)
 
     @property

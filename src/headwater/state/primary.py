@@ -115,7 +115,8 @@ class PrimaryCopy(FeedingCopy):
         return None
 
     def _secure_answer(self, channel: Channel, feed: Feed | None, number: int, serves: Callable[[], bool]) -> None:
-        """Waits as `_await_backup` does before an answer to a worker, and tells the worker the reason for the wait.
+        """Waits, as `_await_backup` does, before the answer to a worker is sent; sends the worker the reason for the
+        wait.
 
         Raises:
           UnavailableError: this replica does not serve any more, or the worker has disconnected.
@@ -162,7 +163,8 @@ class PrimaryCopy(FeedingCopy):
                 if left or (alone and (now is None or now.has_room)):
                     return
                 if now is not feed:
-                    # The update is older than this feed: the target has it once it has confirmed `secures`.
+                    # The update is older than this feed. Its target has the update once it has confirmed frame
+                    # `secures`.
                     feed, number = now, now.secures if now is not None else 0
                 is_needed = third is not None and self._standing.needs(third.target)
                 if feed is None or feed.broken.is_set() or (is_needed and third is not None and third.broken.is_set()):
@@ -198,7 +200,7 @@ class PrimaryCopy(FeedingCopy):
                 self._request_view(RequestKind.ALONE)
                 now = self._standing.view
                 if now is not None and now != view:
-                    with self._between_changes():  # tell the dropped backup: it need not find out by itself
+                    with self._between_changes():  # send the dropped backup the new view, so it need not ask for it
                         feed.send_view(now, self._aim)
                     feed.wait(feed.last_number, lambda: not self._closed)
                     feed.end()

@@ -35,7 +35,7 @@ class PeerServerLink(Protocol):
         ...
 
     def release_channel(self, channel: Channel, usable: bool) -> None:
-        """Returns a channel after use; where ``usable`` is False, the channel is closed instead of being reused."""
+        """Returns a channel after use. If ``usable`` is False, the channel is closed instead of being reused."""
         ...
 
     def watch(self, channel: Channel) -> None:

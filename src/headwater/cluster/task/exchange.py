@@ -35,7 +35,7 @@ class ChannelSource(Protocol):
         ...
 
     def release_channel(self, channel: Channel, usable: bool) -> None:
-        """Returns a channel after use; where ``usable`` is False, the channel is closed instead of being reused."""
+        """Returns a channel after use. If ``usable`` is False, the channel is closed instead of being reused."""
         ...
 
 
@@ -96,7 +96,7 @@ def exchange(link: ChannelSource, task: str, frame: Frame, within_s: float, trie
     Args:
       link: a link to the task.
       task: the task's name.
-      frame: the request; it has to be idempotent where ``tries`` is above 1.
+      frame: the request; it has to be idempotent if ``tries`` is above 1.
       within_s: how long the answer may take, in seconds; all tries together.
       tries: how often to send the frame at most, if the channel is lost before the answer arrives. If this is above 1,
         opening a channel is retried, too; see `open_channel_within`.

@@ -105,8 +105,9 @@ class Disconnected:
 class JobOver:
     """The program of the chief has ended without an error.
 
-    This task stops awaiting the tasks below. ``chief`` is the task that reports the end; it may never have needed
-    this task. ``gone`` are tasks that have left other ``ps``; they may have left before this task was restarted.
+    This task stops awaiting ``chief`` and ``gone``. ``chief`` is the task that reports the end; it may never have
+    connected to this task. ``gone`` are tasks that have left other ``ps``; they may have left before this task was
+    restarted.
     """
 
     chief: str = ""

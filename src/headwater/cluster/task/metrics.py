@@ -1,4 +1,4 @@
-"""Metrics of a task for Prometheus, at a separate address, where requested."""
+"""Metrics of a task for Prometheus, served at a separate address on request."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ _TABLE_METRICS: tuple[tuple[object, str, str, Callable[[TableLoad], float]], ...
     ),
     (CounterMetricFamily, "table_hits", "Lookups of rows in memory", lambda one: one.hits),
     (CounterMetricFamily, "table_misses", "Lookups of rows in the file", lambda one: one.misses),
-    (CounterMetricFamily, "table_admissions", "Rows ever made", lambda one: one.made),
+    (CounterMetricFamily, "table_admissions", "Rows created so far", lambda one: one.made),
     (CounterMetricFamily, "table_refusals", "Lookups of keys not admitted", lambda one: one.refused),
     (CounterMetricFamily, "table_dropped_gradients", "Gradients of keys not admitted", lambda one: one.dropped),
-    (CounterMetricFamily, "table_evictions", "Rows that went", lambda one: one.evicted),
+    (CounterMetricFamily, "table_evictions", "Evicted rows", lambda one: one.evicted),
     (CounterMetricFamily, "table_updates", "Updates of an embedding table", lambda one: one.updates),
     (
         GaugeMetricFamily,
@@ -59,7 +59,7 @@ _TABLE_METRICS: tuple[tuple[object, str, str, Callable[[TableLoad], float]], ...
 _WORKER_METRICS: tuple[tuple[str, str, Callable[[WorkerProgress], float]], ...] = (
     ("worker_steps", "Steps of a worker that have ended here", lambda one: one.steps),
     ("worker_idle_seconds", "Time since a worker ended its latest step", lambda one: one.idle_s),
-    ("worker_behind", "1 where a worker makes no steps while others continue or wait", lambda one: one.behind),
+    ("worker_behind", "1 if a worker makes no steps while others continue or wait", lambda one: one.behind),
 )
 
 _TROUBLE_METRICS: tuple[tuple[object, str, str, Callable[[Trouble], float]], ...] = (
@@ -123,10 +123,10 @@ def metrics_of(task: str, snapshot: Snapshot) -> Iterable[Metric]:
     if snapshot.global_step is not None:
         yield _metric(GaugeMetricFamily, "global_step", "Shared step", task, [((), snapshot.global_step)])
     yield _metric(GaugeMetricFamily, "variables", "Variables held", task, [((), snapshot.variables_count)])
-    yield _metric(GaugeMetricFamily, "variables_bytes", "Size of them", task, [((), snapshot.variables_bytes)])
+    yield _metric(GaugeMetricFamily, "variables_bytes", "Size of all variables", task, [((), snapshot.variables_bytes)])
     longest = max((wait.seconds for wait in snapshot.waits), default=0.0)
     yield _metric(GaugeMetricFamily, "waiting_steps", "Steps that wait", task, [((), len(snapshot.waits))])
-    yield _metric(GaugeMetricFamily, "longest_wait_seconds", "Longest wait of a step now", task, [((), longest)])
+    yield _metric(GaugeMetricFamily, "longest_wait_seconds", "Longest wait of a present step", task, [((), longest)])
     for name, what, amount in _PEER_METRICS:
         values = [((peer.peer,), amount(peer)) for peer in snapshot.peers]
         yield _metric(GaugeMetricFamily, name, what, task, values, "peer")

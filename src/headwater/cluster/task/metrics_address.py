@@ -1,4 +1,4 @@
-"""The address at which a task serves metrics for Prometheus, where its environment asks for them."""
+"""The address at which a task serves metrics for Prometheus, if its environment asks for them."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Service:
         return False
 
     def lost(self, task: str, generation: int) -> None:
-        """Handles that the last channel of an incarnation of a task or client has ended."""
+        """Handles the end of the last channel of an incarnation of a task or client."""
 
     def refusal(self, task: Claim) -> str:
         """Returns why this service rejects a task's claim to its place in the cluster; empty if it accepts it."""
@@ -56,10 +56,10 @@ class Service:
         return {}
 
     def ended(self, task: str) -> None:
-        """Handles that the program of a worker other than the chief has ended without an error."""
+        """Handles the end, without an error, of the program of a worker other than the chief."""
 
     def job_over(self, reason: str) -> None:
-        """Handles that the chief's program has ended without an error; the task ends once its workers have left."""
+        """Handles the end, without an error, of the chief's program; the task ends once its workers have left."""
 
     def before_end(self, *, over: bool) -> None:
         """Prepares for the end of the task, for example deposits state. The task still answers others meanwhile.

@@ -32,6 +32,6 @@ class Reminder:
         return due
 
     def send_if_due(self, channel: Channel, what: str) -> None:
-        """Sends a worker the reason for the wait, where a message is due."""
+        """Sends a worker the reason for the wait if a message is due."""
         if self.is_due():
             channel.send(Frame(kinds.WAIT, (what,)))

@@ -99,7 +99,7 @@ class Progress:
             self,
             task=later.task or self.task,
             step=self.step if later.step is None else later.step,
-            # If a report has only traffic or metrics, the speed has not become unknown.
+            # A report with only traffic or metrics does not make the speed unknown.
             steps_per_s=later.steps_per_s if later.tells_progress else self.steps_per_s,
             loss=self.loss if later.loss is None else later.loss,
             together=self.together if later.together is None else later.together,
@@ -180,9 +180,9 @@ class ProgressReporter:
         """Counts ``steps`` more steps of this task; sends a report when the interval has passed.
 
         Args:
-          global_step: the shared step afterwards, where known.
+          global_step: the shared step afterwards; None if unknown.
           steps: how many steps this task has made since the last call.
-          loss: the loss of the latest step, where known.
+          loss: the loss of the latest step; None if unknown.
         """
         if self._socket is None:
             return

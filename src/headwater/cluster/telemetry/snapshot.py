@@ -166,7 +166,7 @@ class Snapshot:
       variables: the largest variables, at most `MAX_VARIABLES`.
       variables_count, variables_bytes: the number and size of all variables.
       waits: steps that wait.
-      groups: the training of groups of variables, where an optimizer reports it.
+      groups: the training of groups of variables, if an optimizer reports it.
       tables: dynamic embedding tables.
       workers: the progress of each worker's steps here.
       troubles: failures of the process to write.

@@ -40,7 +40,7 @@ class WorkerProgress:
       idle_s: time since the worker completed its last step, or began its first step, in seconds.
       in_step: whether a step of the worker is running on the task now.
       waiting: the reason why that step waits on the task; empty if it does not wait.
-      behind: whether the worker makes no steps although it is the only worker, or other workers make steps or wait.
+      behind: whether the worker is late, and other workers make steps or wait, or there are no other workers.
     """
 
     worker: str

@@ -2,9 +2,9 @@
 
 The metadata of a call contains the time, a random number, and a proof: the HMAC-SHA256 of both and of the call's name,
 keyed with the token. A caller with several tokens sends one proof for each. The server accepts each random number once,
-and only if the time differs little from its own clock. To an authenticated caller whose clock differs, it sends its own
-time. So the token is never sent, and an eavesdropper cannot reuse a proof. An attacker that can alter traffic can still
-change the arguments of a call in transit; use TLS if that is possible.
+and only if the time differs little from its own clock. So the token is never sent, and an eavesdropper cannot reuse a
+proof. If the clock of an authenticated caller differs more, the server sends the caller its own time. An attacker that
+can alter traffic can still change the arguments of a call in transit; use TLS if that is possible.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def make_certificates(directory: Path, hosts: Iterable[str], *, valid_days: int 
     """Makes a CA and a certificate for ``hosts``, and writes them to ``directory``.
 
     Args:
-      directory: created where missing, for its owner only.
+      directory: created if it is missing, with access for its owner only.
       hosts: names and IP addresses at which tasks are reached, as in the cluster spec, without ports; this machine's
         loopback names are added.
       valid_days: validity of the certificates, in days.

@@ -176,8 +176,8 @@ class ControlClient:
 
         Args:
           timeout_s: timeout of the call, in seconds.
-          wait: retry the connection during that time. Otherwise the call fails immediately where the last attempt to
-            connect, perhaps a second ago, has failed.
+          wait: retry the connection during that time. Otherwise the call fails immediately if the last attempt to
+              connect, perhaps a second ago, has failed.
         """
         reply = self._call("Task", "GetStatus", messages.GetStatusRequest(), timeout_s, wait=wait)
         return TaskStatus(
@@ -463,7 +463,7 @@ class ControlClient:
             self._on_lost()
 
     def _keep_watching(self) -> None:
-        """Keeps a call open whose end shows that the connection is lost."""
+        """Keeps a call open; its end shows that the connection is lost."""
         while not self._closing.is_set():
             # gRPC ends a call with an error, and raises ValueError for a call on a closed channel.
             with contextlib.suppress(grpc.RpcError, ValueError):

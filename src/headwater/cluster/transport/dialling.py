@@ -117,7 +117,7 @@ def _greet(
 
 
 def stay(sock: socket.socket, *, timeout_s: float) -> None:
-    """Declines an offer; raises OSError where the connection is broken."""
+    """Declines an offer; raises OSError if the connection is broken."""
     TimedMessages(sock, timeout_s).send_message(True)
 
 

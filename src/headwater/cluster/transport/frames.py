@@ -97,7 +97,7 @@ class Encoded(NamedTuple):
       body: the buffers of the payload in order, padding included. They are the caller's arrays where possible: send
         them before the arrays change.
       payload_bytes: the length of ``body``.
-      arrays: the frame's tensors, where ``layout`` suffices to place them; otherwise empty.
+      arrays: the frame's tensors, if ``layout`` suffices to place them; otherwise empty.
     """
 
     kind: int

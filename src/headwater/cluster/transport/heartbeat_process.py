@@ -29,7 +29,7 @@ _MAX_TAKEN = 64
 
 
 def sign_of(pid: int) -> bytes:
-    """Returns `STOPPED` if the process is stopped; `ALIVE` otherwise, or where the system does not report it."""
+    """Returns `STOPPED` if the process is stopped; `ALIVE` otherwise, or if the system does not report it."""
     try:
         # The state follows the program's name, which is in parentheses and may contain any characters.
         with open(f"/proc/{pid}/stat", "rb") as file:

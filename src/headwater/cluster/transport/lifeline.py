@@ -81,8 +81,8 @@ class Signs:
 
         Args:
           now: the time. Heartbeats that have arrived by then must have been passed to `record` before.
-          waited_s: how long the caller meant to wait since the last call, in seconds. If more than a second longer has
-            passed, this process did not run meanwhile, and the excess does not count as silence of the task.
+          waited_s: the intended time since the last call, in seconds. If the actual time is more than a second longer,
+              this process did not run meanwhile, and the excess does not count as silence of the task.
         """
         stood_still = now - self._looked - waited_s - BEAT_S
         self._looked = now

@@ -140,7 +140,7 @@ class Listener:
             security.check_may_listen(bound[0])
             #: The security settings of this address.
             self.security: Security = security.for_host(bound[0])
-            self.security.tokens()  # fail here where the secret is unavailable, not at the first connection
+            self.security.tokens()  # if the secret is unavailable, fail here, not at the first connection
         except OpError:
             self._listening.close()
             raise

@@ -95,7 +95,7 @@ def listen(address: Address, *, environ: MutableMapping[str, str] | None = None)
 def _inherited(address: Address, environ: MutableMapping[str, str]) -> socket.socket | None:
     """Returns the inherited socket for ``address``, or None, and removes it from the variable.
 
-    As the variable no longer has it, the next listener binds the port again after this socket was closed.
+    The socket is removed so that a later listener, after this socket was closed, binds the port again.
     """
     with _taking:
         text = environ.get(LISTEN_FDS)

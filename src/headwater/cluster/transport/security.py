@@ -118,7 +118,7 @@ class Security:
     def for_host(self, host: str) -> Security:
         """Returns the settings for connections from or to ``host``.
 
-        In them, `users_only` is set only for loopback, and only without a token, a certificate with a CA, and
+        The result has `users_only` only if ``host`` is loopback and there is no token, no certificate with a CA, and no
         `insecure`.
         """
         if not self.users_only:

@@ -253,7 +253,7 @@ def make_lane(sock: socket.socket) -> socket.socket:
 
 
 def receive_lane(sock: socket.socket) -> socket.socket:
-    """Receives the lane at the accepting end; raises EOFError where the other end sent none."""
+    """Receives the lane at the accepting end; raises EOFError if the other end sent none."""
     _, descriptors, _, _ = socket.recv_fds(sock, 1, 1)
     if len(descriptors) != 1:
         raise EOFError

@@ -3,8 +3,8 @@
 TensorFlow 1 represents a condition by ``Switch`` operations, which produce a value at one of their two outputs, and
 ``Merge`` operations, which return the value of the input that has a value. A loop is a *frame*: ``Enter`` passes a
 value into it, ``Merge`` joins the initial value and the value of ``NextIteration``, and ``Switch`` passes a value to
-the next turn or to ``Exit``. See "Dynamic Control Flow in TensorFlow" (Yu et al., EuroSys 2018). From the edges, this
-module derives which branches and frames contain each node.
+the next iteration or to ``Exit``. See "Dynamic Control Flow in TensorFlow" (Yu et al., EuroSys 2018). From the edges,
+this module derives which branches and frames contain each node.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _REFERENCE_FORMS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A turn of the loop called ``name``."""
+    """An iteration of the loop called ``name``."""
 
     name: str
 
@@ -84,7 +84,7 @@ class Contexts:
       of: the context of each node's operation. A ``Merge`` is outside of the branches that it joins, ``Enter`` and
         ``Exit`` are outside of their frame.
       inputs: for each node, its inputs that are nodes of this graph, without back edges of loops and without pivots.
-        Pivots are control inputs whose only purpose is to put a node into a branch or a turn.
+        Pivots are control inputs whose only purpose is to put a node into a branch or an iteration.
       merges: the ``Merge`` nodes of conditions.
       loop_merges: for each ``Merge`` of a loop, the initial tensor and the ``NextIteration``.
       order: the nodes, sorted topologically without back edges of loops.

@@ -1,11 +1,11 @@
 """Orders the parts of a graph with conditions and loops for building.
 
-A *region* is the contents of one context: the graph itself, a turn of a loop, or a branch of a condition. Its *items*
-are its own nodes, its loops, and its conditions. ``Merge`` nodes with one predicate whose branches share nodes become
-one operation, unless one ``Merge`` depends on another. A dependent ``Merge`` becomes a separate operation, which takes
-the values that it needs from the first operation. This occurs in gradients made by TensorFlow, which use values of the
-forward pass's branches. Conditions without common nodes stay separate operations, because fetching the value of one
-must not run an update that belongs to another.
+A *region* is the contents of one context: the graph itself, an iteration of a loop, or a branch of a condition. Its
+*items* are its own nodes, its loops, and its conditions. ``Merge`` nodes with one predicate whose branches share nodes
+become one operation, unless one ``Merge`` depends on another. A dependent ``Merge`` becomes a separate operation, which
+takes the values that it needs from the first operation. This occurs in gradients made by TensorFlow, which use values
+of the forward pass's branches. Conditions without common nodes stay separate operations, because fetching the value of
+one must not run an update that belongs to another.
 """
 
 from __future__ import annotations

@@ -70,8 +70,8 @@ def scaled_draw(x: HostArray, factor: HostArray, term: HostArray, *, spare: bool
 
 
 def body_key(key: HostArray, name_hash: int, turn: int | None) -> Key:
-    """Returns the key of an operation in a body, given the body's key, a hash of the operation's name, and the turn of
-    the loop, if it is in one; see `headwater.graph.ops.bodies.evaluate`."""
+    """Returns the key of an operation in a body, given the body's key, a hash of the operation's name, and the
+    iteration of the loop, if it is in one; see `headwater.graph.ops.bodies.evaluate`."""
     first, second = key.tolist()
     found = fold_in((first, second), name_hash)
     return found if turn is None else fold_in(found, turn)

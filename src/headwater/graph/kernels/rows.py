@@ -81,7 +81,7 @@ def combine_rows(combine: Any, array: HostArray, indices: HostArray, rows: HostA
     """``array[indices] = combine(array[indices], rows)``, one after the other, in place. All indices are in range."""
     if not indices.size or not array.size:
         return
-    if indices.size == 1:  # the usual case in loops, which update one row per turn
+    if indices.size == 1:  # the usual case in loops, which update one row per iteration
         row = array[indices.item()]
         array[indices.item()] = combine(row, rows.reshape(row.shape))
         return

@@ -4,10 +4,10 @@ There are two kinds of each operation. The kind with ``Stateless`` in its name i
 ``while_loop`` and ``scan``. The other kind runs on the host, one operation of the body after the other. It is for
 bodies that change variables, print, use queues or handle strings, and for loops with values whose shapes change.
 
-Reverse-mode differentiation needs the values computed in every iteration ("turn") of a loop. The gradient of a loop is
-therefore the gradient of `while_scan`: the same loop with a number of turns that is known when compiling. If the graph
-does not determine this number, a run computes it first and rounds it up to a power of two, so that loops of many
-lengths share a few executables; turns beyond the end do nothing. The gradient of a nested loop recomputes its turns
+Reverse-mode differentiation needs the values computed in every iteration of a loop. The gradient of a loop is therefore
+the gradient of `while_scan`: the same loop with a number of iterations that is known when compiling. If the graph does
+not determine this number, a run computes it first and rounds it up to a power of two, so that loops of many lengths
+share a few executables; iterations beyond the end do nothing. The gradient of a nested loop recomputes its iterations
 (`stateless_while`).
 """
 
@@ -157,7 +157,7 @@ def _while_static(attrs: Attrs, count: int) -> frozenset[int]:
 
 
 def _start(inputs: Sequence[jax.Array], body: Body, types: Sequence[DType]) -> list[jax.Array]:
-    """Returns the loop's values before the first turn, grown to the shapes that they have after it."""
+    """Returns the loop's values before the first iteration, grown to the shapes that they have after it."""
     count = len(body.outputs)
     values = [_as_type(value, dtype) for value, dtype in zip(inputs[:count], types, strict=False)]
     shapes: list[tuple[int, ...]] = []
@@ -184,25 +184,25 @@ def _start(inputs: Sequence[jax.Array], body: Body, types: Sequence[DType]) -> l
 
 
 class Turns(ABC):
-    """A loop: the function that computes a turn, and its condition.
+    """A loop: the function that computes an iteration, and its condition.
 
     Attributes:
-      start: the loop's values before the first turn.
+      start: the loop's values before the first iteration.
     """
 
     start: tuple[Any, ...]
 
     @abstractmethod
     def condition(self, turn: jax.Array, values: Sequence[object]) -> jax.Array:
-        """Whether the loop makes the turn with this number, which starts with ``values``."""
+        """Whether the loop makes the iteration with this number, which starts with ``values``."""
 
     @abstractmethod
     def turn(self, turn: jax.Array, values: Sequence[object]) -> tuple[Any, ...]:
-        """Returns the values after the turn."""
+        """Returns the values after the iteration."""
 
     def until(self, values: Sequence[jax.Array], turns: object) -> tuple[object, tuple[object, ...]]:
-        """Makes ``turns`` turns, or if None, turns until the condition fails; returns their number and the values after
-        them."""
+        """Makes ``turns`` iterations, or if None, iterations until the condition fails; returns their number and the
+        values after them."""
 
         def checked_turn(turn: jax.Array, values: Sequence[object]) -> tuple[Any, ...]:
             if are_noted():
@@ -210,7 +210,7 @@ class Turns(ABC):
             return self.turn(turn, values)
 
         turn_with_faults = with_faults(checked_turn)
-        names: list[str] = []  # names of operations that may fail, collected while a turn is traced
+        names: list[str] = []  # names of operations that may fail, collected while an iteration is traced
 
         def more(state: Any) -> jax.Array:
             turn, values, failed = state
@@ -259,11 +259,11 @@ def stateless_while(
     Tout: Sequence[DType] = (),
     output_shapes: Sequence[TensorShape] = (),
 ) -> tuple[jax.Array, ...]:
-    """Returns the loop's values when ``cond`` becomes false, and the number of turns.
+    """Returns the loop's values when ``cond`` becomes false, and the number of iterations.
 
     Args:
       inputs: the loop's initial values, then loop-invariant inputs.
-      bound: the maximum number of turns if known, else -1.
+      bound: the maximum number of iterations if known, else -1.
     """
     del output_shapes, bound
     known = [isinstance(value, np.ndarray | np.generic) for value in inputs]
@@ -278,8 +278,9 @@ def stateless_while(
 def differentiable_while(loop_of: Callable[[Sequence[Any]], Turns], dynamic: Sequence[object]) -> Any:
     """Runs a loop with a custom gradient, for loops nested in differentiated code.
 
-    No values of the turns are stored. The gradient processes the turns in reverse order and recomputes the initial
-    values of each turn from the start. So its time is quadratic in the number of turns, and its memory is constant.
+    No values of the iterations are stored. The gradient processes the iterations in reverse order and recomputes the
+    initial values of each iteration from the start. So its time is quadratic in the number of iterations, and its
+    memory is constant.
     """
 
     @custom_vjp
@@ -307,7 +308,7 @@ def differentiable_while(loop_of: Callable[[Sequence[Any]], Turns], dynamic: Seq
         moving = [i for i, value in enumerate(loop.start) if jnp.issubdtype(value.dtype, jnp.inexact)]
 
         def through(turn: Any, values: Sequence[object]) -> Any:
-            """Propagates gradients back through one turn that started with ``values``."""
+            """Propagates gradients back through one iteration that started with ``values``."""
 
             def one_turn(moved: Sequence[object], floats: Sequence[Any]) -> object:
                 all_values = list(values)
@@ -381,12 +382,12 @@ def while_scan(
 def while_trips(
     *inputs: jax.Array, cond: FunctionAttr, body: FunctionAttr, used: Sequence[int], loop: Sequence[int]
 ) -> jax.Array:
-    """Returns the number of turns of a loop, and whether it is exact (1) or rounded up to a power of two (0).
+    """Returns the number of iterations of a loop, and whether it is exact (1) or rounded up to a power of two (0).
 
     Args:
       inputs: the loop's inputs on which its condition depends.
       used: their positions among the loop's inputs.
-      loop: the positions among ``used`` of inputs that change from turn to turn.
+      loop: the positions among ``used`` of inputs that change from iteration to iteration.
     """
     cond_body, loop_body = decode_body(cond), decode_body(body)
     given = dict(zip(used, inputs, strict=True))
@@ -454,7 +455,8 @@ def _wanted_specs(inference: Inference) -> Sequence[Spec]:
 def while_gradient(
     context: HostContext, *inputs: Any, cond: FunctionAttr, body: FunctionAttr, wanted: Sequence[bool]
 ) -> list[HostArray]:
-    """Returns the gradients of a loop with values of changing shapes, turn by turn from the last to the first.
+    """Returns the gradients of a loop with values of changing shapes, iteration by iteration from the last to the
+    first.
 
     Args:
       inputs: the loop's inputs, then the gradients of its results, without results that have no gradient.

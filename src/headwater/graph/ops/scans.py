@@ -1,8 +1,8 @@
 """Recurrence along sequences: one body, once per element, as one compiled loop with a gradient.
 
-Unlike for a general loop (`headwater.graph.ops.control_flow`), the number of turns is known, and so are the slices that
-each turn reads and writes. So `jax.lax.scan` stores for the gradient only the values that each turn computes, and its
-backward pass is also a scan. Bodies are the same as for loops (`headwater.graph.ops.bodies`).
+Unlike for a general loop (`headwater.graph.ops.control_flow`), the number of iterations is known, and so are the slices
+that each iteration reads and writes. So `jax.lax.scan` stores for the gradient only the values that each iteration
+computes, and its backward pass is also a scan. Bodies are the same as for loops (`headwater.graph.ops.bodies`).
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ def stateless_scan(
     Tout: Sequence[DType] = (),
     output_shapes: Sequence[TensorShape] = (),
 ) -> tuple[jax.Array, jax.Array]:
-    """Returns the final states, then the body's other results, each stacked over the turns.
+    """Returns the final states, then the body's other results, each stacked over the iterations.
 
     Args:
       inputs: the initial states, the sequences (with equal first dimensions), and loop-invariant inputs. The body takes
-        them in this order, with one slice of each sequence, and returns the states after the turn and its other
+        them in this order, with one slice of each sequence, and returns the states after the iteration and its other
         results.
       states: the number of states.
       sequences: the number of sequences.

@@ -33,7 +33,7 @@ def _handle(held: object) -> HostArray:
 
 
 class Stack:
-    """A stack of values, one for each turn of a loop; the loop's gradient pops them in reverse order.
+    """A stack of values, one for each iteration of a loop; the loop's gradient pops them in reverse order.
 
     Args:
       limit: maximum number of values; negative for no limit.

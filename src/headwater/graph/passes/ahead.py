@@ -18,9 +18,10 @@ class Exchange(NamedTuple):
 
     Attributes:
       read: the transfer of variables' values to the master.
-      given: the transfer with which the master answers.
+      reply: the transfer with which the master answers.
       variables: the variables read, in the order of the first transfer.
-      shown: maps each tensor that is read before the exchange, for the master or for the task itself, to its variable.
+      variable_of: maps each tensor that is read before the exchange, for the master or for the task itself, to its
+          variable.
     """
 
     read: Send
@@ -34,8 +35,8 @@ EXCHANGE: Final = 3
 
 
 def shown_variables(compute: Compute) -> list[str] | None:
-    """Returns the variable behind each output of a `Compute` that only reads variables; None for any other
-    `Compute`."""
+    """Returns the variable that each output of a `Compute` reads; None if the `Compute` does more than read
+    variables."""
     if compute.inputs or not all(_is_read(node) for node in compute.nodes):
         return None
     shown = {f"{node.name}:0": node.refs.get(0, node.name) for node in compute.nodes}

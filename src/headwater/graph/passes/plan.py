@@ -341,7 +341,7 @@ def _texts(values: Any) -> tuple[str, ...]:
 
 def _number(value: SparseLike) -> int:
     if not isinstance(value, int) or value < 0:
-        raise TypeError(f"a number of something was expected, not {str(value)[:80]}")
+        raise TypeError(f"a number was expected, not {str(value)[:80]}")
     return value
 
 
@@ -378,7 +378,7 @@ def _check_compute(item: Compute) -> None:
     """
     where = f"compute on {item.device}"
     inside = _Known(set(item.inputs))
-    inside.need(item.static, f"what is static in {where}")
+    inside.need(item.static, f"the list of static inputs of {where}")
     for node in item.nodes:
         inside.add_node(node)
     inside.need(item.outputs, f"the end of {where}")

@@ -170,4 +170,4 @@ def verify_pruned(pruned: Pruned) -> None:
         assert not missing, f"{op.name} before {missing[0].name}"
         seen.add(op)
     wanted = [t.op for t in pruned.request.fetches if t not in fed] + list(pruned.request.targets)
-    assert all(op in seen for op in wanted), "something asked for is missing"
+    assert all(op in seen for op in wanted), "a fetch or target is missing"

@@ -473,7 +473,7 @@ class Accumulator(Kept):
         if required <= 0:
             raise InvalidArgumentError(None, None, f"Argument num_required must be positive, but was {required}")
         with self._condition:
-            # Called within `repeat`, whose thread has taken the gradients already.
+            # Within `repeat`, the thread that runs it has taken the gradients already.
             taken = self._set_aside.pop(id(waiting), None)
             if taken is not None:
                 return taken

@@ -29,7 +29,7 @@ _handles: WeakValueDictionary[str, IteratorState] = WeakValueDictionary()
 
 
 class _Prepared(tuple[Any, ...]):
-    """An element with the result ``result`` of a function ``by`` of it."""
+    """An element, and the ``result`` of calling the function ``by`` with it."""
 
     by: Prepare
     result: Any

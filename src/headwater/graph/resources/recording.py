@@ -27,8 +27,7 @@ class Outcome:
 
     Attributes:
       outputs: the output arrays.
-      faults: maps the name of each operation with a check to whether it has failed; the values may still be being
-        computed.
+      faults: maps the name of each operation with a check to whether it has failed; the values may not be computed yet.
       error: the error of a host operation that has changed state before it failed; None without an error.
       commits: whether it has committed its step: see `headwater.graph.runtime.step.Step.commit`.
     """

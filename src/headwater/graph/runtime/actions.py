@@ -180,7 +180,7 @@ class HostAction:
 
 
 def send_action(item: Send, sources: Sequence[int], ends: bool = False) -> Action:
-    """Returns the action that sends the values in slots ``sources``; ``ends``: within the answer of the plan."""
+    """Returns the action that sends the values in slots ``sources``; with ``ends``, as a part of the plan's answer."""
     destination, transfer = item.destination, item.transfer
 
     def run(slots: Slots, step: Step) -> None:

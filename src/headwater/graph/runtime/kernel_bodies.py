@@ -40,7 +40,7 @@ class Gradient(NamedTuple):
     Attributes:
       forward: takes the body's inputs; returns its outputs and the tape.
       backward: takes the tape, and for each output a gradient or None; returns a gradient or None for each input. Its
-        third argument says whether it may change, in place, the gradients that it returned for the previous turn.
+        third argument says whether it may change, in place, the gradients that it returned for the previous iteration.
     """
 
     forward: Callable[..., tuple[tuple[Any, ...], tuple[Any, ...]]]
@@ -49,12 +49,13 @@ class Gradient(NamedTuple):
 
 @lru_cache(maxsize=256)
 def body_function(function: FunctionAttr, outputs: tuple[str, ...] | None = None, carried: int = 0) -> Run:
-    """Returns a function from a body's inputs to its outputs; in a loop it takes the number of the ``turn``.
+    """Returns a function from a body's inputs to its outputs; in a loop it also takes ``turn``, the number of the
+    iteration.
 
     Args:
       function: the attribute that holds the body.
       outputs: the results to return; the body's outputs if None.
-      carried: number of leading outputs that become the leading inputs of the next turn.
+      carried: number of leading outputs that become the leading inputs of the next iteration.
 
     Raises:
       WithoutKernel: an operation has no kernel.
@@ -74,7 +75,7 @@ def body_gradient(function: FunctionAttr, wanted: tuple[bool, ...], carried: int
     Args:
       function: the attribute that holds it.
       wanted: for each input, whether to compute its gradient; only floating-point inputs have one.
-      carried: number of leading outputs that become the leading inputs of the next turn.
+      carried: number of leading outputs that become the leading inputs of the next iteration.
 
     Raises:
       WithoutKernel: an operation, or its gradient, has no kernel.
@@ -111,8 +112,8 @@ def body_gradient(function: FunctionAttr, wanted: tuple[bool, ...], carried: int
 def _owned_writes(body: Body, carried: int) -> set[str]:
     """Returns the names of the writes to tensor arrays that can be made in place.
 
-    After the first turn, only the loop refers to the arrays of these writes, because no other operation of the body
-    uses them.
+    After the first iteration, only the loop refers to the arrays of these writes, because no other operation of the
+    body uses them.
     """
     sources = {f"{node.name}:0": node.inputs[0] for node in body.nodes if node.definition.name in ALIASES}
 

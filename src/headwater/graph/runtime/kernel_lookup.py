@@ -33,7 +33,7 @@ Wanted = tuple[bool, ...]
 Maker = Callable[..., Callable[..., Any]]
 #: Factories of kernels, and of their vector-Jacobian products, for operations with subgraphs in their attributes. A
 #: kernel factory takes the attributes and, for each input, whether its gradient is wanted; the kernel's outputs then
-#: have the tape for these gradients. None instead of the latter: no gradient follows, and no tape is kept.
+#: have the tape for these gradients. If the second argument is None, no gradient follows, and no tape is kept.
 KERNEL_MAKERS: Final[dict[str, Maker]] = {}
 GRADIENT_MAKERS: Final[dict[str, Maker]] = {}
 

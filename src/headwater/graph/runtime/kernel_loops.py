@@ -25,8 +25,8 @@ class Taped(tuple[Any, ...]):
     """The outputs of a loop or branch, with the values that its gradient needs.
 
     Attributes:
-      tape: for each turn, the values that its gradient needs.
-      back: the gradient of a turn, see `headwater.graph.runtime.kernel_bodies.Gradient`.
+      tape: for each iteration, the values that its gradient needs.
+      back: the gradient of an iteration, see `headwater.graph.runtime.kernel_bodies.Gradient`.
     """
 
     tape: Tape
@@ -60,7 +60,7 @@ def _zeros_for(grads: Values, wanted: Sequence[bool], inputs: Values) -> list[An
 
 
 class _Sums:
-    """Sums of gradients over the turns of a loop; None represents zeros.
+    """Sums of gradients over the iterations of a loop; None represents zeros.
 
     Attributes:
       values: the sums.
@@ -94,7 +94,7 @@ def _real_among(wanted: Wanted, inputs: Values) -> Wanted:
 
 def _with_carried(wanted: Wanted | None, count: int) -> Wanted | None:
     """Returns ``wanted`` with the gradients of the first ``count`` inputs added: the backward pass needs them, because
-    each turn passes them to the previous turn."""
+    each iteration passes them to the previous iteration."""
     return None if wanted is None else (True,) * count + wanted[count:]
 
 
@@ -110,8 +110,8 @@ def _make_scan(attrs: Attrs, wanted: Wanted | None) -> Callable[..., Any]:
         xs, fixed = inputs[states : states + sequences], inputs[states + sequences :]
         turns = len(xs[0])
         if not turns:
-            # If no turn runs, kernels cannot determine the shapes of the results. An executable can.
-            raise NoKernel("a scan without turns has results of unknown shapes")
+            # If no iteration runs, kernels cannot determine the shapes of the results. An executable can.
+            raise NoKernel("a scan without iterations has results of unknown shapes")
         forward, back = (None, None) if needed is None else body_gradient(function, _real_among(needed, inputs), states)
         tape = Tape()
         stacked: list[Any] = []
@@ -125,8 +125,8 @@ def _make_scan(attrs: Attrs, wanted: Wanted | None) -> Callable[..., Any]:
             results = _typed(results, types)
             values = results[:states]
             if not turn:
-                # Allocate the arrays of all turns after the first turn, which shows the shapes. Stacking a list of
-                # results at the end would copy all of them.
+                # Allocate the arrays of all iterations after the first iteration, which shows the shapes. Stacking a
+                # list of results at the end would copy all of them.
                 stacked = [np.empty((turns, *value.shape), value.dtype) for value in results[states:]]
             for rows, value in zip(stacked, results[states:], strict=True):
                 rows[turn] = value
@@ -170,8 +170,9 @@ GRADIENT_MAKERS["StatelessScan"] = _make_scan_gradient
 
 
 def _make_loop(attrs: Attrs, wanted: Wanted | None) -> Callable[[Values, int | None], tuple[Values, int, Taped | None]]:
-    """Returns a function that runs a loop. The function takes the loop's inputs and the maximum number of turns (None:
-    no limit), and returns the final values, the number of turns, and the tape (None if no gradient is wanted)."""
+    """Returns a function that runs a loop. The function takes the loop's inputs and the maximum number of iterations
+    (None: no limit), and returns the final values, the number of iterations, and the tape (None if no gradient is
+    wanted)."""
     body: FunctionAttr = attrs["body"]
     types: Sequence[DType] = attrs["Tout"]
     count = len(decode_body(body).outputs)
@@ -316,8 +317,8 @@ GRADIENT_MAKERS["StatelessIf"] = _make_if_gradient
 
 
 def turns_of(op_type: str, inputs: Values, outputs: Values, attrs: Attrs) -> Work:
-    """Estimates the cost of the operations in all turns of a loop, or in a branch; zero for other operations. Does not
-    include reading the operation's inputs and writing its outputs."""
+    """Estimates the cost of the operations in all iterations of a loop, or in a branch; zero for other operations. Does
+    not include reading the operation's inputs and writing its outputs."""
     if op_type == "StatelessIf":
         # One branch runs, and both are compiled.
         return Work(sum(len(decode_body(attrs[branch]).nodes) for branch in ("then_branch", "else_branch")) // 2)
@@ -330,7 +331,7 @@ def turns_of(op_type: str, inputs: Values, outputs: Values, attrs: Attrs) -> Wor
     else:
         return Work()
     body = decode_body(attrs["body"])
-    # A rough estimate: assume that each turn multiplies the rows of the state by all matrices among the inputs.
+    # A rough estimate: assume that each iteration multiplies the rows of the state by all matrices among the inputs.
     rows = max((value.shape[0] for value in inputs[:states] if value.ndim > 1), default=1)
     matrices = sum(value.size for value in inputs[states : len(body.inputs)] if value.ndim == 2)
     operations = len(body.nodes)

@@ -12,10 +12,9 @@ and a half times the estimated compilation time, and the executable pays off. Th
 ended. If kernels are as fast, as for a few operations on small arrays or for lookups and updates of rows, a part always
 uses kernels.
 
-Most programs train for hundreds of steps with one shape. So the first shape of a part is compiled after half of these
-runs if the executable pays off within few runs; and from its second run on if it is several times faster, too, as for
-convolutions. Measurements and rejected alternatives:
-docs/decisions/kernels.md.
+Most programs train for hundreds of steps with one shape. So the first shape of a part is compiled earlier: after half
+as many runs if the executable pays off within few runs, and from the second run on if it is also several times faster,
+as for convolutions. Measurements and rejected alternatives: docs/decisions/kernels.md.
 """
 
 from __future__ import annotations
@@ -109,8 +108,8 @@ class Work(NamedTuple):
       rows: number of lookups, sums and updates of rows, such as ``Gather`` and ``SparseApplyAdam``.
       row_nbytes: bytes that these read and write.
       convolutions: number of convolutions; a depthwise convolution counts several times.
-      repeated: number of runs of operations in all turns of loops after the first. Each costs a call; compilation
-        covers all turns at once.
+      repeated: number of runs of operations in all iterations of loops after the first. Each costs a call; compilation
+        covers all iterations at once.
     """
 
     operations: int = 0

@@ -143,7 +143,8 @@ def encode_state(runtime: TaskRuntime, steps: StepService, generation: int, conn
       connected: names of the tasks that have connected to this incarnation.
 
     Returns:
-      The arrays that `LeftState.of` parses: the facts as JSON in an array of uint8, then the arrays that they mention.
+      The arrays that `DepositedState.of` parses: the facts as JSON in an array of uint8, then the arrays that they
+      mention.
     """
     # Freeze before reading anything: the result lacks every change that is made later, so such a change must not be
     # acknowledged.
@@ -202,7 +203,7 @@ def _is_deposited(key: Key, theirs: Collection[str]) -> bool:
 def _encode_resume_point(
     midst: ResumePoint, runtime: TaskRuntime, session: str, places: Mapping[int, Key]
 ) -> tuple[list[Any], list[Any]]:
-    """Encodes the point at which a step resumes, for `LeftState.restore`.
+    """Encodes the point at which a step resumes, for `DepositedState.restore`.
 
     Args:
       midst: the point in the plan, with the step's intermediate values.

@@ -53,8 +53,8 @@ _log = logging.getLogger("headwater")
 _STALLED_AFTER_S: Final = 0.5
 
 _LOST = UnavailableError, CancelledError
-"""Errors of a lost channel: the first use raises UnavailableError and closes this end, so that later uses raise
-CancelledError."""
+"""Errors of a lost channel: the first use after the loss raises UnavailableError and closes this end, so that later
+uses raise CancelledError."""
 
 
 class ResumePoint(NamedTuple):

@@ -67,10 +67,10 @@ class Plan:
         error or is lost.
       shuffle: whether each epoch has a different, random order.
       seed: the seed for these orders; None: the ledger's seed.
-      unit: the meaning of a position. ``"examples"``: one example. ``"places"``: one place in the epoch's order, where
-        the epoch uses only the beginning of that order, so that a place has another example in each epoch.
-        ``"batches"``: a batch, where single examples cannot be identified. ``"parts"``: a part of a batch, where
-        workers share each batch; all workers get the same number of parts, whichever examples the parts contain.
+      unit: the meaning of a position. ``"examples"``: one example. ``"places"``: one place in the epoch's order, if an
+          epoch uses only the beginning of that order: the same place then has a different example in each epoch.
+          ``"batches"``: a batch, if single examples cannot be identified. ``"parts"``: a part of a batch, if workers
+          share each batch; every worker gets the same number of parts.
       in_turn: whether a batch is assigned only after all examples before it were applied, because each update uses
         exactly one batch.
     """
@@ -184,13 +184,14 @@ class _Epoch:
     def assign(self, share: tuple[int, int] | None, *, joins: bool = False) -> _Piece | None:
         """Assigns the next range within one batch; returns None if no range is left.
 
-        ``share``, as (number, of how many), limits the range to a part of the batch. The range is empty if batches
-        are assigned in turn and the current batch is completely assigned, or ``joins`` is true.
+        ``share``, as (number of the part, number of parts), limits the range to a part of the batch. If batches are
+        assigned in turn, the range is empty while the current batch is completely assigned; with ``joins``, it is empty
+        until the current batch is applied.
         """
         plan = self.plan
         # Assign returned ranges first, as the epoch cannot end without them.
         piece = self.waiting[0] if self.waiting else _Piece(self.fresh, plan.size, 0)
-        # With an empty range, the worker takes part in the update, so that it reads the same values as the others.
+        # An empty range makes the worker wait for the update, so that it reads the same values as the others.
         if plan.in_turn and self.out:
             now = self.done.from_here(0)
             now -= now % plan.batch
@@ -291,13 +292,13 @@ class Ledger:
           worker: the name of the worker.
           first, last: the first and the last epoch that the worker iterates over. Epoch n begins when epoch n-1 is
             completely assigned and epoch n-2 is over. An epoch is skipped, and counts as over, if a later epoch has
-            begun before it. Where batches are assigned in turn and the ledger was restored from an earlier state,
-            epochs before ``first`` that are not over in this state are completed first.
+            begun before it. If batches are assigned in turn, unfinished epochs before ``first``, which a restored
+            ledger may have, are completed first.
           plan: the plan of these epochs.
-          share: this worker's part of a batch, as (number, of how many); None: all of it.
-          joins: whether the worker has joined while an update was in progress. Where batches are assigned in turn,
-            such a worker gets an empty range: it contributes no gradient, and only waits for the update. The same
-            applies to a worker that asks when the current batch is completely assigned.
+          share: this worker's part of a batch, as (number of the part, number of parts); None: the whole batch.
+          joins: whether the worker has joined while an update was in progress. If batches are assigned in turn, such a
+              worker gets an empty range: it contributes no gradient, and only waits for the update. So does a worker
+              that asks when the current batch is completely assigned.
 
         Raises:
           FailedPreconditionError: another worker uses a different plan for the epoch.
@@ -525,10 +526,10 @@ class Ledger:
         """Serializes the ledger for a successor, a ledger that takes over from this one.
 
         Args:
-          again: the workers that will push their latest gradient again, to the successor. If such a gradient is
-            gathered here, its ranges are recorded as held, so that the successor accepts the gradient. All other
-            gathered ranges are recorded as waiting, and held ranges as held. None: only ranges that are done or set
-            aside are recorded, and the successor assigns all others again.
+          again: the workers that will push their latest gradient again, to the successor. Gathered ranges of these
+              gradients are recorded as held, so that the successor accepts the gradients; all other gathered ranges are
+              recorded as waiting. None: only ranges that are done or set aside are recorded, and the successor assigns
+              all others again.
         """
         epochs = [
             [epoch, asdict(known.plan), list(known.done), [[*span, reason] for span, reason in known.aside.items()]]

@@ -1,9 +1,9 @@
-"""The replicas of a set's shards on a ``ps``, where each shard has one or two replicas that can move between ``ps``.
+"""The replicas of a set's shards on a ``ps``. Each shard has one or two replicas, which can move between ``ps``.
 
-A replica moves by a change of views: the primary feeds a replica on another ``ps`` while workers continue to push, and
-hands over to it where that replica is to serve; see `headwater.state.copy`. A shard with one replica has a backup only
-while it moves. This module sets the desired placement of each replica: on request of another ``ps`` or of a command, or
-because this ``ps`` joins or shuts down.
+A replica moves by changes of the view, while workers continue to push: the primary feeds a replica on another ``ps``,
+and hands over to it if that replica is to serve; see `headwater.state.copy`. A shard with one replica has a backup only
+while it moves. This module sets the desired placement of each shard's replicas: at the request of another ``ps`` or of
+a command, or because this ``ps`` joins or shuts down.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ from headwater.state.views import View
 
 _log = logging.getLogger("headwater")
 
-#: How long a ``ps`` that shuts down waits until other ``ps`` have its replicas, in seconds. No wait without others.
+#: How long a ``ps`` that shuts down waits until other ``ps`` have its replicas, in seconds. It does not wait if there
+#: are no other ``ps``.
 LEAVE_TIMEOUT_S: Final = 300.0
 
 
@@ -108,13 +109,13 @@ class CopyHolder:
     """The replicas of a set's shards on this ``ps``: one of each shard, most of which may be spare.
 
     Args:
-      directory: this task's knowledge of the places of shards.
+      directory: the locations of shards, as far as this task knows.
       servers: the ``ps`` known to this task.
       copies: the replicas of all shards, by shard.
       replicas: number of replicas of each shard.
       task: this task's name.
       address: this task's address for the others.
-      end_with_job: called with the reason where this task joins after the job is over.
+      end_with_job: called with the reason if this task joins after the job is over.
       began: called with the name of another ``ps`` that reports its start.
     """
 
@@ -159,7 +160,7 @@ class CopyHolder:
                 return
             # In a finished job there are no workers to serve and no replicas to move.
             if any(one.over for one in report):
-                self._end_with_job("other ps say so")
+                self._end_with_job("another ps reports it")
                 return
             try:
                 if all(copy.view is not None for copy in self.copies.values()):
@@ -188,7 +189,7 @@ class CopyHolder:
             try:
                 balance_shards(self._directory, without=(self._task,), me=self._report_shards())
             except OpError as error:
-                _log.warning("%s leaves to others where its copies go: %s", self._task, error.message)
+                _log.warning("%s lets the other ps choose the placement of its replicas: %s", self._task, error.message)
         # After this announcement, primaries replace their backups on this task by replicas on ps that stay, and another
         # ps that shuts down does not wait for this one.
         self._servers.leaving.add(self._task)
@@ -209,8 +210,8 @@ class CopyHolder:
     def _await_others(self, is_needed: Callable[[], bool]) -> list[ShardReport]:
         """Returns the reports of other ``ps`` that take replicas.
 
-        Where no ``ps`` takes replicas, waits for lost ones to return, while ``is_needed`` returns True and for at most
-        `LOST_TIMEOUT_S`. It does not wait for a ``ps`` that has announced its shutdown.
+        If no ``ps`` takes replicas, waits for lost ``ps`` to return, while ``is_needed`` returns True and for at most
+        `LOST_TIMEOUT_S`. Does not wait for a ``ps`` that has announced its shutdown.
         """
         began, reminder = time.monotonic(), Reminder()
         while True:
@@ -246,7 +247,7 @@ class CopyHolder:
                 if task != self._task:
                     found.append(self._directory.exchange_places(task, begins=begins, leaves=leaves)[0])
             except OpError as error:
-                _log.debug("%s does not hear of %s: %s", task, self._task, error.message)
+                _log.debug("%s could not be notified of %s: %s", task, self._task, error.message)
         return found
 
     def _pause(self, seconds: float) -> None:

@@ -16,7 +16,7 @@ _log = logging.getLogger("headwater")
 
 
 class Change(NamedTuple):
-    """A change of values, in the words of a frame; see `headwater.ps.replicas.feed`."""
+    """A change of values, as the fields of a frame; see `headwater.ps.replicas.feed`."""
 
     kind: int
     header: Sequence[Any]
@@ -108,7 +108,7 @@ class _RecordedTable:
 
     Args:
       table: the table of the wrapped updater.
-      number: its number there.
+      number: the number of the table in that updater.
       note: records a change.
     """
 
@@ -132,7 +132,8 @@ class _RecordedTable:
 
 
 def rehearse(updater: Updater, hyperparameters: Sequence[float]) -> None:
-    """Compiles an update by an update of zeros. The caller sets the values and the optimizer's state afterwards.
+    """Applies an update of zeros, so that the updater compiles its functions. The caller sets values and state
+    afterwards.
 
     Args:
       updater: an updater that has values.

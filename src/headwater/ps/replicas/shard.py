@@ -296,8 +296,8 @@ class ShardCopy(KeptCopy):
                 table.saving_failed()  # stop setting aside rows that change
 
     def _end_rounds(self) -> bool:
-        # With k of n gradients, a worker may continue although its gradient is only gathered. It would not push the
-        # gradient again, so the gradient would be lost. Other workers push again to the next primary.
+        # With k of n gradients, a worker may continue before its gradient is applied. It would not push the gradient
+        # again, so the gradient would be lost. With other choices, workers push again to the next primary.
         host = self._host
         goes_on = isinstance(host.updates.state.choice, KOfN)
         return not goes_on or host.waiting.freeze_outside_rounds(f"another ps to serve {self._called}", ROUND_S)

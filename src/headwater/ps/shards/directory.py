@@ -7,9 +7,8 @@ Each exchange has a channel of its own, whose first frame names the set. WAIT fr
                                             is over, (shard, bytes, bytes transferred per second, backup) of each shard
                                             for which it has the primary). ``begins``: the asker is a ``ps`` that
                                             starts. ``leaves``: the asker is a ``ps`` that shuts down, so no replicas
-                                            are sent to it. ``backup`` is the
-                                            ``ps`` of the shard's backup, empty if there is none, and None where
-                                            shards have one replica each
+                                            are sent to it. ``backup`` is the ``ps`` of the shard's backup, empty if
+                                            there is none, and None if shards have one replica each
     MOVE    (set, shard, primary, address, backup, address)   asks the ``ps`` with the primary to move the shard to
                                             the ``ps`` for its primary and for its backup; the latter and its address
                                             are empty for a shard with one replica. Answered by DONE (seconds for which

@@ -11,7 +11,7 @@ def shards_of(shards: int | None, servers: int, *, replicas: int, saves: bool) -
     """Returns the number of shards of a set; None if it has a part on each ``ps``, which does not move.
 
     Args:
-      shards: the program's choice; None for the environment's.
+      shards: the program's choice; None for the value of the environment variable.
       servers: number of ``ps``; 0 without a cluster.
       replicas: number of replicas of each part.
       saves: whether each ``ps`` saves its own state.
@@ -45,7 +45,8 @@ def shards_of(shards: int | None, servers: int, *, replicas: int, saves: bool) -
 
 
 def first_servers(servers: int) -> int:
-    """Returns the number of ``ps``, of those known to a task, that have the shards at the beginning."""
+    """Returns the number of ``ps`` that have the shards at the beginning, given the number of ``ps`` that this task
+    knows."""
     # A ps that joins later has a longer cluster spec than the initial tasks. Initial locations must not depend on that,
     # so the variable has the initial number.
     value = os.environ.get(FIRST_PS, "")

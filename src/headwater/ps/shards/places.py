@@ -79,7 +79,7 @@ def excess(loads: Mapping[str, float]) -> float:
     """Returns the excess of the largest load over the mean, as a fraction of the mean; 0 without any load.
 
     Args:
-      loads: by ``ps``, in any unit; of at least one.
+      loads: the load of each ``ps``, in any unit; at least one.
     """
     mean = sum(loads.values()) / len(loads)
     return max(loads.values()) / mean - 1 if mean else 0.0

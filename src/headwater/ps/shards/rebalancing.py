@@ -1,4 +1,4 @@
-"""Automatic rebalancing of shards, where the environment enables it: the chief checks the loads periodically."""
+"""Automatic rebalancing of shards, if the environment enables it: the chief checks the loads periodically."""
 
 from __future__ import annotations
 

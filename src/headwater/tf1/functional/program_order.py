@@ -23,7 +23,7 @@ class _Functions(threading.local):
 
     Attributes:
       depth: their number.
-      recorded: operations of branches and turns, which run within other operations.
+      recorded: operations of branches and iterations, which run within other operations.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,8 @@ def is_in_function() -> bool:
 
 
 def effects_of_body(graph: Graph, first: int) -> list[Operation]:
-    """Orders the side effects of a branch or a turn, whose operations were created since the graph's version ``first``.
+    """Orders the side effects of a branch or an iteration, whose operations were created since the graph's version
+    ``first``.
 
     Returns:
       The last operation with side effects, for which the results have to wait. Empty outside of functions.
@@ -88,5 +89,5 @@ def effects(added: Sequence[Operation]) -> list[Operation]:
 
 
 def created_since(graph: Graph, first: int) -> list[Operation]:
-    """Returns the operations created since the graph's version ``first``, without those of branches and turns."""
+    """Returns the operations created since the graph's version ``first``, without those of branches and iterations."""
     return [op for op in graph.get_operations() if op.number >= first and op not in _functions.recorded]

@@ -270,4 +270,4 @@ class GraphProcesses:
             self._changed.notify_all()
 
 
-_STATES: Final = ("has come, at {}", "is about to end", "has ended")
+_STATES: Final = ("has joined at {}", "is about to end", "has ended")
