@@ -28,7 +28,7 @@ class Account:
       void: units of steps that were acknowledged, or in progress, when the state was lost.
       open: units of steps in progress.
       again: units of steps that were in progress when a checkpoint was restored: the checkpoint may contain them, and
-        they run again.
+          these steps are repeated.
     """
 
     given: int = 0
@@ -51,7 +51,7 @@ class Account:
     ) -> None:
         """Raises HistoryError unless each unit was applied at most once, and each of ``acknowledged`` exactly once.
 
-        Units that run ``again`` may be applied twice.
+        Units in ``again`` may be applied twice.
         """
         twice = [unit for unit, count in enumerate(applied) if count > 1 + (unit in self.again) + slack]
         if twice:

@@ -44,7 +44,7 @@ class Task:
         self.cluster.network.begun(process)
         simulation.thread(process, "program", lambda: self._run(process)).start()
 
-    def come_back(self, after_s: float) -> None:
+    def restart_after(self, after_s: float) -> None:
         """Starts a new incarnation after ``after_s`` seconds, unless the job is over by then."""
 
         def begin() -> None:
@@ -114,8 +114,9 @@ class Cluster:
             self.simulation.after(self.simulation.random.random() * within_s, task.start)
         self.simulation.sleep(within_s)
 
-    def may_return(self, task: Task, chief: Task) -> bool:
-        """Returns whether a killed task is restarted. Workers are not restarted after the chief has ended the job."""
+    def may_restart(self, task: Task, chief: Task) -> bool:
+        """Returns whether a killed task may restart. A worker is not restarted after the chief has ended the job: it
+        counts as done."""
         if chief.returned and task.name.startswith("worker"):
             task.done = True
             self.changed()

@@ -4,7 +4,7 @@ A failure kills, stops or disconnects a task. The next failure happens only afte
 Under this condition no acknowledged update may be lost or applied twice. The same checks would detect two replicas of a
 part that acknowledge updates at the same time, because the updates of one of them would be lost. Each example of an
 epoch must count once: on the first parameter server, and on all of them if only parameter servers fail. In some
-histories a table in rows, or a growing table, counts units as well.
+histories a table with rows, or a dynamic table, counts units as well.
 """
 
 from __future__ import annotations
@@ -42,10 +42,11 @@ ROWS_AT_ONCE = shard.ROWS_AT_ONCE
 
 
 def count_wholes(copies: Iterable[KeptCopy]) -> int:
-    """Counts the parts with a primary and, where they have two replicas, a complete backup among these replicas.
+    """Counts the parts of which these replicas include a primary, and a complete backup if the part has two replicas.
 
-    A replica with an outdated view does not count: it is a previous primary that has not learnt of the newer view. Nor
-    does a primary count whose backup has been lost and has restarted empty, which the primary may not have noticed.
+    A primary with an outdated view does not count: it is a previous primary that has not received the newer view. A
+    primary whose backup has restarted empty does not count either; the primary may not have noticed the loss of the
+    backup yet.
     """
     terms = [(copy, 0 if copy.view is None else copy.view.term) for copy in copies]
     newest = {copy.name: term for copy, term in sorted(terms, key=itemgetter(1))}
@@ -61,7 +62,7 @@ class CopiesHistory(ParameterHistory):
     """A history; see `ParameterHistory`.
 
     Attributes:
-      shards: number of movable shards of the variables; None where each parameter server has one fixed part.
+      shards: number of movable shards of the variables; None if each parameter server has one fixed part.
       replicas: number of replicas of each part.
     """
 
@@ -71,7 +72,7 @@ class CopiesHistory(ParameterHistory):
     def __init__(self, simulation: Simulation, setting: Setting, *others: Any) -> None:
         super().__init__(simulation, setting, *others)
         self._served: dict[int, ParameterTask] = {}
-        self._told: set[int] = set()
+        self._acknowledged: set[int] = set()
         self._final: Sequence[Any] = ()
 
     def _serve(self, index: int) -> None:
@@ -106,14 +107,14 @@ class CopiesHistory(ParameterHistory):
 
     def _finished(self, index: int, client: ParameterClient) -> None:
         if index == 0:
-            self._told = self.account.acknowledged - {NO_UNIT}
+            self._acknowledged = self.account.acknowledged - {NO_UNIT}
             client.pull()
             self._final = client.values()
 
     def _check(self) -> None:
         for name, values in zip("abt", self._final, strict=False):
             for part in range(self.parts):
-                self.account.check(f"{name} of shard {part}", values[part], sorted(self._told))
+                self.account.check(f"{name} of shard {part}", values[part], sorted(self._acknowledged))
 
 
 class CountedRows:
@@ -264,9 +265,9 @@ class CopiesOfTables(CopiesHistory):
     def _finished(self, index: int, client: ParameterClient) -> None:
         super()._finished(index, client)
         if index == 0:
-            told = sorted(self._in_table)
+            acknowledged = sorted(self._in_table)
             counts = self._clients[client].look_up({"t": np.arange(UNITS)}, training=False)["t"]
-            self.account.check("the table", counts[:, 0], told)
+            self.account.check("the table", counts[:, 0], acknowledged)
 
 
 class CopiesOfExamples(CopiesHistory, ExampleHistory):

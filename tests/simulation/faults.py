@@ -77,9 +77,9 @@ class Faults:
       cluster: the cluster with the tasks.
       faults: the faults, in their order.
       may_fail: whether a task may still have a fault.
-      may_return: whether a killed task is restarted.
+      may_restart: whether a killed task may restart.
       disk: the disk, if there is one.
-      whole: whether everything has recovered from the previous fault; if given, a fault waits for it.
+      whole: whether all tasks have recovered from the previous fault; if given, the next fault waits until they have.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Faults:
         cluster: Cluster,
         faults: Sequence[Fault],
         may_fail: Callable[[Task], bool],
-        may_return: Callable[[Task], bool],
+        may_restart: Callable[[Task], bool],
         disk: SimulatedDisk | None = None,
         whole: Callable[[], bool] | None = None,
     ) -> None:
@@ -97,7 +97,7 @@ class Faults:
         self._cluster = cluster
         self._faults = list(faults)
         self._may_fail = may_fail
-        self._may_return = may_return
+        self._may_restart = may_restart
         self._number = 0
 
     @property
@@ -154,5 +154,5 @@ class Faults:
                 raise AssertionError(f"{fault.kind} needs a disk")
 
     def _restart(self, task: Task) -> None:
-        if self._may_return(task):
+        if self._may_restart(task):
             task.start()

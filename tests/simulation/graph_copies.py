@@ -95,7 +95,7 @@ class GraphCopiesHistory(GraphHistory):
                 while self._leaving or not self._is_whole() or (self._faults.under_way and leaves_one()):
                     running().sleep(_LOOK_S)
                 self._leaving, self._leaves_one = True, leaves_one()
-                running().note(f"ps{index} is told to end")
+                running().note(f"ps{index} is asked to end")
                 running_server.shell.end()
 
             running().thread(me(), "SIGTERM", end).start()
@@ -105,7 +105,7 @@ class GraphCopiesHistory(GraphHistory):
         self._running.pop(index, None)
         self._leaving = self._leaves_one = False
         if leaves and not self._chief.returned:
-            self.cluster.tasks[f"ps{index}"].come_back(_AWAY_S)
+            self.cluster.tasks[f"ps{index}"].restart_after(_AWAY_S)
 
     def _begun(self, index: int, server: Any) -> None:
         self._running[index] = server._running
@@ -123,12 +123,12 @@ class GraphCopiesHistory(GraphHistory):
         cells = copy.runtime.resources.cells()
         return {name: np.asarray(cell.value) for (_, name), cell in cells.items() if cell.value is not None}
 
-    def _has_stranger(self) -> bool:
+    def _may_miss_end(self) -> bool:
         extra = range(self.setting.servers, self.setting.servers + self._extra)
         tasks = self.cluster.tasks
         alive = [index for index in extra if not tasks[f"ps{index}"].process.dead]
         if any(tasks[f"ps{index}"].process.stopped for index in alive):
-            return True  # the others may all have ended when it continues, so nobody tells it that the job is over
+            return True  # when it continues, all others may have ended, so that it cannot learn that the job is over
         return not all(index in self._running and self._running[index].copies.processes.met for index in alive)
 
     def _recovery(self) -> Callable[[], bool]:
@@ -146,7 +146,7 @@ class GraphCopiesHistory(GraphHistory):
 
     def _starts_empty(self) -> None:
         if self._prepared:
-            raise HistoryError("the chief threw the state away, though each ps has a backup")
+            raise HistoryError("the chief discarded the state, though each ps has a backup")
         self.account.lose()
 
 

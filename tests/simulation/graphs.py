@@ -132,7 +132,7 @@ class GraphHistory:
         simulation, cluster = self.simulation, self.cluster
         simulation.note(str(self.setting))
         happens = [fault for fault in self.setting.faults if fault.task in cluster.tasks]
-        self._faults = faults = Faults(cluster, happens, self._may_fail, self._may_return, self.disk, self._recovery())
+        self._faults = faults = Faults(cluster, happens, self._may_fail, self._may_restart, self.disk, self._recovery())
         cluster.start(within_s=0.1)
         faults.begin()
         workers = [task for name, task in cluster.tasks.items() if name.startswith("worker")]
@@ -147,7 +147,7 @@ class GraphHistory:
         faults.end()
         if self.setting.stale is not None:
             cluster.tasks["stale"].end()
-        cluster.killed |= self._has_stranger()
+        cluster.killed |= self._may_miss_end()
         cluster.wait_ended(LAUNCHER_S)
         self._check()
 
@@ -163,8 +163,8 @@ class GraphHistory:
         del task
         return not self._chief.returned
 
-    def _may_return(self, task: Task) -> bool:
-        return self.cluster.may_return(task, self._chief)
+    def _may_restart(self, task: Task) -> bool:
+        return self.cluster.may_restart(task, self._chief)
 
     # Programs ---------------------------------------------------------------------------------------------------------
 
@@ -175,7 +175,7 @@ class GraphHistory:
             server.join()
         self._ended(index, server)
 
-    def _has_stranger(self) -> bool:
+    def _may_miss_end(self) -> bool:
         """Returns whether a server may be unable to learn that the job is over, so that a launcher has to end it.
 
         An example is a server that has never been connected to another task.
@@ -263,7 +263,8 @@ class GraphHistory:
                     raise HistoryError("training starts from nothing, though there are checkpoints")
                 self._starts_empty()
 
-            # Steps between a restore and the start of gathering gradients count as part of the restore.
+            # Units of steps between the restore of a checkpoint and the start of gathering gradients may be missing as
+            # well.
             begins = [_Begins(account)] if chief and model.hooks else []
             hooks = [tf.train.StopAtStepHook(last_step=setting.steps), *model.hooks, *begins]
             with tf.train.MonitoredTrainingSession(
@@ -300,7 +301,7 @@ class GraphHistory:
     def _starts_empty(self) -> None:
         """Records that the chief has initialized or restored the variables."""
         if self._prepared and all(task.process.incarnation == 1 and not task.process.dead for task in self._servers()):
-            raise HistoryError("the chief threw the state away, though all parameter servers had it")
+            raise HistoryError("the chief discarded the state, though all parameter servers had it")
         self.account.lose()
         if self.setting.mode != "asynchronous" and any(
             task.returned for name, task in self.cluster.tasks.items() if name.startswith("worker")
@@ -375,7 +376,7 @@ class GraphHistory:
 
 
 class _Begins(tf.train.SessionRunHook):
-    """Notes that the chief has started the gathering of gradients."""
+    """Records, when the chief starts to gather gradients, that units of earlier steps may be missing."""
 
     def __init__(self, account: Account) -> None:
         self._account = account

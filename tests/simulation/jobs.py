@@ -70,8 +70,8 @@ class JobSetting:
       work_s: mean duration of a worker's work, in seconds.
       fails: probability that a worker fails.
       late: probability that a worker other than the first is killed after it has finished its work, before it exits. In
-        such histories, ``ps`` tasks end by themselves when no work is left. None: workers exit as soon as they have
-        finished their work, and ``ps`` tasks do not end by themselves.
+          such histories, ``ps`` tasks end by themselves when all work is finished. None: workers exit as soon as they
+          have finished their work, and ``ps`` tasks do not end by themselves.
       evaluator: mean time of an evaluator's validation after the work, in seconds; None for no evaluator.
       requests: users' requests about the job, in their order.
     """
@@ -120,7 +120,8 @@ class Setting:
 
     @staticmethod
     def draw(chance: random.Random, *, ends: bool) -> Setting:
-        """Returns a random setting. With ``ends``, tasks may be killed, or continue to run, after the work is done."""
+        """Returns a random setting. With ``ends``, tasks may be killed, or may continue to run, after they have
+        finished their work."""
 
         def times(most: int) -> tuple[tuple[float, float], ...]:
             return tuple(
@@ -162,7 +163,7 @@ class _Incarnation:
       stopped: whether the server has asked it to end.
       preempted: whether its host has asked it to end.
       kill_at: end of its grace period after the first request.
-      told: whether a server has learnt of its end.
+      end_reported: whether a server has learnt of its end.
       finished: whether it has completed its work.
     """
 
@@ -171,7 +172,7 @@ class _Incarnation:
     stopped: bool = False
     preempted: bool = False
     kill_at: float = math.inf
-    told: bool = False
+    end_reported: bool = False
     finished: bool = False
 
     @property
@@ -210,9 +211,10 @@ class Hosts(TaskBackend):
     silent: bool = False
 
     def ask(self) -> None:
-        """Simulates the latency of a request or an answer; may raise `BackendError` before or after the action."""
-        # Called before and after each action. If the host stops answering in between, the server gets an error although
-        # the action was carried out. When it repeats the request, the action must not happen a second time.
+        """Simulates the latency of a request or an answer; may raise `BackendError`. Called before and after each
+        action."""
+        # If the host stops answering after the action, the server gets an error although the action was carried out.
+        # When the server repeats the request, the action must not happen a second time.
         chance = self.simulation.random
         running().sleep(chance.expovariate(1.0 / self.setting.delay_s))
         if self.silent:
@@ -259,7 +261,7 @@ class Hosts(TaskBackend):
         incarnations = self.incarnations.setdefault(key, [])
         if incarnations and incarnations[-1].attempt > order.attempt:
             raise HistoryError(f"attempt {order.attempt} of {key} is started after attempt {incarnations[-1].attempt}")
-        if incarnations and incarnations[-1].attempt == order.attempt and incarnations[-1].told:
+        if incarnations and incarnations[-1].attempt == order.attempt and incarnations[-1].end_reported:
             raise HistoryError(f"attempt {order.attempt} of {key} is started again after its end")
         if not incarnations or incarnations[-1].attempt < order.attempt:
             if incarnations:
@@ -364,7 +366,7 @@ class Hosts(TaskBackend):
     def poll(self, handle: str) -> TaskState:
         self.ask()
         incarnation = self._found(handle)
-        incarnation.told = not isinstance(incarnation.state, Running)
+        incarnation.end_reported = not isinstance(incarnation.state, Running)
         return incarnation.state
 
     def stop(self, handle: str, *, grace_s: float) -> None:

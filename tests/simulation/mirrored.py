@@ -26,9 +26,9 @@ from tests.simulation.scheduler import HistoryError, Simulation, running
 
 Array = NDArray[np.float32]
 
-#: A launcher restarts a process after this many seconds ...
+#: Time until a launcher restarts a lost process, in seconds.
 _PAUSE_S = 1.0
-#: ... and checks this many seconds later whether other processes had finished before, which it restarts as well.
+#: Time until it checks whether other processes had finished before, which it restarts as well, in seconds.
 _LOOK_S = 20.0
 #: Longest time that a process waits for another that never starts, in seconds: its deadline, plus the interval at which
 #: it checks the deadline.
@@ -105,7 +105,7 @@ class MirroredHistory:
         simulation, cluster = self.simulation, self.cluster
         simulation.note(str(self.setting))
         happens = [fault for fault in self.setting.faults if fault.task in cluster.tasks]
-        faults = Faults(cluster, happens, lambda task: not task.returned, self._may_return)
+        faults = Faults(cluster, happens, lambda task: not task.returned, self._may_restart)
         cluster.start(within_s=0.1)
         faults.begin()
         cluster.wait_until(lambda: all(task.done for task in cluster.tasks.values()))
@@ -119,7 +119,7 @@ class MirroredHistory:
     def _over(self) -> bool:
         return all(task.returned for task in self.cluster.tasks.values())
 
-    def _may_return(self, task: Task) -> bool:
+    def _may_restart(self, task: Task) -> bool:
         del task
         self._started_again()
         return True

@@ -1,8 +1,8 @@
 """Histories of parameter servers with shards that move between them, and one failure at a time.
 
 Workers request moves of shards at random moments. Parameter servers join without shards, and drain. Whatever fails
-meanwhile, no acknowledged update may be lost, and no update may be applied twice. Histories with odd numbers have one
-replica of each shard, and no fault ends a parameter server.
+meanwhile, no acknowledged update may be lost, and no update may be applied twice. In histories with odd seeds, each
+shard has one replica, and no fault ends a parameter server.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class MovedCopies(CopiesHistory):
         the time in seconds after its start."""
         self._leaves = leaves
         os.environ[FIRST_PS] = str(first)
-        self.simulation.note(f"the first {first} have the shards; told to end: {leaves}")
+        self.simulation.note(f"the first {first} have the shards; asked to end: {leaves}")
 
     def close(self) -> None:
         super().close()
@@ -90,7 +90,7 @@ class MovedCopies(CopiesHistory):
         self._going.discard(index)
         if not self.cluster.over():
             running().note(f"ps{index} has ended")
-            self.cluster.tasks[f"ps{index}"].come_back(_AWAY_S)
+            self.cluster.tasks[f"ps{index}"].restart_after(_AWAY_S)
 
     def _is_whole(self) -> bool:
         if any(task.process.dead and not task.done for task in self.cluster.tasks.values()):

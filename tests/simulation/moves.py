@@ -68,7 +68,7 @@ class Moves(ParameterHistory):
         self._ended: set[int] = set()
         self._last: list[int] = []
         os.environ[FIRST_PS] = str(first)
-        simulation.note(f"the first {first} have the shards; told to end: {leaves}")
+        simulation.note(f"the first {first} have the shards; asked to end: {leaves}")
 
     @property
     def parts(self) -> int:
@@ -106,7 +106,7 @@ class Moves(ParameterHistory):
         if ends_at is not None and not self.cluster.tasks["worker0"].returned:
             self._ended.add(index)
             running().note(f"ps{index} has ended with shards {self._serving(index)}")
-            self.cluster.tasks[f"ps{index}"].come_back(_AWAY_S)
+            self.cluster.tasks[f"ps{index}"].restart_after(_AWAY_S)
 
     def _serving(self, index: int) -> list[int]:
         """Returns the shards for which a server has the primary, as far as it knows."""

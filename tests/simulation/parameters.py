@@ -164,7 +164,7 @@ class ParameterHistory:
         """Runs the whole history; raises HistoryError if a rule is broken."""
         simulation, cluster = self.simulation, self.cluster
         simulation.note(str(self.setting))
-        faults = Faults(cluster, self.setting.faults, self._may_fail, self._may_return, whole=self._recovery())
+        faults = Faults(cluster, self.setting.faults, self._may_fail, self._may_restart, whole=self._recovery())
         cluster.start(within_s=0.1)
         faults.begin()
         workers = [task for name, task in cluster.tasks.items() if name.startswith("worker")]
@@ -190,8 +190,8 @@ class ParameterHistory:
         del task
         return not self.cluster.tasks["worker0"].returned
 
-    def _may_return(self, task: Task) -> bool:
-        return self.cluster.may_return(task, self.cluster.tasks["worker0"])
+    def _may_restart(self, task: Task) -> bool:
+        return self.cluster.may_restart(task, self.cluster.tasks["worker0"])
 
     # Programs ---------------------------------------------------------------------------------------------------------
 

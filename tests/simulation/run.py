@@ -30,16 +30,16 @@ def main() -> int:
     parser.add_argument(
         "kinds",
         nargs="+",
-        help="such as graphs:10, or graphs@17,42; of copies, copies-in-step, ended, examples, graph-copies, "
-        "graph-copies-examples, graph-copies-queues, graph-copies-rounds, graph-examples, graph-moves, graph-told, "
-        "graphs, jobs, jobs-ends, left, left-examples, left-rounds, mirrored, moved-copies, moves, own, parameters, "
-        "rounds, shared-batches and told",
+        help="such as graphs:10, or graphs@17,42; of copies, copies-in-step, deposits, deposits-examples, "
+        "deposits-rounds, drains, ended, examples, graph-copies, graph-copies-examples, graph-copies-queues, "
+        "graph-copies-rounds, graph-drains, graph-examples, graph-moves, graphs, jobs, jobs-ends, mirrored, "
+        "moved-copies, moves, own, parameters, rounds and shared-batches",
     )
     parser.add_argument("--first", type=int, default=0, help="number of the first history of each kind")
-    parser.add_argument("--step", type=int, default=1, help="from one number to the next")
-    parser.add_argument("--notes", action="store_true", help="print what happens in each history")
-    parser.add_argument("--traces", action="store_true", help="print the sum of each history's switches")
-    parser.add_argument("--without", help="a repair to take out; see tests/simulation/mends.py")
+    parser.add_argument("--step", type=int, default=1, help="difference of the numbers of consecutive histories")
+    parser.add_argument("--notes", action="store_true", help="print the events of each history")
+    parser.add_argument("--traces", action="store_true", help="print the checksum of the switches of each history")
+    parser.add_argument("--without", help="a fix to revert; see tests/simulation/defects.py")
     options = parser.parse_args()
     os.environ |= {"JAX_PLATFORMS": "cpu", "HEADWATER_CONNECT_DEADLINE_S": "120", _HASHES: "0"}
     if sys.flags.hash_randomization:
@@ -53,6 +53,9 @@ def run(options: argparse.Namespace) -> int:
     from tests.simulation import (
         caches,
         copies,
+        defects,
+        deposits,
+        drains,
         examples,
         facades,
         graph_copies,
@@ -60,8 +63,6 @@ def run(options: argparse.Namespace) -> int:
         graph_queues,
         graphs,
         jobs,
-        left_states,
-        mends,
         mirrored,
         moved_copies,
         moves,
@@ -69,7 +70,6 @@ def run(options: argparse.Namespace) -> int:
         parameters,
         rounds,
         shared_batches,
-        told,
     )
     from tests.simulation.cluster import Journal
     from tests.simulation.scheduler import Killed
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     facades.install()
     caches.share()
     if options.without:
-        mends.MENDS[options.without]()
+        defects.DEFECTS[options.without]()
     unraisable = sys.unraisablehook
     sys.unraisablehook = lambda args: None if args.exc_type is Killed else unraisable(args)
     log = logging.getLogger("headwater")
@@ -87,20 +87,22 @@ def run(options: argparse.Namespace) -> int:
     kinds = {
         "copies": copies.history,
         "copies-in-step": copies.history_in_step,
+        "deposits": deposits.history,
+        "deposits-examples": deposits.history_of_examples,
+        "deposits-rounds": deposits.history_of_rounds,
+        "drains": drains.history,
         "ended": rounds.ended_history,
         "examples": examples.history,
         "graph-copies": graph_copies.history,
-        "graph-moves": graph_copies.history_with_moves,
         "graph-copies-examples": graph_copies.history_of_examples,
         "graph-copies-queues": graph_queues.history,
         "graph-copies-rounds": graph_copies.history_of_rounds,
+        "graph-drains": drains.history_of_graphs,
         "graph-examples": graph_examples.history,
+        "graph-moves": graph_copies.history_with_moves,
         "graphs": graphs.history,
         "jobs": jobs.history,
         "jobs-ends": functools.partial(jobs.history, ends=True),
-        "left": left_states.history,
-        "left-examples": left_states.history_of_examples,
-        "left-rounds": left_states.history_of_rounds,
         "mirrored": mirrored.history,
         "moved-copies": moved_copies.history,
         "moves": moves.history,
@@ -108,8 +110,6 @@ def run(options: argparse.Namespace) -> int:
         "parameters": parameters.history,
         "rounds": rounds.history,
         "shared-batches": shared_batches.history,
-        "told": told.history,
-        "graph-told": told.history_of_graphs,
     }
     gc.collect()
     gc.freeze()

@@ -19,21 +19,22 @@ _REPOSITORY = Path(__file__).parents[2]
 _HISTORIES = {
     "copies": 6,
     "copies-in-step": 6,
+    "deposits": 6,
+    "deposits-examples": 6,
+    "deposits-rounds": 6,
+    "drains": 6,
     "ended": 6,
     "examples": 10,
     "graph-copies": 6,
     "graph-copies-examples": 6,
     "graph-copies-queues": 6,
     "graph-copies-rounds": 6,
+    "graph-drains": 6,
     "graph-examples": 6,
     "graph-moves": 6,
-    "graph-told": 6,
     "graphs": 10,
     "jobs": 10,
     "jobs-ends": 6,
-    "left": 6,
-    "left-examples": 6,
-    "left-rounds": 6,
     "mirrored": 60,
     "moved-copies": 6,
     "moves": 6,
@@ -41,12 +42,11 @@ _HISTORIES = {
     "parameters": 60,
     "rounds": 30,
     "shared-batches": 10,
-    "told": 6,
 }
 
 
 #: Regression tests: histories that broke a rule before a fix.
-_MENDED = [
+_FIXED = [
     ("graphs", 621811),  # a worker of another cluster connects while the current one is cut off
     ("graphs", 622065),  # a gradient on its way to two ps while the chief starts the training
     ("graphs", 621325),  # an update whose gradients one ps has lost
@@ -97,17 +97,17 @@ _MENDED = [
     ("moves", 120009578),  # a worker takes part in a training that the others have finished, on ps that were restarted
     ("moves", 80003753),  # a ps that has just received a shard ends with the job before it can report that
     ("examples", 105161),
-    ("told", 22),  # a handoff to a ps that is about to end; the backup ends, too, and has not announced it yet
-    ("told", 79),  # a handoff to a ps that has just announced its end
-    ("told", 251),  # the same, and the receiver has restarted by then
-    ("told", 299),
-    ("told", 12),  # a backup announces that it will never serve, just before it is promoted
-    ("told", 42),  # a replica that receives a snapshot of a draining ps does not know that it drains
-    ("graph-told", 150000088),  # a worker creates its session while all ps have ended, and asks none of them
-    ("graph-told", 7300037),  # a worker mistakes a restarted ps for its previous incarnation, as all had ended
-    ("left", 80003064),  # a ps that ends while it waits for another one, which has just ended, too
-    ("left", 86),  # a ps ends after a step, before a hook runs a new request
-    ("left", 120007444),  # a ps is lost before a step has sent RUN to it, while the step waits for another ps
+    ("drains", 22),  # a handoff to a ps that is about to end; the backup ends, too, and has not announced it yet
+    ("drains", 79),  # a handoff to a ps that has just announced its end
+    ("drains", 251),  # the same, and the receiver has restarted by then
+    ("drains", 299),
+    ("drains", 12),  # a backup announces that it will never serve, just before it is promoted
+    ("drains", 42),  # a replica that receives a snapshot of a draining ps does not know that it drains
+    ("graph-drains", 150000088),  # a worker creates its session while all ps have ended, and asks none of them
+    ("graph-drains", 7300037),  # a worker mistakes a restarted ps for its previous incarnation, as all had ended
+    ("deposits", 80003064),  # a ps that ends while it waits for another one, which has just ended, too
+    ("deposits", 86),  # a ps ends after a step, before a hook runs a new request
+    ("deposits", 120007444),  # a ps is lost before a step has sent RUN to it, while the step waits for another ps
     ("graph-copies-examples", 20197),  # a connection is lost twice in a step that still waits when the history ends
     ("graph-copies-examples", 44),  # an update that had taken its gradients when their ps was lost
 ]
@@ -146,16 +146,16 @@ def test_a_history_is_the_same_alone_and_after_others() -> None:
     kinds = list(_HISTORIES)[::2]
     after_others = _begin(dict.fromkeys(kinds, 2), 1002, "--traces")
     alone = _begin(dict.fromkeys(kinds, 1), 1003, "--traces")
-    told = {line for line in _end([alone]).splitlines() if "trace" in line}
-    assert len(told) == len(kinds)
-    assert told <= set(_end([after_others]).splitlines())
+    output = {line for line in _end([alone]).splitlines() if "trace" in line}
+    assert len(output) == len(kinds)
+    assert output <= set(_end([after_others]).splitlines())
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_histories_that_were_broken_hold() -> None:
     numbers: dict[str, list[int]] = {}
-    for kind, number in _MENDED:
+    for kind, number in _FIXED:
         numbers.setdefault(kind, []).append(number)
     halves = [
         [f"{kind}@{','.join(map(str, chosen[half::2]))}" for kind, chosen in numbers.items() if chosen[half::2]]
@@ -166,15 +166,15 @@ def test_histories_that_were_broken_hold() -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("kind", "numbers", "mend", "message"),
+    ("kind", "numbers", "defect", "message"),
     [
         ("graphs", range(80), "void steps", "OutOfTime|Deadlock|lacks units|more than once"),
         ("parameters", range(240), "numbered requests", "more than once"),
         ("own", range(400, 410), "answered in states", "more than once"),
         ("ended", range(4), "who ended", "OutOfTime"),
-        ("ended", range(8), "told who ended", "OutOfTime"),
+        ("ended", range(8), "list of ended tasks", "OutOfTime"),
         ("rounds", range(1588, 1589), "gone gradients", "OutOfTime"),
-        ("graphs", range(40), "living state", "the chief threw the state away"),
+        ("graphs", range(40), "living state", "the chief discarded the state"),
         ("graphs", range(40), "claims", "FailedPreconditionError: .* it was replaced by"),
         ("graphs", range(40), "deadlines", "OutOfTime"),
         ("graphs", range(40), "current values", "a step has not seen units"),
@@ -189,15 +189,15 @@ def test_histories_that_were_broken_hold() -> None:
         ("graph-copies", range(1067, 1068), "both have it", "a step has not seen units|lacks units"),
         ("graph-examples", range(3), "rounds of few", "OutOfTime"),
         ("graphs", range(80008026, 80008027), "committed steps", "more than once"),
-        ("left", range(500, 512), "held steps", "a step has not seen units|lacks units|more than once"),
+        ("deposits", range(500, 512), "held steps", "a step has not seen units|lacks units|more than once"),
         ("graph-examples", range(384, 385), "held updates", "OutOfTime"),
         ("mirrored", range(40), "evidence", "lost a process, though nothing happened"),
     ],
 )
 def test_a_fault_that_was_repaired_is_found_without_its_repair(
-    kind: str, numbers: range, mend: str, message: str
+    kind: str, numbers: range, defect: str, message: str
 ) -> None:
-    run = _begin({kind: len(numbers)}, numbers.start, "--without", mend)
-    told = run.communicate()[0]
-    assert run.returncode, told
-    assert re.search(f"BROKEN: .*(?:{message})", told), told
+    run = _begin({kind: len(numbers)}, numbers.start, "--without", defect)
+    output = run.communicate()[0]
+    assert run.returncode, output
+    assert re.search(f"BROKEN: .*(?:{message})", output), output

@@ -17,7 +17,7 @@ from headwater.graph.master.peers import ClusterPeers, PeerStatus
 from headwater.graph.master.targets import forget_master, register_master
 from headwater.graph.passes.plan import decode_plan
 from headwater.graph.runtime.task import TaskRuntime
-from headwater.graph.server.left_state import DepositedState, encode_state
+from headwater.graph.server.deposited_state import DepositedState, encode_state
 from headwater.graph.server.master_service import MasterService
 from headwater.graph.server.steps import StepService
 from tests.support.cuts import Cuts
@@ -155,7 +155,7 @@ class MemoryCluster:
         old.stop()
         self._start(old.name, old.generation + 1000)
 
-    def move_house(self, job: str, index: int = 0) -> None:
+    def drain_and_restart(self, job: str, index: int = 0) -> None:
         """Shuts a task down gracefully; its next incarnation continues with the deposited state."""
         old = self.task(job, index)
         running = old.steps.suspend(60.0)
@@ -164,7 +164,7 @@ class MemoryCluster:
         old.stop()
 
     def replace(self, old: MemoryTask) -> None:
-        """Starts the next incarnation of a task whose steps are held, with the state of the old incarnation."""
+        """Starts the next incarnation of a task whose steps are suspended, with the state of the old incarnation."""
         left = DepositedState.of(encode_state(old.runtime, old.steps, old.generation, ()))
         new = MemoryTask(
             self, old.name, left.predecessor.generation if left.predecessor is not None else old.generation + 1000

@@ -11,8 +11,8 @@ from headwater.cluster.addresses import parse_address
 from headwater.cluster.claims import Claim
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
+from headwater.cluster.task.deposited_states import DepositedStates
 from headwater.cluster.task.kinds import OPEN_COPY
-from headwater.cluster.task.left_states import DepositedStates
 from headwater.cluster.telemetry.watchdog import ProgressWatchdog
 from headwater.cluster.transport.channel import Channel, memory_pair
 from headwater.cluster.transport.handshake import PeerIdentity
@@ -26,9 +26,9 @@ from headwater.graph.server.replicas.copy import SET, GraphCopy, Surroundings
 from headwater.graph.server.replicas.links import CopiedTaskLink, status_of_primary
 from headwater.state.sites import FixedProcesses, Site
 from headwater.state.witness import Witnesses
-from tests.support.asking import LivingAsk
 from tests.support.cuts import Cuts
-from tests.support.left import left_copies
+from tests.support.deposits import replica_deposits
+from tests.support.witness_requests import WitnessRequests
 
 _SERVERS = 2
 
@@ -101,7 +101,7 @@ class CopiedCluster:
       processes: number of ``ps`` processes. The first two have the replicas at the beginning.
 
     Attributes:
-      copies: by process, its replicas of both tasks, which may be spare.
+      copies: by process, its replicas of both tasks, also unused ones.
       killed: the numbers of the ``ps`` processes that were killed.
       lost: the numbers of the workers that were lost.
       parted: whether the network between the ``ps`` is partitioned.
@@ -113,13 +113,13 @@ class CopiedCluster:
             {"ps": [f"ps{i}:1" for i in range(_SERVERS)], "worker": [f"worker{i}:1" for i in range(workers)]}
         )
         self.cuts = cuts or Cuts()
-        self.left = DepositedStates()
-        self.witnesses = Witnesses(self.left)
+        self.deposits = DepositedStates()
+        self.witnesses = Witnesses(self.deposits)
         self.killed: set[int] = set()
         self.lost: set[int] = set()
         self.parted = False
         self.copies: list[list[GraphCopy]] = [[] for _ in self._processes]
-        self._asks = [LivingAsk(self.witnesses.request_view) for _ in self._processes]
+        self._asks = [WitnessRequests(self.witnesses.request_view) for _ in self._processes]
         self.masters: dict[str, MasterService] = {}
         self._former: list[GraphCopy] = []
         self._channels: list[list[Channel]] = [[] for _ in self._processes]
@@ -160,7 +160,7 @@ class CopiedCluster:
             connected=lambda task, generation: True,
         )
         self.killed.discard(index)
-        self._asks[index] = LivingAsk(self.witnesses.request_view)
+        self._asks[index] = WitnessRequests(self.witnesses.request_view)
         self.copies[index] = [
             GraphCopy(TaskName("ps", served), site=self._site(index, served), around=around)
             # Its own task comes first.
@@ -181,23 +181,23 @@ class CopiedCluster:
             initial=(served, 1 - served),
             processes=processes,
             request_view=self._asks[index],
-            left=left_copies(self.left, index),
+            deposits=replica_deposits(self.deposits, index),
             grace_s=0.1,
         )
 
     def kill(self, index: int) -> None:
-        """Kills a ``ps`` process: its state is lost, and it tells no other task. Any thread may call this."""
+        """Kills a ``ps`` process: its state is lost, and no other task is notified. Any thread may call this."""
         if index in self.killed:
             return
         # Block requests to the witness before the channels close: a thread of the killed ps would take the loss of the
-        # channels for a loss of the other ps, and ask to serve alone.
+        # channels for a loss of the other ps, and request a view without it.
         self.killed.add(index)
         self._asks[index].kill()
         for channel in self._channels[index]:
             channel.close()
         copies, self.copies[index] = self.copies[index], []
         self._former += copies
-        # In threads of their own, as the caller may be a thread of this ps, for whose end `close` waits.
+        # Close them in other threads: `close` waits for the threads of this ps, and the caller may be one of them.
         for copy in copies:
             thread = threading.Thread(target=copy.close, daemon=True)
             thread.start()

@@ -322,7 +322,7 @@ def make(program: Program) -> Any:
 
 
 def arrays(program: Program) -> tuple[Any, ...]:
-    """Returns the examples of a program: x, y and, where it uses weights of examples, these weights."""
+    """Returns the examples of a program: x, y and, if it uses weights of examples, these weights."""
     x = SEQUENCES if program.model in ("masked", "recurrent") else DENSE
     both = {"number": TARGETS, "kind": CLASSES}
     y: Any = {"masked": STEPS, "classes": CLASSES, "outputs": both}.get(program.model, TARGETS)
@@ -440,7 +440,7 @@ def served(program: Program, workers: int = 2, consistency: str = "sync", server
 
 
 def require_equal(found: Outcome, expected: Outcome, what: str) -> None:
-    """Raises AssertionError where two results differ by more than rounding errors; ``what`` begins the message."""
+    """Raises AssertionError if two results differ by more than rounding errors; the message begins with ``what``."""
     assert found.history.keys() >= {name for name in expected.history if not name.startswith("val_")}, what
     for name in found.history.keys() & expected.history.keys():
         _close(found.history[name], expected.history[name], f"{what}: {name}")

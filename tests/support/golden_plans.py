@@ -99,7 +99,7 @@ def example_linear() -> RunRequest:
 
 
 def example_mnist_replica() -> RunRequest:
-    """``examples/mnist_replica.py``: a training step of a worker at its own pace."""
+    """``examples/mnist_replica.py``: a training step of a worker with asynchronous updates."""
     network = load("mnist_replica", task_index=0).Network(workers=2)
     return RunRequest((network.step, network.loss), (network.images, network.labels), (network.train,))
 

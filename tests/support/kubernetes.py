@@ -46,7 +46,7 @@ class FakeKubernetes:
     """The state of the cluster.
 
     Attributes:
-      check: called with each object to create; raises an error where the object is invalid.
+      check: called with each object to create; raises an error if the object is invalid.
       refuse: HTTP status codes with which the next requests are refused, one for each.
       forbid: kinds of objects that can no longer be created, as with an exhausted quota.
       rules: the permitted requests, as rules of a Role; None permits all.

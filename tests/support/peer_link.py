@@ -13,7 +13,7 @@ class PeerLink:
         """Does nothing."""
 
     def open_channel_now(self) -> Channel:
-        raise UnavailableError(None, None, "nobody is there")
+        raise UnavailableError(None, None, "this ps does not exist")
 
     def release_channel(self, channel: Channel, usable: bool) -> None:
         assert not usable

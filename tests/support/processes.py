@@ -143,22 +143,22 @@ class Process:
         """Sends SIGCONT."""
         self._process.send_signal(signal.SIGCONT)
 
-    def tell_to_end(self) -> None:
+    def send_sigterm(self) -> None:
         """Sends SIGTERM."""
         self._process.send_signal(signal.SIGTERM)
 
     def terminate(self) -> int:
         """Sends SIGTERM, and waits for the end of the process; returns the exit code."""
-        self.tell_to_end()
+        self.send_sigterm()
         return self.ends()
 
 
-def tell_all_to_end(processes: Sequence[Process]) -> None:
+def terminate_all(processes: Sequence[Process]) -> None:
     """Sends SIGTERM to all processes at the same time, and waits until they have ended."""
     # A suspended process handles SIGTERM only when it continues, so that none of them ends before the others get it.
     for one in processes:
         one.suspend()
-        one.tell_to_end()
+        one.send_sigterm()
     for one in processes:
         one.resume()
     for one in processes:
@@ -179,7 +179,8 @@ class Processes:
         self._started: list[Process] = []
 
     def _hold(self) -> str:
-        """Returns an address at which no process listens, reserved until `stop`, also while its task is not running."""
+        """Returns an address at which no process listens. It stays reserved until `stop`, also while its task is not
+        running."""
         sock = bound()
         place = sock.getsockname()
         # The task inherits the first socket and closes it when it ends. The second one reserves the port for a restart.

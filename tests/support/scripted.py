@@ -41,7 +41,7 @@ class ScriptedTasks(TaskBackend):
       room: the maximum number of tasks that have places.
       die_after_start: whether the server is killed after the next start, before it learns of the success.
       die_before_release: whether the server is killed before it releases the next places.
-      unreachable: the message with which starts fail; empty where they succeed.
+      unreachable: the message with which starts fail; empty if they succeed.
       unstartable: tasks whose start fails.
       no_place: tasks for which no place can be reserved, because a host does not answer.
       cannot_release: the error with which releases fail.

@@ -18,7 +18,7 @@ _COMMANDS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "squ
 
 
 def require_slurm() -> None:
-    """Skips the test where Slurm is not installed, or cannot be started."""
+    """Skips the test if Slurm is not installed, or cannot be started."""
     for command in _COMMANDS:
         if shutil.which(command, path=f"{os.environ['PATH']}:/usr/sbin") is None:
             pytest.skip(f"{command} is not installed")

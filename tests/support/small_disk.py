@@ -35,7 +35,7 @@ class SmallDisk:
 
 @contextmanager
 def small_disk(path: Path, size: str = "4m") -> Iterator[SmallDisk]:
-    """A disk of ``size`` at ``path``; skips the test where this user may not mount one."""
+    """A disk of ``size`` at ``path``; skips the test if this user may not mount one."""
     path.mkdir(exist_ok=True)
     made = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path)], capture_output=True)
     if made.returncode:

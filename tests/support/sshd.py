@@ -24,7 +24,7 @@ _PORT = 2022
 
 
 def require_sshd() -> None:
-    """Skips the test where hosts cannot be made."""
+    """Skips the test if hosts cannot be made."""
     for command in ("/usr/sbin/sshd", "ssh", "ssh-keygen", "ip"):
         if shutil.which(command) is None:
             pytest.skip(f"{command} is not installed")
@@ -94,7 +94,7 @@ class SshHosts:
         """Disconnects a host from the network."""
         _run("ip", "link", "set", self._link(number), "down")
 
-    def mend(self, number: int) -> None:
+    def reconnect(self, number: int) -> None:
         """Reconnects a host to the network."""
         _run("ip", "link", "set", self._link(number), "up")
 

@@ -78,7 +78,7 @@ def keeper_of(handle: str) -> int:
 
 
 def wait_for_end(pid: int) -> None:
-    """Waits until the process ``pid`` has ended, also where it is not a child of this process."""
+    """Waits until the process ``pid`` has ended, even if it is not a child of this process."""
     # A pidfd becomes readable at the end of any process; `os.waitpid` works for children only.
     try:
         descriptor = os.pidfd_open(pid)

@@ -76,7 +76,7 @@ class Batch(Wrapper):
 def _grouped(
     node: Node, context: Context, size: int, drop: bool, combine: Callable[[Sequence[Element]], Element]
 ) -> Iterator[Element]:
-    """Yields each ``size`` elements of ``node``, combined; the last may be fewer unless ``drop``.
+    """Combines each ``size`` consecutive elements of ``node``; the last combination may have fewer unless ``drop``.
 
     If errors are ignored, a failure discards the elements of its batch that precede it.
     """

@@ -3,8 +3,8 @@
 If the order of a node's elements is known, an element is computed directly; otherwise, the node is iterated over from
 the beginning.
 
-A dataset is iterated over in *turns*: turn 0 is the first iteration, and a shuffle has another order in each turn. So
-the same number in the same turn is the same element, in every process.
+The iterations of a dataset are numbered: ``turn`` 0 is the first iteration, and a shuffle has another order in each
+iteration. The same number in the same iteration selects the same element in every process.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class _Side(Indexed):
 
 
 class _Shuffled(Indexed):
-    """The elements in the orders of a shuffling node, one for each turn."""
+    """The elements in the orders of a shuffling node, which has one order for each iteration."""
 
     def __init__(self, source: Indexed, node: Shuffle) -> None:
         self._source = source
@@ -193,11 +193,11 @@ class _Shuffled(Indexed):
 
 
 class _Repeated(Indexed):
-    """Repeats the elements, in consecutive turns.
+    """Repeats the elements: each repetition is the next iteration of the source.
 
     Args:
-      source: elements of one turn.
-      size: number of elements of a turn.
+      source: elements of one iteration.
+      size: number of elements of an iteration.
       times: number of repetitions; None: infinitely many.
     """
 
@@ -304,7 +304,7 @@ def _numbers(size: int) -> Range:
 
 def pinned(node: Node, turn: int) -> Node:
     """Returns a node whose first iteration has the order of iteration ``turn``."""
-    # Repetitions inside use several turns for each iteration, so the turns of different iterations must not overlap.
+    # A `Repeat` inside takes several iterations of its source for each of its own, and their numbers must not overlap.
     repeats = _part(node, lambda child: isinstance(child, Repeat)) is not None
     return _starting(node, turn << 32 if repeats else turn)
 
@@ -380,9 +380,8 @@ def _passes(node: Node) -> TypeGuard[Wrapper]:
     return isinstance(node, Map | Take | Skip | Shard | Prefetch | Batch | PaddedBatch)
 
 
-def orderly(node: Node) -> Node | None:
-    """Returns the part of a dataset that changes the order or number of its elements from epoch to epoch; None without
-    any."""
+def reordering_part(node: Node) -> Node | None:
+    """Returns the part of a dataset that changes the order or number of its elements from epoch to epoch, or None."""
     return _part(node, lambda child: isinstance(child, Shuffle | Repeat))
 
 
@@ -448,7 +447,7 @@ def require_examples(node: Node, *, shuffle: bool) -> None:
       node: yields one example at a time.
       shuffle: whether the examples will be read in any order, which requires access by numbers.
     """
-    changing, gone_over = orderly(node), sequential_part(node)
+    changing, gone_over = reordering_part(node), sequential_part(node)
     if changing is not None:
         raise ValueError(
             f"the dataset has a {type(changing).__name__.lower()}(), but the numbers of the examples must be the same "

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 class NumberedElements:
-    """The elements of a dataset, by number and turn; see `headwater.data.indexed`.
+    """The elements of a dataset, by their number and the number of the iteration (``turn``); see
+    `headwater.data.indexed`.
 
     Args:
       dataset: the dataset of the elements.
@@ -29,7 +30,7 @@ class NumberedElements:
 
     @cached_property
     def count(self) -> int:
-        """Number of elements in a turn, or `INFINITE`; iterates over the dataset if its length is unknown."""
+        """Number of elements of an iteration, or `INFINITE`; iterates over the dataset if its length is unknown."""
         return counted(self._dataset.node)
 
     @property

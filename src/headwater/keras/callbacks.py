@@ -40,9 +40,9 @@ class ModelCheckpoint(_checkpoint):
     """Saves the model, or its weights, every epoch or at an interval of batches.
 
     The file is written atomically: after an interruption, it is complete or missing. Its path may have any ending or
-      none:
-    a whole model is a ``.keras`` archive (HDF5 for ``.h5``), weights are HDF5. `headwater.keras.saving.load_model`, and
-    ``keras`` in programs that run under Headwater, read it regardless of its name.
+    none. A whole model is saved as a ``.keras`` archive (HDF5 for ``.h5``), weights are saved as HDF5.
+    `headwater.keras.saving.load_model`, and ``keras`` in programs that run under Headwater, read it regardless of its
+    name.
 
     Args:
       filepath: the path, in which ``{epoch}``, ``{batch}`` and names of logs in braces are replaced by their values.

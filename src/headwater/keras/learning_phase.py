@@ -1,7 +1,7 @@
 """``keras.backend.set_learning_phase``: the default of ``training`` for layers that are called directly.
 
 Keras 3 has the argument ``training`` only: ``fit`` passes True, ``evaluate`` and ``predict`` pass False. The phase set
-here applies wherever a layer or model is called on values without this argument.
+here applies if a layer or model is called on values without this argument.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class EngineJobs:
         self._secrets = secrets
 
     def advance(self, record: JobRecord) -> None:
-        """Performs one turn of a job.
+        """Processes a job once: queries the engine, applies its report, and performs the actions that are due.
 
         Raises:
           BackendError: the engine could not be reached, or refused a request.
@@ -134,7 +134,7 @@ class EngineJobs:
         self._jobs.follow(
             record,
             lambda now, _: _handed_over(now, state.attempt, self._backend.name),
-            # If the job was stopped in the meantime, the next turn removes its objects.
+            # If the job was stopped in the meantime, the next call of `advance` removes its objects.
             alter=lambda now: now if now.state.phase.over else replace(now, **taken),
         )
 

@@ -114,8 +114,7 @@ class LiveJobs:
         """Marks that a job may hold resources at its backend; called before the backend is asked for any.
 
         The mark need not be stored immediately: after a crash, `load` sets it for all unfinished jobs. When a job ends,
-          its
-        end and the mark are stored together.
+        its end and the mark are stored together.
 
         Raises:
           JobIsGone: the job is not in memory any more.

@@ -3,7 +3,8 @@
 A thread per backend repeatedly processes the backend's unfinished jobs: it polls their tasks, lets
 `headwater.platform.policy` decide, stores the decision, and only then performs the actions that the stored state
 requires (`headwater.platform.task_jobs`, `headwater.platform.engines`). Users' requests are decided and stored
-immediately, by the thread that receives them (`headwater.platform.live`), and performed in the backend's next turn.
+immediately, by the thread that receives them (`headwater.platform.live`), and performed when the backend's thread next
+processes the job.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ _log = logging.getLogger(__name__)
 
 UserRequest = AskStop | AskRestart | AskScale
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
-# A backend's thread ends after its turn; a thread that still waits for an answer after this time is abandoned.
+# A backend's thread ends once it has processed all jobs; a thread that still waits for an answer after this time is
+# abandoned.
 _CLOSE_TIMEOUT_S = 10.0
 # How long a deletion waits for a call about the same job to return.
 _CALL_TIMEOUT_S = 30.0
@@ -246,10 +248,10 @@ class Manager:
                 raise NotPossible(f"the job is {record.state.phase}: stop it first")
             if job_id in self._deleting:
                 raise NotPossible("the job is being deleted")
-            # From here on, no turn of the job starts, and requests for it are refused.
+            # From here on, the job is not processed any more, and requests for it are refused.
             self._deleting.add(job_id)
         try:
-            # Wait for the current turn: resources that it acquires would otherwise be leaked.
+            # Wait until a thread that processes the job is done: resources that it acquires would otherwise be leaked.
             record = self._after_turn(record)
             lane = self.lanes.get(record.backend)
             if lane is not None:
@@ -336,7 +338,8 @@ class Manager:
         wake = self._wakes[lane.name]
         adopted = False
         while not self._closing.is_set():
-            # Cleared before the turn: a request that arrives during the turn must lead to another one immediately.
+            # Cleared before the jobs are processed: a request that arrives meanwhile must lead to another pass
+            # immediately.
             wake.clear()
             if lane.reach() and not adopted:
                 self._adopt(lane)
@@ -435,7 +438,7 @@ class Manager:
         except BackendError as error:
             _log.warning("job %s: %s", record.id, error)
         except Exception:  # noqa: BLE001  one broken job must not keep the others from being processed
-            _log.exception("job %s: this turn failed and will be retried", record.id)
+            _log.exception("job %s: processing failed and will be retried", record.id)
 
     def _order(self, record: JobRecord, name: TaskName) -> TaskOrder:
         return task_order(

@@ -76,7 +76,7 @@ class TaskJobs:
         self._start(record)
 
     def advance(self, record: JobRecord) -> None:
-        """Performs one turn of a job.
+        """Processes a job once: polls its tasks, and performs the actions that are due.
 
         Raises:
           BackendError: the backend could not be reached, or failed.
@@ -89,7 +89,7 @@ class TaskJobs:
             JobTick(),
             alter=lambda now: replace(now, usages=seen.usages, activities=seen.activities),
         )
-        # Release before placing, so that this turn can reserve the places again.
+        # Release before placing, so that the same call can reserve the places again.
         record = self._release(record)
         record = self._place(record)
         record = self._grow(record)

@@ -177,7 +177,7 @@ class Examples:
             self._step_number = protocol.NOTHING_YET
         return handed
 
-    def cannot(self, reason: str, work: Work | None = None) -> None:
+    def return_failed(self, reason: str, work: Work | None = None) -> None:
         """Gives back a range that this worker failed to compute, or all of its ranges if ``work`` is None."""
         for one in [work] if work is not None else list(self._taken):
             self._taken.remove(one)

@@ -32,7 +32,7 @@ from headwater.ps.layout import Layout, block_shape
 from headwater.ps.membership import Membership
 from headwater.ps.recovery import RecoveryReport
 from headwater.ps.round_sums import RoundSums
-from headwater.ps.row_travel import decode_numbers, encode_rows
+from headwater.ps.row_encoding import decode_numbers, encode_rows
 from headwater.ps.serving_context import ServingContext
 from headwater.ps.steps import Steps
 from headwater.ps.table_copies import row_bytes

@@ -21,8 +21,8 @@ import jax
 from headwater.cluster.names import TaskName
 from headwater.cluster.task.agreement import Said
 from headwater.cluster.task.answers import bad_header
+from headwater.cluster.task.deposited_states import DepositedStates, StateAtChief
 from headwater.cluster.task.kinds import OPEN_TABLES
-from headwater.cluster.task.left_states import DepositedStates, StateAtChief
 from headwater.cluster.task.links import WaitingLink
 from headwater.cluster.task.members import Members
 from headwater.cluster.task.service import Service
@@ -38,7 +38,6 @@ from headwater.ps.client import ParameterClient
 from headwater.ps.consistency import Consistency
 from headwater.ps.host import HostedParameters
 from headwater.ps.layout import Layout
-from headwater.ps.left_states import LeavingState
 from headwater.ps.local_servers import MakeUpdater
 from headwater.ps.protocol import TABLES
 from headwater.ps.replicas.holder import CopyHolder, MovingCopy
@@ -54,9 +53,10 @@ from headwater.ps.shards.links import ShardLink
 from headwater.ps.shards.moves import Moved, balance_shards
 from headwater.ps.shards.places import Places
 from headwater.ps.shards.rebalancing import UNEVEN, Rebalancing
+from headwater.ps.state_deposits import StateDeposit
 from headwater.ps.state_saver import ParameterSaver
 from headwater.ps.updater import Updater
-from headwater.state.left_copies import LeftCopies
+from headwater.state.replica_deposits import ReplicaDeposits
 from headwater.state.sites import FixedProcesses, Site
 from headwater.state.state_saver import Saves
 from headwater.state.witness import RemoteWitness, RequestView, WitnessService
@@ -106,7 +106,7 @@ class ParameterTask:
         self.copies: dict[str, ShardCopy] = {}
         self.copy_holders: dict[str, CopyHolder] = {}
         self._directories: dict[str, Directory] = {}
-        self._left = DepositedStates()
+        self._deposits = DepositedStates()
         self._rebalancing = Rebalancing(partial(self.balance_shards, by_rate=True, above=UNEVEN))
         # Set this before JAX is used, or a ps would reserve memory of GPUs that workers need.
         if members.is_server:
@@ -122,8 +122,8 @@ class ParameterTask:
             self._service.offer(TABLES, self._offer_tables)
         if members.is_chief:
             # Only one task may create views. The witness runs on the chief, because the job ends with the chief anyway.
-            self.shell.add_service(WitnessService(self._left))
-            self.shell.add_service(self._left)
+            self.shell.add_service(WitnessService(self._deposits))
+            self.shell.add_service(self._deposits)
         # Every ps waits until all workers have announced their departure. A program may end without calling `finish`,
         # so announce the end of the program as well.
         if not members.is_server:
@@ -237,7 +237,7 @@ class ParameterTask:
                 self._service.host(name, parameters, saver)
                 saver.start()
             else:
-                self._service.host(name, parameters, self._leaving_state(index, parameters))
+                self._service.host(name, parameters, self._state_deposit(index, parameters))
             return
 
         def make_copy(shard: int, updater: RecordedUpdater | None) -> tuple[HostedParameters, RecordedUpdater]:
@@ -264,9 +264,9 @@ class ParameterTask:
             copy.request_placement(shard, sites[shard].initial[-1])
             self._service.host(copy.name, copy)
 
-    def _leaving_state(self, number: int, parameters: HostedParameters) -> LeavingState:
+    def _state_deposit(self, number: int, parameters: HostedParameters) -> StateDeposit:
         """Returns the object that deposits a set's state with the chief when this ``ps`` shuts down."""
-        return LeavingState(parameters, str(self.members.me), self._at_chief(parameters.name, number))
+        return StateDeposit(parameters, str(self.members.me), self._at_chief(parameters.name, number))
 
     def _at_chief(self, what: str, number: int) -> StateAtChief:
         chief = self.members.workers[0]
@@ -330,17 +330,17 @@ class ParameterTask:
         home = first[shard % len(first)]
         return (home,) if replicas == 1 else (home, first[(shard + 1) % len(first)])
 
-    def _of_copies(self) -> tuple[RequestView, LeftCopies]:
+    def _of_copies(self) -> tuple[RequestView, ReplicaDeposits]:
         """Returns a function that asks the witness, see `headwater.state.witness`, and the store of handed-off
         replicas."""
         chief = self.members.workers[0]
         name, link = str(chief), self.shell.link(chief)
-        return RemoteWitness(link, name).request_view, LeftCopies(name, link)
+        return RemoteWitness(link, name).request_view, ReplicaDeposits(name, link)
 
     def _sites(self) -> dict[int, Site]:
         """Returns the sites of this ``ps``'s replicas, by shard."""
         index, servers = self.members.number, self.members.servers
-        ask, left = self._of_copies()
+        ask, deposits = self._of_copies()
         sites: dict[int, Site] = {}
         # Its own shard, and the shard of the previous ps, for which this one has the backup.
         for shard in (index, (index - 1) % len(servers)):
@@ -348,16 +348,16 @@ class ParameterTask:
             other = pair[1] if shard == index else shard
             way = str(servers[other]), self.shell.link(servers[other])
             processes = FixedProcesses(index, str(self.members.me), {other: way})
-            sites[shard] = Site(ps=index, initial=pair, processes=processes, request_view=ask, left=left)
+            sites[shard] = Site(ps=index, initial=pair, processes=processes, request_view=ask, deposits=deposits)
         return sites
 
     def _moving_sites(self, name: str, shards: int, replicas: int) -> dict[int, Site]:
         """Returns the sites of this ``ps``'s replicas of movable shards; most of the replicas may be unused."""
         index, servers = self.members.me.index, self._servers_of(name)
-        ask, left = self._of_copies()
+        ask, deposits = self._of_copies()
         return {
             shard: Site(
-                ps=index, initial=self._initial(shard, replicas), processes=servers, request_view=ask, left=left
+                ps=index, initial=self._initial(shard, replicas), processes=servers, request_view=ask, deposits=deposits
             )
             for shard in range(shards)
         }
@@ -446,11 +446,11 @@ class ParameterTask:
 
         Its arguments are the number of the ``ps``, and the generation of its process. None if this task keeps no
         deposited state of the set ``name``, because it is not the chief, or because parts have two replicas or move. In
-        the latter case the witness discards outdated state (`headwater.state.left_copies`).
+        the latter case the witness discards outdated state (`headwater.state.replica_deposits`).
         """
         if not self.members.is_chief or replicas > 1 or shards is not None:
             return None
-        return partial(self._left.discard_outdated, name)
+        return partial(self._deposits.discard_outdated, name)
 
     def ways(
         self, name: str, replicas: int, shards: int | None = None

@@ -22,7 +22,7 @@ WAIT frames give the reason. The tensors of each frame are its arrays::
                                             DONE; the first ``ps`` delays its answer until the worker should ask again
     HOLDS   (ranges,)                       answered by DONE (whether the worker still has these ranges of examples)
     ROWS    ()                              row numbers, one array for each table; answered by DONE with the rows
-    ROWS    (form,)                         the same, with rows in another form (`headwater.ps.row_travel`)
+    ROWS    (form,)                         the same, with rows in another form (`headwater.ps.row_encoding`)
     READ_ROWS   (table, start, stop, parts)   answered by DONE with these rows of a table: the values (part 0), or
                                             their optimizer state (part 1 and up); no ``parts``: all
     WRITE_ROWS  (table, start)              values of rows from ``start`` on, then their optimizer state, unless

@@ -267,7 +267,7 @@ class ParameterServer:
         try:
             arrays = self._checked(gradients)
         except InvalidArgumentError as error:
-            self._examples.cannot(error.message)
+            self._examples.return_failed(error.message)
             raise
         hyperparameters = () if self._sum is None else (float(self._sum(gradients)),)
         applied = self._examples.push(arrays, weight=weight, hyperparameters=hyperparameters)
@@ -411,7 +411,7 @@ class ParameterServer:
                     batch = source.read_range(work, seed)
                 except Exception as error:  # noqa: BLE001 - after any error, the examples are assigned again
                     _log.exception("source has failed to provide %s of the examples, which is assigned again", work)
-                    self._examples.cannot(f"source raised {type(error).__name__}: {error}", work)
+                    self._examples.return_failed(f"source raised {type(error).__name__}: {error}", work)
                     continue
                 self.epoch = work.epoch
                 yield batch

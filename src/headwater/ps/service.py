@@ -21,8 +21,8 @@ from headwater.cluster.transport.frames import Frame
 from headwater.errors import FailedPreconditionError, OpError
 from headwater.ps.client import ParameterClient
 from headwater.ps.hosted import Hosted
-from headwater.ps.left_states import LeavingState
 from headwater.ps.replicas.holder import CopyHolder
+from headwater.ps.state_deposits import StateDeposit
 from headwater.ps.state_saver import ParameterSaver
 from headwater.state.copy import KeptCopy
 from headwater.state.leaving import LOST_TIMEOUT_S, shut_down_after_transfer
@@ -49,7 +49,7 @@ class ParameterService(Service):
         self._hosted: dict[str, Hosted] = {}
         self._offered: dict[str, Callable[[], object]] = {}
         self._savers: dict[str, ParameterSaver] = {}
-        self._leaving: list[LeavingState] = []
+        self._state_deposits: list[StateDeposit] = []
         self._used: list[ParameterClient] = []
         self._served: set[int] = set()
         self._has_ended = False
@@ -57,15 +57,15 @@ class ParameterService(Service):
         self._closed = threading.Event()
         self._changed = threading.Condition()
 
-    def host(self, name: str, parameters: Hosted, saver: ParameterSaver | LeavingState | None = None) -> None:
+    def host(self, name: str, parameters: Hosted, saver: ParameterSaver | StateDeposit | None = None) -> None:
         """Serves the set ``name`` from now on, after ``saver`` has restored its state."""
         if saver is not None:
             saver.restore()
         with self._changed:
             self._hosted[name] = parameters
             has_ended = self._has_ended
-            if isinstance(saver, LeavingState):
-                self._leaving.append(saver)
+            if isinstance(saver, StateDeposit):
+                self._state_deposits.append(saver)
             elif saver is not None:
                 self._savers[name] = saver
             self._changed.notify_all()
@@ -164,7 +164,7 @@ class ParameterService(Service):
             lambda: [copy for copy in copies if copy.would_lose_state],
             lambda: LOST_TIMEOUT_S if self._is_needed() else 0.0,
         )
-        for one in self._leaving:
+        for one in self._state_deposits:
             one.deposit()
 
     def ended(self, task: str) -> None:

@@ -26,7 +26,7 @@ from headwater.ps.consistency import (
 )
 from headwater.ps.layout import VariableSpec
 from headwater.ps.membership import Membership
-from headwater.ps.row_travel import decode_numbers, decode_rows
+from headwater.ps.row_encoding import decode_numbers, decode_rows
 from headwater.ps.serving_context import ServingContext
 from headwater.ps.step_requests import Returned, part_of, range_of, step_request_of, work_of
 from headwater.ps.updates import Updates

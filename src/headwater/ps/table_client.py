@@ -75,7 +75,7 @@ class TableClient:
         met: Callable[[int, int], None] | None = None,
     ) -> None:
         self._worker = worker
-        self._sessions = TableSessions(worker, links, self._told_first, replicas=replicas, shards=shards, met=met)
+        self._sessions = TableSessions(worker, links, self._first_words, replicas=replicas, shards=shards, met=met)
         self._tables: dict[str, _Opened] = {}
         self._updates = 0
         self._round: Callable[[], Round] | None = None
@@ -140,7 +140,7 @@ class TableClient:
             self._sessions.exchange([Frame(kinds.SETTLE, named) for _ in self._sessions.tasks])
             self._settled = named
 
-    def _told_first(self) -> list[tuple[str, object, str | None]]:
+    def _first_words(self) -> list[tuple[str, object, str | None]]:
         return [(name, pack(table.config), table.folder) for name, table in self._tables.items()]
 
     def traffic(self) -> Traffic:

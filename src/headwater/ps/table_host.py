@@ -72,8 +72,8 @@ class RowSaver(Protocol):
         ...
 
 
-class LeftRows(Protocol):
-    """Interface of `headwater.ps.left_tables.LeavingTables`."""
+class DepositedRows(Protocol):
+    """Interface of `headwater.ps.table_deposits.TableDeposit`."""
 
     def restore(self, table: Table) -> bool:
         """Restores the rows of a new table from the deposited state; returns whether there were any."""
@@ -97,7 +97,7 @@ class TableService:
     Attributes:
       saving: held during a save of tables, so that there is one at a time.
       saver: saves the tables periodically; None if that was not requested.
-      left: hands the tables to the chief at a graceful shutdown; None if the saver or a backup has them.
+      deposit: hands the tables to the chief at a graceful shutdown; None if the saver or a backup has them.
       rounds: gradients of rows of the present round, of synchronous training.
       lost_updates: number of workers' updates that were lost with an earlier incarnation of this task.
     """
@@ -113,7 +113,7 @@ class TableService:
         self._hot: dict[str, tuple[float, tuple[tuple[int, int], ...]]] = {}
         self.saving: threading.Lock = threading.Lock()
         self.saver: RowSaver | None = None
-        self.left: LeftRows | None = None
+        self.deposit: DepositedRows | None = None
         self.lost_updates: int = 0
         self._went_back = False
         #: Gradients of the present round of synchronous training; changed under `_in_round`.
@@ -132,7 +132,7 @@ class TableService:
             known = self._tables.get(name)
             if known is None:
                 known = Table(name, config, task=self._task)
-                own = any(one.restore(known) for one in (self.saver, self.left) if one is not None)
+                own = any(one.restore(known) for one in (self.saver, self.deposit) if one is not None)
                 # The task's own saves and deposited rows are newer than the rows in the folder.
                 if folder is not None and not own:
                     self._restore(known, folder)
@@ -173,8 +173,8 @@ class TableService:
 
     def before_end(self) -> None:
         """Deposits the tables at a graceful shutdown during the job, while this task can still reach others."""
-        if self.left is not None:
-            self.left.deposit()
+        if self.deposit is not None:
+            self.deposit.deposit()
 
     def close(self, *, over: bool) -> None:
         """Ends the saves at shutdown, perhaps because the job is over."""
@@ -388,7 +388,7 @@ class TableService:
         """Applies the gradients of the present round if a worker names a later round, because the present round is then
         over."""
         with self._in_round:
-            if not self.rounds.is_news(named):
+            if not self.rounds.is_later(named):
                 return
         # `_in_round` was released before this line, because all threads acquire ``client.lock`` before `_in_round`.
         # Another thread may have ended the round meanwhile, so `_end_round` checks again.
@@ -402,7 +402,7 @@ class TableService:
 
     def _end_round(self, client: Client, named: Round) -> None:
         """Applies the gradients of the present round if it is over. ``client.lock`` and ``_in_round`` are held."""
-        if not self.rounds.is_news(named):
+        if not self.rounds.is_later(named):
             return
         over: list[tuple[TableKeys, NDArray[np.float32], list[float | None]]] = []
 

@@ -90,7 +90,7 @@ class TableRounds:
     past: set[int] = field(default_factory=set[int])
     given: dict[Worker, RowGradients] = field(default_factory=dict[Worker, RowGradients])
 
-    def is_news(self, named: Round) -> bool:
+    def is_later(self, named: Round) -> bool:
         """Returns whether the named round follows the present one: its version is later, or its incarnation is new."""
         if named.incarnation == self.incarnation:
             return named.version > self.version
@@ -102,16 +102,16 @@ class TableRounds:
 
         Empty unless the named round has a later version, as only then the present round is known to be complete.
         """
-        ends = self.is_news(named) and named.version > self.version
+        ends = self.is_later(named) and named.version > self.version
         # Sort by worker: otherwise the last bits of the sums would depend on the order of arrival.
         return [self.given[worker] for worker in sorted(self.given)] if ends else []
 
     def start(self, named: Round) -> None:
-        """Begins the named round, for which `is_news` has returned True; gradients of another version are dropped.
+        """Begins the named round, for which `is_later` has returned True; gradients of another version are dropped.
 
         Call `take_ended` first: it returns the gradients of a complete round.
         """
-        if not self.is_news(named):
+        if not self.is_later(named):
             return
         if named.version != self.version:
             self.given, self.version = {}, named.version

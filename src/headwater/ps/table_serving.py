@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from headwater.cluster.task.left_states import StateAtChief
+from headwater.cluster.task.deposited_states import StateAtChief
 from headwater.cluster.task.members import Members
-from headwater.ps.left_tables import LeavingTables
 from headwater.ps.replicas.tables import CopiesOfTables, Programs, TablesCopy
+from headwater.ps.table_deposits import TableDeposit
 from headwater.ps.table_host import TableService
 from headwater.ps.table_saver import TableSaver
 from headwater.state.sites import Site
@@ -29,7 +29,7 @@ def table_service(members: Members, saves: Saves | None, kept: StateAtChief) -> 
         made.saver = saver
         saver.start()
     else:
-        made.left = LeavingTables(made, str(members.me), kept)
+        made.deposit = TableDeposit(made, str(members.me), kept)
     return made
 
 

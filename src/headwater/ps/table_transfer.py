@@ -13,7 +13,7 @@ from headwater.cluster.task.answers import bad_header
 from headwater.cluster.transport.frames import Frame
 from headwater.ps.conversation import Conversation
 from headwater.ps.layout import Block, Layout, block_shape, joined
-from headwater.ps.row_travel import decode_rows, encode_numbers, encode_rows
+from headwater.ps.row_encoding import decode_rows, encode_numbers, encode_rows
 from headwater.ps.table_copies import AT_ONCE_BYTES, TableCopy, row_bytes, rows_of
 from headwater.ps.updater import Array
 

@@ -116,10 +116,10 @@ class Waiting:
         """
 
         # Accept gradients of the present round: `freeze_outside_rounds` may wait for the round to complete.
-        def may_come() -> bool:
+        def may_add() -> bool:
             return not self.held_for and not (self.pauses_for and not self._updates.state.gathered)
 
-        self.wait(connection, may_come, self.held_for or self.pauses_for)
+        self.wait(connection, may_add, self.held_for or self.pauses_for)
 
     def wait(
         self,

@@ -30,9 +30,9 @@ from headwater.cluster.task import kinds
 from headwater.cluster.task.waiting import CHECK_INTERVAL_S
 from headwater.cluster.transport.frames import Frame
 from headwater.errors import CancelledError, OpError
-from headwater.state.left_copies import LeftCopies
 from headwater.state.member import ANSWER_TIMEOUT_S, PAUSE_S
 from headwater.state.primary import PrimaryCopy
+from headwater.state.replica_deposits import ReplicaDeposits
 from headwater.state.sites import Site
 from headwater.state.views import Copy, RequestKind, View
 
@@ -189,7 +189,7 @@ class KeptCopy(PrimaryCopy):
     def shut_down(self) -> bool:
         """Shuts this replica down, as its process ends. It acknowledges nothing from this call on.
 
-        If no other process has this state, it is deposited with the chief; see `headwater.state.left_copies`.
+        If no other process has this state, it is deposited with the chief; see `headwater.state.replica_deposits`.
 
         Returns:
           Whether the chief could be reached.
@@ -199,27 +199,27 @@ class KeptCopy(PrimaryCopy):
         self._stop_acknowledging()
         self._stop_keeper()
         self._has_shut_down = True
-        left = self._site.left
+        deposits = self._site.deposits
         reached = False
         try:
-            if left is not None and not self._over:
-                left.require_chief()
+            if deposits is not None and not self._over:
+                deposits.require_chief()
                 reached = True
                 view = self._last_view(has_other and not self._standing.resigned)
                 if view is not None:
-                    self._deposit(left, view)
+                    self._deposit(deposits, view)
         except (OpError, MemoryError) as error:
             log = _log.warning if self._standing.serves else _log.info
             what = "%s could not hand its replica of %s to %s; the state is lost unless another replica has it: %s"
-            log(what, self._task, self._called, left.chief if left is not None else "no chief", error)
+            log(what, self._task, self._called, deposits.chief if deposits is not None else "no chief", error)
         finally:
             self._resign()
         return reached
 
-    def _deposit(self, left: LeftCopies, view: View) -> None:
+    def _deposit(self, deposits: ReplicaDeposits, view: View) -> None:
         """Hands the state to the chief, as this is the last replica."""
         if self._is_filled():
-            channel = left.open_feed(self.name, view.term)
+            channel = deposits.open_feed(self.name, view.term)
             feed = self._start_feed(channel, _CHIEF_COPY)
             feed.fill()
             if not self._end_rounds():
@@ -229,7 +229,7 @@ class KeptCopy(PrimaryCopy):
             feed.wait(feed.last_number, lambda: True)
             channel.end()
             what = "%s has handed its replica of %s to %s until it is served again: term %d"
-            _log.warning(what, self._task, self._called, left.chief, view.term)
+            _log.warning(what, self._task, self._called, deposits.chief, view.term)
         # Send this only after the state is complete: the witness may now promote an empty replica, which fetches the
         # state from the chief.
         self._request_last_view(RequestKind.LEAVE)

@@ -51,16 +51,16 @@ class PrimaryCopy(FeedingCopy):
 
         Discards state that an earlier primary has fed to this replica, because that state is older.
         """
-        left = self._site.left
+        deposits = self._site.deposits
         if self._has_been_fed:
             with self._changed:
                 self._discard_state()
-        if left is None:
+        if deposits is None:
             return
-        channel, _ = memory_pair((left.chief, self._task))
+        channel, _ = memory_pair((deposits.chief, self._task))
         count = 0
         try:
-            for frame in left.find(self.name, term):
+            for frame in deposits.find(self.name, term):
                 self._apply(frame, channel)
                 count += 1
         except Exception:  # noqa: BLE001 - serve without the deposited state: the chief then restores its own values
@@ -70,7 +70,7 @@ class PrimaryCopy(FeedingCopy):
             return
         if count:
             what = "%s continues with the copy of %s of term %d, which was deposited with %s"
-            _log.warning(what, self._task, self._called, term, left.chief)
+            _log.warning(what, self._task, self._called, term, deposits.chief)
 
     def _stop_serving(self) -> None:
         """Stops serving: changes that arrive later are neither sent to the other replica nor answered."""

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from headwater.cluster.transport.channel import Channel
 from headwater.errors import UnavailableError
-from headwater.state.left_copies import LeftCopies
+from headwater.state.replica_deposits import ReplicaDeposits
 from headwater.state.witness import RequestView
 
 #: How long a backup waits for its primary by default, in seconds.
@@ -119,7 +119,7 @@ class Site:
         shard has one replica, and a backup only while it moves. Two numbers: it always has a backup.
       processes: the processes that may have replicas.
       request_view: sends a request to the witness, see `headwater.state.witness`.
-      left: deposits the state of a last replica with the chief; None if that state is lost with its process.
+      deposits: deposits the state of a last replica with the chief; None if that state is lost with its process.
       grace_s: how long a backup waits for its primary to reconnect before it asks to serve, in seconds.
     """
 
@@ -127,7 +127,7 @@ class Site:
     initial: tuple[int, ...]
     processes: Processes
     request_view: RequestView
-    left: LeftCopies | None = None
+    deposits: ReplicaDeposits | None = None
     grace_s: float = GRACE_S
 
     @property

@@ -39,7 +39,7 @@ witness marks the departing replica as lost. Otherwise the departing replica is 
 it is alone. It deposits its state with the chief and reports that to the witness (*leave*); the witness then marks it
 as lost, too. A lost replica never becomes primary or backup. If all replicas of a view are lost, no ``ps`` has the
 shard. Then the first empty replica that asks becomes the primary of the next term, with the state that the chief has;
-see `headwater.state.left_copies`.
+see `headwater.state.replica_deposits`.
 
 The model test (``tests/pure/state/test_views.py``) runs random histories of the protocol.
 """

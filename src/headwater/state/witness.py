@@ -12,13 +12,13 @@ from typing import Any, ClassVar, Protocol
 
 from headwater.cluster.task import kinds
 from headwater.cluster.task.answers import bad_header, raise_error
-from headwater.cluster.task.left_states import DepositedStates
+from headwater.cluster.task.deposited_states import DepositedStates
 from headwater.cluster.task.service import Service
 from headwater.cluster.task.waiting import SILENCE_S
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
 from headwater.errors import InvalidArgumentError, UnavailableError
-from headwater.state.left_copies import forget_outdated
+from headwater.state.replica_deposits import forget_outdated
 from headwater.state.views import (
     Copy,
     RequestKind,
@@ -41,12 +41,12 @@ class Witnesses:
     """The witness's knowledge of all shards of all sets.
 
     Args:
-      left: the states that replicas have deposited with the chief.
+      deposits: the states that replicas have deposited with the chief.
     """
 
-    def __init__(self, left: DepositedStates) -> None:
+    def __init__(self, deposits: DepositedStates) -> None:
         self._lock = threading.Lock()
-        self._left = left
+        self._deposits = deposits
         self._known: dict[tuple[str, int], Witness] = {}
 
     def request_view(self, name: str, shard: int, request: WitnessRequest) -> View | None:
@@ -64,7 +64,7 @@ class Witnesses:
             )
             if before.view is not None:
                 continues = after.view.primary in before.view
-                forget_outdated(self._left, name, shard, after.view.term if continues else before.view.term)
+                forget_outdated(self._deposits, name, shard, after.view.term if continues else before.view.term)
         return after.view
 
     def view(self, name: str, shard: int) -> View | None:
@@ -78,13 +78,13 @@ class WitnessService(Service):
     """Answers requests of replicas, on the chief.
 
     Args:
-      left: the states that replicas have deposited there.
+      deposits: the states that replicas have deposited there.
     """
 
     kinds: ClassVar[Collection[int]] = (kinds.VIEW,)
 
-    def __init__(self, left: DepositedStates) -> None:
-        self._witnesses = Witnesses(left)
+    def __init__(self, deposits: DepositedStates) -> None:
+        self._witnesses = Witnesses(deposits)
 
     def serve(self, channel: Channel, first: Frame) -> None:
         frame = first

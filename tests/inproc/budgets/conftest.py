@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headwater.graph.runtime.ways import VARIABLE
+from headwater.graph.runtime.mode_choice import VARIABLE
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from headwater.cluster.task.left_states import DepositedStates
+from headwater.cluster.task.deposited_states import DepositedStates
 from headwater.cluster.telemetry.watchdog import ProgressWatchdog
 from headwater.cluster.transport.channel import Channel, memory_pair
 from headwater.cluster.transport.frames import Frame
@@ -28,9 +28,9 @@ from headwater.ps.service import ParameterService
 from headwater.ps.updater import Updater
 from headwater.state.sites import FixedProcesses, Site
 from headwater.state.witness import Witnesses
-from tests.support.asking import LivingAsk
 from tests.support.cuts import Cuts
-from tests.support.left import left_copies
+from tests.support.deposits import replica_deposits
+from tests.support.witness_requests import WitnessRequests
 
 _tree: Any = jax.tree
 
@@ -96,12 +96,12 @@ class TwoServers:
         self._threads: list[threading.Thread] = []
         self._channels: dict[int, list[Channel]] = {0: [], 1: []}
         self.name = "params"
-        self.left = DepositedStates()
-        self.witnesses = Witnesses(self.left)
+        self.deposits = DepositedStates()
+        self.witnesses = Witnesses(self.deposits)
         self.killed: set[int] = set()
         self.copies: list[list[Any]] = []
         self.services: list[ParameterService] = []
-        self._asks = [LivingAsk(self.witnesses.request_view) for _ in range(2)]
+        self._asks = [WitnessRequests(self.witnesses.request_view) for _ in range(2)]
         for index in range(2):
             self.copies.append([])
             self.services.append(_service(index))
@@ -132,7 +132,7 @@ class TwoServers:
                 initial=(shard, 1 - shard)[: self._replicas],
                 processes=processes,
                 request_view=self._asks[index],
-                left=left_copies(self.left, index),
+                deposits=replica_deposits(self.deposits, index),
                 grace_s=0.1,
             )
             copy = self._copy(index, shard, site)
@@ -173,7 +173,7 @@ class TwoServers:
         """Restarts a server."""
         self.killed.discard(index)
         self.services[index] = _service(index)
-        self._asks[index] = LivingAsk(self.witnesses.request_view)
+        self._asks[index] = WitnessRequests(self.witnesses.request_view)
         self._begin(index)
 
     def open(self, index: int) -> Channel:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.copied_processes import CopiedTasks
-from tests.support.processes import Process, processes, tell_all_to_end
+from tests.support.processes import Process, processes, terminate_all
 
 PROGRAM = Path(__file__).with_name("programs") / "two_copies.py"
 
@@ -80,7 +80,7 @@ def test_a_draining_ps_waits_for_the_other_one_that_was_lost(tmp_path: Path) -> 
         tasks.go_on()
         ps[1].kill()
         ps[0].wait_for("/job:ps/task:0 serves the state of /job:ps/task:1 now")
-        ps[0].tell_to_end()
+        ps[0].send_sigterm()
         ps[0].wait_for("/job:ps/task:0 waits to shut down until another ps has taken over: ")
         tasks.go_on()
         ps[1] = tasks.start("ps", 1)
@@ -95,7 +95,7 @@ def test_all_ps_shut_down_at_once(tmp_path: Path) -> None:
     with processes(ps=2, worker=2) as cluster:
         tasks = CopiedTasks(cluster, tmp_path, PROGRAM)
         tasks.go_on()
-        tell_all_to_end(tasks.ps)
+        terminate_all(tasks.ps)
         tasks.ps = [tasks.start("ps", index) for index in range(2)]
         tasks.go_on()
         end(tmp_path, tasks.workers, tasks.ps)

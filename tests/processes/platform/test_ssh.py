@@ -171,7 +171,7 @@ def test_a_host_that_is_cut_off_is_lost_and_found(
         with pytest.raises(BackendError):
             impatient.release("j1")
     finally:
-        hosts.mend(number)
+        hosts.reconnect(number)
         impatient.close()
     # A lost task is killed before its next attempt starts, as soon as the host can be reached.
     second = None

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.processes.ps.test_replicas import COUNTS, exact, listed
-from tests.support.processes import Process, Processes, processes, tell_all_to_end
+from tests.support.processes import Process, Processes, processes, terminate_all
 
 PROGRAM = Path(__file__).with_name("moves.py")
 OF_KERAS = Path(__file__).parents[1] / "keras" / "scales.py"
@@ -193,7 +193,7 @@ def test_a_draining_ps_gives_its_copies_to_one_that_was_lost_and_is_back(tmp_pat
         go_on(*workers)
         ps[1].kill()
         go_on(*workers)
-        ps[0].tell_to_end()
+        ps[0].send_sigterm()
         ps[0].wait_for("/job:ps/task:0 waits to end until /job:ps/task:1 takes its copies of shards 0, 1, 2, 3 of ")
         go_on(*workers)
         ps[1] = start(cluster, "ps", 1, tmp_path, *chosen)
@@ -211,7 +211,7 @@ def test_all_ps_with_copies_shut_down_at_once(tmp_path: Path) -> None:
     with processes(ps=2, worker=2) as cluster:
         ps, workers = begin(cluster, tmp_path, *chosen)
         go_on(*workers)
-        tell_all_to_end(ps)
+        terminate_all(ps)
         assert "waits to end" not in ps[0].output + ps[1].output
         ps = [start(cluster, "ps", index, tmp_path, *chosen) for index in range(2)]
         go_on(*workers)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes import Process, Processes, processes, tell_all_to_end
+from tests.support.processes import Process, Processes, processes, terminate_all
 
 PROGRAM = Path(__file__).with_name("survives.py")
 ROUNDS = Path(__file__).with_name("rounds.py")
@@ -113,7 +113,7 @@ def test_a_draining_ps_waits_for_the_other_one_that_was_lost(tmp_path: Path) -> 
         wait_for_pushes(*workers)
         ps[1].kill()
         ps[0].wait_for("/job:ps/task:0 serves shard 1 ")
-        ps[0].tell_to_end()
+        ps[0].send_sigterm()
         ps[0].wait_for("/job:ps/task:0 waits to shut down until another ps has taken over: ")
         wait_for_pushes(*workers)
         ps[1] = start(cluster, "ps", 1, tmp_path)
@@ -128,7 +128,7 @@ def test_both_ps_shut_down_at_once(tmp_path: Path) -> None:
     with processes(ps=2, worker=2) as cluster:
         ps, workers = begin(cluster, tmp_path)
         wait_for_pushes(*workers)
-        tell_all_to_end(ps)
+        terminate_all(ps)
         ps = [start(cluster, "ps", index, tmp_path) for index in range(2)]
         wait_for_pushes(*workers)
         ends(tmp_path, ps, workers)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from headwater.data.dataset import Dataset
 from headwater.data.experimental import parallel_interleave
-from headwater.data.indexed import NoElementError, counted, indexed, orderly, sequential_part, unrepeatable
+from headwater.data.indexed import NoElementError, counted, indexed, reordering_part, sequential_part, unrepeatable
 from headwater.data.node import INFINITE, Context
 from headwater.errors import InvalidArgumentError
 
@@ -154,6 +154,6 @@ def test_datasets_that_must_be_iterated_are_detected() -> None:
 
 
 def test_reordering_datasets_are_detected() -> None:
-    assert orderly(Dataset.range(3).map(lambda x: x + 1).node) is None
+    assert reordering_part(Dataset.range(3).map(lambda x: x + 1).node) is None
     for changed in (Dataset.range(3).shuffle(2).batch(2), Dataset.range(3).repeat().map(lambda x: x + 1)):
-        assert orderly(changed.node) is not None
+        assert reordering_part(changed.node) is not None

@@ -83,7 +83,7 @@ MEMORY: Final = 88
 NEW_VIEW: Final = 89
 RESIGNS: Final = 90
 
-# State that the chief keeps for a ``ps`` until it has restarted: `headwater.cluster.task.left_states`
+# State that the chief keeps for a ``ps`` until it has restarted: `headwater.cluster.task.deposited_states`
 LEAVE_STATE: Final = 112
 FETCH_STATE: Final = 113
 DROP_STATE: Final = 114

@@ -126,11 +126,11 @@ class Joined:
 class Expected:
     """This task awaits ``tasks`` from now on, because the state that they use has moved here.
 
-    If ``coming`` is False, it no longer awaits them.
+    If ``awaited`` is False, it no longer awaits them.
     """
 
     tasks: frozenset[str]
-    coming: bool = True
+    awaited: bool = True
 
 
 Event = Connected | FirstFrame | Disconnected | JobOver | Joined | Expected
@@ -166,10 +166,10 @@ def decide(state: LifetimeState, event: Event) -> LifetimeDecision:
         case JobOver(chief, gone):
             state = replace(state, over=True, awaited=state.awaited - {chief} - gone)
             return LifetimeDecision(state, ends=is_over(state), reason=f"the job is over{_missing(state)}")
-        case Expected(tasks, coming):
-            awaited = state.awaited | tasks if coming else state.awaited - tasks
+        case Expected(tasks, awaits):
+            awaited = state.awaited | tasks if awaits else state.awaited - tasks
             state = replace(state, awaited=awaited)
-            return LifetimeDecision(state, ends=not coming and is_over(state))
+            return LifetimeDecision(state, ends=not awaits and is_over(state))
         case Joined(task, address):
             joined = {**state.joined, task: address}
             return LifetimeDecision(replace(state, joined=joined), reason=f"{task} joins the cluster at {address}")

@@ -316,9 +316,9 @@ class TaskShell:
         # A ps that is starting cannot be notified yet. When it runs, it asks the other ps which workers have ended, but
         # perhaps before those were notified. So try that ps once more after all others have been notified.
         for _ in range(2):
-            missed = [task for task in missed if not self._hears_leaving(task)]
+            missed = [task for task in missed if not self._notify_of_departure(task)]
 
-    def _hears_leaving(self, server: TaskName) -> bool:
+    def _notify_of_departure(self, server: TaskName) -> bool:
         try:
             self.link(server).send_once(Frame(LEAVES))
         except (ConnectFailure, OpError) as error:
@@ -339,10 +339,10 @@ class TaskShell:
                 continue
             link = known.get(task) or self.link(task)
             # A ps needs this message and may be restarting, so retry. A worker that cannot be reached has already left.
-            may_return = task.job == lifetime.PS
+            may_restart = task.job == lifetime.PS
             try:
                 link.call(
-                    lambda control: control.shutdown(f"{self.me} is done", self.claim, gone), may_return=may_return
+                    lambda control: control.shutdown(f"{self.me} is done", self.claim, gone), may_restart=may_restart
                 )
             except FailedPreconditionError as error:
                 _log.warning("%s", error.message)
@@ -398,11 +398,11 @@ class TaskShell:
     def _serve(self, channel: Channel) -> None:
         incarnation = channel.peer.partition(" (")[0], channel.peer_generation  # the peer's name, without its address
         self._open[channel] = incarnation
-        self._happened(lifetime.Connected(incarnation))
+        self._handle_event(lifetime.Connected(incarnation))
         try:
             first = channel.recv()
             if first.kind != WHERE:  # WHERE only asks for places of shards: its sender may never use this task
-                self._happened(lifetime.FirstFrame(incarnation))
+                self._handle_event(lifetime.FirstFrame(incarnation))
             service = self._by_kind.get(first.kind)
             if service is not None:
                 service.serve(channel, first)
@@ -427,9 +427,9 @@ class TaskShell:
         incarnation = self._open.pop(channel, None)
         if incarnation is not None:
             served = any(service.has_served(incarnation[1]) for service in self._services)
-            self._happened(lifetime.Disconnected(incarnation, served))
+            self._handle_event(lifetime.Disconnected(incarnation, served))
 
-    def _happened(self, event: lifetime.Event) -> None:
+    def _handle_event(self, event: lifetime.Event) -> None:
         with self._lock:
             decision = lifetime.decide(self._state, event)
             self._state = decision.state
@@ -442,21 +442,21 @@ class TaskShell:
         if decision.ends:
             self.end()
 
-    def expect(self, tasks: Collection[str], *, coming: bool = True) -> None:
+    def expect(self, tasks: Collection[str], *, awaited: bool = True) -> None:
         """Makes this task wait, before it ends with the job, until ``tasks`` have connected.
 
         Args:
           tasks: the names of the tasks.
-          coming: False to cancel the wait for these tasks.
+          awaited: False to cancel the wait for these tasks.
         """
-        self._happened(lifetime.Expected(frozenset(tasks), coming))
+        self._handle_event(lifetime.Expected(frozenset(tasks), awaited))
 
     def end_with_job(self, reason: str) -> None:
         """Ends this task immediately, as the job was over before it started."""
         _log.warning("%s ends, because the job is already over: %s", self.me, reason)
         for service in list(self._services):
             service.job_over(reason)
-        self._happened(lifetime.JobOver(gone=self._state.awaited))
+        self._handle_event(lifetime.JobOver(gone=self._state.awaited))
 
     def _is_open(self, session: str) -> bool:
         return any(service.is_open(session) for service in self._services)
@@ -529,10 +529,10 @@ class TaskShell:
         for service in list(self._services):
             service.job_over(reason)
         if self.me.job == lifetime.PS and self.chief.job in self.cluster.jobs:
-            self.link(self.chief).check = self._miss_chief
-        self._happened(lifetime.JobOver(chief.task, frozenset(gone)))
+            self.link(self.chief).check = self._stop_awaiting_workers
+        self._handle_event(lifetime.JobOver(chief.task, frozenset(gone)))
 
-    def _miss_chief(self) -> None:
+    def _stop_awaiting_workers(self) -> None:
         """Stops awaiting workers that have yet to connect, because the chief's program has ended.
 
         Called when a service has failed to reach the chief, which it needs to serve such workers.
@@ -540,7 +540,7 @@ class TaskShell:
         Raises:
           UnavailableError: always.
         """
-        self.expect(self._state.awaited, coming=False)
+        self.expect(self._state.awaited, awaited=False)
         raise UnavailableError(None, None, f"the program of {self.chief} has ended")
 
     def join(self, job: str, address: str) -> tuple[int, Mapping[str, str]]:

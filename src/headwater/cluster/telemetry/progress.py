@@ -6,9 +6,9 @@ one JSON object of at most `MAX_DATAGRAM` bytes::
     {"task": "/job:worker/task:0", "step": 1200, "steps_per_s": 812.5, "loss": 0.031, "metrics": {"accuracy": 0.9}}
 
 ``step`` is the global step; ``steps_per_s`` counts the task's own steps. ``together`` is true if the task cannot
-continue without the others, so that all of them have to be restarted when one is lost. ``talk`` has the task's traffic
-and the staleness of its gradients (`headwater.cluster.telemetry.task_activity`). Every field but ``task`` may be
-missing, which means that it has not changed. Reporting never blocks and never fails: if there is no launcher, or the
+continue without the others, so that all of them have to be restarted when one is lost. ``activity`` has the task's
+traffic and the staleness of its gradients (`headwater.cluster.telemetry.task_activity`). Every field but ``task`` may
+be missing, which means that it has not changed. Reporting never blocks and never fails: if there is no launcher, or the
 launcher reads too slowly, the report is dropped.
 """
 
@@ -65,7 +65,7 @@ class Progress:
             "loss": self.loss,
             "together": self.together,
             "metrics": dict(self.metrics) or None,
-            "talk": self.activity.fields() if self.activity is not None else None,
+            "activity": self.activity.fields() if self.activity is not None else None,
         }
         return json.dumps({name: value for name, value in fields.items() if value is not None}).encode()
 
@@ -90,7 +90,7 @@ class Progress:
             loss=_number(values.get("loss")),
             together=True if values.get("together") is True else None,
             metrics=_metrics(values.get("metrics")),
-            activity=TaskActivity.of(values.get("talk")),
+            activity=TaskActivity.of(values.get("activity")),
         )
 
     def followed_by(self, later: Progress) -> Progress:

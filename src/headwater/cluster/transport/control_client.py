@@ -323,7 +323,7 @@ class ControlClient:
                 options=options,
             )
         except grpc.RpcError as error:
-            if self._learns_time(error, "Channels", "Open", shown):
+            if self._adjust_clock(error, "Channels", "Open", shown):
                 return self.open_channel(me=me, wanted=wanted, options=options)
             raise self._failure(error) from error
         except ValueError as error:
@@ -363,7 +363,7 @@ class ControlClient:
                 raise self._is_closed() from error
             raise self._lost_error() from error
         except grpc.RpcError as error:
-            if self._learns_time(error, service, method, shown):
+            if self._adjust_clock(error, service, method, shown):
                 return self._call(service, method, request, timeout_s, wait=wait)
             raise self._error(error) from error
         finally:
@@ -392,7 +392,7 @@ class ControlClient:
         now = self._clock() + self._ahead_s
         return ((PROOF, make_proof(tokens, path_of(service, method), now=now)),)
 
-    def _learns_time(self, error: Any, service: str, method: str, shown: tuple[tuple[str, str], ...]) -> bool:
+    def _adjust_clock(self, error: Any, service: str, method: str, shown: tuple[tuple[str, str], ...]) -> bool:
         """Adjusts the known difference of clocks after a refusal; returns whether it changed, so that a retry helps."""
         trailing: dict[str, str | bytes] = dict(error.trailing_metadata() or ())
         signed_time, proof = trailing.get(TIME), dict(shown).get(PROOF)

@@ -172,7 +172,7 @@ class Link:
         """
         return self._wait_for(lambda: self._meet(deadline_s or None), deadline_s)
 
-    def call(self, asks: Callable[[ControlClient], T], *, may_return: bool = True) -> T:
+    def call(self, asks: Callable[[ControlClient], T], *, may_restart: bool = True) -> T:
         """Calls the control plane of a task that may have restarted a moment ago; returns the result.
 
         After a failed attempt to connect, gRPC lets each call fail immediately until its next attempt, for up to 2 s.
@@ -180,7 +180,7 @@ class Link:
 
         Args:
           asks: makes the call.
-          may_return: whether the task may be restarting, so that a refused connection is worth another attempt.
+          may_restart: whether the task may be restarting, so that a refused connection is worth another attempt.
 
         Raises:
           OpError: the task cannot be reached, or does not answer.
@@ -188,7 +188,7 @@ class Link:
         try:
             return asks(self.control)
         except UnavailableError:
-            self._wait_for(lambda: self._meet(_MAX_RETRY_WAIT_S), _MAX_RETRY_WAIT_S if may_return else 0.0)
+            self._wait_for(lambda: self._meet(_MAX_RETRY_WAIT_S), _MAX_RETRY_WAIT_S if may_restart else 0.0)
             return asks(self.control)
 
     def channels(self) -> list[Channel]:

@@ -274,10 +274,10 @@ class Listener:
         except OSError as error:
             _log.error("%s cannot accept a connection: %s", self._me.task, error.strerror)
             if error.errno in NO_DESCRIPTORS:
-                self._accept_in_vain(listening)
+                self._refuse_without_descriptors(listening)
             return False
         if sock.fileno() >= _descriptors():  # the system assigns the lowest free number
-            self._turn_away(sock)
+            self._refuse_as_full(sock)
             return False
         sock.setblocking(False)
         candidate = _Unauthenticated(sock)
@@ -291,7 +291,7 @@ class Listener:
         self._selector.register(sock, selectors.EVENT_READ, lambda: self._read(candidate))
         return True
 
-    def _accept_in_vain(self, listening: socket.socket) -> None:
+    def _refuse_without_descriptors(self, listening: socket.socket) -> None:
         """Refuses a connection when no descriptor is left. It uses the spare descriptor to accept the connection.
 
         Otherwise the connection would stay in the queue, and the other end would wait without knowing the reason.
@@ -299,10 +299,10 @@ class Listener:
         if self._spare is not None:
             os.close(self._spare)
             with contextlib.suppress(OSError):  # another thread took the descriptor, or the other end disconnected
-                self._turn_away(listening.accept()[0])
+                self._refuse_as_full(listening.accept()[0])
         self._spare = _new_spare()
 
-    def _turn_away(self, sock: socket.socket) -> None:
+    def _refuse_as_full(self, sock: socket.socket) -> None:
         """Tells the other end that there are no descriptors left, and closes the connection."""
         with contextlib.suppress(OSError):
             sock.settimeout(_REFUSAL_WAIT_S)
@@ -461,7 +461,7 @@ class Listener:
                 me=self._me,
                 security=self.security,
                 tls=self._tls,
-                make_offer=lambda peer, lifeline: self._let_in(candidate, peer, lifeline),
+                make_offer=lambda peer, lifeline: self._offer_to(candidate, peer, lifeline),
                 redeem=self._redeem,
             )
         except (Refusal, OpError) as refusal:
@@ -482,7 +482,7 @@ class Listener:
             self._refuse(candidate, f"no helper process can be started to send heartbeats: {error}")
         return None
 
-    def _let_in(self, candidate: _Unauthenticated, peer: PeerIdentity, lifeline: bool) -> Offer | None:
+    def _offer_to(self, candidate: _Unauthenticated, peer: PeerIdentity, lifeline: bool) -> Offer | None:
         """Returns the offer to an authenticated ``peer``."""
         # Remove it now, before the handshake ends: an authenticated connection does not count towards the maximum.
         self._unauthenticated.remove(candidate)

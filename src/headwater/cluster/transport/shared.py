@@ -175,7 +175,7 @@ class SharedMemoryChannel(SocketChannel):
 
     # --- receiving
 
-    def _heed_flags(self, prefix: Prefix) -> None:
+    def _process_flags(self, prefix: Prefix) -> None:
         if prefix.flags & _DROPS_SLOTS:
             for number in list(self._peer_slots):
                 if prefix.slot >> _DROPPED_SHIFT >> number & 1:

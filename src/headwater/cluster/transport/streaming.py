@@ -157,7 +157,7 @@ class ByteStreamChannel(ABC):
         )
         self._start += frames.PREFIX_SIZE
         if prefix.flags:
-            self._heed_flags(prefix)
+            self._process_flags(prefix)
         _, kind, header_bytes, layout_bytes, payload_bytes, _ = prefix
         meta_bytes = header_bytes + layout_bytes
         if meta_bytes <= CHUNK_BYTES:
@@ -175,7 +175,7 @@ class ByteStreamChannel(ABC):
         self._bytes_received += frames.PREFIX_SIZE + meta_bytes + payload_bytes
         return Frame(kind, header, tensors)
 
-    def _heed_flags(self, prefix: Prefix) -> None:  # noqa: B027 - most kinds of channel know no such flag
+    def _process_flags(self, prefix: Prefix) -> None:  # noqa: B027 - most kinds of channel know no such flag
         """Processes flags of the prefix that do not concern the payload."""
 
     def _payload(self, prefix: Prefix) -> Buffer:

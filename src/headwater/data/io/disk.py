@@ -1,9 +1,9 @@
 """The interface through which Headwater writes to the operating system. Tests insert a simulated disk here.
 
-All code in `headwater.data.io.files` that changes a file or folder asks the `Disk` of its path first. The real disk
-allows everything. A simulated one overrides two methods: `check_change`, to refuse a change or to end the process at
-it, and `stream`, to wrap the written file in an object that writes only a part of its data, or other data. That is
-enough for a full disk, a torn write, a flipped bit and a kill at any moment::
+All code in `headwater.data.io.files` that changes a file or folder first calls the `Disk` of its path. The real disk
+allows everything. A simulated disk overrides two methods: `check_change`, to refuse a change or to end the process at
+it, and `stream`, to wrap the written file in an object that writes only a part of its data, or other data. These two
+methods can simulate a full disk, a torn write, a flipped bit and a kill at any moment::
 
     with mounted(folder, MyDisk()):
         ...  # what is written below folder goes through it

@@ -4,7 +4,7 @@
 
     table  = data block*, metaindex block (empty), index block, footer
     block  = entry*, uint32 restart offset*, uint32 number of restarts; then its trailer
-    entry  = varint bytes shared with the key before, varint further bytes of the key, varint bytes of the value,
+    entry  = varint bytes shared with the previous key, varint further bytes of the key, varint bytes of the value,
              the further bytes of the key, the value
     trailer = compression (1 byte: 0 for none, 1 for Snappy), uint32 masked CRC-32C of block and compression
     footer = handles (varint offset, varint size) of metaindex and index, filled up to 40 bytes; magic number (8 bytes)

@@ -1,8 +1,8 @@
 """Messages of TensorFlow's profiler: its results for operations, its advice, and logs of operations.
 
 Names and numbers of fields are the same as in ``tensorflow/core/profiler/tfprof_output.proto`` and ``tfprof_log.proto``
-of TensorFlow 1.15, so that either can read the other's files. Shapes and types of elements are messages of TensorBoard.
-The package name differs, so that TensorFlow in the same process does not clash with it.
+of TensorFlow 1.15, so that Headwater and TensorFlow can read each other's files. Shapes and types of elements are
+messages of TensorBoard. The package name differs, so that TensorFlow in the same process does not clash with it.
 """
 
 from __future__ import annotations

@@ -177,7 +177,7 @@ def _start(inputs: Sequence[jax.Array], body: Body, types: Sequence[DType]) -> l
             raise InvalidArgumentError(
                 None,
                 None,
-                f"loop variable {index} has shape {list(value.shape)} before a turn of the loop and "
+                f"loop variable {index} has shape {list(value.shape)} before an iteration of the loop and "
                 f"{list(shape)} after it; give its changing dimension as None in shape_invariants",
             )
     return values

@@ -25,22 +25,22 @@ class Exchange(NamedTuple):
     """
 
     read: Send
-    given: Receive
+    reply: Receive
     variables: Sequence[str]
-    shown: Mapping[str, str]
+    variable_of: Mapping[str, str]
 
 
 EXCHANGE: Final = 3
 """Number of instructions of an exchange."""
 
 
-def shown_variables(compute: Compute) -> list[str] | None:
+def variables_read(compute: Compute) -> list[str] | None:
     """Returns the variable that each output of a `Compute` reads; None if the `Compute` does more than read
     variables."""
     if compute.inputs or not all(_is_read(node) for node in compute.nodes):
         return None
-    shown = {f"{node.name}:0": node.refs.get(0, node.name) for node in compute.nodes}
-    return [shown[name] for name in compute.outputs]
+    variable_of = {f"{node.name}:0": node.refs.get(0, node.name) for node in compute.nodes}
+    return [variable_of[name] for name in compute.outputs]
 
 
 def _is_read(node: Node) -> bool:
@@ -53,14 +53,14 @@ def exchange_of(plan: TaskPlan, master: str) -> Exchange | None:
     A plan with an exchange reads variables, sends them to the ``master``, and waits for the master's transfer.
     """
     match plan.instructions[:EXCHANGE]:
-        case (Compute() as first, Send() as read, Receive() as given):
-            variables = shown_variables(first)
-            if variables is None or not read.destination == given.source == master:
+        case (Compute() as first, Send() as read, Receive() as reply):
+            variables = variables_read(first)
+            if variables is None or not read.destination == reply.source == master:
                 return None
-            shown = dict(zip(first.outputs, variables, strict=True))
-            if not shown.keys() >= set(read.tensors):
+            variable_of = dict(zip(first.outputs, variables, strict=True))
+            if not variable_of.keys() >= set(read.tensors):
                 return None
-            return Exchange(read, given, [shown[name] for name in read.tensors], shown)
+            return Exchange(read, reply, [variable_of[name] for name in read.tensors], variable_of)
         case _:
             return None
 
@@ -79,19 +79,19 @@ def read_ahead_by(local: TaskPlan, remote: TaskPlan) -> Exchange | None:
 def _is_repeatable(instructions: Sequence[Instruction], exchange: Exchange) -> bool:
     """Whether the master's instructions can be run twice without side effects, up to the first transfer that the other
     task sends after the exchange."""
-    given = False
+    replied = False
     for item in instructions:
         match item:
             case Receive(transfer=transfer):
                 # The other task sends a further transfer only after it has accepted the master's result, so the
                 # instructions after this one are never repeated.
                 if transfer != exchange.read.transfer:
-                    return given
+                    return replied
             case Send(transfer=transfer):
                 # A transfer that is not part of the exchange would be sent twice.
-                if transfer != exchange.given.transfer:
+                if transfer != exchange.reply.transfer:
                     return False
-                given = True
+                replied = True
             case Compute(nodes=nodes):
                 # Updates would be made twice. Random numbers are no obstacle: they depend on the step's number, so a
                 # repetition draws the same numbers.
@@ -99,4 +99,4 @@ def _is_repeatable(instructions: Sequence[Instruction], exchange: Exchange) -> b
                     return False
             case Host():
                 return False
-    return given
+    return replied

@@ -88,14 +88,14 @@ def join_lookups(plans: Mapping[str, TaskPlan], pruned: Pruned) -> Mapping[str, 
     outside = {name.rpartition(":")[0] for plan in plans.values() for name in (*plan.fetches, *plan.feeds)}
     joined = dict(plans)
     for task, plan in plans.items():
-        for nodes in _standing_together(plan):
+        for nodes in _adjacent_lookups(plan):
             kept = [node for node in nodes if node.name not in outside]
             if len(kept) > 1:
                 _Joining(joined, task, kept, rows).run()
     return joined
 
 
-def _standing_together(plan: TaskPlan) -> list[list[Node]]:
+def _adjacent_lookups(plan: TaskPlan) -> list[list[Node]]:
     """Returns groups of lookups with equal common attributes. Between lookups of a group, the plan has only operations
     on the host that do not use results of these lookups."""
     found: list[list[Node]] = []

@@ -86,10 +86,12 @@ def _order_critical_sections(needed: dict[Operation, list[Operation]]) -> dict[O
             locks[op.attrs["shared_name"]] = op
         elif op.type == "ConsumeMutexLock":
             sections.setdefault(op.attrs["shared_name"], []).append((locks[op.attrs["shared_name"]], op))
-    return {lock: done for parts in sections.values() for (_, done), (lock, _) in pairwise(_possible(parts, needed))}
+    return {
+        lock: done for parts in sections.values() for (_, done), (lock, _) in pairwise(_feasible_order(parts, needed))
+    }
 
 
-def _possible(
+def _feasible_order(
     parts: list[tuple[Operation, Operation]], needed: dict[Operation, list[Operation]]
 ) -> list[tuple[Operation, Operation]]:
     """Returns ``parts`` in the order of creation, except that each part follows the parts on which it depends."""
@@ -129,7 +131,7 @@ def _sorted(needed: dict[Operation, list[Operation]]) -> tuple[Operation, ...]:
     for op, before in needed.items():
         for earlier in before:
             after[earlier].append(op)
-    ready = [(_rank(op), op.number, op) for op, count in waiting.items() if count == 0]
+    ready = [(_priority(op), op.number, op) for op, count in waiting.items() if count == 0]
     heapq.heapify(ready)
     order: list[Operation] = []
     while ready:
@@ -138,14 +140,14 @@ def _sorted(needed: dict[Operation, list[Operation]]) -> tuple[Operation, ...]:
         for later in after[op]:
             waiting[later] -= 1
             if waiting[later] == 0:
-                heapq.heappush(ready, (_rank(later), later.number, later))
+                heapq.heappush(ready, (_priority(later), later.number, later))
     if len(order) != len(needed):
         stuck = next(op for op, count in waiting.items() if count)
         raise InvalidArgumentError(None, stuck, f"Operation {stuck.name!r} depends on itself through control inputs")
     return tuple(order)
 
 
-def _rank(op: Operation) -> int:
+def _priority(op: Operation) -> int:
     return 1 if op.definition.updates or op.definition.blocking else 0
 
 

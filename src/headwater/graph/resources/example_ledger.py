@@ -226,9 +226,9 @@ class ExampleLedger(Kept):
         except StillWaitsError:
             raise
         except BaseException:
-            self._waits_no_more(key)
+            self._stop_waiting(key)
             raise
-        self._waits_no_more(key)
+        self._stop_waiting(key)
         last = (request.epochs or FOREVER) - 1
         if isinstance(found, tuple):
             return found
@@ -238,7 +238,7 @@ class ExampleLedger(Kept):
             raise DataLossError(None, None, f"these ranges of {self.name!r} were set aside: {aside}")
         raise OutOfRangeError(None, None, f"End of sequence: all epochs of {self.name!r} are applied")
 
-    def _waits_no_more(self, key: _Key) -> None:
+    def _stop_waiting(self, key: _Key) -> None:
         with self._condition:
             self._waiting.discard(key)
 

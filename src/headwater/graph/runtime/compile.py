@@ -21,7 +21,7 @@ from headwater.graph.kernels.blas import use_one_thread
 from headwater.graph.kernels.registry import NoKernel
 from headwater.graph.ops.bodies import inner_nodes
 from headwater.graph.ops.faults import error_of
-from headwater.graph.passes.ahead import shown_variables
+from headwater.graph.passes.ahead import variables_read
 from headwater.graph.passes.plan import Compute, VariableInfo
 from headwater.graph.registry import Kind
 from headwater.graph.resources.containers import Cell, Resources
@@ -40,9 +40,9 @@ from headwater.graph.runtime.indices import IndexChecks
 from headwater.graph.runtime.initial_values import MAX_RUNS, split
 from headwater.graph.runtime.kernel_lookup import WithoutKernel
 from headwater.graph.runtime.kernel_part import KernelPart
+from headwater.graph.runtime.mode_choice import Jit, Mode, ModeChooser
 from headwater.graph.runtime.programs import Program, executables, shapes_of, shared_program
 from headwater.graph.runtime.step import Step
-from headwater.graph.runtime.ways import Jit, Mode, ModeChooser
 from headwater.import_hooks import on_import
 from headwater.lazy_jax import is_loaded
 
@@ -123,7 +123,7 @@ class Executable:
             for admit, attrs, taken in attrs_of
             if admit is not None
         ]
-        shown = shown_variables(compute)
+        shown = variables_read(compute)
         self.only_reads: bool = shown is not None
         self._place = place
         self._recorder = resources.recorder if self._written else None

@@ -30,9 +30,9 @@ from headwater.graph.runtime.devices import memory_stats, wait_until_computed
 from headwater.graph.runtime.element_work import attributes_of, element_work
 from headwater.graph.runtime.first_reads import FirstReads
 from headwater.graph.runtime.memory import out_of_memory
+from headwater.graph.runtime.mode_choice import jit_of
 from headwater.graph.runtime.step import Step, Stopped, TaskContext
 from headwater.graph.runtime.tracing import PlanTracer
-from headwater.graph.runtime.ways import jit_of
 from headwater.ps.memory import memory_errors
 
 
@@ -94,9 +94,9 @@ class CompiledPlan:
             # The exchange reads variables and sends them to the master. A run skips it if the master has already read
             # the values, and they are current. Variables that later instructions use must then be read separately.
             later = {name for item in plan.instructions[EXCHANGE:] for name in inputs_of(item)} | {*plan.fetches}
-            kept = {name: variable for name, variable in exchange.shown.items() if name in later}
+            kept = {name: variable for name, variable in exchange.variable_of.items() if name in later}
             self.first_reads = FirstReads(exchange, resources, self._cell, list(kept.values()))
-            self._exchanged = [*self._slots([*kept]), *self._slots(exchange.given.tensors)]
+            self._exchanged = [*self._slots([*kept]), *self._slots(exchange.reply.tensors)]
         self._fetches = [self._index[name] for name in plan.fetches]
         of_gpus = {name for item in plan.instructions if _on_gpu(item) for name in outputs_of(item)}
         self._fetched_from_gpus = [self._index[name] for name in plan.fetches if name in of_gpus]

@@ -14,7 +14,7 @@ from headwater.graph.ops.bodies import decode_body
 from headwater.graph.registry import FunctionAttr
 from headwater.graph.runtime.kernel_bodies import added, body_function, body_gradient
 from headwater.graph.runtime.kernel_lookup import GRADIENT_MAKERS, KERNEL_MAKERS, REPEATS, Repeat, Wanted
-from headwater.graph.runtime.ways import Work
+from headwater.graph.runtime.mode_choice import Work
 
 Attrs = Mapping[str, Any]
 Values = Sequence[Any]

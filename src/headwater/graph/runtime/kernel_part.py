@@ -19,7 +19,7 @@ from headwater.graph.runtime.host_values import changed, check_assigned, current
 from headwater.graph.runtime.kernel_code import Code, Function, as_tuple, listed, outputs_used
 from headwater.graph.runtime.kernel_lookup import WithoutKernel
 from headwater.graph.runtime.kernel_loops import turns_of
-from headwater.graph.runtime.ways import Work, work_of
+from headwater.graph.runtime.mode_choice import Work, work_of
 
 if TYPE_CHECKING:
     from headwater.graph.ops.common import AnyArray

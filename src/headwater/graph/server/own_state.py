@@ -197,7 +197,7 @@ class GraphSaver(StateSaver):
         chain = self._find_state()
         path = os.path.join(self.folder, _COUNTS)
         if chain is not None:
-            self._go_on_with(chain, path)
+            self._continue_from(chain, path)
         files.makedirs(self.folder)
         begun = [0] * len(self._slots)
         cells = self._resources.cells()
@@ -215,7 +215,7 @@ class GraphSaver(StateSaver):
         self._note.on_change = self._sealed
         return chain is not None
 
-    def _go_on_with(self, chain: Chain, path: str) -> None:
+    def _continue_from(self, chain: Chain, path: str) -> None:
         """Installs the state in ``chain``, and computes the lost updates from the counts in the file ``path``."""
         last = chain.last
         entries: Sequence[Sequence[Any]] = last.facts["cells"]

@@ -178,7 +178,7 @@ class ServedStep(Step):
         Raises:
           InvalidArgumentError: the plan expects another number of tensors.
         """
-        awaited = len(reads.exchange.given.tensors) if version != WANTS_VALUES else 0
+        awaited = len(reads.exchange.reply.tensors) if version != WANTS_VALUES else 0
         if len(given) != awaited:
             raise InvalidArgumentError(
                 None,
@@ -202,7 +202,7 @@ class ServedStep(Step):
             return None
         # The transfer was part of the RUN frame. Count it as received, so that both ends agree on the number of
         # transfers when the step resumes.
-        self._came.add(reads.exchange.given.transfer)
+        self._came.add(reads.exchange.reply.transfer)
         return [*kept, *given]
 
     # Transfers --------------------------------------------------------------------------------------------------------

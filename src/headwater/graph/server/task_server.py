@@ -13,8 +13,8 @@ from headwater.cluster.addresses import parse_address
 from headwater.cluster.claims import Claim
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
+from headwater.cluster.task.deposited_states import DepositedStates
 from headwater.cluster.task.kinds import HOLD, RESUME, RUN, RUN_CALLABLE, TENSORS, TRANSFER
-from headwater.cluster.task.left_states import DepositedStates
 from headwater.cluster.task.lifetime import PS
 from headwater.cluster.task.service import Service
 from headwater.cluster.task.shell import TaskShell
@@ -31,7 +31,7 @@ from headwater.graph.passes.plan import decode_plan
 from headwater.graph.runtime.devices import memory_bytes, share_machine, use_cpu_only
 from headwater.graph.runtime.process import ProcessSettings, configure
 from headwater.graph.runtime.task import TaskRuntime
-from headwater.graph.server import left_state
+from headwater.graph.server import deposited_state
 from headwater.graph.server.master_service import MasterService
 from headwater.graph.server.own_state import FOLDER, saver_for, saves_of_environment
 from headwater.graph.server.replicas.copy import GraphCopy, Surroundings
@@ -41,7 +41,7 @@ from headwater.graph.server.replicas.processes import GraphProcesses
 from headwater.graph.server.replicas.service import CopyService
 from headwater.graph.server.snapshot import add_state
 from headwater.graph.server.steps import StepService
-from headwater.state.left_copies import LeftCopies
+from headwater.state.replica_deposits import ReplicaDeposits
 from headwater.state.sites import Site
 from headwater.state.witness import RemoteWitness, WitnessService
 
@@ -91,21 +91,21 @@ class TaskServer(Service):
         # saved states.
         leaves = task.job == PS and not self._twice and saves_of_environment() is None
         # Fetch before the shell exists: the fetched state has the generation with which the shell must start.
-        left = left_state.fetch(cluster, task, inside_grpc=inside_grpc) if leaves else None
-        predecessor = None if left is None else left.predecessor
+        found = deposited_state.fetch(cluster, task, inside_grpc=inside_grpc) if leaves else None
+        predecessor = None if found is None else found.predecessor
         self.shell: TaskShell = TaskShell(
             cluster, task, devices=self._devices, inside_grpc=inside_grpc, predecessor=predecessor
         )
         self._claim = dataclasses.replace(self.shell.claim, task=self.runtime.task)
-        self._left = DepositedStates()
+        self._deposits = DepositedStates()
         self._processes = self._processes_of(cluster) if self._twice else None
         tasks = _tasks_of_graph(cluster, self._processes)
         self._peers = ClusterPeers(tasks, task, self.runtime.devices, self._link)
         self._steps = StepService(self.runtime, self._peers.push, self.shell.watchdog)
-        if left is not None:
+        if found is not None:
             # Restore before the shell serves, so that no master finds an empty task with the previous generation.
-            left.restore(self.runtime, self._steps)
-        self._leaving = left_state.Leaving(self.shell, self.runtime, self._steps) if leaves else None
+            found.restore(self.runtime, self._steps)
+        self._deposit = deposited_state.StateDeposit(self.shell, self.runtime, self._steps) if leaves else None
         keeps = self._twice and task.job == PS
         self._master = MasterService(self.runtime, self._peers, refuses=self._no_master() if keeps else "")
         #: Generations of the masters that this incarnation has served.
@@ -122,9 +122,9 @@ class TaskServer(Service):
         if self._twice and self.shell.is_chief:
             # The witness is on the chief, which every job has. On a ps, in a job with two ps, the loss of one process
             # could remove both the witness and a replica, and no failover would be possible.
-            self.shell.add_service(WitnessService(self._left))
+            self.shell.add_service(WitnessService(self._deposits))
         if self.shell.is_chief:
-            self.shell.add_service(self._left)
+            self.shell.add_service(self._deposits)
         self.shell.start(plans=self, master=self._master)
         if self._saver is not None:
             self._saver.start()
@@ -138,7 +138,9 @@ class TaskServer(Service):
         address = parse_address(shell.cluster.task_address(task.job, task.index))
         if self._processes is not None and task.job == PS:
             return CopiedTaskLink(shell.wiring, task, address, self._links_to_copies(task), self._claim)
-        met = partial(self._left.discard_outdated, FOLDER, task.index) if shell.is_chief and task.job == PS else None
+        met = (
+            partial(self._deposits.discard_outdated, FOLDER, task.index) if shell.is_chief and task.job == PS else None
+        )
         return shell.add_link(task, TaskLink(shell.wiring, task, address, self._claim, met))
 
     def _links_to_copies(self, task: TaskName) -> Callable[[], Sequence[CopyLink]]:
@@ -182,7 +184,7 @@ class TaskServer(Service):
         """Creates this process's replicas, one of each task, and the service for them."""
         shell = self.shell
         chief, me = shell.chief, shell.me
-        witness, left = RemoteWitness(shell.link(chief), str(chief)), LeftCopies(str(chief), shell.link(chief))
+        witness, deposits = RemoteWitness(shell.link(chief), str(chief)), ReplicaDeposits(str(chief), shell.link(chief))
         around = Surroundings(
             push=self._peers.push,
             watchdog=shell.watchdog,
@@ -198,7 +200,7 @@ class TaskServer(Service):
                     initial=processes.pair(task),
                     processes=processes,
                     request_view=witness.request_view,
-                    left=left,
+                    deposits=deposits,
                 ),
                 around=around,
                 aims=partial(processes.desired_placement, task),
@@ -293,11 +295,11 @@ class TaskServer(Service):
         self.runtime.resources.job_over(reason)
 
     def before_end(self, *, over: bool) -> None:
-        if self._leaving is not None and not over and self.shell.chief.job in self.shell.cluster.jobs:
+        if self._deposit is not None and not over and self.shell.chief.job in self.shell.cluster.jobs:
             # Sessions of this process's own master end with the process anyway. Close them first, so that the handover
             # does not wait for their steps.
             self._master.close()
-            self._leaving.deposit_state()
+            self._deposit.deposit_state()
 
     def close(self) -> None:
         self._steps.stop()

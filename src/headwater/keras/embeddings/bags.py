@@ -64,7 +64,7 @@ class Bags:
         return Bags(self.values[places], offsets)
 
     def __array__(self, dtype: object = None, copy: bool | None = None) -> HostArray:
-        """Returns an array of arrays, which tells types and counts of examples."""
+        """Returns an array with one array for each row, from which Keras determines the number of examples."""
         del dtype, copy
         found = np.empty(len(self), object)
         for row in range(len(self)):

@@ -1,4 +1,4 @@
-"""Calls of embedding layers while a step is traced, where the rows are not in the model.
+"""Calls of embedding layers while a step is traced, for layers whose rows are not in the model.
 
 Keras's own layer, `keras.layers.Embedding`, keeps its class, but its ``call`` is patched. While a step is traced, the
 patched method either records the layer's ids, or returns rows that were read for the batch. In
@@ -56,7 +56,7 @@ class Rows:
 
 
 class _Tracing(threading.local):
-    """This thread's mode of tracing: noted ids, or rows to use, by layer (its `id`)."""
+    """This thread's mode of tracing: recorded ids, or rows to use, by the layer's `id`."""
 
     noted: dict[int, list[tuple[Any, Any]]] | None = None
     read: Mapping[int, Rows] | None = None

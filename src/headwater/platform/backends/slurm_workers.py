@@ -90,10 +90,10 @@ further() {{
         unset $(compgen -v SLURM_ | grep -vx SLURM_CONF)
         exec sbatch --quiet --comment="$round" "$folder/workers.sh" "$round"
     ) && return
-    echo "headwater: the workers that come and go could not be submitted: a node must be let use sbatch"
+    echo "headwater: the elastic workers could not be submitted: nodes must be allowed to use sbatch"
     echo 1 | put "$folder/rounds/$round/workers.code"
 }}
-# Those that find no room are not waited for.
+# Elastic workers that have not been placed are cancelled, so that only running ones are waited for.
 wait_for_further() {{
     until failed || [ "$asked" -eq 1 ]; do
         scancel --quiet --me --name={name} --state=PENDING 2>/dev/null
@@ -114,7 +114,7 @@ folder={folder}
 round=$1
 # SLURM_JOB_ID may be the number of the whole array.
 own="${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID"
-# Whether the job that this one belongs to has ended its round, or is itself no more.
+# Whether the main job has ended this round, or no longer exists.
 over() {{
     [ -e "$folder/rounds/$round/over" ] && return 0
     [ $((SECONDS - looked)) -lt 20 ] && return 1
@@ -136,7 +136,7 @@ while kill -0 "$step" 2>/dev/null; do
     sleep 1 & wait -n
 done
 wait "$step" && exit
-# Taken away with time to end, and not yet requeued: it comes again.
+# This worker was preempted with time to end, and not yet requeued: requeue it.
 [ "$told" -eq 1 ] || over || [ -e "$folder/rounds/$round/worker-$SLURM_ARRAY_TASK_ID.code" ] && exit 1
 [ "$(squeue --noheader --jobs="$own" --format=%T)" != RUNNING ] || scontrol requeue "$own"
 exit 1

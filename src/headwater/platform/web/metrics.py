@@ -104,7 +104,7 @@ def server_metrics(platform: Platform) -> Iterable[Metric]:
     free = GaugeMetricFamily("headwater_host_free", "Resources of a machine that no task has reserved", labels=_HOST)
     total = GaugeMetricFamily("headwater_host_total", "Resources of a machine for jobs", labels=_HOST)
     usable = GaugeMetricFamily(
-        "headwater_host_usable", "1 where tasks can be started now, else 0", labels=("backend", "host")
+        "headwater_host_usable", "1 if tasks can be started now, else 0", labels=("backend", "host")
     )
     for name, host in _hosts(platform):
         usable.add_metric((name, host.host), float(not host.problem))

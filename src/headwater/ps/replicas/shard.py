@@ -20,11 +20,11 @@ from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
 from headwater.ps.consistency import KOfN
 from headwater.ps.host import HostedParameters
-from headwater.ps.left_states import ROUND_S
 from headwater.ps.recovery import RecoveryReport
 from headwater.ps.replicas.feed import ParameterFeed
 from headwater.ps.replicas.recorded import Change, RecordedUpdater, rehearse, repeat
 from headwater.ps.shards.directory import Expect, Load
+from headwater.ps.state_deposits import ROUND_S
 from headwater.ps.state_saver import ROWS_AT_ONCE
 from headwater.ps.updater import HostedTable
 from headwater.state.copy import KeptCopy
@@ -81,10 +81,11 @@ class ShardCopy(KeptCopy):
 
     def _install(self, host: HostedParameters, updater: RecordedUpdater) -> None:
         """Installs the host and its updater as this replica's contents."""
-        # `_memory` and `_told` are records of requests (`HostMemory.words`). `_memory` belongs to the state that a
-        # primary has fed to this replica. `_told` was sent last by this replica, as the primary, to its backup.
+        # `_memory` and `_sent_memory` are records of requests (`HostMemory.words`). `_memory` belongs to the state that
+        # a primary has fed to this replica. `_sent_memory` was sent last by this replica, as the primary, to its
+        # backup.
         self._memory: Any = None
-        self._told: Any = None
+        self._sent_memory: Any = None
         # Changes that were received before their record of requests (`HostMemory`). They are applied together with it:
         # if this replica were promoted with the changes but without the record, a retry would be applied twice.
         self._ahead: list[Change] = []
@@ -206,9 +207,9 @@ class ShardCopy(KeptCopy):
             for change in noted[:-1]:
                 feed.change(change, None)
             feed.change(noted[-1], memory)
-        elif memory != self._told:
+        elif memory != self._sent_memory:
             feed.remember(memory)
-        self._told = memory
+        self._sent_memory = memory
 
     # Backup and primary ----------------------------------------------------------------------------------------------
 
@@ -278,7 +279,7 @@ class ShardCopy(KeptCopy):
         # them.
         self._send_changes(host)
         tables = self._updater.tables
-        memory = self._told = host.memory.words()
+        memory = self._sent_memory = host.memory.words()
         values, state = self._updater.values(None), self._updater.state().values()
         header = len(values), list(host.updates.hyperparameters), None if tables else memory
         begins = [Change(kinds.STATE, header, [*values, *state])]
@@ -344,6 +345,6 @@ class ShardCopy(KeptCopy):
         """
         if self._expect is not None:
             if self._awaited is not None:
-                self._expect(self._awaited[0], coming=False)
+                self._expect(self._awaited[0], awaited=False)
             self._awaited = (workers, time.monotonic() + CONNECT_TIMEOUT_S) if workers else None
             self._expect(workers)

@@ -48,7 +48,7 @@ LinkTo = Callable[[str, str], "PeerServerLink"]
 class Expect(Protocol):
     """Makes this task wait, before it ends with the job, until some workers have connected; see `TaskShell.expect`."""
 
-    def __call__(self, tasks: Collection[str], *, coming: bool = True) -> None: ...
+    def __call__(self, tasks: Collection[str], *, awaited: bool = True) -> None: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

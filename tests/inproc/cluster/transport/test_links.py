@@ -66,8 +66,8 @@ def _unavailable(control: Any) -> None:
     raise UnavailableError(None, None, "connection refused")
 
 
-@pytest.mark.parametrize(("may_return", "attempts"), [(True, 4), (False, 1)])
-def test_only_a_task_that_may_return_is_asked_again(may_return: bool, attempts: int) -> None:
+@pytest.mark.parametrize(("may_restart", "attempts"), [(True, 4), (False, 1)])
+def test_only_a_task_that_may_return_is_asked_again(may_restart: bool, attempts: int) -> None:
     now = [0.0]
 
     def pause(seconds: float) -> bool:
@@ -83,5 +83,5 @@ def test_only_a_task_that_may_return_is_asked_again(may_return: bool, attempts: 
     )
     link.ends = 1000
     with pytest.raises(UnavailableError):
-        link.call(_unavailable, may_return=may_return)
+        link.call(_unavailable, may_restart=may_restart)
     assert 1000 - link.ends == attempts

@@ -13,7 +13,7 @@ from headwater.graph.background import Compilation
 from headwater.graph.kernels.registry import gradient_kernel_of, kernel_of
 from headwater.graph.passes.plan import Node
 from headwater.graph.runtime import compile, kernel_lookup, programs
-from headwater.graph.runtime.ways import VARIABLE
+from headwater.graph.runtime.mode_choice import VARIABLE
 from headwater.tf1.compat import tf
 from tests.support.compilations import compilations
 

@@ -145,7 +145,7 @@ def test_a_ps_is_shut_down_while_steps_have_their_examples(logs: Path, mode: str
             if steps in (1, 2):
                 for mover in movers:
                     mover.join()
-                movers.append(threading.Thread(target=cluster.move_house, args=("ps", ps)))
+                movers.append(threading.Thread(target=cluster.drain_and_restart, args=("ps", ps)))
                 movers[-1].start()
 
         workers = [

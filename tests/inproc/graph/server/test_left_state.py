@@ -99,7 +99,7 @@ def test_shutdown_at_every_frame(reference: list[Any], frame: int, ps: int, cut:
 
         def move(number: int) -> None:
             if number == frame + FRAMES:
-                movers.append(threading.Thread(target=found.cluster.move_house, args=("ps", ps)))
+                movers.append(threading.Thread(target=found.cluster.drain_and_restart, args=("ps", ps)))
                 movers[0].start()
 
         found.cuts.on_frame = move
@@ -166,7 +166,7 @@ def test_contents_of_queues_and_tables_are_deposited() -> None:
         with SupervisedSession(cluster.target("worker")) as session:
             session.run(w.initializer)
             session.run([*filled, inserted])
-            cluster.move_house("ps")
+            cluster.drain_and_restart("ps")
             assert session.run(w) == 1.0
             assert session.run(found).tolist() == [2, -1]
             assert session.run(queue.dequeue()) == [2.0, b"two"]
@@ -197,7 +197,7 @@ def test_a_step_resumes_with_its_previous_results() -> None:
             worker = threading.Thread(target=lambda: ends.append(session.run(step)))
             worker.start()
             _wait(cluster)
-            cluster.move_house("ps")
+            cluster.drain_and_restart("ps")
             with SupervisedSession(cluster.target("worker", 1)) as other:
                 other.run(queue.enqueue(4.0))
             worker.join()
@@ -224,7 +224,7 @@ def test_a_step_that_is_stopped_between_two_effects_fails() -> None:
             worker.start()
             _wait(cluster)
             old = cluster.task("ps")
-            cluster.move_house("ps")
+            cluster.drain_and_restart("ps")
             worker.join()
             assert "has ended during step" in ends[0]
             assert old.steps.spoiled
@@ -238,7 +238,7 @@ def test_a_step_that_is_stopped_between_two_effects_fails() -> None:
 def test_shutdown_in_a_round(kind: str, frame: int, ps: int) -> None:
     cuts = Cuts()
     with memory_cluster(cuts, ps=2, worker=WORKERS) as cluster:
-        mover = threading.Thread(target=cluster.move_house, args=("ps", ps))
+        mover = threading.Thread(target=cluster.drain_and_restart, args=("ps", ps))
         moving = threading.Event()
 
         def move(number: int) -> None:
@@ -264,7 +264,7 @@ def test_sessions_are_aborted_when_an_iterator_cannot_be_deposited() -> None:
         with SupervisedSession(cluster.target("worker")) as session:
             session.run([w.initializer, numbers.initializer])
             assert session.run(number) == 0
-            cluster.move_house("ps")
+            cluster.drain_and_restart("ps")
             with pytest.raises(AbortedError, match="was restarted"):
                 session.run(w)
         with SupervisedSession(cluster.target("worker")) as session:

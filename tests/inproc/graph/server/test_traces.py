@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from headwater import tf
-from headwater.graph.runtime import ways
+from headwater.graph.runtime import mode_choice
 from tests.support.cluster import MemoryCluster, memory_cluster
 
 FULL = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
@@ -97,7 +97,7 @@ def test_steps_run_on_after_a_trace() -> None:
 
 
 def test_operations_inside_executables_have_entries_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(ways.VARIABLE, "on")
+    monkeypatch.setenv(mode_choice.VARIABLE, "on")
     with tf.Graph().as_default(), tf.Session() as session:
         x = tf.placeholder(tf.float32, [300, 300])
         with tf.name_scope("scope"):
@@ -129,7 +129,7 @@ def test_executables_alone_have_entries_beside_another_profile(tmp_path: Path) -
 
 
 def test_a_traced_step_that_fails_leaves_no_profile(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(ways.VARIABLE, "on")
+    monkeypatch.setenv(mode_choice.VARIABLE, "on")
     with tf.Graph().as_default(), tf.Session() as session:
         v = tf.Variable(1.0)
         with pytest.raises(tf.errors.FailedPreconditionError):

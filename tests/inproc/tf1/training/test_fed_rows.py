@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-from headwater.graph.runtime.ways import VARIABLE
+from headwater.graph.runtime.mode_choice import VARIABLE
 from headwater.tf1.compat import tf
 
 _OPTIMIZERS: Final[Mapping[str, Callable[[], Any]]] = {

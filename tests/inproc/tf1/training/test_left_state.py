@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from headwater.graph.server import left_state
+from headwater.graph.server import deposited_state
 from headwater.tf1.compat import tf
 from tests.inproc.conftest import Cluster, StartCluster
 from tests.inproc.tf1.training.test_own_state import Program, trains_in_rounds
@@ -22,7 +22,7 @@ def graph() -> Generator[Any]:
         yield graph
 
 
-def tell_to_end(cluster: Cluster, name: str) -> None:
+def send_sigterm(cluster: Cluster, name: str) -> None:
     """Acts on a task like SIGTERM."""
     server = cluster._servers[name]
     program = threading.Thread(target=server.join)
@@ -49,7 +49,7 @@ def test_nothing_is_lost_while_steps_continue(
     worker.start()
     caplog.set_level(logging.WARNING)
     for index in (0, 1, 0, 1):
-        tell_to_end(cluster, f"ps:{index}")
+        send_sigterm(cluster, f"ps:{index}")
         cluster._start(f"ps:{index}")
     done.set()
     worker.join()
@@ -66,7 +66,7 @@ def test_a_deposited_state_is_used_once(start_cluster: StartCluster, tmp_path: P
     cluster = start_cluster(ps=2, worker=1)
     program = Program(cluster, tmp_path)
     program.trains(3)
-    tell_to_end(cluster, "ps:1")
+    send_sigterm(cluster, "ps:1")
     cluster._start("ps:1")
     assert program.trains(2) == [5, 5]
     cluster.restart("ps:1")
@@ -79,9 +79,9 @@ def test_no_later_incarnation_uses_a_state_that_the_next_one_lacked(
     cluster = start_cluster(ps=2, worker=1)
     program = Program(cluster, tmp_path)
     program.trains(3)
-    tell_to_end(cluster, "ps:1")
+    send_sigterm(cluster, "ps:1")
     with monkeypatch.context() as patched:
-        patched.setattr(left_state, "fetch", lambda *_, **__: None)  # the chief has not answered
+        patched.setattr(deposited_state, "fetch", lambda *_, **__: None)  # the chief has not answered
         cluster._start("ps:1")
     assert program.trains(2) == [2, 2]
     cluster.restart("ps:1")
@@ -101,7 +101,7 @@ def test_resources_that_cannot_be_deposited_are_new(
         assert session.run(number) == 0
     assert program.trains(3) == [3, 3]
     caplog.set_level(logging.WARNING)
-    tell_to_end(cluster, "ps:1")
+    send_sigterm(cluster, "ps:1")
     cluster._start("ps:1")
     assert program.trains(1) == [4, 4]
     assert "still have the state of this training" in caplog.text
@@ -118,7 +118,7 @@ def test_a_plain_session_continues(start_cluster: StartCluster) -> None:
     with tf.Session(cluster.targets["worker:0"]) as session:
         session.run(count.initializer)
         assert session.run(step) == 1
-        tell_to_end(cluster, "ps:0")
+        send_sigterm(cluster, "ps:0")
         with pytest.raises(tf.errors.UnavailableError):
             session.run(step)
         cluster._start("ps:0")
@@ -130,7 +130,7 @@ def test_rounds_of_gathered_gradients_continue(
 ) -> None:
     cluster = start_cluster(ps=1, worker=1)
     with trains_in_rounds(cluster.targets["worker:0"], 1, tmp_path) as (session, train):
-        tell_to_end(cluster, "ps:0")
+        send_sigterm(cluster, "ps:0")
         cluster._start("ps:0")
         session.run(train)
         assert session.run(tf.train.get_global_step()) == 6
@@ -146,7 +146,7 @@ def test_an_incomplete_state_of_rounds_is_not_deposited(
         numbers = tf.data.Dataset.range(10).make_initializable_iterator("numbers")
     with trains_in_rounds(cluster.targets["worker:0"], 1, tmp_path) as (session, train):
         session.run(numbers.initializer)
-        tell_to_end(cluster, "ps:0")
+        send_sigterm(cluster, "ps:0")
         assert "/job:ps/task:0 ends without depositing its state with /job:worker/task:0: " in caplog.text
         assert "all ps have to restore together" in caplog.text
         cluster._start("ps:0")
@@ -161,7 +161,7 @@ def test_a_lost_chief_is_named(start_cluster: StartCluster, tmp_path: Path, capl
     with tf.Session(cluster.targets["worker:1"]) as session:
         session.run(count.initializer)
         cluster.stop_one("worker:0")
-        tell_to_end(cluster, "ps:0")
+        send_sigterm(cluster, "ps:0")
     assert "/job:ps/task:0 could not deposit its state with /job:worker/task:0, so the state is lost" in caplog.text
 
 

@@ -65,8 +65,8 @@ def test_a_task_expected_again_is_awaited_until_it_connects_or_is_given_up() -> 
     expected = after(*gone(CHIEF), *gone(OTHER), Expected(frozenset({OTHER})), JobOver())
     assert not expected.ends
     assert after(*gone(OTHER, 2), state=expected.state).ends
-    assert after(Expected(frozenset({OTHER}), coming=False), state=expected.state).ends
-    assert not after(*gone(CHIEF), *gone(OTHER), Expected(frozenset({OTHER}), coming=False)).ends
+    assert after(Expected(frozenset({OTHER}), awaited=False), state=expected.state).ends
+    assert not after(*gone(CHIEF), *gone(OTHER), Expected(frozenset({OTHER}), awaited=False)).ends
 
 
 def test_a_chief_that_had_nothing_to_do_here_is_not_awaited() -> None:

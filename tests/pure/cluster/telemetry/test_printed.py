@@ -65,7 +65,10 @@ def test_metrics_and_talk_travel_with_progress() -> None:
     told.report(Progress(task="a", metrics={"f1": 0.25}).encode())
     assert told.progress.metrics == {"accuracy": 0.5, "f1": 0.25}
     assert told.progress.activity == activity
-    for wrong in (b'{"task": "a", "talk": 3, "metrics": []}', b'{"task": "a", "talk": {"bytes_per_s": {"ps-0": 1}}}'):
+    for wrong in (
+        b'{"task": "a", "activity": 3, "metrics": []}',
+        b'{"task": "a", "activity": {"bytes_per_s": {"ps-0": 1}}}',
+    ):
         decoded = Progress.decode(wrong)
         assert decoded is not None
         assert (decoded.activity, decoded.metrics) == (None, {})

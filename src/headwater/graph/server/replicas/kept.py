@@ -108,7 +108,7 @@ class CopiedResources(Resources):
             f"tf.device, or unset {REPLICAS}",
         )
 
-    def stood_for(self, inputs: Sequence[Any]) -> dict[Key, Kept]:
+    def resources_of_handles(self, inputs: Sequence[Any]) -> dict[Key, Kept]:
         """Returns the existing resources to which handles among an operation's inputs refer, by key."""
         handled = {id(inputs[index].item()) for index in _handles(inputs)}
         return {key: its for key, its in kept_of(self).items() if id(its) in handled} if handled else {}
@@ -202,7 +202,7 @@ class Tried:
         self.failure: Exception | None = None
         before = [cell.updates for cell in operation.cells]
         with resources.record_touched() as self.touched:
-            self.touched.update(resources.stood_for(inputs))
+            self.touched.update(resources.resources_of_handles(inputs))
             try:
                 outputs = operation.perform(attempt, inputs)
                 self.outcome = Outcome(outputs, commits=attempt.committed)
@@ -230,7 +230,7 @@ def without_handles(resources: CopiedResources, inputs: Sequence[Any]) -> tuple[
     handles = _handles(inputs)
     if not handles:
         return [], [np.asarray(value) for value in inputs]
-    keys = {id(its): key for key, its in resources.stood_for(inputs).items()}
+    keys = {id(its): key for key, its in resources.resources_of_handles(inputs).items()}
     handle_words = [(index, *keys[id(inputs[index].item())]) for index in handles]
     return handle_words, [np.asarray(value) for index, value in enumerate(inputs) if index not in handles]
 

@@ -193,22 +193,22 @@ class GraphProcesses:
             except RuntimeError as error:  # no thread could be started
                 _log.warning("cannot start the threads that send the list of ps processes; retrying: %s", error)
                 missed = set(others)
-            self._await_news(missed, again_s)
+            self._wait_for_missing_records(missed, again_s)
             again_s = min(2 * again_s, _MAX_DELAY_S) if missed else _FIRST_DELAY_S
 
     def _others(self) -> list[int]:
         return [number for number in self.numbers() if number != self._me]
 
-    def _await_news(self, missed: Collection[int], again_s: float) -> None:
+    def _wait_for_missing_records(self, missed: Collection[int], again_s: float) -> None:
         """Waits until a process other than those in ``missed`` lacks records. If ``missed`` is not empty, waits at most
         ``again_s`` seconds, after which the caller retries those processes."""
 
-        def untold() -> bool:
+        def lacks_records() -> bool:
             others = [number for number in self._others() if number not in missed]
             return self._closed or any(self._acknowledged.get(number) != self._records for number in others)
 
         with self._changed:
-            self._changed.wait_for(untold, again_s if missed else None)
+            self._changed.wait_for(lacks_records, again_s if missed else None)
 
     def others_answer(self) -> bool:
         """Whether any other process answers; also True if no other process has ever sent records to this one."""

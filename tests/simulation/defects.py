@@ -107,7 +107,7 @@ def _who_ended() -> None:
     service.fetch_ended_workers = lambda *_: None
 
 
-def _told_who_ended() -> None:
+def _list_of_ended() -> None:
     """Defect: a launcher does not pass the list of ended workers to a task."""
     shell: Any = headwater.cluster.task.shell
     shell.ended_tasks = lambda _: frozenset[Any]()
@@ -198,7 +198,7 @@ def _committed_steps() -> None:
     step.commit = lambda _: None
 
 
-MENDS: dict[str, Callable[[], None]] = {
+DEFECTS: dict[str, Callable[[], None]] = {
     "void steps": _void_steps,
     "numbered requests": _numbered_requests,
     "answered in states": _answered_in_states,
@@ -207,7 +207,7 @@ MENDS: dict[str, Callable[[], None]] = {
     "deadlines": _deadlines,
     "evidence": _evidence,
     "who ended": _who_ended,
-    "told who ended": _told_who_ended,
+    "list of ended tasks": _list_of_ended,
     "gone gradients": _gone_gradients,
     "current values": _current_values,
     "known outcomes": _known_outcomes,

@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 
 from headwater.cluster.task import kinds
-from headwater.cluster.task.left_states import DepositedStates, StateAtChief
+from headwater.cluster.task.deposited_states import DepositedStates, StateAtChief
 from headwater.cluster.transport.problems import Problem
 from headwater.errors import InvalidArgumentError, UnavailableError
 from headwater.state.feed import Feed
-from headwater.state.left_copies import LeftCopies, forget_outdated
+from headwater.state.replica_deposits import ReplicaDeposits, forget_outdated
 from headwater.state.views import Copy
-from tests.support.left import CHIEF, Link, left_copies
+from tests.support.deposits import CHIEF, Link, replica_deposits
 
 STRINGS = np.array([b"one", b"two"], object)
 
 
-def leave(copies: LeftCopies, term: int) -> None:
+def leave(copies: ReplicaDeposits, term: int) -> None:
     """Feeds the chief with a snapshot, and with a change after it."""
     channel = copies.open_feed("set/0", term)
     begins = [(kinds.STATE, (term,), [np.arange(3)]), (kinds.ROWS, ("table",), [STRINGS])]
@@ -30,7 +30,7 @@ def leave(copies: LeftCopies, term: int) -> None:
     channel.end()
 
 
-def found(copies: LeftCopies, term: int) -> list[Any]:
+def found(copies: ReplicaDeposits, term: int) -> list[Any]:
     return [
         (frame.kind, frame.header, [tensor.tolist() for tensor in frame.tensors])
         for frame in copies.find("set/0", term)
@@ -39,8 +39,8 @@ def found(copies: LeftCopies, term: int) -> list[Any]:
 
 def test_deposited_state_is_used_once_in_the_next_term() -> None:
     chief = DepositedStates()
-    leave(left_copies(chief, 0), 4)
-    other = left_copies(chief, 1)
+    leave(replica_deposits(chief, 0), 4)
+    other = replica_deposits(chief, 1)
     assert found(other, 3) == []
     assert found(other, 4) == [
         (kinds.STATE, (0, 4), [[0, 1, 2]]),
@@ -53,16 +53,16 @@ def test_deposited_state_is_used_once_in_the_next_term() -> None:
 def test_unusable_deposited_state_is_dropped() -> None:
     chief = DepositedStates()
     for term in (4, 5):
-        leave(left_copies(chief, 0), term)
+        leave(replica_deposits(chief, 0), term)
     forget_outdated(chief, "set", 1, 9)
     forget_outdated(chief, "set", 0, 5)
-    assert found(left_copies(chief, 1), 4) == []
-    assert len(found(left_copies(chief, 1), 5)) == 3
+    assert found(replica_deposits(chief, 1), 4) == []
+    assert len(found(replica_deposits(chief, 1), 5)) == 3
 
 
 def test_an_incomplete_deposited_replica_is_ignored() -> None:
     chief = DepositedStates()
-    copies = left_copies(chief, 0)
+    copies = replica_deposits(chief, 0)
     copies.open_feed("set/0", 4)
     feed = Feed(copies.open_feed("set/0", 4), Copy(-1, 0), [(kinds.STATE, (4,), [np.arange(3)])])
     feed.fill()
@@ -73,16 +73,16 @@ def test_nothing_is_left_with_a_chief_that_is_not_there() -> None:
     link = Link(DepositedStates())
     link.refuses = lambda: Problem.REFUSED
     with pytest.raises(UnavailableError):
-        LeftCopies(CHIEF, link).require_chief()
+        ReplicaDeposits(CHIEF, link).require_chief()
 
 
 def test_malformed_deposits_are_rejected() -> None:
     chief = DepositedStates()
     StateAtChief("copy set/0", 4, CHIEF, Link(chief)).deposit(("something",), ())
     with pytest.raises(InvalidArgumentError):
-        found(left_copies(chief, 0), 4)
+        found(replica_deposits(chief, 0), 4)
     kept = StateAtChief("copy set/0", 5, CHIEF, Link(chief))
     kept.deposit_part(0, ("something",), ())
     kept.deposit((1,), ())
     with pytest.raises(InvalidArgumentError):
-        found(left_copies(chief, 0), 5)
+        found(replica_deposits(chief, 0), 5)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from headwater.errors import InvalidArgumentError
-from headwater.ps.row_travel import decode_numbers, decode_rows, encode_numbers, encode_rows
+from headwater.ps.row_encoding import decode_numbers, decode_rows, encode_numbers, encode_rows
 
 
 @pytest.mark.parametrize(("rows", "nbytes"), [(0, 1), (256, 1), (257, 2), (1 << 16, 2), (1 << 17, 4), (1 << 33, 8)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headwater.graph.runtime.ways import (
+from headwater.graph.runtime.mode_choice import (
     Jit,
     Mode,
     ModeChooser,

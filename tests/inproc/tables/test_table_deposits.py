@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headwater.cluster.task.left_states import DepositedStates, StateAtChief
-from headwater.ps import left_tables
-from headwater.ps.left_tables import LeavingTables
+from headwater.cluster.task.deposited_states import DepositedStates, StateAtChief
+from headwater.ps import table_deposits
 from headwater.ps.protocol import TABLES
 from headwater.ps.table_client import TableClient
 from headwater.ps.table_cluster import LocalTables
+from headwater.ps.table_deposits import TableDeposit
 from headwater.ps.table_host import TableService
 from headwater.ps.table_rounds import Round
 from headwater.tables import Adagrad, LeastRecent, Table, TableConfig
 from headwater.tables.optimizers import Adam
-from tests.support.left import CHIEF, Link
+from tests.support.deposits import CHIEF, Link
 
 USERS = TableConfig(dim=4, optimizer=Adagrad(0.5), seed=3)
 ITEMS = TableConfig(dim=2, optimizer=Adam(0.1, exact=True), strings=True)
@@ -43,13 +43,13 @@ class Servers(LocalTables):
     def _service(self, index: int) -> TableService:
         made = super()._service(index)
         self.incarnations[index] += 1
-        made.left = LeavingTables(made, f"/job:ps/task:{index}", self.kept(index))
+        made.deposit = TableDeposit(made, f"/job:ps/task:{index}", self.kept(index))
         return made
 
 
 @pytest.fixture
 def servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Servers]:
-    monkeypatch.setattr(left_tables, "PART_BYTES", 1000)  # many parts
+    monkeypatch.setattr(table_deposits, "PART_BYTES", 1000)  # many parts
     found = Servers()
     yield found
     found.stop()
@@ -130,7 +130,7 @@ def test_a_chief_that_is_lost_while_it_gives_or_is_asked_has_none(lost: range, s
     service.before_end()
     kept = StateAtChief(TABLES, 1, CHIEF, Link(servers.chief, *lost, incarnation=7))
     after = TableService("/job:ps/task:1", 1, 2)
-    left = LeavingTables(after, "/job:ps/task:1", kept)
+    left = TableDeposit(after, "/job:ps/task:1", kept)
     assert not left.restore(Table("users", USERS))
     servers.chief.discard_outdated(TABLES, 1, 7)
     assert servers.kept(1).fetch() is None

@@ -7,15 +7,15 @@ from headwater.state.views import View, WitnessRequest
 from headwater.state.witness import RequestView
 
 
-class LivingAsk:
+class WitnessRequests:
     """Sends a ``ps``'s requests to the witness until the ``ps`` is killed.
 
-    In contrast to a killed process, the threads of a ``ps`` within this process run on for a moment after it is killed.
-    Because its channels are closed, one of these threads may conclude that the other replica is lost, and ask to be
-    alone: this would remove the replica that survives.
+    The threads of a ``ps`` within this process continue for a moment after the ``ps`` is killed, unlike threads of a
+    killed process. Because its channels are closed, one of these threads may conclude that the other replica is lost,
+    and request a view with its own replica only: this would remove the surviving replica.
 
     Args:
-      ask: asks the witness.
+      ask: sends a request to the witness.
     """
 
     def __init__(self, ask: RequestView) -> None:

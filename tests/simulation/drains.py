@@ -1,7 +1,8 @@
 """Histories in which all replicated parameter servers drain at nearly the same time, repeatedly.
 
-There are no failures. Each server restarts some time after its end; the others may have ended by then, or serve its
-parts. No acknowledged update is lost, and none is applied twice; the chief never initializes a graph a second time.
+There are no failures. Each server restarts some time after its end. By then, the other servers may have ended, or may
+serve its parts. No acknowledged update is lost, and none is applied twice; the chief never initializes a graph a second
+time.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class Notices:
         self._whole = whole
         self._end = end
         self._away: dict[int, float] = {}
-        cluster.simulation.note(f"told to end: {notices}")
+        cluster.simulation.note(f"asked to end: {notices}")
         self._wait()
 
     def _wait(self) -> None:
@@ -104,19 +105,19 @@ class Notices:
     def _tell_one(self, index: int) -> None:
         process = self._cluster.tasks[f"ps{index}"].process
         if not process.dead:
-            self._cluster.simulation.note(f"{process} is told to end")
+            self._cluster.simulation.note(f"{process} is asked to end")
             self._cluster.simulation.thread(process, "SIGTERM", partial(self._end, index)).start()
 
-    def is_told(self, index: int) -> bool:
+    def drains(self, index: int) -> bool:
         """Returns whether a parameter server drains or has drained, so that others may serve its parts."""
         return index in self._away
 
     def ended(self, index: int) -> None:
         """Schedules the restart of a parameter server that has ended, unless the job is over."""
-        self._cluster.tasks[f"ps{index}"].come_back(self._away.pop(index, 0.1))
+        self._cluster.tasks[f"ps{index}"].restart_after(self._away.pop(index, 0.1))
 
 
-class ToldCopies(CopiesHistory):
+class DrainedCopies(CopiesHistory):
     """A history; see `CopiesHistory`. For odd seeds, parts may move."""
 
     notices: Notices
@@ -153,25 +154,25 @@ def _copies(task: ParameterTask, name: str, stay: Any) -> Iterator[KeptCopy]:
     return (copy for copy in copies.values() if isinstance(copy, KeptCopy))
 
 
-class ToldRows(ToldCopies, CopiesOfRows):
+class DrainedRows(DrainedCopies, CopiesOfRows):
     """See `CopiesOfRows`."""
 
 
-class ToldTables(ToldCopies, CopiesOfTables):
+class DrainedTables(DrainedCopies, CopiesOfTables):
     """See `CopiesOfTables`."""
 
     def _is_whole(self) -> bool:
-        if not ToldCopies._is_whole(self):
+        if not DrainedCopies._is_whole(self):
             return False
         services = [(task, getattr(task.table_service, "copies", {})) for task in self._served.values()]
         return self._wholes(copy for task, stay in services for copy in _copies(task, "+tables", stay))
 
 
-class ToldExamples(ToldCopies, CopiesOfExamples):
+class DrainedExamples(DrainedCopies, CopiesOfExamples):
     """See `CopiesOfExamples`."""
 
 
-class ToldGraphs(GraphCopiesHistory):
+class DrainedGraphs(GraphCopiesHistory):
     """A history; see `GraphCopiesHistory`."""
 
     notices: Notices
@@ -190,7 +191,7 @@ class ToldGraphs(GraphCopiesHistory):
         self._begun(index, server)
         with contextlib.suppress(SystemExit):
             server.join()
-        if not self.notices.is_told(index):
+        if not self.notices.drains(index):
             self._ended(index, server)
         self._running.pop(index, None)
         self.notices.ended(index)
@@ -199,21 +200,21 @@ class ToldGraphs(GraphCopiesHistory):
         return len(self._running) == self.setting.servers and super()._is_whole()
 
 
-def history(seed: int) -> tuple[Simulation, ToldCopies]:
+def history(seed: int) -> tuple[Simulation, DrainedCopies]:
     """Creates the history of a seed with parameters, without running it."""
     simulation = Simulation(seed, horizon_s=900.0)
     setting, chance = drawn_setting(seed, "told to end", ("async", "async", "sync", "staleness=2"))
-    made = drawn_history(simulation, setting, chance, (ToldCopies, ToldRows, ToldTables, ToldExamples))
-    assert isinstance(made, ToldCopies)
+    made = drawn_history(simulation, setting, chance, (DrainedCopies, DrainedRows, DrainedTables, DrainedExamples))
+    assert isinstance(made, DrainedCopies)
     made.begin_with(Notice.draw_some(chance, setting.servers))
     return simulation, made
 
 
-def history_of_graphs(seed: int) -> tuple[Simulation, ToldGraphs]:
+def history_of_graphs(seed: int) -> tuple[Simulation, DrainedGraphs]:
     """Creates the history of a seed with a graph, without running it."""
     simulation = Simulation(seed, horizon_s=900.0)
     chance = random.Random(f"graphs told to end {seed}")
     setting = replace(drawn(chance), mode=chance.choice(("asynchronous", *ROUNDS)), faults=())
-    made = ToldGraphs(simulation, setting)
+    made = DrainedGraphs(simulation, setting)
     made.begin_with(Notice.draw_some(chance, setting.servers))
     return simulation, made

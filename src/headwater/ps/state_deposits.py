@@ -1,8 +1,8 @@
 """Handoff of the state of a ``ps`` that shuts down gracefully: the chief keeps it for the next incarnation.
 
 Used with ``recovery="copy"``; otherwise the next incarnation would start with the values that the chief read last. The
-state (`headwater.cluster.task.left_states`) has the header (signature, facts, names, accounts, parts). ``facts`` is the
-result of `headwater.ps.host_state.HostState.facts`. The tensors are the values of all blocks; the arrays of the
+state (`headwater.cluster.task.deposited_states`) has the header (signature, facts, names, accounts, parts). ``facts``
+is the result of `headwater.ps.host_state.HostState.facts`. The tensors are the values of all blocks; the arrays of the
 optimizer's state, whose names are ``names``; and the ledger, if ``accounts`` is true. The state has ``parts`` parts.
 Each part has the header (table, start), and the rows of the table with that number from row ``start`` on, with their
 optimizer state.
@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from headwater.cluster.task.answers import bad_header
-from headwater.cluster.task.left_states import PART_BYTES, FetchedState, StateAtChief
+from headwater.cluster.task.deposited_states import PART_BYTES, FetchedState, StateAtChief
 from headwater.errors import InvalidArgumentError, OpError
 from headwater.ps.consistency import KOfN
 from headwater.ps.host import HostedParameters
@@ -29,7 +29,7 @@ _log = logging.getLogger("headwater")
 ROUND_S: Final = 5.0
 
 
-class LeavingState:
+class StateDeposit:
     """Deposits the state of a set on a ``ps`` with the chief, and restores it from there.
 
     Args:

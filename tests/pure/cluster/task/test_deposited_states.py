@@ -10,8 +10,8 @@ import pytest
 
 from headwater.cluster.task import exchange
 from headwater.cluster.task.answers import raise_error
+from headwater.cluster.task.deposited_states import CHIEF_TIMEOUT_S, DepositedStates, StateAtChief
 from headwater.cluster.task.kinds import DONE, FETCH_STATE, LEAVE_STATE
-from headwater.cluster.task.left_states import CHIEF_TIMEOUT_S, DepositedStates, StateAtChief
 from headwater.cluster.transport.channel import memory_pair
 from headwater.cluster.transport.frames import Frame
 from headwater.cluster.transport.problems import Problem
@@ -22,7 +22,7 @@ from headwater.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
-from tests.support.left import Link
+from tests.support.deposits import Link
 
 
 def kept(link: Link, number: int = 0) -> StateAtChief:

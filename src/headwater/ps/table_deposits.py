@@ -1,7 +1,7 @@
 """Handoff of the dynamic tables of a ``ps`` that shuts down gracefully: the chief keeps them for the next incarnation.
 
-Used for tables that are not saved regularly and have no backup. The saved state (`headwater.cluster.task.left_states`)
-has the header (clients, tables, round):
+Used for tables that are not saved regularly and have no backup. The saved state
+(`headwater.cluster.task.deposited_states`) has the header (clients, tables, round):
 
 - ``clients``: for each client, by its number, how many of its updates the tables contain;
 - ``tables``: for each table (name, configuration, updates, learning rate, number of parts). The state's first tensors
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from headwater.cluster.task.left_states import PART_BYTES, FetchedState, StateAtChief
+from headwater.cluster.task.deposited_states import PART_BYTES, FetchedState, StateAtChief
 from headwater.data.io.array_file import ArrayFile, Stored
 from headwater.errors import InvalidArgumentError, OpError
 from headwater.ps.table_host import TableService
@@ -51,7 +51,7 @@ class _Table:
     rows: Sequence[Stored]
 
 
-class LeavingTables:
+class TableDeposit:
     """Deposits the tables of a ``ps`` with the chief, and restores them.
 
     The constructor fetches the tables, and keeps their rows in a file until the program makes the tables.

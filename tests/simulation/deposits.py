@@ -33,7 +33,7 @@ _HARMLESS = {"stop", "lose connections"}
 _ENDS = {"kill", "vanish"}
 
 
-class LeftStatesHistory(GraphHistory):
+class DepositsHistory(GraphHistory):
     """A history; see `GraphHistory`."""
 
     def __init__(self, simulation: Simulation, setting: Setting) -> None:
@@ -54,7 +54,7 @@ class LeftStatesHistory(GraphHistory):
                 running().sleep(_LOOK_S)
             if not self._chief.returned:
                 self._away.add(index)
-                running().note(f"ps{index} is told to end")
+                running().note(f"ps{index} is asked to end")
                 running_server.shell.end()
 
         if leaves:
@@ -63,9 +63,9 @@ class LeftStatesHistory(GraphHistory):
             server.join()
         self._ended(index, server)
         if index in self._away and not self._chief.returned:
-            running().after(running().random.random() * _AWAY_S, lambda: self._come_back(index))
+            running().after(running().random.random() * _AWAY_S, lambda: self._restart_task(index))
 
-    def _come_back(self, index: int) -> None:
+    def _restart_task(self, index: int) -> None:
         task = self.cluster.tasks[f"ps{index}"]
         task.done = False
         task.start()
@@ -82,34 +82,34 @@ class LeftStatesHistory(GraphHistory):
 
     def _starts_empty(self) -> None:
         if self._prepared:
-            raise HistoryError("the chief threw the state away, though nothing of it is lost")
+            raise HistoryError("the chief discarded the state, though nothing of it is lost")
         self.account.lose()
 
 
-class LeftExamplesHistory(LeftStatesHistory, GraphExamplesHistory):
+class DepositExamplesHistory(DepositsHistory, GraphExamplesHistory):
     """A history of a graph with accounting of examples on the first ``ps``: each example must count once per epoch."""
 
     epochs = 8
 
 
-def history(seed: int) -> tuple[Simulation, LeftStatesHistory]:
+def history(seed: int) -> tuple[Simulation, DepositsHistory]:
     """Creates the history of a seed with asynchronous training, without running it."""
     return _drawn(seed, random.Random(f"left states {seed}"), ("asynchronous",))
 
 
-def history_of_rounds(seed: int) -> tuple[Simulation, LeftStatesHistory]:
+def history_of_rounds(seed: int) -> tuple[Simulation, DepositsHistory]:
     """Creates the history of a seed with gathered gradients, without running it."""
     return _drawn(seed, random.Random(f"left states of rounds {seed}"), ROUNDS)
 
 
-def history_of_examples(seed: int) -> tuple[Simulation, LeftStatesHistory]:
+def history_of_examples(seed: int) -> tuple[Simulation, DepositsHistory]:
     """Creates the history of a seed with accounting of examples, without running it."""
-    return _drawn(seed, random.Random(f"left states of examples {seed}"), get_args(Mode), LeftExamplesHistory)
+    return _drawn(seed, random.Random(f"left states of examples {seed}"), get_args(Mode), DepositExamplesHistory)
 
 
 def _drawn(
-    seed: int, chance: random.Random, modes: Sequence[Mode], kind: type[LeftStatesHistory] = LeftStatesHistory
-) -> tuple[Simulation, LeftStatesHistory]:
+    seed: int, chance: random.Random, modes: Sequence[Mode], kind: type[DepositsHistory] = DepositsHistory
+) -> tuple[Simulation, DepositsHistory]:
     simulation = Simulation(seed, horizon_s=900.0)
     found = Setting.draw(chance)
     servers = max(2, found.servers)

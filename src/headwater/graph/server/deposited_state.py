@@ -1,6 +1,6 @@
 """Handoff at a drain: a ``ps`` of graphs hands its state to the chief, and its next incarnation restores it from there.
 
-The handed-over state (`headwater.cluster.task.left_states`) is a JSON document, followed by arrays. It contains:
+The handed-over state (`headwater.cluster.task.deposited_states`) is a JSON document, followed by arrays. It contains:
 
 - the variables, in the format of saved states (`headwater.graph.server.own_state`), and the seal of the training;
 - the task's other resources (`headwater.graph.resources.keeping`);
@@ -34,7 +34,7 @@ from headwater.cluster.claims import Claim
 from headwater.cluster.config import chief_of
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
-from headwater.cluster.task.left_states import StateAtChief
+from headwater.cluster.task.deposited_states import StateAtChief
 from headwater.cluster.task.links import WaitingLink
 from headwater.cluster.task.shell import Predecessor, TaskShell
 from headwater.cluster.transport.frames import Frame
@@ -80,7 +80,7 @@ class DepositedState:
         facts = json.loads(text.tobytes())
         predecessor = None
         if facts["generation"]:
-            predecessor = Predecessor(generation=facts["generation"], connected_before=frozenset(facts["come"]))
+            predecessor = Predecessor(generation=facts["generation"], connected_before=frozenset(facts["connected"]))
         return DepositedState(predecessor=predecessor, facts=facts, arrays=arrays)
 
     def restore(self, runtime: TaskRuntime, steps: StepService) -> None:
@@ -162,7 +162,7 @@ def encode_state(runtime: TaskRuntime, steps: StepService, generation: int, conn
         "together": note.together,
         "prepares": note.prepares,
         "generation": generation if is_all else 0,
-        "come": sorted(connected),
+        "connected": sorted(connected),
         "sessions": [],
         "kept": [],
         "steps": [],
@@ -262,7 +262,7 @@ def fetch(cluster: ClusterSpec, task: TaskName, *, inside_grpc: bool) -> Deposit
     return found
 
 
-class Leaving:
+class StateDeposit:
     """Hands all state of a ``ps`` to the chief when the ``ps`` is drained.
 
     Args:

@@ -2,8 +2,8 @@
 
 If all processes that have a replica shut down while the job continues, the last primary feeds the chief as it would
 feed a backup (`headwater.state.feed`). The chief keeps the frames as the parts of a deposited state
-(`headwater.cluster.task.left_states`). Part ``n`` has the tensors of frame ``n``, and its kind and header as the part's
-words (the values beside the tensors). The words of the whole state are (number of parts,).
+(`headwater.cluster.task.deposited_states`). Part ``n`` has the tensors of frame ``n``, and its kind and header as the
+part's words (the values beside the tensors). The words of the whole state are (number of parts,).
 
 The key of a deposited state is the name of the replica and the *term* in which the replica served. If all replicas of a
 view are lost, the witness creates a view with the next term. The primary of this view is empty, and restores the state
@@ -18,8 +18,8 @@ from typing import Final
 
 from headwater.cluster.task import kinds
 from headwater.cluster.task.answers import bad_header
+from headwater.cluster.task.deposited_states import DepositedStates, FetchedState, StateAtChief
 from headwater.cluster.task.exchange import ChannelSource
-from headwater.cluster.task.left_states import DepositedStates, FetchedState, StateAtChief
 from headwater.cluster.transport.frames import Frame
 
 _PREFIX: Final = "copy "
@@ -68,7 +68,7 @@ class ChiefFeedChannel:
         self._kept.deposit((self._count,), ())
 
 
-class LeftCopies:
+class ReplicaDeposits:
     """Deposits the state of replicas with the chief, and restores it. Used on a ``ps``.
 
     Args:
@@ -126,13 +126,13 @@ def _frames(fetched: FetchedState, chief: str) -> Iterator[Frame]:
                 raise bad_header(part, chief)
 
 
-def forget_outdated(left: DepositedStates, name: str, shard: int, term: int) -> None:
-    """On the chief: discards the state that replicas of a shard have left in terms below ``term``, as it is outdated.
+def forget_outdated(deposits: DepositedStates, name: str, shard: int, term: int) -> None:
+    """On the chief: discards outdated state of a shard, which replicas have deposited in terms below ``term``.
 
     Args:
-      left: the saved states.
+      deposits: the saved states.
       name: the name of the set.
       shard: the number of the shard.
       term: the first term whose state is kept.
     """
-    left.forget(f"{_PREFIX}{name}/{shard}", term)
+    deposits.forget(f"{_PREFIX}{name}/{shard}", term)

@@ -18,22 +18,22 @@ import pytest
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
 from headwater.cluster.task import kinds
-from headwater.cluster.task.left_states import StateAtChief
+from headwater.cluster.task.deposited_states import StateAtChief
 from headwater.cluster.task.members import Members
 from headwater.cluster.telemetry.watchdog import ProgressWatchdog
 from headwater.cluster.transport.channel import Channel, memory_pair
 from headwater.cluster.transport.frames import Frame
 from headwater.errors import UnavailableError
 from headwater.keras.parameter_server.model import serve_model, served_model
-from headwater.ps import left_states
+from headwater.ps import state_deposits
 from headwater.ps.client import ParameterClient
 from headwater.ps.consistency import Joined, from_text, without_count
 from headwater.ps.host import HostedParameters
 from headwater.ps.layout import Layout, make_layout
-from headwater.ps.left_states import LeavingState
 from headwater.ps.local_servers import MakeUpdater
 from headwater.ps.optax_updates import OptaxUpdater, leaf_specs
 from headwater.ps.process import ParameterTask
+from headwater.ps.state_deposits import StateDeposit
 from headwater.ps.state_saver import ParameterSaver
 from headwater.state.state_saver import Saves
 from tests.inproc.keras.test_parameter_server_strategy import Place, embedding
@@ -140,7 +140,7 @@ def test_no_round_that_ends_after_the_state_was_taken_is_answered(
     if saves:
         ParameterSaver(host, Saves(folder=str(tmp_path)), index=0, tasks=1).close()
     else:
-        LeavingState(host, SERVER, StateAtChief("params", 0, CHIEF, way)).deposit()
+        StateDeposit(host, SERVER, StateAtChief("params", 0, CHIEF, way)).deposit()
     connections[SECOND].requests.put(last)
     for connection in connections.values():
         connection.requests.put(None)  # this closes the channel of a worker that was answered
@@ -164,7 +164,7 @@ def test_no_round_that_ends_after_the_state_was_taken_is_answered(
 @pytest.mark.parametrize("signature", ["other", None])
 def test_a_chief_that_has_nothing_of_use_has_answered(signature: str | None) -> None:
     way: Any = Chief(() if signature is None else (1, signature, {}, [], False, 0))
-    assert LeavingState(hosted(), SERVER, StateAtChief("params", 0, CHIEF, way)).restore()
+    assert StateDeposit(hosted(), SERVER, StateAtChief("params", 0, CHIEF, way)).restore()
 
 
 class Cluster:
@@ -283,7 +283,7 @@ def test_rows_of_tables_are_left_in_parts(monkeypatch: pytest.MonkeyPatch, caplo
     served, layout, initial = of_a_table()
     (table,) = served.table_numbers()
     random = np.random.default_rng(0)
-    monkeypatch.setattr(left_states, "PART_BYTES", 7 * 3 * 4 * layout.variables[table].shape[1])
+    monkeypatch.setattr(state_deposits, "PART_BYTES", 7 * 3 * 4 * layout.variables[table].shape[1])
 
     def push(client: ParameterClient) -> None:
         dense = [None if each is None else random.normal(size=each.shape).astype(np.float32) for each in initial]
@@ -346,7 +346,7 @@ def test_gathered_gradients_are_applied_before_the_ps_shuts_down(
 def test_gradients_that_no_others_join_are_lost_with_a_word(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(left_states, "ROUND_S", 0.0)
+    monkeypatch.setattr(state_deposits, "ROUND_S", 0.0)
     with Cluster(consistency="k=2 of 1") as cluster:
         client = cluster.clients[0]
         client.connect()

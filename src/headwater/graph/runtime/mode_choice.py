@@ -173,7 +173,7 @@ class Switch:
 
 
 def switch_after(work: Work, *, first: bool = False) -> Switch | None:
-    """Returns after how many runs inputs of one shape switch to an executable; None if they never do.
+    """Returns the numbers of runs after which inputs of one shape switch to an executable; None if they never do.
 
     Args:
       work: the cost of a run.

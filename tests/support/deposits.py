@@ -7,11 +7,11 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from headwater.cluster.task.left_states import DepositedStates
+from headwater.cluster.task.deposited_states import DepositedStates
 from headwater.cluster.transport.channel import Channel, memory_pair
 from headwater.cluster.transport.problems import ConnectFailure, Problem
 from headwater.errors import CancelledError, UnavailableError
-from headwater.state.left_copies import LeftCopies
+from headwater.state.replica_deposits import ReplicaDeposits
 
 CHIEF: Final = "/job:worker/task:0"
 
@@ -27,7 +27,7 @@ class Link:
     Attributes:
       opened: the number of opened channels.
       tried: the number of attempts to open one.
-      refuses: returns the problem with which the next attempt fails; None where it succeeds.
+      refuses: returns the problem with which the next attempt fails; None if it succeeds.
     """
 
     def __init__(self, service: DepositedStates, *lost: int, incarnation: int = 0) -> None:
@@ -61,6 +61,6 @@ class Link:
         channel.close()
 
 
-def left_copies(service: DepositedStates, ps: int) -> LeftCopies:
+def replica_deposits(service: DepositedStates, ps: int) -> ReplicaDeposits:
     """Returns the object with which a ``ps`` hands replicas to the chief."""
-    return LeftCopies(CHIEF, Link(service, incarnation=ps + 1))
+    return ReplicaDeposits(CHIEF, Link(service, incarnation=ps + 1))
