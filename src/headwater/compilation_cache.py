@@ -107,7 +107,7 @@ class Entries:
         return value
 
     def put(self, key: str, value: bytes) -> None:
-        """Adds an entry, and deletes the least recently used ones where their size is above the maximum."""
+        """Adds an entry, and deletes the least recently used entries if the total size exceeds the maximum."""
         if len(value) > self._most // 4:
             return
         with contextlib.suppress(OSError):

@@ -234,7 +234,7 @@ class GraphHistory:
                 task.process.incarnation == 1 and not task.process.dead for task in self._servers()
             ):
                 raise
-            # A parameter server is lost between the last step and the end, where the last state is saved.
+            # A parameter server was lost after the last step, before the last state was saved.
             running().note(f"the last state is not saved: {error.message}")
         except ResourceExhaustedError as error:
             if self.disk is None or not self.disk.was_full:

@@ -108,8 +108,7 @@ class SimpleClusterResolver(ClusterResolver):
 class UnionClusterResolver(ClusterResolver):
     """The union of several clusters: tasks of jobs with the same name are merged.
 
-    Where a job's tasks are lists in all clusters, they are concatenated and renumbered; otherwise they keep their
-    numbers.
+    If a job's tasks are lists in all clusters, they are concatenated and renumbered; otherwise they keep their numbers.
 
     Args:
       args: resolvers.
@@ -423,7 +422,7 @@ class GCEClusterResolver(ClusterResolver):
       task_type: the job of all tasks.
       task_id: this task's number.
       rpc_layer: the protocol of addresses for sessions.
-      credentials: credentials for the service; the machine's own account where ``"default"``.
+      credentials: credentials for the service; ``"default"`` for the machine's own account.
       service: a client of the service ``compute``; made with the credentials if None.
 
     Raises:

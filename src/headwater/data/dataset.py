@@ -495,7 +495,7 @@ class Dataset:
 
     def _padded_shape(self, shape: TensorShape) -> Any:
         if hasattr(shape, "as_dims") and shape.as_dims is None:
-            raise ValueError("padded_batch needs padded_shapes where the rank of a component is not known")
+            raise ValueError("padded_batch needs padded_shapes if the rank of a component is not known")
         dims: Any = shape.as_dims if hasattr(shape, "as_dims") else shape
         if type(dims) in (tuple, list):
             dims = [getattr(dim, "value", dim) for dim in dims]

@@ -21,7 +21,7 @@ def attr_value(value: object) -> Any:
 
 
 def write_attr(proto: Any, value: object) -> None:
-    """Sets an ``AttrValue`` to ``value``; TypeError if it has no such form."""
+    """Sets an ``AttrValue`` to ``value``; TypeError if attributes cannot have its type."""
     if isinstance(value, bool | np.bool_):
         proto.b = bool(value)  # pyright: ignore[reportUnknownArgumentType]
     elif isinstance(value, int | np.integer):
@@ -45,7 +45,7 @@ def write_attr(proto: Any, value: object) -> None:
     elif isinstance(value, list | tuple):
         _write_list(proto.list, list(value))  # pyright: ignore[reportUnknownArgumentType]
     else:
-        raise TypeError(f"an attribute of type {type(value).__name__} has no form in a GraphDef: {value!r}")
+        raise TypeError(f"an attribute of type {type(value).__name__} cannot be stored in a GraphDef: {value!r}")
 
 
 def _write_list(proto: Any, values: list[object]) -> None:
@@ -68,7 +68,7 @@ def _write_list(proto: Any, values: list[object]) -> None:
         elif isinstance(value, np.ndarray):
             proto.tensor.append(make_tensor_proto(value))
         else:
-            raise TypeError(f"a list with {value!r} has no form in a GraphDef")
+            raise TypeError(f"a list with {value!r} cannot be stored in a GraphDef")
 
 
 def read_attr(proto: Any) -> Any:

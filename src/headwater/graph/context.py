@@ -42,7 +42,7 @@ def get_default_graph() -> Graph:
         return _stacks.graphs[-1]
     with _global_lock:
         if _global_graph is None:
-            assert _make_graph is not None, "the package says how a graph is made"
+            assert _make_graph is not None, "no function that makes the default graph is registered"
             _global_graph = _make_graph()
         return _global_graph
 

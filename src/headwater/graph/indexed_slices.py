@@ -27,7 +27,7 @@ class IndexedSlices(CompositeTensor):
 
     Args:
       summed: slices that represent the same tensor with fewer rows, because rows with equal indices were added up; used
-        where only the sum is needed.
+          if only the sum is needed.
       distinct: whether all indices within the tensor are different.
     """
 

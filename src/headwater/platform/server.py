@@ -232,7 +232,7 @@ def _family(host: str) -> socket.AddressFamily:
 
 
 def _announce_token(auth: Auth, settings: ServerSettings, announce: Callable[[str], None]) -> None:
-    """Announces where the admin token is; creates it on first use, readable only by the server's user."""
+    """Logs the path of the admin token; creates the token on first use, readable only by the server's user."""
     if not settings.auth:
         announce("WARNING: --no-auth: every user of this machine can run programs as the user of this server")
         return

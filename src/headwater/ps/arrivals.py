@@ -67,9 +67,8 @@ class Arrival:
         if self._clock() < self._next_look or self._has_met_all():
             return
         why = self._why_over()
-        self._next_look = (
-            self._clock() + _CHECK_INTERVAL_S
-        )  # count from the end of the check, which may itself take long
+        # Count from the end of the check, which may itself take long.
+        self._next_look = self._clock() + _CHECK_INTERVAL_S
         if not why:
             return
         text = f"{self._me} ends, because the job is already over ({why})"
@@ -89,5 +88,5 @@ class Arrival:
                 continue
             answered = True
             if OVER_DETAIL in details:
-                return f"{task} says so"
+                return f"reported by {task}"
         return "" if answered else "no parameter server and no chief is running any more"

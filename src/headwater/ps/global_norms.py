@@ -1,7 +1,7 @@
 """Norms over all leaves of a tree whose leaves are on several ``ps``, as for `optax.clip_by_global_norm`.
 
 While an optimizer's update is traced, optax's norm of a tree is replaced by a function that returns the norm over all
-``ps``. The sum of squares for it is an argument of the compiled update. Where each gradient is an update by itself, the
+``ps``. The sum of squares for it is an argument of the compiled update. If each gradient is an update by itself, the
 worker has the whole gradient: it computes the sum and sends it with the gradient. In rounds, the ``ps`` compute the sum
 together; see `headwater.ps.round_sums`.
 

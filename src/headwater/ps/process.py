@@ -83,7 +83,7 @@ class ParameterTask:
     Attributes:
       members: the cluster, and this process's place in it.
       shell: the task.
-      saves: on a ``ps``, where it saves its own state; None if it saves none.
+      saves: on a ``ps``, the folder in which it saves its own state; None if it saves none.
       table_service: on a ``ps``, the service of dynamic tables; None before the first call of `tables`.
       copies: on a ``ps``, if shards have two replicas that do not move: its replicas by name of the shard.
       copy_holders: on a ``ps``, if shards move: the holder of each set's replicas, by name of the set.

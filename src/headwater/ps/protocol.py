@@ -43,11 +43,11 @@ WAIT frames give the reason. The tensors of each frame are its arrays::
     AGREE   (program, data)                 the worker's descriptions, see `headwater.cluster.task.agreement`;
                                             answered by DONE (the difference between its data and the data of other
                                             workers, or an empty text), or by ERROR if it runs another program
-    VALUES  (version, applied, step_number, share, names, handed out, ledger)   the blocks' values except tables; where
+    VALUES  (version, applied, step_number, share, names, assigned, ledger)   the blocks' values except tables; if
                                             everything was requested, also the optimizer's state, with these names
     DONE    (…)
     WAIT    (reason,)
-    RELEASE ()                              a worker's answer to WAIT where another ``ps`` has dropped its gradients:
+    RELEASE ()                              a worker's answer to WAIT if another ``ps`` has dropped its gradients:
                                             the worker continues without the awaited update, which may itself wait for
                                             the worker's next gradient
     ERROR   (0, code, message)              as in `headwater.cluster.task.answers`
@@ -68,7 +68,7 @@ program may change between steps, such as the learning rate.
 A step request has a fifth element where examples are accounted for: (first epoch, size, batch, tries, shuffle, seed or
 None, unit, whether batches follow one another, part of a batch or None), see `headwater.ps.accounting.ledger.Plan`; its
 second element is then the last epoch. The step number is the number of a batch, or -3 while other workers hold the
-remaining examples; *handed out* is (epoch, start, stop, seed), or a text that names the ranges that were set aside.
+remaining examples; *assigned* is (epoch, start, stop, seed), or a text that names the ranges that were set aside.
 ``work`` is None, or (the ranges that the gradient was computed from, the ranges that are given back with the reason of
 each). On the first ``ps`` an update and the record of its ranges are atomic: it drops a gradient if one of its ranges
 was handed to another worker meanwhile. With ``keeps`` the answer contains the ``ledger`` as of the time when the values

@@ -103,7 +103,7 @@ class ParameterServer:
       shards: number of parts of the parameters, which can move between ``ps`` while training continues: see `scale`,
         and ``docs/parameter-servers.md``. A good number is twice the greatest number of ``ps`` during the job. None for
         a part on each ``ps``, which does not move.
-      log_dir: a folder where the first ``ps`` writes the examples of `batches` that each update used, for `headwater
+      log_dir: a folder in which the first ``ps`` writes the examples of `batches` that each update used, for `headwater
         audit`; by default the value of ``HEADWATER_LOG_DIR``. Without either, nothing is written.
       recovery: how a ``ps`` that is lost and restarted gets its values. ``"copy"``: the chief sends the values that it
         read last, see ``snapshot_steps``. ``"own"``, the default if ``saves`` names a folder: it recovers the state
@@ -336,7 +336,7 @@ class ParameterServer:
 
         Raises:
           FailedPreconditionError: the parameters have no ``shards``, or fewer ``ps`` run.
-          UnavailableError: a ``ps`` does not answer. Shards that moved before that stay where they are.
+          UnavailableError: a ``ps`` does not answer. Shards that have moved before stay at their new ``ps``.
         """
         return self._balance_shards(ps, by_rate=False)
 

@@ -1,7 +1,7 @@
 """Assigns the steps of an epoch to workers. Pure; the first ``ps`` does this for all of them.
 
 Steps are assigned one at a time. So an epoch has exactly as many steps as the program requests, even if workers join or
-leave. Where an update uses gradients of several workers, a step is a round: all members get the same step number.
+leave. If an update uses gradients of several workers, a step is a round: all members get the same step number.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class StepNumbers:
     Attributes:
       in_rounds: whether a step is a round of all workers, rather than a step of one worker.
       epoch: the current one, from 0; -1 before the first.
-      given: number of steps assigned in the current epoch; unused with ``in_rounds``, where the version counts steps.
+      given: number of steps assigned in the current epoch; unused with ``in_rounds``: then the version counts steps.
       base: the version of the values at which the epoch began.
       steps: length of the epoch; `UNKNOWN_STEPS` until it is known.
       longest: the largest number of steps for which a worker has had data.

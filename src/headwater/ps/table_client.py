@@ -167,7 +167,7 @@ class TableClient:
         return self._ids({name: ids}).divided(0, self._tables[name].config.strings)
 
     def _ids(self, ids: Mapping[str, object]) -> Ids:
-        """Checks ids of several tables and computes their keys; reuses the keys of the latest lookup where the ids are
+        """Checks ids of several tables and computes their keys; reuses the keys of the latest lookup if the ids are
         equal."""
         names = list(ids)
         opened = [self._opened(name) for name in names]

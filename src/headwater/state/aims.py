@@ -42,7 +42,7 @@ def feasible_placement(view: View, aim: Aim | None, beside: int | None, staying:
 
     Args:
       view: the current view.
-      aim: the requested placement; None if none was requested: replicas stay where they are.
+      aim: the requested placement; None if none was requested: no replica moves.
       beside: the ``ps`` for the backup if the view has none. None for a shard with one replica, which has a backup
         only while it moves.
       staying: the ``ps`` that are not shutting down.

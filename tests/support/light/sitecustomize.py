@@ -1,6 +1,6 @@
 """Disables scikit-learn and matplotlib in tasks that tests start.
 
-Keras imports both where they are installed, which takes almost as long as all its other imports. The tasks use neither.
+Keras imports both if they are installed, which takes almost as long as all its other imports. The tasks use neither.
 """
 
 import sys

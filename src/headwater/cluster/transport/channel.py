@@ -42,8 +42,8 @@ class Channel(Protocol):
     """One end of a channel between two tasks.
 
     Attributes:
-      peer_generation: the generation of the task at the other end; 0 if it has none. Where the task is replicated,
-        the generation of the task, not of the replica's process.
+      peer_generation: the generation of the task at the other end; 0 if it has none. If the task is replicated, the
+        generation of the task, not of the replica's process.
     """
 
     peer_generation: int

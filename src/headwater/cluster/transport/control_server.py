@@ -325,7 +325,7 @@ class _Channels(_Answers):
 
 
 def _enable_reflection(server: grpc.Server) -> None:
-    """Enables gRPC reflection for tools such as grpcurl, where the extra ``reflection`` is installed."""
+    """Enables gRPC reflection for tools such as grpcurl, if the extra ``reflection`` is installed."""
     try:
         from grpc_reflection.v1alpha import reflection  # noqa: PLC0415  an extra
     except ImportError:

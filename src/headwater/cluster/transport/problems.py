@@ -48,7 +48,7 @@ _HINTS = {
     Problem.NOT_HEADWATER: "another program holds this port; stop it or use another port in the cluster spec",
     Problem.CERTIFICATE: "compare HEADWATER_TLS_CERT, HEADWATER_TLS_KEY and HEADWATER_TLS_CA of both tasks; the "
     "certificates must be of one CA, valid now, and for the host in the cluster spec",
-    Problem.TOKEN: "set HEADWATER_TOKEN to the same value for all tasks, or for none where all run as one user on one "
+    Problem.TOKEN: "set HEADWATER_TOKEN to the same value for all tasks, or for none if all run as one user on one "
     "machine",
     Problem.VERSION: "run the same version of Headwater in all tasks",
     Problem.OTHER_TASK: "do the two tasks' cluster specs differ, or does a process of an earlier run hold the port?",

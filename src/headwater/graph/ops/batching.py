@@ -19,7 +19,7 @@ from headwater.graph.resources.host_context import HostContext
 
 @host("QueueEnqueueIf", infer=no_outputs, blocking=True)
 def enqueue_if(context: HostContext, handle: HostArray, keep: HostArray, *components: object) -> None:
-    """Adds one element where ``keep`` is true."""
+    """Adds one element if ``keep`` is true."""
     if keep:
         handle.item().enqueue(context.step, components)
 

@@ -134,7 +134,9 @@ def _call(context: HostContext, *input: HostArray, token: str, Tout: Sequence[DT
     function = function_of(token)
     if function is None:
         raise InvalidArgumentError(
-            None, None, f"{context.op_name!r} calls a Python function of another process; it must run where it was made"
+            None,
+            None,
+            f"{context.op_name!r} calls a Python function of another process; run it in the process that made it",
         )
     try:
         results: Any = function(*input)

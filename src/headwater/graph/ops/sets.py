@@ -110,7 +110,7 @@ def dense_to_sparse(
     set_operation: str,
     validate_indices: bool = True,
 ) -> Sequence[HostArray]:
-    """As `dense_to_dense`, where the second tensor is sparse."""
+    """As `dense_to_dense`, with a sparse second tensor."""
     second = _rows_of_sparse(set2_indices, set2_values, set2_shape, validate_indices)
     return _combined(_rows_of_dense(set1), second, set_operation, set1)
 

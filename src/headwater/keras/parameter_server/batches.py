@@ -426,7 +426,7 @@ class NumberedBatches(_WholeBatches):
 class IteratedBatches(_Spans):
     """Batches of any iterable; with ``steps``, an epoch continues where the previous one ended.
 
-    An epoch ends early where the data end. As in Keras, the next epoch begins another iteration. For a generator, that
+    An epoch ends early if the data end. As in Keras, the next epoch begins another iteration. For a generator, that
     iteration has only the first two batches, which Keras has stored.
 
     Args:

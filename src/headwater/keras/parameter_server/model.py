@@ -242,8 +242,8 @@ class ServedModel(ModelValues):
     ) -> Any:
         """`keras.Model.fit` on parameter servers. An epoch has as many updates as on one machine.
 
-        ``batch_size`` is the size of one update's batch. Where each gradient is an update, one worker computes the
-        whole batch; if an update combines gradients of several workers, each computes its share.
+        ``batch_size`` is the size of one update's batch. If each gradient is an update, one worker computes the whole
+        batch; if an update combines gradients of several workers, each computes its share.
 
         Validation, and callbacks that write files or act on its results, run on the chief. A task of job ``evaluator``
         also validates after every epoch, and does nothing else.

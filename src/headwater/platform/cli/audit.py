@@ -60,7 +60,7 @@ def _lines(epoch: Epoch) -> list[str]:
     missing, double, beyond = epoch.missing(), epoch.double(), epoch.outside_epoch()
     applied = epoch.size - sum(stop - start for start, stop in missing)
     workers = ", ".join(f"{worker} {count}" for worker, count in epoch.by_worker().items())
-    again = f"; {epoch.back} were handed out again" if epoch.back else ""
+    again = f"; {epoch.back} were assigned again" if epoch.back else ""
     if epoch.over and epoch.exact:
         found = [f"{name}: {epoch.size} {epoch.unit}, each applied once: {workers}{again}"]
     else:
@@ -71,7 +71,7 @@ def _lines(epoch: Epoch) -> list[str]:
     for span, entries in double:
         found.append(f"  APPLIED {len(entries)} TIMES: {spans_text([span])} {_who(entries)}")
     for entry in beyond:
-        found.append(f"  NO PART OF THE EPOCH: {spans_text([(entry.start, entry.stop)])} {_who([entry])}")
+        found.append(f"  OUTSIDE THE EPOCH: {spans_text([(entry.start, entry.stop)])} {_who([entry])}")
     for span, reason in epoch.aside.items():
         if any(start < span[1] and span[0] < stop for start, stop in missing):
             found.append(f"  SET ASIDE: {spans_text([span])}: {reason}")
@@ -86,7 +86,7 @@ def _of_example(epoch: Epoch, example: int) -> list[str]:
     place = epoch.place_of(example)
     entries = [entry for entry in epoch.entries if entry.start <= place < entry.stop]
     times = {0: "not applied", 1: "applied once,"}.get(len(entries), f"applied {len(entries)} times,")
-    return [f"{_name(epoch)}: number {example}, in place {place}, {times} {_who(entries)}".rstrip()]
+    return [f"{_name(epoch)}: number {example}, at position {place}, {times} {_who(entries)}".rstrip()]
 
 
 def _name(epoch: Epoch) -> str:
@@ -126,7 +126,7 @@ def _run_json(number: int, run: Run) -> dict[str, object]:
                     for span, entries in epoch.double()
                 ],
                 "workers": epoch.by_worker(),
-                "handed out again": epoch.back,
+                "assigned again": epoch.back,
                 "set aside": [[*span, reason] for span, reason in epoch.aside.items()],
             }
             for epoch in run.epochs.values()

@@ -20,7 +20,7 @@ from headwater.platform.cli.execute import interpreter_command
 
 _JOB = "worker"
 _VACANT = "vacant-{index}.invalid:1"
-"""The placeholder address of a worker that has left, where a list of addresses needs one."""
+"""The placeholder in a list of addresses for a worker that has left."""
 
 
 def join(address: str, host: str) -> tuple[socket.socket, dict[str, str]]:

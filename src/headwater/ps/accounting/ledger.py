@@ -148,7 +148,7 @@ class Count:
     def __str__(self) -> str:
         aside = f", {self.aside} set aside" if self.aside else ""
         return (
-            f"epoch {self.epoch}: {self.done} of {self.size} {self.unit} done, {self.out} handed out, "
+            f"epoch {self.epoch}: {self.done} of {self.size} {self.unit} done, {self.out} assigned, "
             f"{self.waiting} waiting{aside}"
         )
 

@@ -3,9 +3,9 @@
     STATE   (number, count, hyperparameters, memory)   values of ``count`` blocks, then the optimizer's state;
                                             the hyperparameters of the latest update; ``memory`` is None if rows of
                                             tables follow
-    ROWS    (number, table)                 numbers of rows of a table, their values, and their optimizer state MEMORY
-    (number, memory)                the primary's record of workers and requests: at the end of the initial state, or if
-    only the record has changed
+    ROWS    (number, table)                 numbers of rows of a table, their values, and their optimizer state
+    MEMORY  (number, memory)                the primary's record of workers and requests: at the end of the initial
+                                            state, or if only the record has changed
 
 and the changes of that state (`headwater.ps.replicas.recorded`)::
 

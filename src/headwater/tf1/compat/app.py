@@ -17,8 +17,8 @@ def run(main: Callable[[list[str]], Any] | None = None, argv: Sequence[str] | No
     """Parses the flags, runs the program and ends the process with its result.
 
     Args:
-      main: called with the name of the program and the arguments that are not defined flags; ``main`` of the program
-        by default.
+      main: called with the name of the program and the arguments that are not flags; by default, the program's
+          ``main``.
       argv: the command line, ``sys.argv`` by default.
 
     Raises:

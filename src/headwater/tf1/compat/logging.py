@@ -1,7 +1,7 @@
 """``tf.logging``: messages on the standard error output, ``INFO:tensorflow:text``.
 
-`set_verbosity` is for the program's messages and for Headwater's own (``WARNING:headwater:text``) alike. Where the
-program has set up Python's `logging`, messages go there and not twice.
+`set_verbosity` applies to the program's messages and to Headwater's own (``WARNING:headwater:text``). If the program
+has configured Python's `logging`, only the handlers of that configuration write the messages.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FATAL: Final = logging.FATAL
 _PROGRAM: Final = logging.getLogger("tensorflow")
 _LOGGERS: Final = (_PROGRAM, logging.getLogger("headwater"))
 _CALLER: Final = 2
-"""How far up the caller of a function of this module is, for `logging`."""
+"""The number of stack frames from `logging` to the caller of a function of this module."""
 
 
 class _Handler(logging.StreamHandler[Any]):
@@ -61,7 +61,7 @@ def get_logger() -> logging.Logger:
 
 
 def get_verbosity() -> int:
-    """The least level that is shown."""
+    """Returns the lowest level of messages that are shown."""
     return _PROGRAM.getEffectiveLevel()
 
 

@@ -119,7 +119,7 @@ UNSUPPORTED: Final[Mapping[str, str]] = {
         "tf.keras.models.model_from_yaml tf.keras.utils.multi_gpu_model"
     ),
     "eager execution: programs for TensorFlow 1 build graphs, which sessions run": (
-        "tf.enable_eager_execution tf.enable_v2_behavior tf.config.experimental_run_functions_eagerly"
+        "tf.config.experimental_run_functions_eagerly"
     ),
     "status messages of TensorFlow's C++ code": "tf.errors.raise_exception_on_not_ok_status",
     "available in programs for TensorFlow 2, not in graphs": "tf.wrap_function",
@@ -128,11 +128,10 @@ UNSUPPORTED: Final[Mapping[str, str]] = {
     ),
     "clusters for eager execution": "tf.config.experimental_connect_to_",
     "statistics and positions of TensorFlow's own pipelines; here an epoch's ledger keeps the position": (
-        "tf.data.experimental.CheckpointInputPipelineHook tf.data.experimental.make_saveable_from_iterator "
+        "tf.data.experimental.CheckpointInputPipelineHook "
         "tf.data.experimental.StatsAggregator tf.data.experimental.StatsOptions "
         "tf.data.experimental.bytes_produced_stats tf.data.experimental.latency_stats"
     ),
-    "sparse tensors are not supported as elements of datasets": "tf.data.experimental.dense_to_sparse_batch",
     "training methods with special operations (trees, k-means, dual coordinate ascent)": (
         "tf.estimator.BoostedTreesClassifier tf.estimator.BoostedTreesEstimator tf.estimator.BoostedTreesRegressor "
         "tf.estimator.experimental.KMeans tf.estimator.experimental.LinearSDCA "

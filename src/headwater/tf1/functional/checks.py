@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def Assert(
     condition: TensorLike, data: Sequence[Any], summarize: int | None = None, name: str | None = None
 ) -> Operation:
-    """An operation that fails where ``condition`` does not hold, with the values of ``data`` in the message.
+    """An operation that fails if ``condition`` does not hold, with the values of ``data`` in the message.
 
     Args:
       summarize: how many elements of each tensor to show.

@@ -220,7 +220,8 @@ def gather(
 
 
 def gather_nd(params: TensorLike, indices: TensorLike, name: str | None = None, batch_dims: int = 0) -> Tensor:
-    """``params[indices[..., 0], indices[..., 1], …]``: elements, or slices where the indices are fewer."""
+    """``params[indices[..., 0], indices[..., 1], …]``: elements, or slices if there are fewer indices than
+    dimensions."""
     if batch_dims == 0:
         return one("GatherNd", params, indices, name=name)
     with name_scope(name, "BatchGatherND", [params, indices]):

@@ -67,7 +67,7 @@ def argsort(
 
 
 def _ordered(values: Tensor, axis: int, direction: str) -> list[Tensor]:
-    """The elements in order, and where they were."""
+    """The sorted elements, and their original positions."""
     if direction not in ("ASCENDING", "DESCENDING"):
         raise ValueError(f"direction should be either 'ASCENDING' or 'DESCENDING', not {direction!r}")
     values = convert_to_tensor(values, name="values")

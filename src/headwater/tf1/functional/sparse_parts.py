@@ -61,7 +61,7 @@ def sparse_expand_dims(sp_input: SparseTensor, axis: int | None = None, name: st
 
 
 def sparse_slice(sp_input: SparseTensor, start: TensorLike, size: TensorLike, name: str | None = None) -> SparseTensor:
-    """The part of ``size`` that begins at ``start``, cut off where the whole ends."""
+    """The part of ``size`` that begins at ``start``, cut off at the end of the whole."""
     sp_input = as_sparse(sp_input)
     with name_scope(name, "SparseSlice", [sp_input.indices]):
         begin, extent = math.to_int64(convert_to_tensor(start)), math.to_int64(convert_to_tensor(size))

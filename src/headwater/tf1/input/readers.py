@@ -57,7 +57,7 @@ class ReaderBase:
         Args:
           queue: a queue of file names, or its tensor, read when the current file is exhausted.
 
-        At run time OutOfRangeError where the queue is closed and empty, DataLossError where a file is damaged.
+        At run time OutOfRangeError if the queue is closed and empty, DataLossError if a file is damaged.
         """
         return Record(*self._op("ReaderReadV2", [_ref(queue)], name).outputs)
 

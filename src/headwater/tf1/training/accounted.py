@@ -80,7 +80,7 @@ def accounted(
 
     The first ``ps`` hands a range of examples to each step that asks for a batch. The optimizer's update on that ``ps``
     and the record of the range are atomic: both happen, or neither. If a step ends without an update because its
-    worker failed or was lost, the range is handed out again, to any worker. Steps raise OutOfRangeError when all
+    worker failed or was lost, the range is assigned again, to any worker. Steps raise OutOfRangeError when all
     epochs are applied. The record is a variable, so checkpoints and saved state of the ``ps`` contain it together with
     the parameters.
 
@@ -88,12 +88,12 @@ def accounted(
       dataset: one example at a time: neither batched, shuffled nor repeated, and the same at every worker.
       batch_size: most examples in a batch of one worker's step.
       epochs: how often to go through all examples; None: without end. An epoch begins when all examples of the previous
-        one are handed out.
+        one are assigned.
       seed: the seed of the order; by default one that the first ``ps`` has drawn.
       shuffle: whether every epoch has an order of its own; otherwise all epochs use the order of ``dataset``.
       tries: how often a range of examples may be lost with a worker, or fail, before it is set aside.
       size: number of examples, if the dataset does not know it.
-      patience_s: seconds that a worker waits for ranges held by other workers. These ranges are then handed out again,
+      patience_s: seconds that a worker waits for ranges held by other workers. These ranges are then assigned again,
         and the updates of their previous holders are dropped. None: wait until the holders finish or are lost.
       device: which ``ps`` hands them out. By default the first that a `replica_device_setter` puts variables on;
         without one, the current device scope.

@@ -33,7 +33,7 @@ def progress_reporter() -> ProgressReporter:
         if _reporter is None:
             try:
                 config = task_config_from_environment()
-            except ClusterConfigError:  # reported where the cluster is made; here it only disables reports
+            except ClusterConfigError:  # reported when the cluster is created; here it only disables reports
                 config = None
             task = config.task if config is not None else None
             if task is None:

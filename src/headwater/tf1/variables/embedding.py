@@ -47,8 +47,8 @@ def embedding_lookup(
     Args:
       params: the table: a tensor, variable or array, or its parts as a list or a partitioned variable.
       ids: row numbers, of type int32 or int64.
-      partition_strategy: where row i of a table of n parts is: ``mod`` in part i mod n; ``div`` in order, the first
-        parts one row longer if they are not equal.
+      partition_strategy: the part that contains row i of a table of n parts. ``mod``: part i mod n. ``div``: the parts
+          contain consecutive rows, and if the sizes differ, the first parts have one row more.
       max_norm: scale rows with a larger norm down to this norm.
 
     Raises:
@@ -149,8 +149,8 @@ def _in_bags(
     safe: bool = False,
     default_id: int | None = None,
 ) -> Tensor:
-    """Combines rows of parts on a ``ps`` to one row for each row of ``ids``; on the ``ps``, if fewer bytes are sent
-    then.
+    """Combines rows of a table on ``ps`` tasks into one row for each row of ``ids``. The ``ps`` combine them if this
+    sends fewer bytes.
 
     Args:
       parts: the parts of the table.
@@ -195,7 +195,7 @@ def embedding_lookup_sparse(
     combiner: str | None = None,
     max_norm: float | None = None,
 ) -> Tensor:
-    """Combines, for each row of a sparse matrix of row numbers, these rows of a table to one vector.
+    """Combines, for each row of a sparse matrix of row numbers, these rows of a table into one vector.
 
     Args:
       params, partition_strategy, max_norm: as for `embedding_lookup`.

@@ -66,13 +66,13 @@ class Generator:
         self, copy_from: Generator | None = None, state: TensorLike | None = None, alg: int | None = None
     ) -> None:
         if copy_from is not None:
-            assert alg is None, "copy_from says the algorithm"
-            assert state is None, "copy_from says the state"
+            assert alg is None, "alg must not be given with copy_from"
+            assert state is None, "state must not be given with copy_from"
             self._algorithm = copy_from.algorithm
             initial: TensorLike | Tensor = copy_from.state.initialized_value()
         else:
-            assert alg is not None, "a state needs its algorithm, alg"
-            assert state is not None, "an algorithm needs its state"
+            assert alg is not None, "state requires alg"
+            assert state is not None, "alg requires state"
             if alg != PHILOX:
                 raise ValueError(f"Unsupported algorithm id: {alg}")
             self._algorithm = alg
@@ -229,5 +229,5 @@ def get_global_generator() -> Generator:
 
 
 def set_global_generator(generator: Generator) -> None:
-    """Makes ``generator`` the one of the default graph."""
+    """Sets the generator of the default graph."""
     _of_graphs[get_default_graph()] = generator

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _always(slicing: Sequence[int]) -> Partitioner:
-    """The partitioner that cuts every variable so."""
+    """Returns a partitioner that divides every variable into these numbers of parts."""
 
     def cut(**of: object) -> Sequence[int]:
         del of

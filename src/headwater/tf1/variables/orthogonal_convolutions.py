@@ -1,8 +1,8 @@
 """Initial values of convolutions that preserve the norm of their input up to a factor.
 
-Source: Xiao et al., "Dynamical Isometry and a Mean Field Theory of CNNs" (2018). A kernel of more than one tap is a
-product of kernels of two taps ``P`` and ``I - P`` along one dimension, where ``P`` is an orthogonal projection, and an
-orthogonal matrix.
+Source: Xiao et al., "Dynamical Isometry and a Mean Field Theory of CNNs" (2018). A kernel with several taps is the
+    product of an orthogonal matrix and of kernels with the two taps ``P`` and ``I - P`` along one dimension, where
+    ``P`` is an orthogonal projection.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class ConvolutionDeltaOrthogonal(Initializer):
           shape: sizes, then the numbers of input and output channels.
 
         Raises:
-          ValueError: another number of dimensions, more channels taken than given, or sizes that differ.
+          ValueError: the number of dimensions is wrong, there are more input than output channels, or sizes differ.
         """
         del partition_info
         dims = [int(dim) for dim in as_shape(shape)]

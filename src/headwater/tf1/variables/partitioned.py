@@ -30,7 +30,7 @@ class PartitionInfo:
 
     Attributes:
       full_shape: shape of the whole tensor.
-      var_offset: where the part begins, per dimension.
+      var_offset: the start of the part in each dimension.
     """
 
     def __init__(self, full_shape: Sequence[int], var_offset: Sequence[int]) -> None:
@@ -194,10 +194,11 @@ register_tensor_conversion_function(PartitionedVariable, _to_tensor)
 
 
 def slices(full_shape: Sequence[int], partitions: Sequence[int]) -> Iterator[tuple[list[int], list[int]]]:
-    """Offset and shape of each part; the first ones are one larger where the size does not divide evenly.
+    """Yields the offset and the shape of each part; the first parts are one larger if the size cannot be divided
+    equally.
 
     Raises:
-      ValueError: more than one dimension is cut, or one into more parts than it has.
+      ValueError: more than one dimension is cut, or one into more parts than its size.
     """
     cut = [i for i, count in enumerate(partitions) if count > 1]
     if len(cut) > 1:
@@ -292,7 +293,7 @@ def variable_axis_size_partitioner(
 def min_max_variable_partitioner(
     max_partitions: int = 1, axis: int = 0, min_slice_size: int = 256 << 10, bytes_per_string_element: int = 16
 ) -> Partitioner:
-    """Returns a partitioner that makes the most parts allowed, each of a least size.
+    """Returns a partitioner that makes as many parts as possible, each of a minimum size.
 
     Args:
       max_partitions: largest number of parts.

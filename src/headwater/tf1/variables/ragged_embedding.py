@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def embedding_lookup(params: object, ids: SparseLike, *args: Any, **kwargs: Any) -> Any:
-    """The rows ``ids`` of a table, in the rows that the ids are in."""
+    """Returns the rows ``ids`` of a table, in ragged rows like those of ``ids``."""
 
     def rows(flat: Any) -> Any:
         return embedding.embedding_lookup(params, flat, *args, **kwargs)
@@ -24,7 +24,7 @@ def embedding_lookup(params: object, ids: SparseLike, *args: Any, **kwargs: Any)
 def embedding_lookup_sparse(
     params: object, sp_ids: object, sp_weights: object = None, *args: Any, **kwargs: Any
 ) -> Any:
-    """Combines, for each row of ragged row numbers, these rows of a table to one vector."""
+    """Combines, for each row of ragged row numbers, these rows of a table into one vector."""
     return embedding.embedding_lookup_sparse(params, _sparse(sp_ids), _sparse(sp_weights), *args, **kwargs)
 
 

@@ -61,7 +61,7 @@ def l1_l2_regularizer(scale_l1: float = 1.0, scale_l2: float = 1.0, scope: str |
 
 
 def sum_regularizer(regularizer_list: Sequence[Regularizer | None], scope: str | None = None) -> Regularizer:
-    """The sum of several regularizers; None among them counts nothing."""
+    """Returns the sum of several regularizers; entries that are None are ignored."""
     used = [regularizer for regularizer in regularizer_list if regularizer is not None]
 
     def regularizer(weights: TensorLike) -> Tensor | None:

@@ -17,7 +17,7 @@ class SaveSliceInfo:
     Attributes:
       full_name: the whole tensor's name.
       full_shape: its shape.
-      var_offset: where the slice begins, per dimension.
+      var_offset: the start of the slice in each dimension.
       var_shape: the slice's shape.
     """
 

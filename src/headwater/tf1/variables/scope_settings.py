@@ -221,5 +221,5 @@ def _value_dtype(initializer: Any) -> DType | None:
         return initializer.dtype.base_dtype
     try:
         return from_numpy(to_array(initializer).dtype)
-    except (TypeError, ValueError):  # a list with tensors in it: seen when it becomes one
+    except (TypeError, ValueError):  # a list that contains tensors: its conversion to a tensor determines the type
         return None

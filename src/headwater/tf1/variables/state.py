@@ -120,7 +120,8 @@ def assign_slice(ref: Variable | Tensor, taken: Operation, value: TensorLike, na
 
 
 def _is_reference(ref: TensorLike) -> bool:
-    """Returns whether ``ref`` is one, or nothing that could be assigned to; else it has methods that do it."""
+    """Returns whether ``ref`` is a reference, or has no element type. Any other value, such as a variable, has its own
+    methods for assignments."""
     dtype = getattr(ref, "dtype", None)
     return not isinstance(dtype, DType) or dtype.is_ref
 
@@ -135,7 +136,7 @@ def _add_or_subtract(
 def count_up_to(ref: Variable | Tensor, limit: int, name: str | None = None) -> Tensor:
     """Adds one to the integer ``ref`` and returns its old value.
 
-    At run time `OutOfRangeError` where ``ref`` has reached ``limit`` already.
+    The operation fails with `OutOfRangeError` if ``ref`` has already reached ``limit``.
     """
     return update_op("CountUpTo", [ref], [], {"limit": limit}, name)
 

@@ -34,7 +34,7 @@ _KEY = ("__variable_store",)
 
 
 class VariableStore:
-    """Variables by full name. Of one graph; see `default_store`."""
+    """The variables of one graph, by full name; see `default_store`."""
 
     def __init__(self) -> None:
         self._variables: dict[str, Variable] = {}

@@ -248,7 +248,7 @@ def test_the_status_of_the_ps_says_how_far_it_is() -> None:
         blank = Snapshot(at=0.0)
         groups = {group.name: group for group in add_state(blank, runtime).groups}
     found = groups["examples/applied"]
-    assert found.examples == "epoch 0: 6 of 10 examples done, 0 handed out, 4 waiting"
+    assert found.examples == "epoch 0: 6 of 10 examples done, 0 assigned, 4 waiting"
     assert found.updates == 2
 
 

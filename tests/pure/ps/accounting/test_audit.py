@@ -68,7 +68,7 @@ def test_whole_epochs_are_exact(tmp_path: Path, capsys: pytest.CaptureFixture[st
     code, text = shown(tmp_path, capsys)
     assert code == 0
     assert f"epoch 0: 10 examples, each applied once: {ONE} 6, {TWO} 4\n" in text
-    assert f"epoch 1: 10 examples, each applied once: {ONE} 6, {TWO} 4; 4 were handed out again" in text
+    assert f"epoch 1: 10 examples, each applied once: {ONE} 6, {TWO} 4; 4 were assigned again" in text
     assert f"epoch 2, not over: 4 of 10 examples applied: {ONE} 4" in text
     assert "not applied yet: [4, 10)" in text
     assert "exact: each example of every epoch that is over (2) was applied once; 1 not over" in text
@@ -84,7 +84,7 @@ def test_missing_and_repeated_examples_are_named(tmp_path: Path, capsys: pytest.
     )
     assert f"APPLIED 2 TIMES: [4, 5) by {TWO} with update 2" in text
     assert "MISSING: [4, 8)" in text
-    assert f"NO PART OF THE EPOCH: [8, 12) by {ONE} with update 4" in text
+    assert f"OUTSIDE THE EPOCH: [8, 12) by {ONE} with update 4" in text
     assert "NOT EXACT: 2 of 2 epochs are wrong" in text
     (run,) = audit(str(tmp_path)).runs.values()
     assert run.epochs[0, 0].missing() == []
@@ -130,7 +130,7 @@ def test_one_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     place = shuffled(7, 0, 10).tolist().index(3)
     worker, update = (ONE, 1) if place < 4 else (TWO, 2) if place < 8 else (ONE, 2)
     _, text = shown(tmp_path, capsys, example=3)
-    assert f"number 3, in place {place}, applied once, by {worker} with update {update} at" in text
+    assert f"number 3, at position {place}, applied once, by {worker} with update {update} at" in text
     assert "has no number 10: it has 10 examples" in shown(tmp_path, capsys, example=10)[1]
 
 

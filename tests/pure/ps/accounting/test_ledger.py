@@ -34,7 +34,7 @@ def test_an_epoch_is_handed_out_in_batches_and_is_over_when_all_is_applied() -> 
     assert not book.has_work(0, 0)
     assert book.record_gradient("a", [Work(0, 0, 4), Work(0, 8, 10)])
     assert book.record_gradient("b", [Work(0, 4, 8)])
-    assert str(book) == "epoch 0: 0 of 10 examples done, 10 handed out, 0 waiting"
+    assert str(book) == "epoch 0: 0 of 10 examples done, 10 assigned, 0 waiting"
     applied = book.applied()
     assert [worker for worker, _ in applied.given] == ["a", "a", "b"]
     assert applied.over == [0]
@@ -220,7 +220,7 @@ def test_ranges_of_workers_are_passed_to_the_next_ledger() -> None:
     book.return_ranges("c", "its channel has ended")
     other = Ledger.from_bytes(book.to_bytes(()))
     assert other.to_bytes(()) == book.to_bytes(())
-    assert str(other) == str(book) == "epoch 0: 0 of 20 examples done, 6 handed out, 14 waiting"
+    assert str(other) == str(book) == "epoch 0: 0 of 20 examples done, 6 assigned, 14 waiting"
     other.restore_ranges("c")
     assert other.record_gradient("c", [lost])
     assert other.record_gradient("a", [second])

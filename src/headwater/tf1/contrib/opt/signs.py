@@ -1,4 +1,5 @@
-"""`AddSignOptimizer` and `PowerSignOptimizer`: steps that are larger where the signs of gradient and average agree."""
+"""`AddSignOptimizer` and `PowerSignOptimizer`: steps that are larger in elements in which the signs of gradient and
+average agree."""
 
 from __future__ import annotations
 

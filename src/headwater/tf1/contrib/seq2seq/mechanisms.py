@@ -176,7 +176,7 @@ def _size(tensor: Tensor, axis: int) -> Any:
 
 
 def zeros_over(size: Any, batch_size: TensorLike, dtype: DTypeLike) -> Any:
-    """Zeros of shape [batch, size], where both may be computed."""
+    """Zeros of shape [batch, size]; both sizes may be computed by the graph."""
     if isinstance(size, Tensor):
         return arrays.zeros(arrays.stack([batch_size, size]), as_dtype(dtype))
     return zeros_of(size, batch_size, dtype)

@@ -368,14 +368,14 @@ class LinearOperator:
             )
 
     def assert_positive_definite(self, name: str = "assert_positive_definite") -> Operation:
-        """An operation that fails where the matrix is not positive definite."""
+        """An operation that fails if the matrix is not positive definite."""
         with self._scope(name):
             return assert_positive(
                 math.real(linalg.matrix_diag_part(cholesky(self._to_dense()))), message="Not positive definite"
             )
 
     def assert_self_adjoint(self, name: str = "assert_self_adjoint") -> Operation:
-        """An operation that fails where the matrix is not its own adjoint."""
+        """An operation that fails if the matrix is not its own adjoint."""
         with self._scope(name):
             matrix = self._to_dense()
             apart = reductions.reduce_max(math.abs(matrix - linalg.adjoint(matrix)))

@@ -380,7 +380,7 @@ class _Circulant(LinearOperator):
         return type(self)(1.0 / self._spectrum, is_non_singular=self.is_non_singular)
 
     def assert_hermitian_spectrum(self, name: str = "assert_hermitian_spectrum") -> Operation:
-        """An operation that fails where the spectrum belongs to a matrix that is not real."""
+        """An operation that fails if the spectrum belongs to a matrix that is not real."""
         with name_scope(name, "", self.graph_parents):
             kernel = self._transform(self._complex(self._spectrum), inverse=True)
             apart = reductions.reduce_max(math.abs(math.imag(kernel)))
