@@ -228,7 +228,7 @@ class Hosts(TaskBackend):
         self.ask()
         mine = self.reserved.setdefault(job_id, set())
         if sum(map(len, self.reserved.values())) + len(requests) > _ROOM:
-            raise NotEnough("no room", ever=True)
+            raise NotEnough("no room", temporary=True)
         if twice := mine & {request.task for request in requests}:
             raise HistoryError(f"{twice} of {job_id} have places already")
         mine.update(request.task for request in requests)

@@ -70,7 +70,7 @@ class ScriptedTasks(TaskBackend):
 
     def reserve(self, job_id: str, requests: Sequence[TaskRequest]) -> tuple[TaskPlace, ...]:
         if sum(map(len, self.reserved.values())) + len(requests) > self.room:
-            raise NotEnough(f"{len(requests)} tasks do not fit", ever=True)
+            raise NotEnough(f"{len(requests)} tasks do not fit", temporary=True)
         if self.no_place & {request.task for request in requests}:
             raise BackendError("host h does not answer", temporary=True)
         mine, asked = self.reserved.setdefault(job_id, set()), {request.task for request in requests}

@@ -1,4 +1,4 @@
-"""Nodes of a dataset's pipeline. Each knows the types of its elements and iterates over them.
+"""Nodes of a dataset's pipeline. Each node has the types of its elements and iterates over them.
 
 An element is a flat tuple of its components: arrays, or values of `headwater.data.composites`. A *block* is many
 elements at once: for each component, an array with a row for each element. A node that can yield blocks cheaply is

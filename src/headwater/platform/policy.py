@@ -149,7 +149,7 @@ def _placed(state: JobState, event: Placed, now: float) -> JobDecision:
 
 
 def _not_placed(state: JobState, event: NotPlaced, now: float) -> JobDecision:
-    if state.phase is JobPhase.QUEUED and not event.ever:
+    if state.phase is JobPhase.QUEUED and not event.temporary:
         return _end_tasks(state, JobPhase.FAILED, f"no host of this server is large enough: {event.reason}", now)
     if state.reason == event.reason or state.phase not in (JobPhase.QUEUED, JobPhase.RUNNING):
         return JobDecision(state)

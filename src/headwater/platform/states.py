@@ -209,11 +209,11 @@ class NotPlaced:
 
     Attributes:
       reason: why, in words.
-      ever: whether the tasks can be placed later, for example when other tasks have ended.
+      temporary: whether the tasks can be placed later, for example when other tasks have ended.
     """
 
     reason: str
-    ever: bool = True
+    temporary: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,7 @@ class TaskJobs:
             else:
                 places = self._reserve(record, names)
         except NotEnough as error:
-            return self._jobs.decide(record, NotPlaced(str(error), ever=error.ever))
+            return self._jobs.decide(record, NotPlaced(str(error), temporary=error.temporary))
         except BackendError as error:
             return self._jobs.decide(record, NotPlaced(str(error)))
         placed = {place.task: place for place in places}
@@ -227,14 +227,14 @@ class TaskJobs:
         """Raises `NotEnough` if other jobs have precedence."""
         now, running = self._jobs.clock(), self._jobs.running()
         if self._max_running and running >= self._max_running:
-            raise NotEnough(f"{running} jobs run already, the maximum of this server", ever=True)
+            raise NotEnough(f"{running} jobs run already, the maximum of this server", temporary=True)
         # Jobs of other backends compete for other resources.
         for other in self._jobs.ordered(record.backend):
             if other.id == record.id:
                 return
             waited = now - max(other.state.queued_at, other.state.not_before)
             if other.state.phase is JobPhase.QUEUED and waited > self._overtake_s:
-                raise NotEnough(f"{other.id} has waited for {waited:.0f} s and is placed first", ever=True)
+                raise NotEnough(f"{other.id} has waited for {waited:.0f} s and is placed first", temporary=True)
 
     def _start(self, record: JobRecord) -> JobRecord:
         """Starts the tasks that must be started, and stores all of their handles at once.

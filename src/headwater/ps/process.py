@@ -409,7 +409,7 @@ class ParameterTask:
         Arguments as in `host`; for ``initial`` see `ParameterClient`.
         """
         members = self.members
-        links = self.ways(name, replicas, shards)
+        links = self.server_links(name, replicas, shards)
         # Rebalance on one task only, or several would move the same shards.
         if shards and members.is_chief:
             self._rebalancing.start()
@@ -452,7 +452,7 @@ class ParameterTask:
             return None
         return partial(self._deposits.discard_outdated, name)
 
-    def ways(
+    def server_links(
         self, name: str, replicas: int, shards: int | None = None
     ) -> list[tuple[str, WaitingLink | EitherLink | ShardLink]]:
         """Returns the routes from a worker to the parts of a set, each with a name for messages.

@@ -3,12 +3,12 @@
 A worker keeps one channel to each ``ps``, and sends a frame only after the answer to the previous one::
 
     OPEN_TABLES  (client, tables)           ``client`` is a number that a worker draws once; ``tables`` has for each
-                                            table its name, configuration (`pack`), and a folder with saves or
-                                            None. Answered by DONE. A table that exists already is unchanged. Where
-                                            parts have two replicas or move, a third word is the part's number, a
-                                            fourth the number of parts, or None if parts do not move and each
-                                            ``ps`` has one, and a fifth the number of replicas; ERROR says that this
-                                            replica is not the primary, and WAIT (reason) may precede any answer
+                                            table its name, configuration (`pack`), and a folder with saves or None.
+                                            Answered by DONE. A table that exists already is unchanged. Where parts have
+                                            two replicas or move, a third word is the part's number, a fourth the number
+                                            of parts, or None if parts do not move and each ``ps`` has one, and a fifth
+                                            the number of replicas; ERROR means that this replica is not the primary,
+                                            and WAIT (reason) may precede any answer
     LOOK_UP      (training, names, forms, bags, counts, sizes, round)   the distinct keys that belong to this task, of
                                             all tables in one tensor (`headwater.tables.flat.pack_keys`): of each table
                                             ``counts`` keys, in ``sizes`` bytes. Then second words of the tables

@@ -107,7 +107,7 @@ class Feed:
     def send(self, kind: int, header: Sequence[object], tensors: Tensors) -> None:
         """Sends a change, or queues it while the other replica is filled."""
         # Send each change to the third replica, too. The witness may have made it the backup already, while the answer
-        # that says so was delayed or lost.
+        # with this information was delayed or lost.
         if self.replacement is not None:
             self.replacement.send(kind, header, tensors)
         self._send(kind, header, tensors)

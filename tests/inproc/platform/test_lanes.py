@@ -146,7 +146,7 @@ def test_a_long_query_of_a_backend_is_reported(deaf: Deaf) -> None:
 def test_a_job_larger_than_any_host_fails_immediately(tmp_path: Path) -> None:
     class Small(ScriptedTasks):
         def reserve(self, job_id: str, requests: Sequence[TaskRequest]) -> tuple[TaskPlace, ...]:
-            raise NotEnough("worker 0 asks for 500 CPUs: local has 2 CPUs", ever=False)
+            raise NotEnough("worker 0 asks for 500 CPUs: local has 2 CPUs", temporary=False)
 
     running = Running(tmp_path, Small())
     reason = running.until(running.submit("workers: {cpus: 500}"), JobPhase.FAILED)

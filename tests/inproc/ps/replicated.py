@@ -198,7 +198,7 @@ class TwoServers:
     def _serve_first(self, service: ParameterService, channel: Channel, first: Frame) -> None:
         service.serve(channel, first)
 
-    def ways(self) -> list[tuple[str, ServerLink]]:
+    def server_links(self) -> list[tuple[str, ServerLink]]:
         """Returns a worker's links to both servers."""
         links = [_Link(self, 0), _Link(self, 1)]
         return [
@@ -214,7 +214,7 @@ class TwoServers:
             chief=worker == 0,
             layout=self._layout,
             choice=self._choice,
-            links=self.ways(),
+            links=self.server_links(),
             initial=self._initial,
             shard_names=[shard_name("params", shard) for shard in (0, 1)],
         )

@@ -78,7 +78,7 @@ class Tables(TwoServers):
 
     def worker(self, *names: str) -> TableClient:
         """Returns a worker's client for some of the tables above."""
-        client = TableClient("/job:worker/task:0", self.ways(), replicas=2)
+        client = TableClient("/job:worker/task:0", self.server_links(), replicas=2)
         for name in names:
             client.open(name, CONFIGS[name])
         return client

@@ -385,10 +385,10 @@ def test_resources_are_accounted_for(tmp_path: Path, told: ValuePipe) -> None:
     two = [TaskRequest(task=TaskName("worker", index), resources=Resources(cpus=cores - 0.25)) for index in (1, 2)]
     with pytest.raises(NotEnough, match="CPUs") as refused:
         backend.reserve("j2", two[:1])
-    assert refused.value.ever
+    assert refused.value.temporary
     with pytest.raises(NotEnough) as refused:
         backend.reserve("j2", two)
-    assert not refused.value.ever
+    assert not refused.value.temporary
     # A restarted server knows which ports are in use.
     again = new_backend(tmp_path, memory_bytes=4 << 30)
     again.restore("j1", [ordered.place])

@@ -189,7 +189,7 @@ def test_a_host_that_refuses_says_why(hosts: SshHosts, tmp_path: Path) -> None:
     assert "/no/python" in host.problem
     with pytest.raises(NotEnough, match="/no/python") as pending:
         backend.reserve("j1", [TaskRequest(task=WORKER)])
-    assert pending.value.ever
+    assert pending.value.temporary
     with pytest.raises(BackendError, match="/no/python"):
         backend.stop(json.dumps({"host": wrong.host}), grace_s=1)
     backend.close()

@@ -23,6 +23,7 @@ from headwater.cluster.machine_memory import keep_freed_memory
 from headwater.cluster.names import TaskName
 from headwater.cluster.spec import ClusterSpec
 from headwater.cluster.task import lifetime
+from headwater.cluster.task.activity_reports import ActivityReporter
 from headwater.cluster.task.answers import bad_header
 from headwater.cluster.task.ending import Ending
 from headwater.cluster.task.garbage import keep_survivors
@@ -31,7 +32,6 @@ from headwater.cluster.task.links import WaitingLink
 from headwater.cluster.task.metrics_address import METRICS, metrics_address
 from headwater.cluster.task.progress_watch import ProgressWatch, behind_after_s
 from headwater.cluster.task.service import Service
-from headwater.cluster.task.telling import Teller
 from headwater.cluster.telemetry.snapshot import SNAPSHOT_DETAIL, Snapshot, total_traffic
 from headwater.cluster.telemetry.troubles import TROUBLES
 from headwater.cluster.telemetry.watchdog import ProgressWatchdog
@@ -170,7 +170,7 @@ class TaskShell:
         self._listener: Listener | None = None
         self._control: ControlServer | None = None
         self._metrics: MetricsServer | None = None
-        self._teller: Teller | None = None
+        self._activity_reporter: ActivityReporter | None = None
         self._workplace: Workplace | None = None
 
     # Lifecycle --------------------------------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ class TaskShell:
             self.stop()
             raise
         self._watch.start()
-        self._teller = Teller(self.identity.task, self.snapshot)
+        self._activity_reporter = ActivityReporter(self.identity.task, self.snapshot)
         _log.info("%s serves at %s", self.me, self.address)
 
     def _listen(self, workplace: Workplace, master: MasterHandler | None) -> None:
@@ -263,8 +263,8 @@ class TaskShell:
             self._metrics.stop()
             self._metrics = None
         self._watch.stop()
-        if self._teller is not None:
-            self._teller.close()
+        if self._activity_reporter is not None:
+            self._activity_reporter.close()
         self.wiring.waiter.cancel()  # cancel waits first, because threads of services may wait for other tasks
         for service in self._services:
             service.close()

@@ -19,7 +19,7 @@ _WORDS: Final = ("No space left on device", "Disk quota exceeded", "database or 
 
 
 def is_full_disk(error: BaseException) -> bool:
-    """Returns whether ``error`` means that the disk is full; some libraries say so only in the message."""
+    """Returns whether ``error`` means that the disk is full; some libraries indicate this only in the message."""
     if isinstance(error, ResourceExhaustedError):
         return True
     if isinstance(error, OSError) and error.errno in _FULL:

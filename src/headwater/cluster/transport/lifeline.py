@@ -1,10 +1,10 @@
 """Detection of the failure of another task, by its heartbeats.
 
 A `Lifeline` is a connection on which the helper process of the other task sends a heartbeat once a second; the
-heartbeat says whether the task is stopped. A long computation that holds the GIL, or a wait for a core, does not delay
-heartbeats. So a task counts as lost in two cases only: heartbeats have reported it as *stopped* for a few seconds, or
-it is *silent*: no heartbeat arrives. The exit of a task is detected without a lifeline, as the kernel closes its
-channels.
+heartbeat contains whether the task is stopped. A long computation that holds the GIL, or a wait for a core, does not
+delay heartbeats. So a task counts as lost in two cases only: heartbeats have reported it as *stopped* for a few
+seconds, or it is *silent*: no heartbeat arrives. The exit of a task is detected without a lifeline, as the kernel
+closes its channels.
 
 This process, too, may have been stopped, or its GIL held. Therefore it first reads all heartbeats that have arrived,
 and then the clock, and it does not count time during which it did not run.

@@ -2,8 +2,8 @@
 
 The data files are renamed to their final names first and the index last, so that a checkpoint appears atomically. If a
 checkpoint of that name exists, the new data files get names that are not in use: ``-of-00002`` beside ``-of-00001``,
-with an additional empty file. The old ones are deleted only after the new index is in place. So whenever the process
-dies, one of the two checkpoints is complete.
+with an additional empty file. The old ones are deleted only after the new index is in place. So whenever the process is
+killed, one of the two checkpoints is complete.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def pure(
     types; after ``=``, the preferred type for Python values; at the end, ``*`` for a list of one type, or ``**`` for a
     list of any types. ``types`` is derived from this declaration.
 
-    ``strings`` says whether the function also supports tensors of strings, if it is called with NumPy arrays.
+    ``strings``: whether the function also supports tensors of strings, if it is called with NumPy arrays.
     """
 
     def define(function: F) -> F:

@@ -18,7 +18,7 @@ from headwater.lazy_jax import jnp
 
 _Result = TypeVar("_Result")
 Faults = dict[str, Any]
-"""Maps names of operations to booleans that tell whether they fail."""
+"""Maps names of operations to booleans: whether they fail."""
 
 _noted: Final[ContextVar[Faults | None]] = ContextVar("noted", default=None)
 

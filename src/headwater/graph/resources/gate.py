@@ -243,7 +243,7 @@ class Gate(kept.Kept):
                 self._condition.notify_all()
 
     def waiting_text(self) -> str:
-        """Returns a text that says which workers wait for which others; empty without waits."""
+        """Returns a text with the waiting workers and the workers that they wait for; empty if no worker waits."""
         with self._condition:
             return waiting_text(self._state, self._clock())
 

@@ -108,8 +108,8 @@ class _Rows:
         *,
         outermost: bool = False,
     ) -> list[tuple[object, bool]]:
-        """Computes the results. A boolean for each result tells whether it has only the wanted rows; otherwise it has
-        all rows."""
+        """Computes the results. With each result it returns a boolean: whether the result has only the wanted rows;
+        otherwise it has all rows."""
         known: dict[Any, tuple[Any, bool]] = dict(env)
 
         def read(atom: Any) -> tuple[Any, bool]:

@@ -374,7 +374,7 @@ class ServedModel(ModelValues):
         container.on_train_end(logs)
 
     def _serve_on_server(self) -> None:
-        """On a ``ps``: serves, after a message that says so, and does not return."""
+        """On a ``ps``: logs that it serves, serves, and does not return."""
         task = self.place.task
         if task is not None and task.members.is_server:
             _log.info("%s serves the variables of model %r until the job is over", task.members.me, self.model.name)

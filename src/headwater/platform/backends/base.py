@@ -50,15 +50,7 @@ class BackendError(Exception):
 
 
 class NotEnough(BackendError):
-    """The requested resources are not free, or do not exist; the message names the resource that is short.
-
-    Attributes:
-      ever: whether the request can succeed once other tasks have ended.
-    """
-
-    def __init__(self, message: str, *, ever: bool) -> None:
-        super().__init__(message, temporary=ever)
-        self.ever = ever
+    """The requested resources are not free (temporary), or do not exist; the message names the missing resource."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

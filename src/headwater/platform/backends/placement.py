@@ -140,7 +140,7 @@ class Reservations:
             try:
                 empty._place(job_id, requests, {})
             except NotEnough as never:
-                raise NotEnough(str(never), ever=False) from None
+                raise NotEnough(str(never), temporary=False) from None
             raise error
 
     def restore(self, job_id: str, places: Sequence[TaskPlace]) -> None:
@@ -167,7 +167,7 @@ class Reservations:
             account = self._choose(request, problems)
             if account is None:
                 self.release(job_id, list(placed))
-                raise NotEnough(self._shortage(request, problems, among=len(placed)), ever=True)
+                raise NotEnough(self._shortage(request, problems, among=len(placed)), temporary=True)
             placed[request.task] = account.taken[job_id, request.task] = account.assign(request)
         return tuple(placed[request.task] for request in requests)
 

@@ -247,7 +247,9 @@ class RayBackend(HostsBackend):
         beyond = any(amount > there.get(name, 0) for name, amount in asked.items())
         # Resources beyond the cluster's present size may become available later, because a Ray cluster can grow.
         more = ", more than the cluster has now" if beyond else ""
-        raise NotEnough(f"Ray found no place for {len(bundles)} tasks that ask for {', '.join(short)}{more}", ever=True)
+        raise NotEnough(
+            f"Ray found no place for {len(bundles)} tasks that ask for {', '.join(short)}{more}", temporary=True
+        )
 
     def _make_actors(
         self, groups: Sequence[Any], requests: Sequence[TaskRequest], names: Mapping[TaskName, str]

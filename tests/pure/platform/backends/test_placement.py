@@ -59,7 +59,7 @@ def test_tasks_are_placed_all_or_none() -> None:
     books = reservations(host("a"))
     with pytest.raises(NotEnough) as refused:
         books.place("j", ask(3, cpus=2), problems={})
-    assert not refused.value.ever
+    assert not refused.value.temporary
     assert books.capacity({})[0].free.cpus == 4
 
 
@@ -68,7 +68,7 @@ def test_occupied_resources_are_available_later() -> None:
     books.place("j", ask(1, cpus=3, memory_bytes=7 * GIB), problems={})
     with pytest.raises(NotEnough, match=r"worker 0 asks for 2 CPUs: a has 1 CPUs free") as refused:
         books.place("k", ask(1, cpus=2), problems={})
-    assert refused.value.ever
+    assert refused.value.temporary
     books.release("j")
     books.place("k", ask(1, cpus=2), problems={})
 
@@ -84,7 +84,7 @@ def test_occupied_resources_are_available_later() -> None:
 def test_impossible_requests_are_named(asked: dict[str, Any], said: str) -> None:
     with pytest.raises(NotEnough, match=said) as refused:
         reservations(host("a")).place("j", ask(1, **asked), problems={})
-    assert not refused.value.ever
+    assert not refused.value.temporary
 
 
 def test_hosts_with_problems_get_nothing() -> None:
@@ -92,14 +92,14 @@ def test_hosts_with_problems_get_nothing() -> None:
     assert {one.host for one in books.place("j", ask(2), problems={"a": "down"})} == {"b"}
     with pytest.raises(NotEnough, match="a: down") as refused:
         books.place("k", ask(2, cpus=3), problems={"a": "down"})
-    assert refused.value.ever
+    assert refused.value.temporary
 
 
 def test_unknown_hosts_may_have_enough_resources() -> None:
     books = reservations(host("a"))
     with pytest.raises(NotEnough, match="b: no route") as refused:
         books.place("j", ask(1, gpus=1), problems={"b": "no route"})
-    assert refused.value.ever
+    assert refused.value.temporary
     assert [one.problem for one in books.capacity({"b": "no route"})] == ["", "no route"]
 
 

@@ -18,7 +18,7 @@ from headwater.cluster.telemetry.task_activity import activity_of
 _INTERVAL_S = 2.0
 
 
-class Teller:
+class ActivityReporter:
     """Reports the status of a task until it is closed; does nothing without a launcher.
 
     Args:
@@ -34,7 +34,7 @@ class Teller:
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
         if os.environ.get(STATUS_VARIABLE):
-            self._thread = threading.Thread(target=self._run, name="headwater-teller", daemon=True)
+            self._thread = threading.Thread(target=self._run, name="headwater-activity", daemon=True)
             self._thread.start()
 
     def close(self) -> None:
