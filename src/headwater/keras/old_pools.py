@@ -34,5 +34,5 @@ def terminate_keras_multiprocessing_pools(grace_period: float = 0.1, use_sigkill
                 found.append(f"{process.name} did not end within {grace_period} s and was killed")
             ending.join(grace_period)
         else:
-            found += [f"{process.name} with the id {process.pid} is still there" for process in alive]
+            found += [f"{process.name} with the id {process.pid} is still running" for process in alive]
     return found

@@ -54,7 +54,7 @@ def test_an_ended_process_without_a_readable_exit_code_is_not_named() -> None:
 def test_those_that_do_not_end_are_named_or_killed() -> None:
     with _busy(signal.SIG_IGN) as (_, process):
         (left,) = _end(grace_period=0.1)
-        assert left == f"{process.name} with the id {process.pid} is still there"
+        assert left == f"{process.name} with the id {process.pid} is still running"
         (killed,) = _end(grace_period=0.1, use_sigkill=True)
         assert killed == f"{process.name} did not end within 0.1 s and was killed"
         assert wait([process.sentinel])  # SIGTERM does not end the process

@@ -332,7 +332,7 @@ def find_shares(model: Any, embeddings: ModelEmbeddings, batch: Tree, *, divided
     if divided and (names := synchronized_layers(model)):
         raise ValueError(
             f"layer {names[0]!r} cannot be synchronized: workers of parameter servers that have parts of a batch "
-            "exchange no statistics; say synchronized=False, or use a mirrored strategy or consistency='async'"
+            "exchange no statistics; set synchronized=False, or use a mirrored strategy or consistency='async'"
         )
     data = embeddings.code(batch[0]), *batch[1:]
     metrics = [variable.value for variable in model.metrics_variables]
