@@ -100,7 +100,7 @@ def _lines(boxes: Sequence[Box]) -> list[Line]:
             if len(lines) == _MAX_EDGES:
                 return lines
             rate = _rate(one, other)
-            if rate is not None or (not known and _would_talk(one, other, boxes)):
+            if rate is not None or (not known and _may_communicate(one, other, boxes)):
                 lines.append(_line(one, other, rate))
     return lines
 
@@ -115,9 +115,9 @@ def _rate(one: Box, other: Box) -> float | None:
     return max(seen, default=None)
 
 
-def _would_talk(one: Box, other: Box, boxes: Sequence[Box]) -> bool:
-    """Guesses from their roles whether two tasks communicate: tasks communicate with the ps or, without ps, all
-    training tasks with each other."""
+def _may_communicate(one: Box, other: Box, boxes: Sequence[Box]) -> bool:
+    """Infers from their roles whether two tasks communicate: each task with the ps, or without ps all training
+    tasks with each other."""
     roles = {one.task.role, other.task.role}
     if "evaluator" in roles:
         return False
