@@ -118,7 +118,7 @@ class Updates:
             elif isinstance(action, Discard):
                 _log.warning("%s drops gradients: %s", self._context.task, action.reason)
                 self.round.clear()
-                self.accounts.spoiled(action.reason)
+                self.accounts.return_spoiled(action.reason)
             elif isinstance(action, Apply):
                 stale = self._staleness_aware and action.staleness > 1
                 total = self.round_sums.total if self.round_sums is not None else None
@@ -170,7 +170,7 @@ class Updates:
 
     def _spoil(self, reason: str) -> None:
         """Discards the gradients of an update that could not be made, so that they count as not applied."""
-        self.accounts.spoiled(reason)
+        self.accounts.return_spoiled(reason)
         if self.state.updating:
             for request in self.latest.values():
                 request.applied = request.applied and request.version != self.state.version

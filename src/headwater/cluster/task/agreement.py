@@ -65,7 +65,8 @@ class Agreement:
 
     Attributes:
       disagreement: the difference between the programs of two workers; empty without one. It is set only before the
-        first update, when nothing shows which of the two programs is the intended one, so all workers have to end.
+          first update: at that time it is unknown which of the two programs is the intended one, so all workers have to
+          end.
     """
 
     def __init__(self, task: str, program: Said) -> None:

@@ -71,7 +71,7 @@ class ChannelConversation:
         self._done: Sequence[object] | None = None
         self._open = True
         # Needed to resume on a new channel: the transfers received, and all frames sent.
-        self._came: set[int] = set()
+        self._received: set[int] = set()
         self._feeds: Sequence[Any] = ()
         self._sent: list[Frame] = []
         self._resuming = False
@@ -123,7 +123,7 @@ class ChannelConversation:
         if self._reconnect is None:
             self._send_frame(Frame(TENSORS, (self._step.number, transfer), tensors))
             return
-        frame = Frame(TENSORS, (self._step.number, transfer, len(self._came)), tensors)
+        frame = Frame(TENSORS, (self._step.number, transfer, len(self._received)), tensors)
         self._sent.append(frame)
         self._send_frame(frame)
 
@@ -222,8 +222,8 @@ class ChannelConversation:
             raise bad_header(frame, self._task)
 
     def _store_transfer(self, transfer: int, tensors: Sequence[object]) -> None:
-        if transfer not in self._came:  # else a duplicate of a transfer received on a lost channel
-            self._came.add(transfer)
+        if transfer not in self._received:  # else a duplicate of a transfer received on a lost channel
+            self._received.add(transfer)
             self._stash[transfer] = tensors
             if self._unproved:
                 self._prove(transfer)
@@ -312,7 +312,7 @@ class ChannelConversation:
         """Resumes on the new channel: reports how many transfers were received, receives the missing frames, and sends
         again the frames that the task has not received."""
         channel = self._channel
-        channel.send(Frame(RESUME, (*self._request(), len(self._came)), self._feeds))
+        channel.send(Frame(RESUME, (*self._request(), len(self._received)), self._feeds))
         received, coming = self._resumed()
         for _ in range(coming):
             self._handle_frame(channel.recv())

@@ -4,7 +4,7 @@ A master and a task exchange frames of these kinds; the tensors of a frame are i
 
     RUN      master -> task   (session, plan, step, seconds left or None,   the feeds
                                whether to trace it, whether it may resume)
-             likewise          (..., whether it may resume, ahead)           the feeds; where ``ahead`` is a version,
+             likewise          (..., whether it may resume, ahead)           the feeds; if ``ahead`` is a version,
                                                                             then the transfer computed from it
     TENSORS  either way       (step, transfer)                              a transfer between the two
                               (step, transfer, transfers received)          likewise, of a resumable step

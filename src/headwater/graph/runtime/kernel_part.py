@@ -83,8 +83,8 @@ class KernelPart:
         }
         self._written = [cells[node.refs[at]] for node in compute.nodes for at in node.definition.updates]
         self._result = self._build(late)
-        # Most parts run once with costs, or many times without. So each form of the function is generated when it is
-        # first needed.
+        # The function has one form that adds up its cost, and one that does not. Most parts use only one of them, so
+        # generate each form when it is first needed.
         self._forms: dict[bool, Function] = {}
 
     def __call__(

@@ -112,11 +112,11 @@ class DepositedState:
     @staticmethod
     def _step(entries: Sequence[Any], runtime: TaskRuntime, rest: Iterator[Any]) -> DepositedStep:
         """Decodes a step from its entry ``entries`` in the facts and from its arrays, the next ones in ``rest``."""
-        session, number, came, dropped, frames, midst = entries
+        session, number, received, dropped, frames, resume_point = entries
         kept = [Frame(kind, header, [next(rest) for _ in range(count)]) for kind, header, count in frames]
-        if midst is None:
-            return DepositedStep(session, number, came, dropped, kept, None)
-        plan, position, seconds, arrays, handles, stash = midst
+        if resume_point is None:
+            return DepositedStep(session, number, received, dropped, kept, None)
+        plan, position, seconds, arrays, handles, stash = resume_point
         slots = runtime.plan(session, plan).slots()
         for at in arrays:
             slots[at] = next(rest)
@@ -124,7 +124,7 @@ class DepositedState:
             slots[at] = handle_of(find_kept(runtime.resources, Key(*key)))
         waiting = {transfer: [next(rest) for _ in range(count)] for transfer, count in stash}
         return DepositedStep(
-            session, number, came, dropped, kept, ResumePoint(plan, Stopped(position, slots), waiting, seconds)
+            session, number, received, dropped, kept, ResumePoint(plan, Stopped(position, slots), waiting, seconds)
         )
 
 
@@ -183,11 +183,13 @@ def encode_state(runtime: TaskRuntime, steps: StepService, generation: int, conn
         if step.session in sessions:
             frames = [[frame.kind, list(frame.header), len(frame.tensors)] for frame in step.kept]
             arrays += [tensor for frame in step.kept for tensor in frame.tensors]
-            midst, values = (
-                (None, []) if step.midst is None else _encode_resume_point(step.midst, runtime, step.session, places)
+            resume_point, values = (
+                (None, [])
+                if step.resume_point is None
+                else _encode_resume_point(step.resume_point, runtime, step.session, places)
             )
             arrays += values
-            facts["steps"].append([step.session, step.number, list(step.came), step.dropped, frames, midst])
+            facts["steps"].append([step.session, step.number, list(step.received), step.dropped, frames, resume_point])
     for key, tensors in runtime.rendezvous.waiting().items():
         if key[0] in sessions:
             facts["transfers"].append([*key, len(tensors)])
@@ -201,12 +203,12 @@ def _is_deposited(key: Key, theirs: Collection[str]) -> bool:
 
 
 def _encode_resume_point(
-    midst: ResumePoint, runtime: TaskRuntime, session: str, places: Mapping[int, Key]
+    resume_point: ResumePoint, runtime: TaskRuntime, session: str, places: Mapping[int, Key]
 ) -> tuple[list[Any], list[Any]]:
     """Encodes the point at which a step resumes, for `DepositedState.restore`.
 
     Args:
-      midst: the point in the plan, with the step's intermediate values.
+      resume_point: the point in the plan, with the step's intermediate values.
       runtime: has the plan.
       session: the step's session.
       places: maps the ``id`` of each handed-over resource to its key, so that handles can be encoded.
@@ -214,16 +216,19 @@ def _encode_resume_point(
     Returns:
       Values for JSON, and arrays.
     """
-    position, slots = midst.stopped
+    position, slots = resume_point.stopped
     # The next incarnation compiles the same plan, so its initial slots need not be stored: only values that differ from
     # them are encoded.
-    before = runtime.plan(session, midst.plan).slots()
+    before = runtime.plan(session, resume_point.plan).slots()
     filled = [(at, value) for at, value in enumerate(slots) if value is not None and value is not before[at]]
     handles = [[at, *places[id(value.item())]] for at, value in filled if is_handle(value)]
     arrays = [(at, np.asarray(value)) for at, value in filled if not is_handle(value)]
-    stash = [[transfer, len(tensors)] for transfer, tensors in midst.stash.items()]
-    entries = [midst.plan, position, midst.seconds, [at for at, _ in arrays], handles, stash]
-    return entries, [*(value for _, value in arrays), *(one for tensors in midst.stash.values() for one in tensors)]
+    stash = [[transfer, len(tensors)] for transfer, tensors in resume_point.stash.items()]
+    entries = [resume_point.plan, position, resume_point.seconds, [at for at, _ in arrays], handles, stash]
+    return entries, [
+        *(value for _, value in arrays),
+        *(one for tensors in resume_point.stash.values() for one in tensors),
+    ]
 
 
 def _array(data: bytes) -> Array:
@@ -299,7 +304,7 @@ class StateDeposit:
             together = training_note_of(self._runtime.resources).together
             # Asynchronous training tolerates a step that is applied on some tasks only. Other training does not,
             # because the variables on all tasks must belong to the same step (`Note.together` has the reason).
-            if together and (on or self._steps.spoiled):
+            if together and (on or self._steps.is_inconsistent):
                 what = "%s deposits no state with %s: a step has changed only a part of its variables; and %s"
                 _log.warning(what, shell.me, chief, together)
                 return

@@ -79,18 +79,18 @@ class DepositedStep(NamedTuple):
 
     Attributes:
       session, number: identify the step.
-      came: numbers of the transfers received from its master.
+      received: numbers of the transfers received from its master.
       dropped: number of frames that its master has acknowledged.
       kept: the frames sent after the acknowledged ones.
-      midst: the point at which it resumes; None if it has ended.
+      resume_point: the point at which it resumes; None if it has ended.
     """
 
     session: str
     number: int
-    came: Sequence[int]
+    received: Sequence[int]
     dropped: int
     kept: Sequence[Frame]
-    midst: ResumePoint | None
+    resume_point: ResumePoint | None
 
 
 class ServedStep(Step):
@@ -113,10 +113,10 @@ class ServedStep(Step):
       unconfirmed: tasks that have not acknowledged a transfer of this step, each with a function that waits for the
         acknowledgement.
       over: whether it has ended on this task.
-      put_off: whether it was suspended because its task drains.
+      suspended: whether it was suspended because its task drains.
       resume_plan: number of the plan that the next incarnation resumes for this step; None if the step is not
         suspended, or cannot resume.
-      lacking: whether another task may not have received a transfer of this step.
+      may_lack_transfers: whether another task may not have received a transfer of this step.
     """
 
     patience_s: float = 0.0
@@ -124,10 +124,10 @@ class ServedStep(Step):
     answered: bool = False
     gives_values = False
     over = False
-    put_off = False
+    suspended = False
     resume_plan: int | None = None
     # Rarely used attributes are class attributes: `__init__` runs for each step and has to be short.
-    lacking = False
+    may_lack_transfers = False
     _sender: threading.Thread | None = None
     _closing: tuple[int, Sequence[Any]] | None = None
     # For resumable steps: number of frames before those in `_kept`.
@@ -160,7 +160,7 @@ class ServedStep(Step):
         self._stash: dict[int, Sequence[Any]] = {}
         self.unconfirmed: list[tuple[str, Confirm]] = []
         # For resumable steps: numbers of the received transfers, and sent frames that the master may not have received.
-        self._came: set[int] = set()
+        self._received: set[int] = set()
         self._kept: list[Frame] = []
         self._sending = threading.Lock()
 
@@ -202,7 +202,7 @@ class ServedStep(Step):
             return None
         # The transfer was part of the RUN frame. Count it as received, so that both ends agree on the number of
         # transfers when the step resumes.
-        self._came.add(reads.exchange.reply.transfer)
+        self._received.add(reads.exchange.reply.transfer)
         return [*kept, *given]
 
     # Transfers --------------------------------------------------------------------------------------------------------
@@ -260,7 +260,7 @@ class ServedStep(Step):
             try:
                 confirm(self._check_with_master)
             except BaseException:
-                self.lacking = True
+                self.may_lack_transfers = True
                 raise
             finally:
                 self.waits_for = None
@@ -320,9 +320,9 @@ class ServedStep(Step):
             # so that the update can overwrite the variables' buffers in place.
             if received > self._dropped:
                 self._drop(received)
-            if transfer in self._came:  # a duplicate of a transfer received on a lost channel
+            if transfer in self._received:  # a duplicate of a transfer received on a lost channel
                 return
-            self._came.add(transfer)
+            self._received.add(transfer)
         self._stash[transfer] = frame.tensors
 
     # End of the step --------------------------------------------------------------------------------------------------
@@ -343,12 +343,14 @@ class ServedStep(Step):
         """Restores a step of the previous incarnation: an ended step, whose master may ask for the answer again, or a
         step to resume."""
         step = ServedStep.without_channel(known.number, known.session, master, runtime, push)
-        step._came, step._dropped, step._kept = set(known.came), known.dropped, list(known.kept)
-        if known.midst is None:
+        step._received, step._dropped, step._kept = set(known.received), known.dropped, list(known.kept)
+        if known.resume_point is None:
             step.answered = step.over = True
         else:
-            step._stash = dict(known.midst.stash)
-            step.deadline = None if known.midst.seconds is None else time.monotonic() + known.midst.seconds
+            step._stash = dict(known.resume_point.stash)
+            step.deadline = (
+                None if known.resume_point.seconds is None else time.monotonic() + known.resume_point.seconds
+            )
         return step
 
     def answer(self, results: Sequence[Any]) -> None:
@@ -401,7 +403,7 @@ class ServedStep(Step):
         return waits is not None and not self.unconfirmed and time.monotonic() - waits[1] >= _STALLED_AFTER_S
 
     def ended(self) -> None:
-        if not (self.put_off and self.stopped is not None):  # else it may resume; see `end_suspended`
+        if not (self.suspended and self.stopped is not None):  # else it may resume; see `end_suspended`
             super().ended()
 
     def end_suspended(self) -> None:
@@ -411,17 +413,19 @@ class ServedStep(Step):
 
     def interrupt_waits(self, reason: str) -> None:
         """Interrupts every wait of the step, because its task drains; see `StepService.suspend`."""
-        self.put_off = True
+        self.suspended = True
         self.cancel(reason)
         self.channel.break_off(reason)  # wakes the thread that waits for its master
 
     def deposited_state(self) -> DepositedStep:
         """Returns the state for the task's next incarnation, once the step does not run any more."""
-        midst, plan = None, self.resume_plan
+        resume_point, plan = None, self.resume_plan
         if plan is not None:
             assert self.stopped is not None
-            midst = ResumePoint(plan, self.stopped, self._stash, self.seconds_left())
-        return DepositedStep(self.session, self.number, sorted(self._came), self._dropped, list(self._kept), midst)
+            resume_point = ResumePoint(plan, self.stopped, self._stash, self.seconds_left())
+        return DepositedStep(
+            self.session, self.number, sorted(self._received), self._dropped, list(self._kept), resume_point
+        )
 
     def delivered(self) -> bool:
         """Whether all frames were sent to its master and the channel is not lost."""
@@ -549,7 +553,7 @@ class ServedStep(Step):
         with self._sending:
             self.channel, self.on_lost, self._away_since = channel, on_lost, None
             with contextlib.suppress(*_LOST):  # the master has to reconnect again
-                channel.send(Frame(RESUMED, (self.number, len(self._came), len(self._kept)), ()))
+                channel.send(Frame(RESUMED, (self.number, len(self._received), len(self._kept)), ()))
                 for frame in self._kept:
                     channel.send(frame)
         for condition in list(self._waiting):

@@ -105,7 +105,7 @@ class StepService:
     Attributes:
       steps: number of steps run.
       watchdog: is notified of training steps.
-      spoiled: whether a suspended step has changed state and cannot resume, so that the state is inconsistent.
+      is_inconsistent: whether a suspended step has changed state and cannot resume, so that the state is inconsistent.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class StepService:
         #: kept.
         self._left: dict[tuple[str, int], float] = {}
         self._held = self._frozen = False
-        self.spoiled: bool = False
+        self.is_inconsistent: bool = False
         self._stopped = threading.Event()
         runtime.on_release.append(self._forget_session)
 
@@ -300,11 +300,11 @@ class StepService:
             )
             key = step.session, step.number
             self._known[key] = step
-            if known.midst is None:
+            if known.resume_point is None:
                 self._left[key] = until
             else:
                 step.patience_s = self._patience_s
-                self._start_without_master(step, known.midst.plan, known.midst.stopped)
+                self._start_without_master(step, known.resume_point.plan, known.resume_point.stopped)
 
     def stop(self) -> None:
         """Cancels steps that wait for a master to reconnect, as the task stops."""
@@ -523,8 +523,8 @@ class StepService:
 
     def _failed(self, step: ServedStep, error: Exception, plan: int, compiled: CompiledPlan | None) -> None:
         runtime = self._runtime
-        if isinstance(error, CancelledError) and not step.answered and (step.put_off or self._stopped.is_set()):
-            if step.put_off and compiled is not None and step.stopped is not None:
+        if isinstance(error, CancelledError) and not step.answered and (step.suspended or self._stopped.is_set()):
+            if step.suspended and compiled is not None and step.stopped is not None:
                 if compiled.changed_nothing(step.stopped):
                     # The step has changed nothing and the master has no answer, so the next incarnation can run the
                     # step from its start.
@@ -533,11 +533,11 @@ class StepService:
                     return
                 # If another task lacks a transfer of this step, the step cannot resume: transfers that were sent are
                 # not part of the handed-over state, so the next incarnation could not send them again.
-                if step.resumes and not step.lacking and compiled.can_resume(step.stopped):
+                if step.resumes and not step.may_lack_transfers and compiled.can_resume(step.stopped):
                     step.resume_plan = plan
                     return
             step.end_suspended()
-            self.spoiled = self.spoiled or step.put_off
+            self.is_inconsistent = self.is_inconsistent or step.suspended
             error = UnavailableError(None, None, f"{runtime.task} has ended during step {step.number}")
         runtime.rendezvous.forget(step.session, step.number)
         if step.answered or not isinstance(error, OpError):

@@ -150,10 +150,10 @@ class Accounts:
             self._journal_record("over", self._clock(), ledger.training, epoch)
             _log.info("%s: each example of epoch %d of %r is applied", self._task, epoch, self._name)
 
-    def spoiled(self, reason: str) -> None:
+    def return_spoiled(self, reason: str) -> None:
         """Returns the gathered ranges to the ledger, because their update has failed."""
         if self._ledger is not None:
-            self._record_returned(self._ledger.spoiled(reason))
+            self._record_returned(self._ledger.return_spoiled(reason))
 
     def failed(self, worker: str, work: Work, reason: str) -> None:
         """Takes a range back from a worker, see `Ledger.failed`."""

@@ -436,7 +436,7 @@ class Ledger:
             _, tries = self._gathered.pop(at)
             self._put_back(worker, work, tries)
 
-    def spoiled(self, reason: str) -> list[Back]:
+    def return_spoiled(self, reason: str) -> list[Back]:
         """Makes the gathered ranges available again, because their update has failed."""
         gathered, self._gathered = self._gathered, []
         # Count this as a try: if the update fails because of its examples, it must not be repeated forever.

@@ -227,7 +227,7 @@ def test_a_step_that_is_stopped_between_two_effects_fails() -> None:
             cluster.drain_and_restart("ps")
             worker.join()
             assert "has ended during step" in ends[0]
-            assert old.steps.spoiled
+            assert old.steps.is_inconsistent
             assert session.run(queue.size()) == 2
 
 

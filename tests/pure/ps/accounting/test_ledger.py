@@ -141,7 +141,7 @@ def test_an_update_that_cannot_be_made_is_a_try() -> None:
     work = book.assign_range("a", 0, 0, plan())
     assert isinstance(work, Work)
     book.record_gradient("a", [work])
-    (back,) = book.spoiled("a gradient has another shape")
+    (back,) = book.return_spoiled("a gradient has another shape")
     assert back.tries == 1
     assert book.assign_range("b", 0, 0, plan()) == work
 
@@ -334,7 +334,7 @@ class Cluster(RuleBasedStateMachine):
     @rule(fails=st.booleans())
     def update(self, fails: bool) -> None:
         if fails:
-            self.book.spoiled("it cannot be made")
+            self.book.return_spoiled("it cannot be made")
         else:
             assert sorted(self.book.applied().given) == sorted(self.gathered)
             self.applied += [work for _, work in self.gathered]
