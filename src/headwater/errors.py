@@ -92,7 +92,7 @@ class OpError(Exception):
 class _CodedError(OpError):
     code: ClassVar[int] = UNKNOWN
 
-    def __init__(self, node_def: Any, op: Any, message: str, error_code: int | None = None) -> None:
+    def __init__(self, node_def: object, op: object, message: str, error_code: int | None = None) -> None:
         super().__init__(node_def, op, message, self.code if error_code is None else error_code)
 
 

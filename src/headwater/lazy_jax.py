@@ -85,7 +85,7 @@ class _Differentiated:
         """Sets the vector-Jacobian product, as the method of `jax.custom_vjp`."""
         self._rules = (forward, backward)
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         if self._made is None:
             made = getattr(jax, self._kind)(self._function, nondiff_argnums=self._nondiff_argnums)
             (made.defjvp if self._kind == "custom_jvp" else made.defvjp)(*self._rules)

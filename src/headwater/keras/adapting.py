@@ -127,7 +127,7 @@ def _keep_states() -> None:
     make, begin = made.__init__, made.on_train_begin
 
     @functools.wraps(make)
-    def make_list(self: Any, callbacks: object = None, *args: Any, **kwargs: Any) -> None:
+    def make_list(self: object, callbacks: object = None, *args: object, **kwargs: object) -> None:
         listed: list[object] = tree.flatten(callbacks) if callbacks else []
         backups = any(isinstance(callback, keras.callbacks.BackupAndRestore) for callback in listed)
         if backups:
@@ -139,7 +139,7 @@ def _keep_states() -> None:
             make(self, callbacks, *args, **kwargs)
 
     @functools.wraps(begin)
-    def on_train_begin(self: Any, logs: object = None) -> None:
+    def on_train_begin(self: object, logs: object = None) -> None:
         begin(self, logs)
         states = getattr(self, "headwater_states", None)
         if states is not None:

@@ -112,7 +112,7 @@ class BackupAndRestore(_backup):
     #: State of other callbacks, saved with the model.
     states: CallbackStates | None = None
 
-    def __init__(self, backup_dir: Any, save_freq: Any = "epoch", *args: Any, **kwargs: Any) -> None:
+    def __init__(self, backup_dir: Any, save_freq: object = "epoch", *args: object, **kwargs: object) -> None:
         # Accept and ignore this argument of tf.keras, which Keras 3 has removed: a save before preemption is always
         # made.
         kwargs.pop("save_before_preemption", None)
@@ -229,7 +229,7 @@ class _Following(keras.callbacks.Callback):
         self._callback = callback
         self._mirrored = mirrored
 
-    def set_model(self, model: Any) -> None:
+    def set_model(self, model: object) -> None:
         super().set_model(model)
         self._callback.set_model(model)
 

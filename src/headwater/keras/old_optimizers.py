@@ -12,7 +12,7 @@ _keras: Any = keras
 
 
 def _with_old_arguments(make: Any) -> Callable[..., Any]:
-    def legacy(*args: object, lr: float | None = None, decay: float = 0.0, **arguments: Any) -> Any:
+    def legacy(*args: object, lr: float | None = None, decay: float = 0.0, **arguments: object) -> Any:
         if lr is not None:
             arguments["learning_rate"] = lr
         bound = inspect.signature(make).bind(*args, **arguments)

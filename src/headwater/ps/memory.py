@@ -61,7 +61,7 @@ class MemoryChecked:
         self._run: Any = _jax.jit(function, donate_argnums=tuple(range(donated)))
         self._checked: set[tuple[bool, ...]] = set()
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, *arguments: object) -> Any:
         """Calls the function.
 
         Raises:

@@ -387,7 +387,7 @@ def gather_bags(
 
 @compiled
 def spread_bags(
-    grad: Reals, count: int, numbers: Bytes, counts: Bytes, widths: Any, weights: Reals, width: int
+    grad: Reals, count: int, numbers: Bytes, counts: Bytes, widths: object, weights: Reals, width: int
 ) -> Reals:
     """Returns the gradient of the ``count`` rows requested from a part, ``[count * width]``, given the gradient of the
     result of `gather_bags`, to which the other arguments belong."""

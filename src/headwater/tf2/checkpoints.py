@@ -40,7 +40,7 @@ class Checkpoint:
       ValueError: an object has no state to save.
     """
 
-    def __init__(self, root: Any = None, **kwargs: object) -> None:
+    def __init__(self, root: object = None, **kwargs: object) -> None:
         if root is not None:
             raise NotImplementedError("tf.train.Checkpoint: root is not supported; pass objects by name")
         self.save_counter: Any = Variable(0, dtype="int64", trainable=False, name=_COUNTER)

@@ -293,7 +293,7 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
         index = members.number - 1 if members is not None and not members.is_server else 0
         return Distributed(dataset_fn(InputContext(max(others, 1), max(index, 0), 1)))
 
-    def experimental_distribute_dataset(self, dataset: object, options: Any = None) -> Tree:
+    def experimental_distribute_dataset(self, dataset: object, options: object = None) -> Tree:
         raise NotImplementedError(
             "on parameter servers, each worker creates its own dataset: "
             "coordinator.create_per_worker_dataset(dataset_fn)"

@@ -24,7 +24,7 @@ class Timeline:
       graph: accepted for programs that pass one.
     """
 
-    def __init__(self, step_stats: Any, graph: Any = None) -> None:
+    def __init__(self, step_stats: Any, graph: object = None) -> None:
         del graph
         self._step_stats = step_stats
 

@@ -124,7 +124,7 @@ def _register(name: str) -> None:
             _registered.add(name)
 
 
-def _call(name: str, results: object, **options: Any) -> Callable[..., object]:
+def _call(name: str, results: object, **options: object) -> Callable[..., object]:
     _register(name)
     return _jax.ffi.ffi_call(name, results, vmap_method="sequential", **options)
 

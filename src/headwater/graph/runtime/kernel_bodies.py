@@ -272,7 +272,7 @@ def through(
     grads: Sequence[Any],
     wanted: Sequence[bool],
     attrs: Mapping[str, Any],
-    *outputs: Any,
+    *outputs: object,
 ) -> Sequence[Any]:
     """Returns the gradients of an operation's inputs; all None if no output has a gradient."""
     for grad in grads:

@@ -199,7 +199,7 @@ def _make_loop(attrs: Attrs, wanted: Wanted | None) -> Callable[[Values, int | N
 def _make_while(attrs: Attrs, wanted: Wanted | None) -> Callable[..., Any]:
     loop = _make_loop(attrs, wanted)
 
-    def stateless_while(*inputs: Any, **unused: object) -> tuple[Any, ...]:
+    def stateless_while(*inputs: object, **unused: object) -> tuple[Any, ...]:
         del unused
         values, turns, kept = loop(inputs, None)
         outputs = (*values, np.array(turns, np.int32))
@@ -245,7 +245,7 @@ def _make_trips(attrs: Attrs, wanted: Wanted | None) -> Callable[..., Any]:
     holds = body_function(cond)
     step = body_function(body, tuple(decoded.outputs[i] for i in changing))
 
-    def while_trips(*inputs: Any, **unused: object) -> Any:
+    def while_trips(*inputs: object, **unused: object) -> Any:
         del unused
         given: list[Any] = [None] * len(decoded.inputs)
         for index, value in zip(used, inputs, strict=True):
@@ -290,7 +290,7 @@ def _make_if(attrs: Attrs, wanted: Wanted | None) -> Callable[..., Any]:
     plain = [body_function(branch) for branch in branches]
     types: Sequence[DType] = attrs["Tout"]
 
-    def stateless_if(predicate: object, *inputs: Any, **unused: object) -> tuple[Any, ...]:
+    def stateless_if(predicate: object, *inputs: object, **unused: object) -> tuple[Any, ...]:
         del unused
         taken = bool(predicate)
         if wanted is None:

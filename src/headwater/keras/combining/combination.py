@@ -236,7 +236,7 @@ class _Traced:
 
 
 def _traced(
-    model: Any,
+    model: object,
     trace: Trace,
     others: Sequence[jax.Array],
     metrics: Sequence[jax.Array],
@@ -316,7 +316,7 @@ def _equal_values(jaxpr: Any) -> Callable[[Any], object]:
     same: dict[Any, object] = {}
     first: dict[object, Sequence[object]] = {}
 
-    def value(it: Any) -> object:
+    def value(it: object) -> object:
         return str(it) if isinstance(it, Literal) else same.get(it, it)
 
     for equation in jaxpr.eqns:

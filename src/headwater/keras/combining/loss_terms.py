@@ -83,7 +83,7 @@ _terms: ContextVar[LossTerms | None] = ContextVar("loss terms", default=None)
 
 
 @contextmanager
-def recorded_losses(factors: Any = None, sums: Collection[int] = ()) -> Generator[LossTerms]:
+def recorded_losses(factors: object = None, sums: Collection[int] = ()) -> Generator[LossTerms]:
     """A context that records Keras's losses, and multiplies them by ``factors``; see `LossTerms`."""
     terms = LossTerms(factors, sums)
     token = _terms.set(terms)
@@ -135,7 +135,7 @@ def _watch() -> None:
         sample_weight: object = None,
         mask: object = None,
         reduction: str | None = "sum_over_batch_size",
-        dtype: Any = None,
+        dtype: object = None,
     ) -> Any:
         value = reduce(values, sample_weight, mask, reduction, dtype)
         terms = _terms.get()

@@ -96,7 +96,7 @@ def is_composite(leaf: object) -> bool:
     return isinstance(leaf, Composite) or hasattr(leaf, "dense_shape") or hasattr(leaf, "nested_row_splits")
 
 
-def as_leaf(leaf: Any) -> Any:
+def as_leaf(leaf: object) -> Any:
     """Returns `Bags` for a sparse or ragged value or an array of sequences; any other leaf unchanged."""
     if is_composite(leaf):
         return _from_composite(as_component(leaf))

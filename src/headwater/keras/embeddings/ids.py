@@ -402,7 +402,7 @@ def _is_bags(leaf: object) -> bool:
     return isinstance(leaf, Bags)
 
 
-def _as_input(leaf: Any) -> Any:
+def _as_input(leaf: object) -> Any:
     leaf = as_leaf(leaf)
     return np.asarray(leaf) if not _is_bags(leaf) and _of_ids(leaf) else leaf
 
@@ -467,7 +467,7 @@ def _small(leaf: Array, at: int) -> Array:
     return leaf.astype(np.int32)
 
 
-def _pool(inputs: Sequence[Any], dtype: Any) -> Pool:
+def _pool(inputs: Sequence[Any], dtype: object) -> Pool:
     """Joins inputs to one pool, with elements of type ``dtype`` unless they are strings."""
     pieces = [leaf.values if _is_bags(leaf) else leaf.reshape(-1) for leaf in inputs]
     if dtype is not np.str_:

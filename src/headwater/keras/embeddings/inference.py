@@ -112,9 +112,9 @@ class Inference:
         verbose: int | str = "auto",
         sample_weight: Tree | None = None,
         steps: int | None = None,
-        callbacks: Any = None,
+        callbacks: object = None,
         return_dict: bool = False,
-        **settings: Any,
+        **settings: object,
     ) -> Any:
         """`keras.Model.evaluate`."""
         model = self._model
@@ -154,7 +154,7 @@ class Inference:
         batch_size: int | None = None,
         verbose: int | str = "auto",
         steps: int | None = None,
-        callbacks: Any = None,
+        callbacks: object = None,
     ) -> Any:
         """`keras.Model.predict`."""
         model = self._model
@@ -254,7 +254,7 @@ def _watch() -> None:
 
     @functools.wraps(test_on_batch)
     def our_test(
-        self: Any, x: Tree, y: Tree | None = None, sample_weight: Tree | None = None, return_dict: bool = False
+        self: object, x: Tree, y: Tree | None = None, sample_weight: Tree | None = None, return_dict: bool = False
     ) -> Tree:
         inference = _for_data(self, x)
         if inference is None:
@@ -264,7 +264,7 @@ def _watch() -> None:
         return inference.evaluate(x, y, sample_weight=sample_weight, **settings)
 
     @functools.wraps(predict_on_batch)
-    def our_predict_on_batch(self: Any, x: Tree) -> Tree:
+    def our_predict_on_batch(self: object, x: Tree) -> Tree:
         inference = _for_data(self, x)
         if inference is None:
             return predict_on_batch(self, x)

@@ -114,7 +114,7 @@ class MirroredModel:
         batch_size: int | None = None,
         epochs: int = 1,
         verbose: int | str = "auto",
-        callbacks: Any = None,
+        callbacks: object = None,
         validation_split: float = 0.0,
         validation_data: Tree | None = None,
         shuffle: bool | str = True,
@@ -124,7 +124,7 @@ class MirroredModel:
         steps_per_epoch: int | None = None,
         validation_steps: int | None = None,
         validation_batch_size: int | None = None,
-        validation_freq: Any = 1,
+        validation_freq: object = 1,
     ) -> Tree:
         """Keras's ``fit``; ``batch_size`` and the batches of datasets are global batches, shared by all replicas."""
         if validation_split and validation_data is None:

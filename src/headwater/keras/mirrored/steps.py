@@ -209,7 +209,7 @@ class SharedStep:
             self._outcome(state, _utils.unpack_x_y_sample_weight(batch))
         return jnp.stack([jnp.asarray(value, np.float32) for value in terms.denominators])
 
-    def _outcome(self, state: Any, batch: Tree) -> Outcome:
+    def _outcome(self, state: object, batch: Tree) -> Outcome:
         """Returns the logs and values of a step; ``batch`` is ``(x, y, weights)``."""
         raise NotImplementedError
 
@@ -300,7 +300,7 @@ class TrainStep(SharedStep):
         self,
         trainable: Sequence[jax.Array],
         others: Sequence[jax.Array],
-        optimizer: Any,
+        optimizer: object,
         metrics: Sequence[jax.Array],
         batch: Tree,
         wish: object,
@@ -344,7 +344,7 @@ class TrainStep(SharedStep):
         metrics = [rule.merged(old, next(values)) for rule, old in zip(self._rules, metrics, strict=True)]
         return self._results(metrics, list(values)), (trainable, others, optimizer, metrics)
 
-    def _outcome(self, state: Any, batch: Tree) -> Outcome:
+    def _outcome(self, state: object, batch: Tree) -> Outcome:
         return losses_of(self._model, state, batch)
 
     def _salted(self, index: int, value: jax.Array, rank: int) -> object:
@@ -398,7 +398,7 @@ class TestStep(SharedStep):
     _changed = False
 
     def compute(
-        self, trainable: Any, others: Any, metrics: Sequence[jax.Array], batch: Tree, factors: object = None
+        self, trainable: object, others: object, metrics: Sequence[jax.Array], batch: Tree, factors: object = None
     ) -> Tree:
         """Returns this process's contributions to metrics and logs, and the new values of non-trainable variables."""
         starts = [rule.start(value) for rule, value in zip(self._rules, metrics, strict=True)]
@@ -414,7 +414,7 @@ class TestStep(SharedStep):
         metrics = [rule.merged(*pair) for rule, *pair in zip(self._rules, metrics, values[:count], strict=True)]
         return self._results(metrics, values[count:]), metrics
 
-    def _outcome(self, state: Any, batch: Tree) -> Outcome:
+    def _outcome(self, state: object, batch: Tree) -> Outcome:
         logs, (_, others, counted) = self._model.test_step(state, _utils.pack_x_y_sample_weight(*batch))
         return logs, others, counted
 

@@ -33,7 +33,7 @@ class Holder(Protocol):
         ...
 
 
-def refuse_assignments(callback: Any, holder_of: Callable[[object], Holder | None]) -> None:
+def refuse_assignments(callback: object, holder_of: Callable[[object], Holder | None]) -> None:
     """Makes the methods of a program's own callback raise an error if they assign variables during training.
 
     Args:

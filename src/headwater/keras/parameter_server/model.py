@@ -102,7 +102,7 @@ class ServedModel(ModelValues):
       stop_wanted: whether this process has been asked to end.
     """
 
-    def __init__(self, model: Any, place: ProcessPlace) -> None:
+    def __init__(self, model: object, place: ProcessPlace) -> None:
         super().__init__(model, place)
         self.stop_wanted = False
         self._backups: list[Any] = []
@@ -162,7 +162,7 @@ class ServedModel(ModelValues):
         wanted = {"values", "state"} if state else {"values"}
 
         @functools.wraps(method)
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
+        def wrapper(*args: object, **kwargs: object) -> Any:
             if self._stale & wanted:
                 self._stale -= wanted
                 self.sync(state=state)
@@ -228,7 +228,7 @@ class ServedModel(ModelValues):
         batch_size: int | None = None,
         epochs: int = 1,
         verbose: int | str = "auto",
-        callbacks: Any = None,
+        callbacks: object = None,
         validation_split: float = 0.0,
         validation_data: Tree | None = None,
         shuffle: bool | str = True,
@@ -238,7 +238,7 @@ class ServedModel(ModelValues):
         steps_per_epoch: int | None = None,
         validation_steps: int | None = None,
         validation_batch_size: int | None = None,
-        validation_freq: Any = 1,
+        validation_freq: object = 1,
     ) -> Any:
         """`keras.Model.fit` on parameter servers. An epoch has as many updates as on one machine.
 
@@ -556,7 +556,7 @@ class ServedModel(ModelValues):
             dynamic.push(found.keys[count:], of_rows[count:], part=fraction, version=version)
         return ticket
 
-    def _validate(self, data: Tree, batch_size: Any, steps: Any, container: Any) -> dict[str, Any]:
+    def _validate(self, data: Tree, batch_size: object, steps: object, container: object) -> dict[str, Any]:
         x, y, sample_weight = _utils.unpack_x_y_sample_weight(data)
         logs = self.model.evaluate(
             x=x,
@@ -602,7 +602,7 @@ class ServedModel(ModelValues):
             return
 
         @functools.wraps(save)
-        def save_after_sync(*args: Any, **kwargs: Any) -> Any:
+        def save_after_sync(*args: object, **kwargs: object) -> Any:
             metrics = [variable.value for variable in self.model.metrics_variables]
             self.sync(state=True)
             del metrics

@@ -408,7 +408,7 @@ class KubernetesBackend(JobBackend):
         with self._translate_errors(f"look at Service {name}"):
             return _decoded(self._core.read_namespaced_service(name, namespace, **_RAW))
 
-    def _create_budget(self, namespace: str, wanted: JsonObject, **options: Any) -> Json:
+    def _create_budget(self, namespace: str, wanted: JsonObject, **options: object) -> Json:
         # The client has a class for the newest version of budgets only.
         group, _, version = wanted["apiVersion"].partition("/")
         return self._custom.create_namespaced_custom_object(

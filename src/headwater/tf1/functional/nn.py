@@ -95,7 +95,7 @@ def _softmax(op_type: str, logits: Tensor, axis: Any, name: str | None) -> Tenso
     return arrays.transpose(one(op_type, arrays.transpose(logits, order)), order, name=name or "transpose")
 
 
-def _last_exchanged(axis: Any, rank: Tensor) -> Tensor:
+def _last_exchanged(axis: object, rank: Tensor) -> Tensor:
     """Returns the order of dimensions with ``axis``, which may be negative, and the last one exchanged."""
     place = math.add(axis, math.multiply(rank, math.cast(math.less(axis, 0), dtypes.int32)))
     places, last = arrays.range(rank), rank - 1

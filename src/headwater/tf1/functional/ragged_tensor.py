@@ -398,7 +398,7 @@ class RaggedTensor(CompositeTensor):
 
     # Conversions -------------------------------------------------------------------------------------------
 
-    def with_values(self, new_values: Any) -> RaggedTensor:
+    def with_values(self, new_values: object) -> RaggedTensor:
         """Returns a ragged tensor with the same rows and other values."""
         values = as_ragged_or_tensor(new_values, name="values")
         mine, theirs = self._values.shape, values.shape
@@ -545,7 +545,7 @@ def gather_ranges(values: TensorLike, starts: Tensor, limits: Tensor) -> RaggedT
     return RaggedTensor(gather_rows(values, found[1]), found[0], internal=True)
 
 
-def map_flat_values(op: Callable[..., Structure], *args: Any, **kwargs: object) -> Any:
+def map_flat_values(op: Callable[..., Structure], *args: object, **kwargs: object) -> Any:
     """Applies ``op`` to the innermost values, and returns the results in the same rows.
 
     Args:

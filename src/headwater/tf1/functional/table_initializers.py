@@ -146,7 +146,7 @@ class TextFileStringTableInitializer(TextFileInitializer):
 
     def __init__(
         self,
-        filename: Any,
+        filename: object,
         key_column_index: int = TextFileIndex.LINE_NUMBER,
         value_column_index: int = TextFileIndex.WHOLE_LINE,
         vocab_size: int | None = None,
@@ -163,7 +163,7 @@ class TextFileIdTableInitializer(TextFileInitializer):
 
     def __init__(
         self,
-        filename: Any,
+        filename: object,
         key_column_index: int = TextFileIndex.WHOLE_LINE,
         value_column_index: int = TextFileIndex.LINE_NUMBER,
         vocab_size: int | None = None,

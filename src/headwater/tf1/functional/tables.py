@@ -96,7 +96,7 @@ class _ResourceTable(Typed):
         key_dtype: DType,
         value_dtype: DType,
         default: TensorLike,
-        shared: Any,
+        shared: object,
         name: str,
         more: dict[str, object] | None = None,
     ) -> None:

@@ -50,7 +50,7 @@ def group_by_window(
         structure = dataset._structure  # pyright: ignore[reportPrivateUsage]
         several = type(structure) is tuple
 
-        def keyed(*element: Any) -> Any:
+        def keyed(*element: object) -> Any:
             key = math.cast(key_func(*element), dtypes.int64)
             if key.dims:
                 raise ValueError("`key_func` must return a single tf.int64 scalar tensor.")
@@ -181,7 +181,7 @@ def bucket_by_sequence_length(
     if len(bucket_batch_sizes) != len(bucket_boundaries) + 1:
         raise ValueError("len(bucket_batch_sizes) must equal len(bucket_boundaries) + 1")
 
-    def bucket_of(*element: Any) -> Tensor:
+    def bucket_of(*element: object) -> Tensor:
         length = math.cast(element_length_func(*element), dtypes.int64)
         reached = math.greater_equal(length, np.asarray(bucket_boundaries, np.int64))
         return reductions.reduce_sum(math.cast(reached, dtypes.int64))

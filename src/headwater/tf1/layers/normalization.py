@@ -60,13 +60,13 @@ class BatchNormalization(Layer):
         beta_constraint: Any = None,
         gamma_constraint: Any = None,
         renorm: bool = False,
-        renorm_clipping: Any = None,
+        renorm_clipping: object = None,
         renorm_momentum: float = 0.99,
         fused: bool | None = None,
         trainable: bool = True,
         virtual_batch_size: int | None = None,
-        adjustment: Any = None,
-        name: Any = None,
+        adjustment: object = None,
+        name: object = None,
         **kwargs: Any,
     ) -> None:
         self._beta_first = bool(kwargs.pop("_beta_first", False))

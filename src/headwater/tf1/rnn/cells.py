@@ -56,7 +56,7 @@ class RNNCell(Layer):
         trainable: bool = True,
         name: str | VariableScope | None = None,
         dtype: DTypeLike | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         super().__init__(trainable=trainable, name=name, dtype=dtype, **kwargs)
 

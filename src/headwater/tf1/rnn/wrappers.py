@@ -156,7 +156,7 @@ class DropoutWrapper(_Wrapper):
         output_keep_prob: Any = 1.0,
         state_keep_prob: Any = 1.0,
         variational_recurrent: bool = False,
-        input_size: Any = None,
+        input_size: object = None,
         dtype: DType | None = None,
         seed: int | None = None,
         dropout_state_filter_visitor: Callable[[Structure], Structure] | None = None,

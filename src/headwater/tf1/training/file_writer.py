@@ -192,7 +192,7 @@ class FileWriter:
         """The folder."""
         return self._logdir
 
-    def add_summary(self, summary: Any, global_step: TensorLike | None = None) -> None:
+    def add_summary(self, summary: object, global_step: TensorLike | None = None) -> None:
         """Adds a ``Summary`` message, or its bytes as computed by a summary operation.
 
         The ``metadata`` of a tag is written with the first summary of that tag only.

@@ -75,7 +75,7 @@ class Checkpoint(Trackable):
       ValueError: an object has no state to save.
     """
 
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(self, **kwargs: object) -> None:
         self._counter: object = None
         self._count: Any = None
         self._savers: dict[bytes, Saver] = {}

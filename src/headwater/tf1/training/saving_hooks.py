@@ -309,7 +309,7 @@ class SummarySaverHook(SessionRunHook):
                 self._writer.add_summary(summary, step)
         self._next_step = step + 1
 
-    def end(self, session: Any = None) -> None:
+    def end(self, session: object = None) -> None:
         if self._writer is not None:
             self._writer.flush()
 

@@ -243,7 +243,7 @@ def call_partitioner(partitioner: Partitioner, shape: TensorShape, dtype: DType)
 def fixed_size_partitioner(num_shards: int, axis: int = 0) -> Partitioner:
     """Returns a partitioner that cuts dimension ``axis`` into ``num_shards`` parts, at most one per row."""
 
-    def partition(shape: TensorShape, **unused: Any) -> list[int]:
+    def partition(shape: TensorShape, **unused: object) -> list[int]:
         counts = [1] * len(shape)
         counts[axis] = min(num_shards, int(shape[axis]))
         return counts

@@ -61,7 +61,7 @@ class _MadeByCreators(type):
         given = inspect.signature(vars(cls).get("__init__", Variable.__init__))
         return given.replace(parameters=[*given.parameters.values()][1:])
 
-    def __call__(cls: type[T], *args: Any, **kwargs: Any) -> T:
+    def __call__(cls: type[T], *args: object, **kwargs: object) -> T:
         make: Callable[..., T] = super().__call__
         if cls is not Variable or not any_creators():
             return make(*args, **kwargs)

@@ -153,7 +153,7 @@ class ExpRelaxedOneHotCategorical(_OfClasses):
         """The temperature, with a dimension for the classes."""
         return self._temperature if self._temperature.dims == () else arrays.expand_dims(self._temperature, -1)
 
-    def _sample_n(self, n: Any, seed: int | None) -> Tensor:
+    def _sample_n(self, n: object, seed: int | None) -> Tensor:
         sizes = arrays.concat([arrays.stack([n]), arrays.shape(self._logits)], 0)
         gumbel = -math.log(-math.log(_uniform(sizes, self.dtype, seed)))
         return nn.log_softmax((gumbel + self._logits) / self._warm())
@@ -192,7 +192,7 @@ class RelaxedOneHotCategorical(ExpRelaxedOneHotCategorical):
     ) -> None:
         super().__init__(temperature, logits, probs, dtype, validate_args, allow_nan_stats, name)
 
-    def _sample_n(self, n: Any, seed: int | None) -> Tensor:
+    def _sample_n(self, n: object, seed: int | None) -> Tensor:
         return math.exp(super()._sample_n(n, seed))
 
     def _log_prob(self, x: Tensor) -> Tensor:
@@ -449,7 +449,7 @@ class Deterministic(Distribution):
     def _batch_shape_tensor(self) -> Tensor:
         return broadcast_shape_tensor(self._loc, self._slack)
 
-    def _sample_n(self, n: Any, seed: int | None) -> Tensor:
+    def _sample_n(self, n: object, seed: int | None) -> Tensor:
         del seed
         return arrays.broadcast_to(self._loc, arrays.concat([arrays.stack([n]), self.batch_shape_tensor()], 0))
 

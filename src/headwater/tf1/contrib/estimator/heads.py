@@ -123,7 +123,7 @@ def _with_sums(make: Callable[..., Head]) -> Callable[..., Head]:
     """Returns a function like ``make`` that sums the loss over a batch by default."""
 
     @functools.wraps(make)
-    def wrapper(*args: Any, **kwargs: Any) -> Head:
+    def wrapper(*args: object, **kwargs: object) -> Head:
         given = inspect.signature(make).bind(*args, **kwargs)
         given.arguments.setdefault("loss_reduction", Reduction.SUM)
         return make(**given.arguments)
@@ -146,7 +146,7 @@ _OPTIMIZERS: Mapping[str, Callable[..., Optimizer]] = {
 }
 
 
-def get_optimizer_instance(opt: Any, learning_rate: float | None = None) -> Optimizer:
+def get_optimizer_instance(opt: object, learning_rate: float | None = None) -> Optimizer:
     """Returns an optimizer for a name, an optimizer, or a function that returns one.
 
     Raises:

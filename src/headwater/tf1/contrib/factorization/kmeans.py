@@ -31,7 +31,7 @@ class _StopAtSmallChange(SessionRunHook):
         self._tolerance = tolerance
         self._last: float | None = None
 
-    def before_run(self, run_context: Any) -> SessionRunArgs:
+    def before_run(self, run_context: object) -> SessionRunArgs:
         return SessionRunArgs(self._loss)
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
@@ -150,7 +150,7 @@ class KMeansClustering(Estimator):
         return self.get_variable_value(self.CLUSTER_CENTERS_VAR_NAME)
 
 
-def _points(features: Any, feature_columns: Iterable[Any] | None) -> Any:
+def _points(features: object, feature_columns: Iterable[Any] | None) -> Any:
     if not isinstance(features, Mapping):
         return features
     by_name = cast("Mapping[str, Any]", features)

@@ -48,7 +48,7 @@ class AGNOptimizer(CopyOptimizer):
 
     def __init__(
         self,
-        optimizer: Any,
+        optimizer: object,
         num_worker: int,
         custom_getter: AGNCustomGetter,
         communication_period: int = 10,

@@ -71,7 +71,7 @@ class ModelAverageOptimizer(CopyOptimizer):
 
     def __init__(
         self,
-        opt: Any,
+        opt: object,
         num_worker: int,
         is_chief: bool,
         ma_custom_getter: ModelAverageCustomGetter,

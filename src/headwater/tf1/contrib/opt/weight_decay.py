@@ -112,7 +112,7 @@ def extend_with_decoupled_weight_decay(base_optimizer: type[Any]) -> type[Any]:
     """
 
     class OptimizerWithDecoupledWeightDecay(DecoupledWeightDecayExtension, base_optimizer):
-        def __init__(self, weight_decay: Any, *args: Any, **kwargs: Any) -> None:
+        def __init__(self, weight_decay: object, *args: object, **kwargs: object) -> None:
             super().__init__(weight_decay, *args, **kwargs)
 
     return OptimizerWithDecoupledWeightDecay
@@ -128,7 +128,7 @@ class MomentumWOptimizer(DecoupledWeightDecayExtension, MomentumOptimizer):
 
     def __init__(
         self,
-        weight_decay: Any,
+        weight_decay: object,
         learning_rate: Hyperparameter,
         momentum: Hyperparameter,
         use_locking: bool = False,
@@ -155,7 +155,7 @@ class AdamWOptimizer(DecoupledWeightDecayExtension, AdamOptimizer):
 
     def __init__(
         self,
-        weight_decay: Any,
+        weight_decay: object,
         learning_rate: Hyperparameter = 0.001,
         beta1: Hyperparameter = 0.9,
         beta2: Hyperparameter = 0.999,

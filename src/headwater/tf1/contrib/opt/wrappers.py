@@ -50,11 +50,11 @@ class WrappingOptimizer(Optimizer):
         """Computes gradients as the wrapped optimizer does."""
         return self._opt.compute_gradients(*args, **kwargs)
 
-    def get_slot(self, *args: Any, **kwargs: Any) -> Any:
+    def get_slot(self, *args: object, **kwargs: object) -> Any:
         """Returns a slot of the wrapped optimizer."""
         return self._opt.get_slot(*args, **kwargs)
 
-    def get_slot_names(self, *args: Any, **kwargs: Any) -> list[str]:
+    def get_slot_names(self, *args: object, **kwargs: object) -> list[str]:
         """Returns the slot names of the wrapped optimizer."""
         return self._opt.get_slot_names(*args, **kwargs)
 
@@ -79,7 +79,7 @@ class MovingAverageOptimizer(WrappingOptimizer):
     """
 
     def __init__(
-        self, opt: Any, average_decay: float = 0.9999, num_updates: Any = None, sequential_update: bool = True
+        self, opt: object, average_decay: float = 0.9999, num_updates: Any = None, sequential_update: bool = True
     ) -> None:
         super().__init__(opt, False, "MovingAverage")
         self._ema = ExponentialMovingAverage(average_decay, num_updates=num_updates)
@@ -160,7 +160,7 @@ class VariableClippingOptimizer(WrappingOptimizer):
 
     def __init__(
         self,
-        opt: Any,
+        opt: object,
         vars_to_clip_dims: Mapping[Any, Sequence[int]],
         max_norm: Any,
         use_locking: bool = False,
@@ -281,7 +281,7 @@ class DropStaleGradientOptimizer(WrappingOptimizer):
       name: name of the operations it adds.
     """
 
-    def __init__(self, opt: Any, staleness: int, use_locking: bool = False, name: str = "DropStaleGradient") -> None:
+    def __init__(self, opt: object, staleness: int, use_locking: bool = False, name: str = "DropStaleGradient") -> None:
         super().__init__(opt, use_locking, name)
         self._staleness = staleness
         self._local_step: Any = None

@@ -118,7 +118,7 @@ class InputProjectionWrapper(_Around):
     """
 
     def __init__(
-        self, cell: RNNCell, num_proj: int, activation: Any = None, input_size: Any = None, reuse: bool | None = None
+        self, cell: RNNCell, num_proj: int, activation: Any = None, input_size: object = None, reuse: bool | None = None
     ) -> None:
         del input_size
         super().__init__(cell, reuse)

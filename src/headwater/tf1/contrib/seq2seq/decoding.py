@@ -81,7 +81,7 @@ def dynamic_decode(
     parallel_iterations: int = 32,
     swap_memory: bool = False,
     scope: str | VariableScope | None = None,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> tuple[Any, Any, Any]:
     """Runs a decoder until all sequences are finished.
 

@@ -181,12 +181,12 @@ class TrainingHelper(Helper):
         with name_scope(name, "TrainingHelperInitialize"):
             return math.equal(0, self._sequence_length), self._steps[0]
 
-    def sample(self, time: Tensor, outputs: object, name: str | None = None, **unused_kwargs: Any) -> Any:
+    def sample(self, time: Tensor, outputs: object, name: str | None = None, **unused_kwargs: object) -> Any:
         with name_scope(name, "TrainingHelperSample", [time]):
             return math.cast(reductions.argmax(outputs, axis=-1), dtypes.int32)
 
     def next_inputs(
-        self, time: Tensor, outputs: object, state: object, name: str | None = None, **unused_kwargs: Any
+        self, time: Tensor, outputs: object, state: object, name: str | None = None, **unused_kwargs: object
     ) -> tuple[Any, Any, Any]:
         with name_scope(name, "TrainingHelperNextInputs", [time]):
             following = time + 1

@@ -41,7 +41,7 @@ class AttentionWrapperState(NamedTuple):
     alignment_history: Any
     attention_state: Any
 
-    def clone(self, **kwargs: Any) -> AttentionWrapperState:
+    def clone(self, **kwargs: object) -> AttentionWrapperState:
         """Returns a state with other fields, which must have the same structure and shapes.
 
         Raises:

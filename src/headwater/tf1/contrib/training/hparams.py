@@ -33,7 +33,7 @@ class HParams:
 
     _model_structure: Any
 
-    def __init__(self, hparam_def: object = None, model_structure: object = None, **kwargs: Any) -> None:
+    def __init__(self, hparam_def: object = None, model_structure: object = None, **kwargs: object) -> None:
         if hparam_def is not None:
             raise ValueError("hparam_def is not supported: pass values by name")
         self._hparam_types: dict[str, tuple[type, bool]] = {}
@@ -164,11 +164,11 @@ class HParams:
         return f"{type(self).__name__}({sorted(self.values().items())})"
 
 
-def _is(value: Any, *kinds: type) -> bool:
+def _is(value: object, *kinds: type) -> bool:
     return isinstance(value, kinds)
 
 
-def _cast(name: str, kind: type, value: Any) -> Any:
+def _cast(name: str, kind: type, value: object) -> Any:
     """Returns the value in a type, if that loses nothing.
 
     Raises:

@@ -28,7 +28,7 @@ def create_train_op(
     total_loss: Tensor,
     optimizer: Optimizer,
     global_step: TensorLike | None = 0,
-    update_ops: Any = None,
+    update_ops: object = None,
     variables_to_train: Iterable[Variable] | None = None,
     transform_grads_fn: Callable[[Any], Any] | None = None,
     summarize_gradients: bool = False,
@@ -59,7 +59,7 @@ def create_train_op(
 
 
 def train(
-    train_op: Any,
+    train_op: object,
     logdir: str | None,
     master: str = "",
     is_chief: bool = True,
@@ -70,7 +70,7 @@ def train(
     save_summaries_steps: int | None = 100,
     config: ConfigProto | None = None,
     max_wait_secs: float = 7200,
-    run_metadata: Any = None,
+    run_metadata: object = None,
 ) -> Any:
     """Runs ``train_op`` until a hook stops or the input ends, in a `MonitoredTrainingSession`.
 

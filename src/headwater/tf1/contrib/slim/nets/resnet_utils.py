@@ -55,7 +55,7 @@ def conv2d_same(
 
 @add_arg_scope
 def stack_blocks_dense(
-    net: Any, blocks: Sequence[Block], output_stride: int | None = None, outputs_collections: object = None
+    net: object, blocks: Sequence[Block], output_stride: int | None = None, outputs_collections: object = None
 ) -> Any:
     """Applies blocks in turn; units beyond ``output_stride`` dilate their convolutions instead of striding.
 
