@@ -59,7 +59,7 @@ class SimulatedDisk(Disk):
 
     def check_change(self, change: Change, path: str) -> None:
         del path
-        self._comes()
+        self._delay()
         if change == "create":
             self.check()
 
@@ -79,12 +79,12 @@ class SimulatedDisk(Disk):
         self.check()
         half = len(data) // 2
         raw.write(data[:half])
-        self._comes()
+        self._delay()
         self.check()
         raw.write(data[half:])
         return len(data)
 
-    def _comes(self) -> None:
+    def _delay(self) -> None:
         if simulation() is not None:
             self._history.pause()
             self._history.sleep(self._history.random.expovariate(1.0 / 0.0005))

@@ -368,17 +368,17 @@ def install() -> None:
     # Default arguments were evaluated at import, so they still refer to the real clocks.
     for function in gc.get_objects():
         if isinstance(function, types.FunctionType) and (function.__module__ or "").startswith("headwater"):
-            _mend_defaults(function)
+            _replace_clock_defaults(function)
     _replace_outside()
 
 
-def _mend_defaults(function: types.FunctionType) -> None:
+def _replace_clock_defaults(function: types.FunctionType) -> None:
     """Replaces defaults of arguments that are real clocks."""
 
-    def mended(value: Any) -> Any:
+    def replacement(value: Any) -> Any:
         return next((facade for real, facade in _BY_VALUE if value is real), value)
 
     if function.__defaults__:
-        function.__defaults__ = tuple(mended(value) for value in function.__defaults__)
+        function.__defaults__ = tuple(replacement(value) for value in function.__defaults__)
     if function.__kwdefaults__:
-        function.__kwdefaults__ = {key: mended(value) for key, value in function.__kwdefaults__.items()}
+        function.__kwdefaults__ = {key: replacement(value) for key, value in function.__kwdefaults__.items()}

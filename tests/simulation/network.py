@@ -17,7 +17,7 @@ from headwater.cluster.transport.channel import (
     ChannelStatistics,
     closed_here,
     closed_there,
-    nothing_came,
+    receive_timeout_error,
 )
 from headwater.cluster.transport.frames import Frame
 from headwater.cluster.transport.handshake import PeerIdentity
@@ -30,7 +30,7 @@ from tests.simulation.scheduler import Process, Simulation, running, simulation
 _KEEPALIVE_S = 11.0
 
 
-class Tie(Protocol):
+class Breakable(Protocol):
     """A connection between two processes, which breaks when one of them ends, or by a fault of the network."""
 
     processes: tuple[Process, Process]
@@ -70,7 +70,7 @@ class Network:
         self.message_s = 0.0
         self.places: dict[str, Place] = {}
         self.servers: dict[str, Any] = {}
-        self.ties: dict[Tie, None] = {}
+        self.ties: dict[Breakable, None] = {}
         self._parted: dict[tuple[str, str], int] = {}
         self._held: list[tuple[str, str, Callable[[], None]]] = []
         self._messages = 0
@@ -124,7 +124,7 @@ class Network:
         if silently:
             self.simulation.after(_KEEPALIVE_S, lambda: self._give_up(lambda tie: process in tie.processes))
 
-    def _give_up(self, silent: Callable[[Tie], bool]) -> None:
+    def _give_up(self, silent: Callable[[Breakable], bool]) -> None:
         """Breaks idle connections after a TCP keepalive timeout at both ends."""
         for tie in [tie for tie in self.ties if isinstance(tie, _Link) and tie.idle() and silent(tie)]:
             del self.ties[tie]
@@ -175,7 +175,7 @@ class Network:
         self.simulation.at(when, arrives)
         return when
 
-    def _tell(self, tie: Tie, process: Process, reason: str) -> None:
+    def _tell(self, tie: Breakable, process: Process, reason: str) -> None:
         self.simulation.after(self.delay(), lambda: tie.broken(process, reason))
 
     def connect(self, address: str, me: Process, wanted: PeerIdentity, timeout_s: float) -> Place:
@@ -245,7 +245,7 @@ class Network:
         return ours
 
 
-def _between(tie: Tie, one: str, other: str) -> bool:
+def _between(tie: Breakable, one: str, other: str) -> bool:
     return {process.name for process in tie.processes} == {one, other}
 
 
@@ -332,7 +332,7 @@ class SimulatedChannel:
                 raise closed_there(self.peer, self._gone)
             left = None if end is None else end - simulation.now
             if left is not None and left <= 0:
-                raise nothing_came(self.peer, timeout_s or 0.0)
+                raise receive_timeout_error(self.peer, timeout_s or 0.0)
             self._waiters.wait(f"a frame of {self.peer}", left)
         data = self._incoming.popleft()
         # The threads of a process share one core: this frame waits until the core has processed earlier ones.

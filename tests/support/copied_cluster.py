@@ -22,7 +22,7 @@ from headwater.graph.master.peers import ClusterPeers, PeerStatus
 from headwater.graph.master.targets import forget_master, register_master
 from headwater.graph.runtime.task import TaskRuntime
 from headwater.graph.server.master_service import MasterService
-from headwater.graph.server.replicas.copy import SET, GraphCopy, Surroundings
+from headwater.graph.server.replicas.copy import SET, GraphCopy, ProcessAccess
 from headwater.graph.server.replicas.links import CopiedTaskLink, status_of_primary
 from headwater.state.sites import FixedProcesses, Site
 from headwater.state.witness import Witnesses
@@ -153,7 +153,7 @@ class CopiedCluster:
         """Starts a ``ps`` process without state."""
         me = TaskName("ps", index)
         peers = ClusterPeers(self.spec, me, list, self._link_from(me))
-        around = Surroundings(
+        around = ProcessAccess(
             push=peers.push,
             watchdog=ProgressWatchdog(lambda _: True),
             address=lambda task: "",

@@ -152,6 +152,6 @@ class ClaimedPlaces:
             live = self._clock() - self._claimed_at[newcomer.task] < NEW_CLAIM_S or connected(holder)
         return holder, decide(holder, newcomer, connected=live, address=address)
 
-    def has_given(self, generation: int) -> bool:
+    def holds_place(self, generation: int) -> bool:
         """Returns whether a task of this generation has a place."""
         return any(holder.generation == generation for holder in self._holders.values())

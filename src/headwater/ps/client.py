@@ -28,7 +28,7 @@ from headwater.ps.step_requests import Returned, StepRequest
 from headwater.ps.table_copies import TableCopy
 from headwater.ps.table_transfer import TableTransfer
 from headwater.ps.updater import Array
-from headwater.ps.values_frame import brings_examples, is_dropped, values_header
+from headwater.ps.values_frame import carries_examples, is_dropped, values_header
 
 _log = logging.getLogger("headwater")
 _NOTHING: Array = np.empty(0)
@@ -612,14 +612,14 @@ class ParameterClient:
         step_number, applied = protocol.EPOCH_OVER, True
         filled = [session.filled for session in self._sessions]
 
-        def first_came(answer: Frame | None) -> None:
+        def handle_first_answer(answer: Frame | None) -> None:
             # If the first ps has dropped a gradient of accounted examples, do not repeat that gradient to other ps.
-            if brings_examples(frames[0]) and is_dropped(answer):
+            if carries_examples(frames[0]) and is_dropped(answer):
                 self.conversation.repeat_instead(
                     lambda index, frame: self._pull_frame(index, frame.header[2], None, (), frame.header[-1])
                 )
 
-        answers = self.conversation.exchange(frames, again=True, after_first=first_came)
+        answers = self.conversation.exchange(frames, again=True, after_first=handle_first_answer)
         for index, (session, found) in enumerate(zip(self._sessions, answers, strict=True)):
             answer = found
             frame = frames[index]

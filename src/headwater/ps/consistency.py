@@ -584,7 +584,7 @@ def _count_gradient(state: TrainingState, gave: Contributed, now: float) -> Cons
         return _decide_progress(state, now, (Apply(1, staleness),), reason)
     # If the gradient's version is above the current one, the gradient was computed before a restart, after which older
     # values were restored: drop it.
-    past, empty = state.stopped or _is_past(state, gave.part), gave.part is not None and not gave.part.size
+    past, empty = state.stopped or _is_batch_over(state, gave.part), gave.part is not None and not gave.part.size
     # A worker without a part of the batch contributes nothing to it: its late gradient does not count as dropped.
     if empty and past:
         return _decide_progress(_with_member(state, worker, member), now, (), reason, worker)
@@ -608,7 +608,7 @@ def _count_gradient(state: TrainingState, gave: Contributed, now: float) -> Cons
     return _decide_progress(state, now, actions, reason, None if actions else worker)
 
 
-def _is_past(state: TrainingState, part: Part | None) -> bool:
+def _is_batch_over(state: TrainingState, part: Part | None) -> bool:
     """Returns whether gradients of a later batch are gathered or applied, or the whole batch is applied here."""
     now = _batch_now(state)
     return part is not None and now is not None and part.incarnation == now[0] and part.number < now[1]

@@ -112,7 +112,7 @@ class HostMemory:
         # without waiting, because another ``ps`` rejected their gradient. They do not push again, so their requests are
         # recorded as rejected.
         gathered = updates.gathered_of()
-        again = gathered - workers.going_on()
+        again = gathered - workers.not_waiting()
         latest = {
             **updates.latest,
             **{worker: replace(updates.latest[worker], applied=False) for worker in gathered},

@@ -198,7 +198,7 @@ class Membership:
         if self._updates.connections.get(connection.worker) is not connection:
             raise UnavailableError(None, None, f"{connection.worker} has reconnected on another channel")
 
-    def going_on(self) -> set[str]:
+    def not_waiting(self) -> set[str]:
         """Returns the members that are not waiting for an update on this ``ps``."""
         members = self._updates.state.members.items()
         return {worker for worker, member in members if member.waits_since is None} | self.resting

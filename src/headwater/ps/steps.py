@@ -195,7 +195,7 @@ class Steps:
                 if training < workers.trainings:
                     step_number = protocol.TRAINING_OVER
                 # No step may be made after the chief has stopped the training, as `EarlyStopping` does.
-                elif self._rests_for_chief(epoch):
+                elif self._must_await_chief(epoch):
                     step_number, request.handed = protocol.NOTHING_YET, None
                 elif len(step_request) > 4:
                     step_number = self._assign_range(worker, step_request, request, joins=joins)
@@ -242,7 +242,7 @@ class Steps:
                 connection, lambda: step_numbers.has_begun(chief, epoch), f"{chief} to end the previous epoch"
             )
 
-    def _rests_for_chief(self, epoch: int) -> bool:
+    def _must_await_chief(self, epoch: int) -> bool:
         """Returns whether a worker must rest until the chief, which may stop the training, has begun an epoch.
 
         A resting worker is no member, so that no other worker waits for it. The chief may still be in the previous
@@ -412,17 +412,19 @@ class Steps:
                         for slow in set(accounts.holders()) - workers.resting:
                             accounts.return_ranges(slow, f"others have waited for it for {patience:g} s")
                     over = self._step_numbers.stopped or workers.trainings > training
-                    begun = not self._rests_for_chief(last)
+                    begun = not self._must_await_chief(last)
                     return over or (begun and (first is None or accounts.has_work(training, first, last)))
 
                 # If all holders of ranges are resting, this worker included, none will return a range: end the wait.
-                def none_to_come() -> bool:
+                def no_range_returns() -> bool:
                     holders = accounts.holders()
                     return worker in holders and workers.resting.issuperset(holders)
 
                 holders = ", ".join(accounts.holders()) or "other workers"
                 self._waiting.wait(
-                    connection, lambda: ready() or none_to_come(), f"the last examples, which are assigned to {holders}"
+                    connection,
+                    lambda: ready() or no_range_returns(),
+                    f"the last examples, which are assigned to {holders}",
                 )
                 self._changed.notify_all()
                 return Frame(kinds.DONE, (ready(),))

@@ -144,7 +144,7 @@ class Updates:
             return set()
         return {worker for worker, latest in self.latest.items() if latest.applied and latest.version == state.version}
 
-    def asked_again(self) -> set[str] | None:
+    def workers_to_push_again(self) -> set[str] | None:
         """Returns the workers whose gradients are gathered, if all of them wait here; None otherwise.
 
         A worker that waits pushes its gradient again, to the server that takes over. The gradient of a worker that does

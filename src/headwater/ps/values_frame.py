@@ -10,7 +10,7 @@ from headwater.cluster.transport.frames import Frame
 from headwater.ps.accounting.ledger import Work
 
 
-def brings_examples(frame: Frame | None) -> bool:
+def carries_examples(frame: Frame | None) -> bool:
     """Returns whether a frame carries the gradient of ranges of examples, to the first ``ps``."""
     return frame is not None and frame.kind == kinds.PUSH and bool(frame.header[5]) and bool(frame.header[5][0])
 

@@ -65,7 +65,7 @@ class Waiting:
             self.pauses_for = what
             until = self._context.clock() + within_s
             # As no new round begins, the wait ends as soon as all workers of the current round wait for answers.
-            while (again := self._updates.asked_again()) is None and self._context.clock() < until:
+            while (again := self._updates.workers_to_push_again()) is None and self._context.clock() < until:
                 self._changed.wait(CHECK_INTERVAL_S)
             self.pauses_for, self.held_for = "", "" if again is None else what
             self._changed.notify_all()

@@ -83,7 +83,7 @@ class Member(Contents):
         # Whether `shut_down` was called.
         self._has_shut_down = False
         #: How long the last handover of this replica interrupted service, in seconds.
-        self.held_up_s: float = 0.0
+        self.interruption_s: float = 0.0
         self._serving = False
         self._over = False
         self._closed = False

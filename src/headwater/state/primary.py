@@ -241,13 +241,13 @@ class PrimaryCopy(FeedingCopy):
         if self._handed_over:  # tell the backup that it serves, which is faster than its next request to the witness
             feed.send_view(now, self._aim)
             feed.wait(feed.last_number, lambda: not self._closed)
-            self.held_up_s = time.monotonic() - began
+            self.interruption_s = time.monotonic() - began
             _log.warning(
                 "%s has handed %s over to %s in %.3f s: %s",
                 self._task,
                 self._called,
                 self._other,
-                self.held_up_s,
+                self.interruption_s,
                 now,
             )
         feed.end()

@@ -153,7 +153,7 @@ def apply_request(witness: Witness, request: WitnessRequest) -> Witness:
     # Requests of a lost replica, such as a repeated LEAVE, change nothing.
     if me in witness.lost:
         return witness
-    if request.kind is RequestKind.LEAVE or (request.kind is RequestKind.GO and _is_spared(witness, request)):
+    if request.kind is RequestKind.LEAVE or (request.kind is RequestKind.GO and _state_survives(witness, request)):
         return witness.with_lost({me})
     after = view
     if me in view:
@@ -168,7 +168,7 @@ def apply_request(witness: Witness, request: WitnessRequest) -> Witness:
     return replace(witness, view=after)
 
 
-def _is_spared(witness: Witness, request: WitnessRequest) -> bool:
+def _state_survives(witness: Witness, request: WitnessRequest) -> bool:
     """Returns whether the shard keeps its state when the sender of ``request`` shuts down.
 
     This is true if the view does not name the sender, or if the view's other replica is not lost and the sender knows

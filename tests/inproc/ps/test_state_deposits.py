@@ -322,13 +322,13 @@ def test_gathered_gradients_are_applied_before_the_ps_shuts_down(
         client.pull()
         assert client.push(gradient)[1]
         updates, waits = cluster.updates, threading.Event()
-        look = updates.asked_again
+        look = updates.workers_to_push_again
 
-        def asked_again() -> object:
+        def workers_to_push_again() -> object:
             waits.set()
             return look()
 
-        monkeypatch.setattr(updates, "asked_again", asked_again)
+        monkeypatch.setattr(updates, "workers_to_push_again", workers_to_push_again)
         ends = threading.Thread(target=cluster.terminate)
         ends.start()
         assert waits.wait(20.0)

@@ -88,8 +88,8 @@ def test_a_claim_that_was_refused_or_replaced_never_prevails_again() -> None:
     assert "it was replaced by generation 5" in claims(1, 10.0)
     assert claims(3, 20.0) == ""
     assert "it was replaced by generation 3" in claims(5, 5.0)
-    assert places.has_given(3)
-    assert not places.has_given(1)
+    assert places.holds_place(3)
+    assert not places.holds_place(1)
 
 
 def test_a_partitioned_holder_regains_its_place() -> None:

@@ -100,7 +100,7 @@ class Progress:
             task=later.task or self.task,
             step=self.step if later.step is None else later.step,
             # A report with only traffic or metrics does not make the speed unknown.
-            steps_per_s=later.steps_per_s if later.tells_progress else self.steps_per_s,
+            steps_per_s=later.steps_per_s if later.has_progress else self.steps_per_s,
             loss=self.loss if later.loss is None else later.loss,
             together=self.together if later.together is None else later.together,
             metrics=dict(list({**self.metrics, **later.metrics}.items())[:MAX_METRICS]),
@@ -108,7 +108,7 @@ class Progress:
         )
 
     @property
-    def tells_progress(self) -> bool:
+    def has_progress(self) -> bool:
         """Whether the report has a step, a speed or a loss."""
         return self.step is not None or self.steps_per_s is not None or self.loss is not None
 

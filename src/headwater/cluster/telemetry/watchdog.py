@@ -175,14 +175,14 @@ class ProgressWatchdog:
             behind = sorted(name for name in late if found[name].behind)
             others = [found[name] for name in found if name not in late]
             said += [
-                f"{name} is behind: {_place(found[name])}{_company(others)}"
+                f"{name} is behind: {_place(found[name])}{_state_of_others(others)}"
                 for name in behind
-                if self._is_to_say(name, now)
+                if self._should_report(name, now)
             ]
             # A late worker may itself be waiting, on another task, for the worker that is behind. This task cannot
             # distinguish them, so report all of them.
             idle = sorted(late.difference(behind))
-            if [name for name in idle if self._is_to_say(name, now)]:
+            if [name for name in idle if self._should_report(name, now)]:
                 said.append("no worker makes steps: " + "; ".join(f"{name}: {_place(found[name])}" for name in idle))
             return said
 
@@ -230,7 +230,7 @@ class ProgressWatchdog:
         known = self._workers[name]
         return now - known.last_step_time() >= self._limit(known) and not known.waits_for()
 
-    def _is_to_say(self, name: str, now: float) -> bool:
+    def _should_report(self, name: str, now: float) -> bool:
         known = self._workers[name]
         if known.said_at is not None and now - known.last_step_time() < 2 * (known.said_at - known.last_step_time()):
             return False
@@ -250,7 +250,7 @@ def _place(one: WorkerProgress) -> str:
     return f"it has been {where} for {one.idle_s:.0f} s, after {one.steps} steps, and connected"
 
 
-def _company(others: list[WorkerProgress]) -> str:
+def _state_of_others(others: list[WorkerProgress]) -> str:
     going = [one.worker for one in others if not one.waiting]
     waiting = [one.worker for one in others if one.waiting]
     said = [

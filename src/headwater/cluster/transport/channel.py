@@ -122,7 +122,7 @@ def closed_there(peer: str, reason: str = "the other end closed it") -> Unavaila
     return UnavailableError(None, None, f"the channel to {peer} is gone: {reason}")
 
 
-def nothing_came(peer: str, timeout_s: float) -> DeadlineExceededError:
+def receive_timeout_error(peer: str, timeout_s: float) -> DeadlineExceededError:
     """Returns the error for a `Channel.recv` that timed out."""
     return DeadlineExceededError(None, None, f"nothing arrived from {peer} within {timeout_s:g} s")
 
@@ -176,7 +176,7 @@ class MemoryChannel:
             data = self._incoming.get(timeout=timeout_s if timeout_s is None else max(0.0, timeout_s))
         except Empty:
             assert timeout_s is not None
-            raise nothing_came(self.peer, timeout_s) from None
+            raise receive_timeout_error(self.peer, timeout_s) from None
         # None wakes this thread after either end was closed.
         if data is None:
             here = self.closed

@@ -9,7 +9,7 @@ import numpy as np
 
 from headwater.cluster.transport import frames
 from headwater.cluster.transport.buffers import BufferPool
-from headwater.cluster.transport.channel import ChannelStatistics, closed_here, closed_there, nothing_came
+from headwater.cluster.transport.channel import ChannelStatistics, closed_here, closed_there, receive_timeout_error
 from headwater.cluster.transport.frames import Buffer, Encoded, Frame, Prefix
 
 #: Size of one receive, in bytes. A frame that fits is received with a single call, and its tensors are copied.
@@ -136,7 +136,7 @@ class ByteStreamChannel(ABC):
             except BaseException as error:  # noqa: BLE001 - re-raised by _lost, whatever it is
                 self._lost(error)
             assert timeout_s is not None
-            raise nothing_came(self.peer, timeout_s)
+            raise receive_timeout_error(self.peer, timeout_s)
         finally:
             self._receiving = False
             if self.closed:  # another thread has called `close`, which leaves the disposal to this one

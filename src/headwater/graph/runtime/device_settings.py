@@ -131,7 +131,7 @@ def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
     visible = [device for device in there if device in (*kept, *wanted)]
     if visible == get_visible_devices():
         return
-    _must_be_unused("Visible devices")
+    _require_unused("Visible devices")
     if PhysicalDevice("/physical_device:CPU:0", "CPU") not in visible:
         raise RuntimeError("the CPU must stay visible: host operations run on it")
     gpus = [device.name.rpartition(":")[2] for device in visible if device.device_type == "GPU"]
@@ -151,7 +151,7 @@ def get_memory_growth(device: PhysicalDevice) -> bool:
       ValueError: not a device of this machine.
       KeyError: a CPU, whose memory is always allocated as needed.
     """
-    _must_be_there(device)
+    _require_known(device)
     if device.device_type != "GPU":
         raise KeyError(device)
     if _wanted.memory_grows is not None:
@@ -168,12 +168,12 @@ def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
       ValueError: not a device of this machine, or a CPU, or a setting that differs from another GPU's.
       RuntimeError: the process uses its devices already.
     """
-    _must_be_there(device)
+    _require_known(device)
     if device.device_type != "GPU":
         raise ValueError("Cannot set memory growth on non-GPU and non-Pluggable devices")
     if get_memory_growth(device) == bool(enable):
         return
-    _must_be_unused("Physical devices")
+    _require_unused("Physical devices")
     if _wanted.memory_grows is not None:
         raise ValueError("Memory growth cannot differ between GPU devices")
     _wanted.memory_grows = bool(enable)
@@ -200,7 +200,7 @@ def get_virtual_device_configuration(device: PhysicalDevice) -> list[VirtualDevi
     Raises:
       ValueError: it is no device of this machine.
     """
-    _must_be_there(device)
+    _require_known(device)
     return _wanted.virtual_cpus if device.device_type == "CPU" else None
 
 
@@ -215,7 +215,7 @@ def set_virtual_device_configuration(
       ValueError: not a device of this machine; a GPU, which JAX cannot divide; or a memory limit for a CPU.
       RuntimeError: a session or server has used its devices already, or they were listed.
     """
-    _must_be_there(device)
+    _require_known(device)
     if device.device_type != "CPU":
         raise ValueError(
             f"{device.name} cannot be several devices: JAX does not divide a GPU's memory. HEADWATER_VIRTUAL_GPUS "
@@ -243,7 +243,7 @@ def set_intra_op_parallelism_threads(num_threads: int) -> None:
     """
     if num_threads == get_intra_op_parallelism_threads():
         return
-    _must_be_unused("Intra op parallelism")
+    _require_unused("Intra op parallelism")
     _wanted.cpu_threads = int(num_threads)
     if num_threads:
         os.environ["NPROC"] = str(int(num_threads))  # XLA's own variable
@@ -255,12 +255,12 @@ def _of_type(devices: list[_D], device_type: str | None) -> list[_D]:
     return [device for device in devices if device_type in (None, device.device_type)]
 
 
-def _must_be_there(device: PhysicalDevice) -> None:
+def _require_known(device: PhysicalDevice) -> None:
     if device not in list_physical_devices():
         raise ValueError(f"Unrecognized device: {device!r}")
 
 
-def _must_be_unused(what: str) -> None:
+def _require_unused(what: str) -> None:
     bridge: Any = jax_internals.xla_bridge
     if bridge.backends_are_initialized():
         raise RuntimeError(f"{what} cannot be modified after being initialized")

@@ -405,7 +405,7 @@ class CompiledPlan:
         sources = self._slots(item.inputs)
         targets = self._slots(item.outputs)
         # The slots of the outputs are nearly always consecutive, and one assignment to a slice is faster than a loop.
-        put = _in_a_row(targets)
+        put = _consecutive_slice(targets)
         # Outputs that are copied from a GPU to the host: start all copies before waiting for the first.
         copied = [at for at, name in enumerate(item.outputs) if _on_gpu(item) and name in self._wanted_on_host]
         if executable.only_reads:
@@ -488,7 +488,7 @@ def _last_update(instructions: Sequence[Any]) -> int:
     return at if isinstance(last, Compute) and not last.outputs else len(instructions)
 
 
-def _in_a_row(indices: Sequence[int]) -> slice | None:
+def _consecutive_slice(indices: Sequence[int]) -> slice | None:
     """Returns the slots as one slice, which a single assignment fills; None if they are not consecutive.
 
     The assigned sequence always has the slice's length: both are derived from the same plan.

@@ -259,7 +259,7 @@ class TaskRuntime:
     def has_served(self, generation: int) -> bool:
         """Whether the master with this generation has, or had, plans here."""
         with self._lock:
-            return self._places.has_given(generation)
+            return self._places.holds_place(generation)
 
     def lose(self, generation: int, reason: str) -> int:
         """Handles the loss of the last connection to the master with this generation.

@@ -291,7 +291,7 @@ class StateDeposit:
         shell, chief = self._shell, self._shell.chief
         if all(cell.value is None for cell in self._runtime.resources.cells().values()):
             return
-        why = self._why_not()
+        why = self._deposit_obstacle()
         if why:
             _log.warning("%s ends without depositing its state with %s: %s", shell.me, chief, why)
             return
@@ -319,7 +319,7 @@ class StateDeposit:
                 "%s has deposited its state of %d variables with %s for its next incarnation", shell.me, count, chief
             )
 
-    def _why_not(self) -> str:
+    def _deposit_obstacle(self) -> str:
         """Returns the reason not to hand over anything: the task has resources that cannot be handed over, and either
         the model has no seal or all ``ps`` have to restore together. Returns an empty string if there is no such
         reason."""

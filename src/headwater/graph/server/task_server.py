@@ -34,7 +34,7 @@ from headwater.graph.runtime.task import TaskRuntime
 from headwater.graph.server import deposited_state
 from headwater.graph.server.master_service import MasterService
 from headwater.graph.server.own_state import FOLDER, saver_for, saves_of_environment
-from headwater.graph.server.replicas.copy import GraphCopy, Surroundings
+from headwater.graph.server.replicas.copy import GraphCopy, ProcessAccess
 from headwater.graph.server.replicas.limits import replicas_of, tasks_of
 from headwater.graph.server.replicas.links import CopiedTaskLink, CopyLink
 from headwater.graph.server.replicas.processes import GraphProcesses
@@ -185,7 +185,7 @@ class TaskServer(Service):
         shell = self.shell
         chief, me = shell.chief, shell.me
         witness, deposits = RemoteWitness(shell.link(chief), str(chief)), ReplicaDeposits(str(chief), shell.link(chief))
-        around = Surroundings(
+        around = ProcessAccess(
             push=self._peers.push,
             watchdog=shell.watchdog,
             address=lambda task: shell.present_cluster().get(task, ""),

@@ -80,7 +80,7 @@ class MovingCopy(Hosted, Protocol):
         ...
 
     @property
-    def held_up_s(self) -> float:
+    def interruption_s(self) -> float:
         """How long the last handover of the replica interrupted service, in seconds."""
         ...
 
@@ -339,7 +339,7 @@ class CopyHolder:
         while not copy.wait_for(lambda: not copy.serves or (stays and copy.has_desired_placement), CHECK_INTERVAL_S):
             if self._closed or self._over or copy.requested_placement != aim or time.monotonic() >= give_up_at:
                 raise UnavailableError(None, None, f"shard {shard} of {self._name!r} has not moved to {primary}")
-        return (0.0 if stays else copy.held_up_s), nbytes
+        return (0.0 if stays else copy.interruption_s), nbytes
 
     # Service interface ------------------------------------------------------------------------------------------------
 

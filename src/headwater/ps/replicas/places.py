@@ -65,7 +65,7 @@ def plan_copies(
         for shard, pair in pairs.items()
     }
     if replicas > 1:
-        _even_out(serving, held, loads)
+        _balance_primaries(serving, held, loads)
     found = {shard: Pair(primary, next(iter(held[shard] - {primary}), None)) for shard, primary in serving.items()}
     return [CopyMove(shard, pairs[shard], found[shard]) for shard in sorted(pairs) if found[shard] != pairs[shard]]
 
@@ -92,7 +92,9 @@ def _move_one(held: Mapping[int, set[str]], loads: Mapping[int, float], total: M
     return False
 
 
-def _even_out(serving: MutableMapping[int, str], held: Mapping[int, set[str]], loads: Mapping[int, float]) -> None:
+def _balance_primaries(
+    serving: MutableMapping[int, str], held: Mapping[int, set[str]], loads: Mapping[int, float]
+) -> None:
     """Swaps the roles of replicas as long as that balances the primaries."""
     total: dict[str, float] = {}
     for shard, having in held.items():

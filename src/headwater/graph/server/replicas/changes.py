@@ -38,7 +38,7 @@ from headwater.graph.resources.recording import InstructionPlace, KeptOperation,
 from headwater.graph.runtime.executor import CompiledPlan
 from headwater.graph.runtime.step import Step
 from headwater.graph.runtime.task import TaskRuntime
-from headwater.graph.server.replicas.kept import Attempt, CopiedResources, Tried, with_handles, without_handles
+from headwater.graph.server.replicas.kept import Attempt, CopiedResources, TryResult, with_handles, without_handles
 from headwater.state.feed import Feed, Tensors
 
 StepKey = tuple[str, int]
@@ -142,7 +142,7 @@ class Changes:
         error: OpError | None = None
         with self._resources.lock:
             while True:
-                tried = Tried(self._resources, operation, Attempt(step, operation.place, notes, error), inputs)
+                tried = TryResult(self._resources, operation, Attempt(step, operation.place, notes, error), inputs)
                 # An exception other than OpError is a defect of the operation, which may have changed a part of a
                 # resource. Mark these resources as unknown to the backup, so that the next change sends their full
                 # state.
@@ -162,7 +162,7 @@ class Changes:
                 except OpError as ended:
                     error = ended
 
-    def _send_changes(self, operation: KeptOperation, step: Step, inputs: Sequence[Any], tried: Tried) -> None:
+    def _send_changes(self, operation: KeptOperation, step: Step, inputs: Sequence[Any], tried: TryResult) -> None:
         """Records the changes of an operation and sends them. The caller holds the lock of the resources."""
         changed = {key: its for key, its in tried.touched.items() if self._sent_changes.get(key) != (its, its.changes)}
         through = tried.waits is None
@@ -170,7 +170,7 @@ class Changes:
             return
         # A handle refers to an object of this process, so an outcome with a handle cannot be sent or recorded. A
         # resumed step gets the handle by running the operation again, which then only looks the resource up.
-        noted = through and not tried.gives_handles
+        noted = through and not tried.returns_handles
         if noted:
             self._record_outcome(step, operation.place, tried.outcome)
         feed = self.feed

@@ -61,7 +61,7 @@ SET = "+graph"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Surroundings:
+class ProcessAccess:
     """A replica's access to its process.
 
     Attributes:
@@ -82,7 +82,7 @@ class Surroundings:
 class _Contents:
     """A replica's contents; replaced when a new snapshot is installed."""
 
-    def __init__(self, copy: GraphCopy, generation: int, around: Surroundings) -> None:
+    def __init__(self, copy: GraphCopy, generation: int, around: ProcessAccess) -> None:
         task = copy.served.device_prefix
         self._copy = copy
         self.generation: int = generation
@@ -145,7 +145,7 @@ class _Contents:
             self.changes.forget(session)
             self._send_change(kinds.COPY_RELEASE, (session,))
 
-    def add_plan(self, session: str, number: int, data: bytes, owner: Claim, around: Surroundings | None) -> None:
+    def add_plan(self, session: str, number: int, data: bytes, owner: Claim, around: ProcessAccess | None) -> None:
         """Adds a plan. ``around`` is None on a backup: the primary has checked the owner's claim."""
         plan = decode_plan(data)
         if plan.isolated:
@@ -214,7 +214,7 @@ class GraphCopy(KeptCopy):
         served: TaskName,
         *,
         site: Site,
-        around: Surroundings,
+        around: ProcessAccess,
         aims: Callable[[], Aim | None] | None = None,
     ) -> None:
         self.served: TaskName = served
@@ -246,7 +246,7 @@ class GraphCopy(KeptCopy):
         """Whether this replica is the primary, as far as is known."""
         return self._serving
 
-    def has_met(self, generation: int) -> bool:
+    def has_served_master(self, generation: int) -> bool:
         """Whether this replica has served the master with this generation as the primary. False for a master that has
         only asked which replica is the primary."""
         return generation in self._contents.met

@@ -177,7 +177,7 @@ class Attempt(Step):
         self.committed = True
 
 
-class Tried:
+class TryResult:
     """The result of one try of an operation.
 
     Args:
@@ -215,7 +215,7 @@ class Tried:
         self.cells = [cell for cell, was in zip(operation.cells, before, strict=True) if cell.updates != was]
 
     @property
-    def gives_handles(self) -> bool:
+    def returns_handles(self) -> bool:
         """Whether its outputs include handles of resources."""
         return bool(_handles(self.outcome.outputs))
 

@@ -18,7 +18,7 @@ from headwater.cluster.telemetry.snapshot import Snapshot
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
 from headwater.graph.master.links import SESSIONS_DETAIL, STEPS_DETAIL
-from headwater.graph.server.replicas.copy import GraphCopy, Surroundings
+from headwater.graph.server.replicas.copy import GraphCopy, ProcessAccess
 from headwater.graph.server.replicas.processes import GONE, LEAVING, GraphProcesses
 from headwater.graph.server.snapshot import add_state
 from headwater.state.leaving import LEAVE_TIMEOUT_S, LOST_TIMEOUT_S, shut_down_after_transfer
@@ -50,7 +50,7 @@ class CopyService(Service):
     kinds: ClassVar[Collection[int]] = (OPEN_COPY, BACKUP, PROCESSES)
 
     def __init__(
-        self, shell: TaskShell, copies: Sequence[GraphCopy], around: Surroundings, processes: GraphProcesses
+        self, shell: TaskShell, copies: Sequence[GraphCopy], around: ProcessAccess, processes: GraphProcesses
     ) -> None:
         self.copies: Sequence[GraphCopy] = copies
         self.processes: GraphProcesses = processes
@@ -126,7 +126,7 @@ class CopyService(Service):
             # from the primary, and a master that was not served here has only asked which replica is the primary.
             if (
                 generation
-                and copy.has_met(generation)
+                and copy.has_served_master(generation)
                 and copy.runtime.lose(generation, "its last connection has ended")
             ):
                 _log.warning("%s has lost %s, whose sessions are still open", copy.served, task)
