@@ -77,7 +77,7 @@ def _unpack_tar(archive: Path, folder: Path, max_bytes: int, max_members: int) -
             if hasattr(tarfile, "data_filter"):
                 tar.extract(member, folder, filter="data")
             else:  # Python before 3.11.4, as in Debian 12
-                tar.extraction_filter = _as_it_is
+                tar.extraction_filter = _unchanged_member
                 tar.extract(_as_data(member, folder), folder)
         # tarfile stops after the last member. Read on to the end of the file, so that the checksum there is verified.
         rest = 0
@@ -86,7 +86,7 @@ def _unpack_tar(archive: Path, folder: Path, max_bytes: int, max_members: int) -
             _check_size(archive, rest, members, max(max_bytes, _PIECE), max_members)
 
 
-def _as_it_is(member: tarfile.TarInfo, _folder: str) -> tarfile.TarInfo:
+def _unchanged_member(member: tarfile.TarInfo, _folder: str) -> tarfile.TarInfo:
     return member
 
 

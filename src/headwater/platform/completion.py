@@ -46,7 +46,7 @@ def _is_absent(state: JobState, task: TaskState, now: float) -> bool:
     if task.phase is TaskPhase.WAITING and not task.placed and (state.spec.elastic or not task.attempt):
         return True
     complete = _complete_at(state)
-    if complete is None or task.phase is TaskPhase.SUCCEEDED or not _again_alone(state, task):
+    if complete is None or task.phase is TaskPhase.SUCCEEDED or not _was_restarted_alone(state, task):
         return False
     return task.phase is TaskPhase.WAITING or now >= complete + state.spec.deadlines.grace
 
@@ -70,7 +70,7 @@ def _complete_at(state: JobState) -> float | None:
     return max(task.ended_at or 0.0 for name, task in state.tasks.items() if name.job == "ps" or task is leader)
 
 
-def _again_alone(state: JobState, task: TaskState) -> bool:
+def _was_restarted_alone(state: JobState, task: TaskState) -> bool:
     """Returns whether ``task`` is a worker other than the chief that was restarted by itself since the last start of
     the whole job."""
     leader = _leader(state)
@@ -92,7 +92,7 @@ def nothing_left(state: JobState, task: TaskState, now: float, *, killed: bool) 
     if leader is None or task.name == leader.name:
         return False
     if not killed:
-        return _complete_at(state) is not None and _again_alone(state, task)
+        return _complete_at(state) is not None and _was_restarted_alone(state, task)
     return servers_ended(state) or (task.together and leader.phase is TaskPhase.SUCCEEDED)
 
 

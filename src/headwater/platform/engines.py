@@ -128,7 +128,7 @@ class EngineJobs:
             handle = self._backend.submit_job(order)
         except BackendError as error:
             refusal = error
-            self._jobs.follow(record, lambda now, at: _not_taken(now, refusal, at))
+            self._jobs.follow(record, lambda now, at: _after_refusal(now, refusal, at))
             return
         taken = {"handle": handle, "handle_attempt": state.attempt, "holds": False}
         self._jobs.follow(
@@ -239,7 +239,7 @@ def _handed_over(state: JobState, attempt: int, engine: str) -> JobDecision:
     return JobDecision(state, (Note("placed", state.reason),))
 
 
-def _not_taken(state: JobState, error: BackendError, now: float) -> JobDecision:
+def _after_refusal(state: JobState, error: BackendError, now: float) -> JobDecision:
     if state.phase not in (JobPhase.QUEUED, JobPhase.RUNNING):
         return JobDecision(state)
     if error.temporary:

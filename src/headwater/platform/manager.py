@@ -130,8 +130,8 @@ class Manager:
         self._jobs = LiveJobs(store, sample_s=settings.sample_s, on_note=on_note, clock=clock)
         self._runners: dict[str, TaskJobs | EngineJobs] = {}
         self._deleting: set[str] = set()
-        self._in_turn: set[str] = set()
-        self._turn_over = threading.Condition(self._jobs.lock)
+        self._being_processed: set[str] = set()
+        self._no_call = threading.Condition(self._jobs.lock)
         self._trimmed_at = -math.inf
         self._wakes = {name: threading.Event() for name in self.lanes}
         self._closing = threading.Event()
@@ -252,7 +252,7 @@ class Manager:
             self._deleting.add(job_id)
         try:
             # Wait until a thread that processes the job is done: resources that it acquires would otherwise be leaked.
-            record = self._after_turn(record)
+            record = self._wait_for_idle_job(record)
             lane = self.lanes.get(record.backend)
             if lane is not None:
                 backend = lane.usable()
@@ -395,26 +395,26 @@ class Manager:
             except BackendError as error:
                 _log.warning("job %s: %s", record.id, error)
 
-    def _after_turn(self, record: JobRecord) -> JobRecord:
+    def _wait_for_idle_job(self, record: JobRecord) -> JobRecord:
         """Waits until no call about a job is in progress, and returns the job; raises `BackendError`."""
-        with self._turn_over:
-            if not self._turn_over.wait_for(lambda: record.id not in self._in_turn, _CALL_TIMEOUT_S):
+        with self._no_call:
+            if not self._no_call.wait_for(lambda: record.id not in self._being_processed, _CALL_TIMEOUT_S):
                 raise BackendError(f"backend {record.backend} has not answered about the job yet", temporary=True)
             return self.job(record.id)
 
     def _process_job(self, job_id: str, look: Callable[[JobRecord], None]) -> None:
         """Calls ``look`` with a job, unless the job is being deleted. `delete` waits until this call has returned."""
-        with self._turn_over:
+        with self._no_call:
             record = self._jobs.get(job_id)
             if record is None or job_id in self._deleting:
                 return
-            self._in_turn.add(job_id)
+            self._being_processed.add(job_id)
         try:
             look(record)
         finally:
-            with self._turn_over:
-                self._in_turn.discard(job_id)
-                self._turn_over.notify_all()
+            with self._no_call:
+                self._being_processed.discard(job_id)
+                self._no_call.notify_all()
 
     def _advance(self, lane: Lane | None, job_id: str) -> None:
         self._process_job(job_id, lambda record: self._advance_record(lane, record))

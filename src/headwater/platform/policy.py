@@ -202,7 +202,7 @@ def _ended(state: JobState, event: Ended, now: float) -> JobDecision:
     began = now if task.started_at is None else task.started_at
     task = replace(task, code=how.code, started_at=began, ended_at=now, reason=how.reason, steps_per_s=None)
     if state.phase is not JobPhase.RUNNING:
-        return JobDecision(state.with_task(replace(task, phase=_how_it_ended(task, how), verdict="")))
+        return JobDecision(state.with_task(replace(task, phase=_final_phase(task, how), verdict="")))
     if how.code and nothing_left(state, task, now, killed=not task.verdict and is_killed(how)):
         return _ended_after_work(state, task)
     if task.verdict:
@@ -232,7 +232,7 @@ def _scope(state: JobState) -> str:
     return "job" if servers_ended(state) else state.spec.restart_scope
 
 
-def _how_it_ended(task: TaskState, how: Exited) -> TaskPhase:
+def _final_phase(task: TaskState, how: Exited) -> TaskPhase:
     """Returns the final phase of a task that ends while its job is ending."""
     if how.code == 0:
         return TaskPhase.SUCCEEDED

@@ -71,7 +71,7 @@ class Count(_Model):
         return str(self.least) if self.least == self.most else f"{self.least}:{self.most}"
 
     @model_serializer
-    def _as_written(self) -> int | str:
+    def _short_form(self) -> int | str:
         return self.least if self.least == self.most else str(self)
 
 
@@ -188,7 +188,7 @@ class RoleSpec(_Model):
     node_selector: dict[Text, Text] = {}
 
     @model_serializer(mode="wrap")
-    def _as_written(self, handler: SerializerFunctionWrapHandler) -> Json:
+    def _short_form(self, handler: SerializerFunctionWrapHandler) -> Json:
         """Serializes the role as people write it: as a number if only its count differs from the defaults."""
         fields: JsonObject = handler(self)
         return fields if set(fields) - {"count"} else fields.get("count", self.count.least)

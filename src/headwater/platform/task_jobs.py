@@ -116,7 +116,7 @@ class TaskJobs:
         workers: int | None = None
         try:
             if record.state.phase is JobPhase.QUEUED:
-                self._check_turn(record)
+                self._check_precedence(record)
                 places, workers = self._reserve_all(record)
             else:
                 places = self._reserve(record, names)
@@ -126,7 +126,7 @@ class TaskJobs:
             return self._jobs.decide(record, NotPlaced(str(error)))
         placed = {place.task: place for place in places}
         return self._accept_places(
-            record, placed, lambda now: self._may_have(now, record, placed), Placed(tuple(placed), workers)
+            record, placed, lambda now: self._may_get_places(now, record, placed), Placed(tuple(placed), workers)
         )
 
     def _accept_places(
@@ -203,7 +203,7 @@ class TaskJobs:
         placed = {place.task: place for place in places}
         return self._accept_places(record, placed, unchanged, request, Placed(tuple(placed)))
 
-    def _may_have(self, now: JobRecord, seen: JobRecord, placed: dict[TaskName, TaskPlace]) -> bool:
+    def _may_get_places(self, now: JobRecord, seen: JobRecord, placed: dict[TaskName, TaskPlace]) -> bool:
         if now.state.attempt != seen.state.attempt or now.state.phase is not seen.state.phase:
             return False
         if now.state.phase is JobPhase.QUEUED:
@@ -223,7 +223,7 @@ class TaskJobs:
                     raise
         raise AssertionError("a job has at least one choice of workers")
 
-    def _check_turn(self, record: JobRecord) -> None:
+    def _check_precedence(self, record: JobRecord) -> None:
         """Raises `NotEnough` if other jobs have precedence."""
         now, running = self._jobs.clock(), self._jobs.running()
         if self._max_running and running >= self._max_running:

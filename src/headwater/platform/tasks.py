@@ -54,7 +54,7 @@ def task_command(
       cluster: the addresses of all tasks, for jobs that pass them as flags.
       headwater_command: the command ``headwater`` on the task's machine.
     """
-    cluster = _known_to(spec, task, cluster)
+    cluster = _cluster_for(spec, task, cluster)
     arguments = [_filled(argument, spec) for argument in spec.args]
     if spec.flags:
         arguments += [
@@ -76,7 +76,7 @@ def task_environment(
 
     The backend adds variables that only the task's machine knows, such as its GPUs; secrets are in `task_secrets`.
     """
-    cluster = _known_to(spec, task, cluster)
+    cluster = _cluster_for(spec, task, cluster)
     config = {
         "cluster": {job: list(addresses) for job, addresses in cluster.items()},
         "task": {"type": task.job, "index": task.index},
@@ -102,7 +102,7 @@ def task_environment(
     }
 
 
-def _known_to(spec: JobSpec, task: TaskName, cluster: Mapping[str, Sequence[str]]) -> Mapping[str, Sequence[str]]:
+def _cluster_for(spec: JobSpec, task: TaskName, cluster: Mapping[str, Sequence[str]]) -> Mapping[str, Sequence[str]]:
     """Returns the part of the cluster in the configuration of ``task``.
 
     A graph with replicated ``ps`` places operations only on the first ``ps``, which always exist; tasks learn of

@@ -131,7 +131,7 @@ class _Joining:
     def run(self) -> None:
         parts, kind = self._parts, self._kind
         every = range(self._sent * parts)
-        if not all(self._travel_together([f"{node.name}:{index}" for node in self._nodes]) for index in every):
+        if not all(self._are_sent_together([f"{node.name}:{index}" for node in self._nodes]) for index in every):
             return
         requests = [[f"{node.name}:{part}" for node in self._nodes] for part in range(parts)]
         found = [self._found(members) for members in requests]
@@ -227,9 +227,9 @@ class _Joining:
             row = self._rows.get(found.get(number, "").rpartition(":")[0])
             if row is not None:
                 groups.setdefault(row, {})[number] = tensor
-        return [group for group in groups.values() if len(group) > 1 and self._travel_together(list(group.values()))]
+        return [group for group in groups.values() if len(group) > 1 and self._are_sent_together(list(group.values()))]
 
-    def _travel_together(self, tensors: Sequence[str]) -> bool:
+    def _are_sent_together(self, tensors: Sequence[str]) -> bool:
         """Whether all ``tensors`` come from one executable, or from the host, are sent in the same transfers, and are
         used by executables only."""
         wanted = set(tensors)

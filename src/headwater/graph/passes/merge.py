@@ -40,10 +40,10 @@ def merge_equal(plans: Mapping[str, TaskPlan]) -> Mapping[str, TaskPlan]:
 
     Operations whose results are fetched or sent are kept, because a program may change a fetched array.
     """
-    return {task: _Merging(plan).run() if _worthwhile(plan) else plan for task, plan in plans.items()}
+    return {task: _Merging(plan).run() if _may_merge(plan) else plan for task, plan in plans.items()}
 
 
-def _worthwhile(plan: TaskPlan) -> bool:
+def _may_merge(plan: TaskPlan) -> bool:
     types = [item.node.type for item in plan.instructions if isinstance(item, Host)]
     found = [op_type for op_type in types if op_type in DETERMINISTIC]
     return len(set(found)) < len(found) or _HASH in found

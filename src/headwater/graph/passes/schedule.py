@@ -193,7 +193,7 @@ class _Scheduler:
         inputs: dict[Tensor, None] = {}
         static: dict[Tensor, None] = {}
         outputs = [t for op in ops for t in op.outputs if t in exported]
-        known = _must_be_known(ops)
+        known = _tensors_to_know(ops)
         for op in ops:
             for index, tensor in enumerate(op.inputs):
                 if tensor.op.type == "Const" and tensor not in self._fed:
@@ -265,7 +265,7 @@ def _level(item: tuple[tuple[str, str, int], object]) -> int:
     return item[0][2]
 
 
-def _must_be_known(ops: Sequence[Operation]) -> set[Tensor]:
+def _tensors_to_know(ops: Sequence[Operation]) -> set[Tensor]:
     """Returns the tensors that must be known to compile a segment: static inputs, and tensors that these depend
     on."""
     known: set[Tensor] = set()

@@ -292,7 +292,7 @@ class Gate(kept.Kept):
         # Times are sent as durations: the clocks of two processes have different origins.
         known, now = self._state, self._clock()
         members = {
-            name: (one.clock, one.gave, _ago(one.waits_since, now), now - one.busy_since)
+            name: (one.clock, one.gave, _seconds_since(one.waits_since, now), now - one.busy_since)
             for name, one in known.members.items()
         }
         return kept.ResourceState(
@@ -347,5 +347,5 @@ class Gate(kept.Kept):
         return cls(name, from_text(choice), lock=resources.lock)
 
 
-def _ago(then: float | None, now: float) -> float | None:
+def _seconds_since(then: float | None, now: float) -> float | None:
     return None if then is None else now - then

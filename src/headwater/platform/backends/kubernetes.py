@@ -192,7 +192,7 @@ class KubernetesBackend(JobBackend):
             self._close_listeners(fields["name"])
             return JobReport(phase="lost", reason=f"Kubernetes has no objects of {fields['name']}")
         self._fetch_logs(fields, pods)
-        self._hide_dead(fields, pods)
+        self._hide_ended(fields, pods)
         expected = [task_of(text) for text in fields.get("tasks", "").split()]
         tasks: dict[TaskName, TaskState] = {}
         restarts: dict[TaskName, int] = {}
@@ -346,7 +346,7 @@ class KubernetesBackend(JobBackend):
         for listener in self._listeners.pop(name, {}).values():
             listener.close(max(0.0, until - time.monotonic()))
 
-    def _hide_dead(self, handle: Mapping[str, str], pods: Mapping[TaskName, list[JsonObject]]) -> None:
+    def _hide_ended(self, handle: Mapping[str, str], pods: Mapping[TaskName, list[JsonObject]]) -> None:
         """Removes ended pods from the Service; otherwise its names would still resolve to their addresses."""
         for pod in (pod for attempts in pods.values() for pod in attempts):
             ended = pod.get("status", {}).get("phase") in DONE

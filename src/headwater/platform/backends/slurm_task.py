@@ -89,12 +89,12 @@ class SlurmTask:
         try:
             address = str(Address(socket.gethostname(), port))
             addresses = self._exchange_addresses(address)
-            code = self._keep_until_it_succeeds(address, addresses)
+            code = self._run_until_success(address, addresses)
         finally:
             release_ports(leases, self._own_mark)
         return _exit_code(code)
 
-    def _keep_until_it_succeeds(self, address: str, addresses: dict[TaskName, str]) -> int:
+    def _run_until_success(self, address: str, addresses: dict[TaskName, str]) -> int:
         # A preempted worker has earlier attempts in this round.
         attempt = sum(1 for _ in (self._round / f"{self._task.job}-{self._task.index}").glob("*"))
         restarts = 0

@@ -112,7 +112,7 @@ class SshConnection:
             try:
                 answer = self._exchange({"method": method, "arguments": arguments})
             except OSError as error:
-                self._failure = f"host {self.host}: {self._last_words() or error}"
+                self._failure = f"host {self.host}: {self._last_error_line() or error}"
                 self._disconnect()
                 # Back off longer from hosts that fail slowly, so that calls to them do not delay the others most of the
                 # time.
@@ -175,7 +175,7 @@ class SshConnection:
             start_new_session=True,
         )
 
-    def _last_words(self) -> str:
+    def _last_error_line(self) -> str:
         """Returns the last line that ssh or the host's shell printed to standard error before it ended."""
         if self._process is None or self._said is None:
             return ""

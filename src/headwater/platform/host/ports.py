@@ -126,11 +126,11 @@ def reserve_port(address: Address) -> socket.socket:
         # Others may reach this machine by an address that is not local, as behind NAT: hold the port at all local
         # addresses.
         if error.errno != errno.EADDRNOTAVAIL:
-            raise _cannot_be_had(address, error) from error
+            raise _cannot_bind(address, error) from error
     try:
         return _bound(family, ("", address.port))
     except OSError as error:
-        raise _cannot_be_had(address, error) from error
+        raise _cannot_bind(address, error) from error
 
 
 def _bound(family: socket.AddressFamily, place: tuple[object, ...]) -> socket.socket:
@@ -144,7 +144,7 @@ def _bound(family: socket.AddressFamily, place: tuple[object, ...]) -> socket.so
     return held
 
 
-def _cannot_be_had(address: Address, error: OSError) -> NoPort:
+def _cannot_bind(address: Address, error: OSError) -> NoPort:
     return NoPort(f"port {address.port} cannot be bound: {error.strerror}; another program may listen there")
 
 

@@ -198,7 +198,7 @@ def slices(full_shape: Sequence[int], partitions: Sequence[int]) -> Iterator[tup
     equally.
 
     Raises:
-      ValueError: more than one dimension is cut, or one into more parts than its size.
+      ValueError: more than one dimension is divided, or a dimension is divided into more parts than its size.
     """
     cut = [i for i, count in enumerate(partitions) if count > 1]
     if len(cut) > 1:

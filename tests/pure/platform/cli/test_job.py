@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from headwater.cluster.names import TaskName
 from headwater.platform.cli.launcher.job import (
     START_AGAIN,
+    CannotContinueAlone,
     CouldNotStart,
     Ended,
     Event,
     Interrupted,
     JobState,
     LaunchTick,
-    NeedEachOther,
     OutputLost,
     Phase,
     Renew,
@@ -170,7 +170,7 @@ def test_a_job_is_over_exactly_when_nothing_runs(
 def together(**settings: Any) -> JobState:
     """A job of two workers that have said that they need each other."""
     begun = initial_decision([FIRST, SECOND], grace_s=4, max_restarts=2).state
-    return replace(decide(begun, NeedEachOther(), 0).state, **settings)
+    return replace(decide(begun, CannotContinueAlone(), 0).state, **settings)
 
 
 def test_tasks_that_need_each_other_all_start_again_when_one_is_killed() -> None:
@@ -269,7 +269,7 @@ def test_a_worker_in_the_place_of_a_lost_one_is_not_awaited_when_the_work_is_don
 
 def test_mirrored_workers_are_done_when_the_first_is() -> None:
     started = initial_decision([FIRST, SECOND], grace_s=GRACE_S, max_restarts=3).state
-    together = after(started, NeedEachOther(), Ended(FIRST, 0), Ended(SECOND, KILLED))
+    together = after(started, CannotContinueAlone(), Ended(FIRST, 0), Ended(SECOND, KILLED))
     assert (together.phase, together.exit_code) == (Phase.OVER, 0)
-    assert after(started, NeedEachOther(), Ended(SECOND, 0), Ended(FIRST, KILLED)).phase is Phase.RUNNING
+    assert after(started, CannotContinueAlone(), Ended(SECOND, 0), Ended(FIRST, KILLED)).phase is Phase.RUNNING
     assert after(started, Ended(FIRST, 0), Ended(SECOND, KILLED)).exit_code == 137

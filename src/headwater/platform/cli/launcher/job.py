@@ -103,7 +103,7 @@ class JobState:
 
 
 @dataclass(frozen=True, slots=True)
-class NeedEachOther:
+class CannotContinueAlone:
     """A task has reported that it cannot continue without the others."""
 
 
@@ -140,7 +140,7 @@ class LaunchTick:
     """Time has passed."""
 
 
-Event = NeedEachOther | Ended | CouldNotStart | Interrupted | OutputLost | LaunchTick
+Event = CannotContinueAlone | Ended | CouldNotStart | Interrupted | OutputLost | LaunchTick
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ def _working(tasks: Iterable[TaskName]) -> frozenset[TaskName]:
 def decide(state: JobState, event: Event, now: float) -> LaunchDecision:
     """Returns the decision for ``event`` at time ``now`` (seconds)."""
     match event:
-        case NeedEachOther():
+        case CannotContinueAlone():
             return LaunchDecision(replace(state, together=True))
         case Ended(task, returncode):
             return _ended(state, task, _failure(task, returncode), returncode, now)
@@ -230,7 +230,7 @@ def _ended(state: JobState, task: TaskName, failure: Failure | None, returncode:
     decision = LaunchDecision(state)
     if state.phase is Phase.RUNNING:
         reason = ""
-        if failure is not None and _nothing_left(state, task, returncode):
+        if failure is not None and _is_irrelevant(state, task, returncode):
             reason = f"{label(task)} is lost ({failure.reason}), but the work is done"
             decision, failure = LaunchDecision(state, reason=reason), None
         if failure is not None and _can_restart(state, returncode):
@@ -279,7 +279,7 @@ def _is_complete(state: JobState) -> bool:
     return _servers_ended(state) and _leader(state) not in state.running
 
 
-def _nothing_left(state: JobState, task: TaskName, returncode: int) -> bool:
+def _is_irrelevant(state: JobState, task: TaskName, returncode: int) -> bool:
     """Returns whether the failure of ``task`` is irrelevant, because the running job's work is complete."""
     if task.job == PS or task == _leader(state):
         return False

@@ -26,6 +26,7 @@ from types import FrameType
 from headwater.cluster.names import TaskName
 from headwater.cluster.telemetry.progress import MAX_DATAGRAM, Progress
 from headwater.platform.cli.launcher.job import (
+    CannotContinueAlone,
     CouldNotStart,
     Ended,
     Event,
@@ -33,7 +34,6 @@ from headwater.platform.cli.launcher.job import (
     JobState,
     LaunchDecision,
     LaunchTick,
-    NeedEachOther,
     OutputLost,
     Phase,
     Renew,
@@ -315,7 +315,7 @@ class _Shell:
         if progress is not None:
             self._board.report(progress, time.monotonic())
             if progress.together and not self._state.together:
-                self._handle(NeedEachOther())
+                self._handle(CannotContinueAlone())
 
     def _drain(self, pipe: _Pipe) -> None:
         """Reads the data that an exited process left in the pipe, but no data that its descendants add meanwhile."""
