@@ -71,7 +71,8 @@ def sigterm_as_before() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder of programs and data beside the repository, or at ``HEADWATER_SHARED``; skips where there is none."""
+    """The folder of programs and data beside the repository, or at ``HEADWATER_SHARED``; skips the test if it is
+    missing."""
     path = Path(os.environ.get("HEADWATER_SHARED") or REPOSITORY.parent / "shared")
     if not (path / "programs").is_dir():
         pytest.skip(f"no folder {path} with programs and data; HEADWATER_SHARED can name another")
@@ -87,11 +88,13 @@ def _peer_python(variable: str) -> Path:
 
 @pytest.fixture(scope="session")
 def tf1_python() -> Path:
-    """A Python interpreter that has TensorFlow 1.15, named by ``HEADWATER_TF1_PYTHON``; skips where there is none."""
+    """A Python interpreter that has TensorFlow 1.15, named by ``HEADWATER_TF1_PYTHON``; skips the test if it is
+    missing."""
     return _peer_python("HEADWATER_TF1_PYTHON")
 
 
 @pytest.fixture(scope="session")
 def tf2_python() -> Path:
-    """A Python interpreter that has TensorFlow 2, named by ``HEADWATER_TF2_PYTHON``; skips where there is none."""
+    """A Python interpreter that has TensorFlow 2, named by ``HEADWATER_TF2_PYTHON``; skips the test if it is
+    missing."""
     return _peer_python("HEADWATER_TF2_PYTHON")

@@ -1,4 +1,4 @@
-"""A task that trains a network of 20, 32 and 1 units; says where its gradients are computed."""
+"""A task that trains a network of 20, 32 and 1 units, and prints the device on which its gradients are computed."""
 
 from __future__ import annotations
 

@@ -213,7 +213,7 @@ class GraphHistory:
                     with tf.Session(server.target) as sess:
                         sess.run(two)
                 except FailedPreconditionError as error:
-                    running().note(f"the stale worker hears: {error.message}")
+                    running().note(f"the stale worker is rejected: {error.message}")
                     return
                 except (AbortedError, UnavailableError) as error:
                     running().note(f"the stale worker tries again: {error.message}")

@@ -1,8 +1,8 @@
 """Histories of parameter servers with shards that move between them.
 
 Workers request moves of shards at random moments; parameter servers join empty, drain with a handoff of their shards,
-and are killed meanwhile. At the end each shard has a primary, with each unit applied at most once; acknowledged updates
-are present unless the server that had them was lost.
+and are killed meanwhile. At the end each shard has a primary, in which each unit was applied at most once. Acknowledged
+updates are present unless the server that had them was lost.
 """
 
 from __future__ import annotations

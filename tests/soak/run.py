@@ -184,7 +184,7 @@ class Soak:
         os.kill(pid, signal.SIGCONT)
 
     def check(self) -> str:
-        """What is to be said of the lives of all tasks; AssertionError where they were not as they should be."""
+        """Returns lines about the incarnations of all tasks; raises AssertionError if a check of them fails."""
         return ""
 
     def _say(self, now: float) -> None:

@@ -83,7 +83,7 @@ class ParameterTask:
     Attributes:
       members: the cluster, and this process's place in it.
       shell: the task.
-      saves: on a ``ps``, the folder in which it saves its own state; None if it saves none.
+      saves: on a ``ps``, the folder and the interval with which it saves its own state; None if it does not save it.
       table_service: on a ``ps``, the service of dynamic tables; None before the first call of `tables`.
       copies: on a ``ps``, if shards have two replicas that do not move: its replicas by name of the shard.
       copy_holders: on a ``ps``, if shards move: the holder of each set's replicas, by name of the set.
@@ -200,7 +200,8 @@ class ParameterTask:
           make_updater: creates the updater of a part, from its number.
           choice: the consistency between workers.
           program, staleness_aware, log_dir: see `HostedParameters`.
-          saves: where this ``ps`` saves its own state, from which it recovers now; see `ParameterSaver`.
+          saves: the folder and the interval of saves of this ``ps``'s own state. The ``ps`` first restores the state in
+              that folder, if any; see `ParameterSaver`.
           replicas: number of replicas of each part. With 2, this ``ps`` also holds the backup of another part; see
             `headwater.ps.replicas`.
           shards: number of parts that can move between ``ps``; None for one part on each ``ps``, which does not move.

@@ -85,7 +85,7 @@ class TableClient:
         self._looked_up: Ids | None = None
 
     def open(self, name: str, config: TableConfig, folder: str | None = None, *, wire: Format = "float32") -> None:
-        """Opens a table, and creates it on every ``ps`` where it does not exist yet.
+        """Opens a table, and creates it on every ``ps`` that does not have it yet.
 
         Args:
           name: the name of the table.

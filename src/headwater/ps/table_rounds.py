@@ -34,9 +34,9 @@ class Round(NamedTuple):
     version: int
 
 
-#: Identifies gradients within a round: the number of a worker or, where workers share batches, the first position of
-#: its part of the batch. If the same worker or another one repeats a step, the new gradients replace the earlier
-#: gradients with the same number.
+#: Identifies gradients within a round: the number of a worker or, if workers share batches, the first position of its
+#: part of the batch. If the same worker or another one repeats a step, the new gradients replace the earlier gradients
+#: with the same number.
 Worker: TypeAlias = int
 
 

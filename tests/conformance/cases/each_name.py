@@ -1,6 +1,6 @@
 """Names that no other table calls: constants, messages, checks, files, flags, pictures, transforms, small operations.
 
-Each line is an expression of the namespace; what it gives is evaluated where it is a tensor.
+Each line is an expression of the namespace; its result is evaluated if it is a tensor.
 """
 
 # ruff: noqa: E501, PERF401, UP032 - a line is an expression; Python 3.7 reads this

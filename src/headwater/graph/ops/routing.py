@@ -36,7 +36,7 @@ class Capacities:
     """The numbers of places in the arrays for the parts of tables. They never shrink, since each change compiles new
     executables.
 
-    Batches of different orders of magnitude have separate numbers.
+    Batches whose numbers of ids differ in their order of magnitude have separate numbers of places.
 
     Args:
       parts: number of parts of each table.

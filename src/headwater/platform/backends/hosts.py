@@ -1,7 +1,7 @@
 """Tasks on hosts that each run an agent: common to this machine and hosts over ssh.
 
-Resources are reserved here; all other operations are the host agent's (`headwater.platform.host.agent`), which is
-reached through a `HostConnection`.
+Resources are reserved here. All other operations are performed by the agent of a host
+(`headwater.platform.host.agent`), which is reached through a `HostConnection`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class HostConnection(Protocol):
     Attributes:
       host: the host's name.
       address: the name or address at which other hosts reach it.
-      labels: the labels that selectors of jobs are matched with.
+      labels: the labels that the node selectors of jobs may require.
       local: whether the server and the host share their files.
     """
 

@@ -281,8 +281,8 @@ def _written(path: Path) -> str | None:
 
 
 def _fetch_logs(source: Path, target: Path, begins: Mapping[str, int]) -> None:
-    """Appends new output of tasks to their logs here, from ``begins`` on: by log, where this attempt's output begins in
-    the log here."""
+    """Appends new output of tasks to their logs here, from ``begins`` on: by log, the position at which this attempt's
+    output begins in the log here."""
     for path in source.glob("*.log"):
         copy = target / path.name
         with path.open("rb") as file, copy.open("ab") as appended:

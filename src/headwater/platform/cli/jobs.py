@@ -42,8 +42,8 @@ _COLOURS = {
 # The number of jobs for which the page has colours.
 _MAX_COMPARED = 8
 _NOT_REACHED, _JOB_FAILED = 1, 1
-# Phases that messages state with "is"; for other phases they use "has". They include phases of unfinished jobs, because
-# following a job also ends when the server shuts down.
+# Messages say "is" before these phases, such as "is running", and "has" before others, such as "has failed". Unfinished
+# jobs have messages, too, because following a job also ends when the server shuts down.
 _ONGOING = ("queued", "running", "restarting", "ending", "stopped")
 
 ServerOption = Annotated[str, typer.Option("--server", envvar="HEADWATER_SERVER", help="The server's address.")]

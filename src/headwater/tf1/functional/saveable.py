@@ -17,7 +17,7 @@ class SaveSpec:
       slice_spec: which part of a larger tensor it is, e.g. ``"7 2 3,2:0,2"``; empty for a whole one.
       name: its name in the checkpoint.
       dtype: its element type; of the tensor if None.
-      device: where it is; the tensor's device if None.
+      device: the device that holds it; the tensor's device if None.
     """
 
     def __init__(

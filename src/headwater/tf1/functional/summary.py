@@ -144,7 +144,7 @@ def merge(inputs: Sequence[TensorLike], collections: Sequence[object] | None = N
     """Merges several summaries, which must have different tags.
 
     Args:
-      collections: where it is added; nowhere if None.
+      collections: the collections to which the merged summary is added, if any.
     """
     name = None if name is None else clean_name(name)
     with name_scope(name, "Merge", inputs):

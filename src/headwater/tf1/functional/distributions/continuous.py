@@ -231,8 +231,8 @@ class Uniform(OfScalars):
     """The uniform distribution over ``low <= x < high``.
 
     Args:
-      low: where it begins.
-      high: where it ends.
+      low: its lower bound.
+      high: its upper bound.
       validate_args: whether a step checks that ``low < high``.
       allow_nan_stats: whether undefined statistics are NaN.
       name: prefix of the names of its operations.
