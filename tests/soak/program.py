@@ -1,4 +1,4 @@
-"""A worker that trains a graph for some time, and checks all along that acknowledged steps were applied once."""
+"""A worker that trains a graph for a given time, and checks repeatedly that acknowledged steps were applied once."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ step = tf.group(train, *added)
 
 
 def applied(worker: int) -> list[int]:
-    """What each ps says that it has applied of a worker's steps."""
+    """The number of the worker's steps that each ps has applied, by its own account."""
     return [int(value[worker]) for value in session.run(counts)]
 
 

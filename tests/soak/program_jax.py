@@ -1,4 +1,4 @@
-"""A worker that pushes gradients for a given time, and checks all along that what was taken is in the values, once.
+"""A worker that pushes gradients for a given time, and checks that accepted pushes are in the values exactly once.
 
 The parameters have two copies each, and examples are accounted for. Each worker counts its updates in rows of its own
 of one array on each ps.
@@ -23,7 +23,7 @@ servers, workers, me = len(args.ps_hosts.split(",")), len(args.worker_hosts.spli
 
 
 def applied(params: dict[str, Any], worker: int) -> list[int]:
-    """What each ps has applied of a worker's steps; all numbers of its row are equal."""
+    """The number of a worker's steps that each ps has applied; all values of the worker's row are equal."""
     rows = [np.unique(np.asarray(values[worker])) for values in params["counts"]]
     assert all(len(row) == 1 for row in rows), f"rows of worker {worker} have {rows}"
     return [int(row[0]) for row in rows]

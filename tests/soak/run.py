@@ -1,13 +1,14 @@
-"""Trains for long on real processes that are disturbed all along, and looks whether anything grows.
+"""Trains for a long time on real processes with repeated failures, and checks that no resource use grows.
 
     python -m tests.soak.run --minutes 60
     python -m tests.soak.run --minutes 10 --copies graph --every 10
 
-Two ``ps`` and two workers train; every so often one of them is stopped for a while, or a worker is killed and started
-anew. With ``--copies`` three ``ps`` have two copies of all they hold, and each task, the chief, too, is stopped, or
-killed and restarted, the next once all is well again. Workers check that each acknowledged step was applied exactly
-once. Memory, descriptors and threads of every task and its steps per second are drawn. It fails where a worker does,
-or, without ``--copies``, where something has grown.
+Two ``ps`` and two workers train. At intervals one of them is paused (SIGSTOP) for a while, or a worker is killed and
+restarted. With ``--copies``, three ``ps`` keep two copies of their state, and every task, including the chief, is
+paused or killed and restarted; the next failure follows once the cluster has recovered. Workers check that each
+acknowledged step was applied exactly once. Memory, descriptors, threads and steps per second of every
+task are recorded, and memory and steps are plotted. The run fails if a worker fails or, without ``--copies``, if
+memory, descriptors or threads have grown.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ PROGRAM = Path(__file__).with_name("program.py")
 OF_JAX = Path(__file__).with_name("program_jax.py")
 AUDIT = (sys.executable, "-u", "-m", "headwater", "audit")
 _MIB = 1 << 20
-#: Memory may be this much more at the end than after a quarter of the time, in MiB and as a part of it.
+#: Permitted growth of memory between the end of the first quarter and the end, in MiB and as a fraction.
 _MORE_MIB, _MORE = 24.0, 0.05
-#: Descriptors and threads may grow as well: a new connection takes some of both.
+#: Permitted growth of the numbers of descriptors and of threads: a new connection takes some of both.
 _MORE_OTHERS = 8
-#: So long may it take until each part has two copies again and each worker makes steps, in seconds.
+#: Permitted time until each part has two copies again and each worker makes steps, in seconds.
 _PATIENCE_S = 180.0
 
 
@@ -53,7 +54,7 @@ class Incarnation:
 
     Attributes:
       name: of the task.
-      process: it.
+      process: the process of this incarnation.
       samples: seconds since the beginning, MiB of memory, descriptors, threads, steps so far.
     """
 
@@ -62,7 +63,7 @@ class Incarnation:
     samples: list[tuple[float, float, int, int, int]] = field(default_factory=list[tuple[float, float, int, int, int]])
 
     def look(self, now: float) -> None:
-        """Another sample, if it lives."""
+        """Adds a sample if the process still runs."""
         try:
             told = psutil.Process(self.process.pid)
             with told.oneshot():
@@ -76,7 +77,7 @@ class Incarnation:
         return int(lines[-1].split()[1]) if lines else 0
 
     def growth(self, seconds: float) -> list[str]:
-        """What has grown, in words; nothing of a life shorter than half of ``seconds``."""
+        """Messages about the figures that have grown; empty if the task ran for less than half of ``seconds``."""
         samples = np.array(self.samples)
         if not len(samples) or samples[-1, 0] - samples[0, 0] < seconds / 2:
             return []
@@ -93,15 +94,15 @@ class Incarnation:
 
 
 class Soak:
-    """The cluster, and what happens to it.
+    """The cluster, and the failures caused in it.
 
     Args:
       cluster: its processes.
       folder: for checkpoints.
       seconds: how long to train.
-      seed: of what happens.
+      seed: of the order of the failures.
       program: what each task runs.
-      environ: of each task.
+      environ: environment variables of each task.
     """
 
     def __init__(
@@ -141,7 +142,11 @@ class Soak:
         return incarnation
 
     def run(self, every_s: float) -> None:
-        """Disturbs and looks until the time is over, then waits for all tasks; AssertionError where one has failed."""
+        """Causes failures and samples figures until the time is over, then waits for all tasks to end.
+
+        Raises:
+          AssertionError: a task has failed.
+        """
         for kind in self._kinds():
             due = self._now() + every_s
             while (now := self._now()) < min(due, self._seconds) or not self._is_well(now - due):
@@ -160,12 +165,12 @@ class Soak:
         return time.monotonic() - self._began
 
     def _is_well(self, since_s: float) -> bool:
-        """Whether the next disturbance may come, which was due ``since_s`` ago."""
+        """Whether the next failure, due ``since_s`` ago, may be caused now."""
         del since_s
         return True
 
     def _kinds(self) -> Iterator[str]:
-        """Stops of the first ``ps`` and so on, and starts of the second worker, in a new order each time."""
+        """Pauses of each task and restarts of the second worker, in a new order each round."""
         while True:
             kinds = ["ps0", "ps1", "worker0", "worker1", "start worker1"]
             self._chance.shuffle(kinds)
@@ -226,12 +231,12 @@ class Soak:
 
 
 class SoakOfCopies(Soak):
-    """A cluster whose ``ps`` have two copies of all they hold, so that one failure at a time costs nothing."""
+    """A cluster whose ``ps`` keep two copies of their state, so that one failure at a time loses nothing."""
 
-    _stepped: dict[str, int] = {}  # by worker, lines about steps in its present life before the last disturbance
+    _stepped: dict[str, int] = {}  # by worker: its step lines before the last failure
 
     def _kinds(self) -> Iterator[str]:
-        """Stops and starts of all tasks, in a new order each time."""
+        """Pauses and restarts of all tasks, in a new order each round."""
         while True:
             kinds = [f"{start}{task}" for task in self._tasks for start in ("", "start ")]
             self._chance.shuffle(kinds)
@@ -245,21 +250,23 @@ class SoakOfCopies(Soak):
         return len(re.findall("^steps ", self._tasks[name].process.output, re.MULTILINE))
 
     def _is_well(self, since_s: float) -> bool:
-        """Whether each part has two copies, and each worker makes steps: what is promised is for one loss.
+        """Whether each part has two copies and each worker makes steps: Headwater guarantees to survive one loss only.
 
         Raises:
-          AssertionError: they still have not after `_PATIENCE_S`, or a task has ended.
+          AssertionError: this is not reached within `_PATIENCE_S`, or a task has ended.
         """
         for incarnation in self._tasks.values():
             assert incarnation.process.runs or self._now() > self._seconds, f"{incarnation.name} has ended"
-        assert since_s < _PATIENCE_S, f"not all is well {since_s:.0f} s after {self.events[-1:]} and what followed"
+        assert since_s < _PATIENCE_S, f"the cluster has not recovered {since_s:.0f} s after {self.events[-1:]}"
         workers = [name for name in self._tasks if name.startswith("worker")]
         stepping = all(self._step_lines(name) > self._stepped.get(name, 0) for name in workers)
         return self._now() > self._seconds or (stepping and self._all_twice())
 
     def _all_twice(self) -> bool:
-        """Whether each part has a copy that serves, and one that would lose nothing in its place. Further copies of a
-        graph's parts may be spare."""
+        """Whether each part has a serving copy and a backup that could replace it without a loss.
+
+        Further copies of a graph's parts may be spares.
+        """
         try:
             watch = ClusterWatch(self._cluster.hosts["ps"][0])
         except OpError:
@@ -267,7 +274,7 @@ class SoakOfCopies(Soak):
         with closing(watch):
             snapshots = [report.snapshot for report in watch.reports() if "ps" in report.task]
         copies = [group.copies for one in snapshots if one is not None for group in one.groups if group.copies]
-        whole = [words for words in copies if re.match("primary of shard .* second on ", words)]
+        whole = [words for words in copies if re.match("primary of shard .* backup on ", words)]
         follow = [words for words in copies if words.startswith("backup of shard ")]
         return len(whole) == len(follow) == len(self._cluster.hosts["ps"])
 
@@ -283,9 +290,9 @@ def main() -> int:
     """Runs what the command line says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=60.0)
-    parser.add_argument("--every", type=float, default=30.0, help="seconds between two disturbances")
-    parser.add_argument("--seed", type=int, default=0, help="of what happens when")
-    parser.add_argument("--copies", choices=["graph", "jax"], help="two copies of what each ps holds, of which kind")
+    parser.add_argument("--every", type=float, default=30.0, help="seconds between two failures")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the order and duration of failures")
+    parser.add_argument("--copies", choices=["graph", "jax"], help="two copies of the ps state, in this program")
     parser.add_argument("--plot", type=Path, default=Path("build/soak.png"))
     options = parser.parse_args()
     seconds, tasks = 60.0 * options.minutes, 3 if options.copies else 2

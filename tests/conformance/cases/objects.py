@@ -27,7 +27,8 @@ class Folder:
 
 
 def files(folder):
-    """Names of files, but for those of data: of how many files a checkpoint is is the writer's choice."""
+    """Names of the files in ``folder`` except data files: the writer chooses the number of a checkpoint's data
+    files."""
     return sorted(name for name in os.listdir(folder) if ".data-" not in name)
 
 

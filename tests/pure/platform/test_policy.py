@@ -321,7 +321,7 @@ def test_restarted_tasks_keep_all_places_or_none() -> None:
     assert job.phase is JobPhase.RESTARTING
     job.after(1.0).started().ended(worker(0), code=1).happens(Ended(worker(1), Lost(reason="host b does not answer")))
     assert (job.phase, policy.needs_place(job.after(2.0).state, job.now)) == (JobPhase.QUEUED, both)
-    # Likewise one that waited for a place before.
+    # Likewise a task that already waited for a place.
     job = Job("ps: 1\nworkers: 1:2").placed().happens(AskScale("eve", 2), AskRestart("eve")).all_ended()
     assert (job.phase, policy.needs_place(job.state, job.now)) == (JobPhase.QUEUED, (PS, *both))
 
@@ -416,7 +416,7 @@ def test_a_returning_task_continues_its_attempt_numbers() -> None:
     assert list(job.state.tasks) == [worker(0)]
     job.happens(AskScale("eve", 3)).all_ended()
     assert {name: task.attempt for name, task in job.state.tasks.items()} == {worker(0): 3, worker(1): 2, worker(2): 2}
-    # Neither are numbers passed over by those that come and go while nothing runs.
+    # Tasks added and removed while nothing runs skip no attempt numbers either.
     job.happens(AskScale("eve", 2), AskScale("eve", 3))
     assert job.state.tasks[worker(2)].attempt == 2
 
@@ -448,7 +448,7 @@ def test_worker_added_again_before_its_end_restarts() -> None:
 
 @pytest.mark.parametrize("asked", [AskStop("eve", requeue=True), AskRestart("eve")])
 def test_an_attempt_that_was_about_to_start_is_not_made_again(asked: Event) -> None:
-    # Its process may have run: what comes next is not to be taken for it.
+    # Its process may have run: the next one must have another attempt number.
     job = Job("workers: 2").happens(Placed((worker(0), worker(1)))).happens(Started(worker(0)), asked).all_ended()
     assert {task.attempt for task in job.after(0.0).placed().state.tasks.values()} == {1}
 

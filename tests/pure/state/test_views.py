@@ -283,7 +283,7 @@ class _World:
             return
         copy.steps_down = False
         for (source, target), feed in list(self.feeds.items()):
-            # One that goes alone begins with another copy anew.
+            # A primary without a backup starts a new transfer to its next backup.
             was_alone = before.view is None or before.view.backup is None
             is_second = after.serves and (view.backup == feed.target or (view.backup is None and was_alone))
             if (source == ps and not is_second) or (target == ps and after.serves):
@@ -427,8 +427,8 @@ class _World:
             del self.feeds[key]
 
     def crashes(self, ps: int) -> None:
-        """One failure at a time: not where the other copy has not what the newest view says that it has, and not before
-        one that was to be the second, as far as the primary knows, has heard what became of that."""
+        """One failure at a time: no crash while the other copy lacks state that the newest view says it has, nor before
+        the task that the primary considers its backup has received the newest view."""
         newest, knows = self.newest, self.witness.view is not None
         if newest is None or not knows:
             return

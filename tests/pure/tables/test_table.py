@@ -453,7 +453,7 @@ def test_row_used_after_ranking_is_not_evicted():
     for step in range(0, 640, 10):
         table.look_up(ids[step : step + 10])
         table.update(ids[step : step + 10], np.zeros((10, 4)))
-    table.look_up([1000])  # ranks the 40 rows that were not used for longest, of which one goes
+    table.look_up([1000])  # ranks the 40 least recently used rows and evicts one of them
     table.look_up(ids[1:40])
     table.look_up(np.arange(2000, 2010))
     left = {key for key, _ in table.hottest(1000)}

@@ -64,7 +64,7 @@ def test_an_older_step_that_is_restored_voids_the_wait(barrier: StepBarrier, clo
     with pytest.raises(AbortedError, match="restarted the training at step 60: the step of this replica is void"):
         barrier.wait(Waits(clock, lambda: barrier.start("the next chief", 60, 1, 0)), "replica", 100)
     with pytest.raises(AbortedError):
-        barrier.set("chief", 101, 0, 2)  # what still comes of its former life
+        barrier.set("chief", 101, 0, 2)  # a late request of the chief's earlier process
     assert barrier.step == 60
 
 
