@@ -189,7 +189,7 @@ class CopiesOfRows(CopiesHistory):
         specs = [VariableSpec(name=name, shape=(parts, UNITS), dtype="float32") for name in ("a", "b")]
         table = VariableSpec(name="t", shape=(parts * UNITS, 1), dtype="float32", optimized=False, table=True)
         self._layout = make_layout([*specs, table], parts, FixedShardsPartitioner(parts))
-        simulation.note(f"a table travels in pieces of {piece} rows")
+        simulation.note(f"a table is sent in pieces of {piece} rows")
 
     def close(self) -> None:
         shard.ROWS_AT_ONCE = ROWS_AT_ONCE

@@ -163,9 +163,10 @@ class Strategy:
         del model
 
     def _expect_models(self) -> None:
-        """Makes training a model that was made outside of the scope an error, until a model is made in the scope.
-        Called if this process trains together with others: without the error, each process would train such a model
-          alone."""
+        """Rejects the training of models from outside the scope, until a model is made in the scope.
+
+        Called if this process trains together with others: each process would train such a model alone.
+        """
         from headwater.keras.models import expect_models  # noqa: PLC0415  see `scope`
 
         expect_models(self, active_strategy)

@@ -281,7 +281,8 @@ class Steps:
             return Frame(kinds.DONE, (began[1] if began is not None and began[0] == training else -1,))
 
     def follow(self, connection: WorkerConnection, training: int, epoch: int) -> Frame:
-        """Waits until an epoch is over; answers whether the training is over, and with the newest epoch that is."""
+        """Waits until an epoch is over; answers with the newest epoch that is over, and whether the training is
+        over."""
         workers, step_numbers = self._workers, self._step_numbers
         with self._changed:
             self._waiting.wait(

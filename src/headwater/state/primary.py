@@ -14,7 +14,7 @@ from headwater.errors import UnavailableError
 from headwater.state.aims import Move, next_step
 from headwater.state.feed import Feed
 from headwater.state.feeding import FeedingCopy
-from headwater.state.sites import has_heartbeat
+from headwater.state.sites import may_be_reachable
 from headwater.state.views import RequestKind, View
 
 _log = logging.getLogger("headwater")
@@ -205,7 +205,7 @@ class PrimaryCopy(FeedingCopy):
                     feed.wait(feed.last_number, lambda: not self._closed)
                     feed.end()
             # There is a backup already, so this is not urgent: do not wait for a process that cannot be reached.
-            case Move.BRING if step.ps is not None and has_heartbeat(self._processes, step.ps):
+            case Move.BRING if step.ps is not None and may_be_reachable(self._processes, step.ps):
                 return self._replace_backup(feed, view, step.ps)
             case Move.HAND_OVER:
                 self._hand_off(feed, view)

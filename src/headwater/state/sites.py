@@ -74,8 +74,8 @@ class Processes(Protocol):
         ...
 
 
-def has_heartbeat(processes: Processes, number: int) -> bool:
-    """Returns whether a process may be reachable, as far as is known."""
+def may_be_reachable(processes: Processes, number: int) -> bool:
+    """Returns whether a process is known and is not known to be lost."""
     try:
         return not processes.link(number).lost()
     except UnavailableError:

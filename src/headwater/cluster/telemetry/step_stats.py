@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from headwater.data.io.json_types import JsonObject
 
 EXECUTABLE: Final = "Executable"
-"""Operation type of a compiled run of operations in a label."""
+"""The operation type that a label shows for an executable, which runs several compiled operations."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

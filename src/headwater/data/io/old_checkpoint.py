@@ -1,8 +1,8 @@
 """Reading and writing checkpoints of TensorFlow's old format, V1: one sorted table for each task that saved.
 
 In a table (`headwater.data.io.table`), the entry with the empty key has the names, shapes, types and slices of all
-tensors. Each slice has an entry with a key of its own (`headwater.data.io.tensor_slice`), which has its values as the
-fields of a ``TensorProto``.
+tensors. Each slice has an entry of its own. The key identifies the slice (`headwater.data.io.tensor_slice`); the
+elements are in the fields of a ``TensorProto``.
 
 Source: the protocol messages of TensorFlow (``saved_tensor_slice.proto``) and files that TensorFlow wrote.
 """

@@ -494,7 +494,7 @@ def complex_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Att
 
 
 def _part(op_type: str, compute: Function, slope: Function) -> None:
-    """Registers a real part of complex numbers; ``slope`` returns the complex gradient for a real gradient."""
+    """Registers a function from complex to real numbers; ``slope`` returns the complex gradient for a real gradient."""
 
     @kernel(op_type)
     def part(x: HostArray, *, Tout: DType | None = None) -> Any:  # pyright: ignore[reportUnusedFunction]

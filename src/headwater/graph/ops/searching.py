@@ -43,7 +43,7 @@ def _unique_spec(inference: Inference) -> Sequence[Spec]:
 
 
 _NUMBER_NS: Final = 60
-"""Average time in which NumPy sorts one of many numbers."""
+"""Time that NumPy needs to sort many numbers, per number."""
 
 
 def _unique(x: Any) -> tuple[HostArray, HostArray, HostArray]:

@@ -29,7 +29,7 @@ from headwater.cluster.transport.frames import Frame
 from headwater.errors import InvalidArgumentError, OpError, UnavailableError
 from headwater.state.aims import Aim, distribute_replicas
 from headwater.state.member import new_incarnation
-from headwater.state.sites import PeerServerLink, has_heartbeat
+from headwater.state.sites import PeerServerLink, may_be_reachable
 
 _log = logging.getLogger("headwater")
 
@@ -126,7 +126,7 @@ class GraphProcesses:
     def others_stay(self, *, lost: bool = False) -> bool:
         """Whether, as far as is known, another process is reachable and does not drain. With ``lost``, unreachable
         processes that have announced neither their drain nor their end count, too."""
-        return any(has_heartbeat(self, number) or lost for number in self.staying() if number != self._me)
+        return any(may_be_reachable(self, number) or lost for number in self.staying() if number != self._me)
 
     def desired_placement(self, task: int) -> Aim | None:
         """Returns the processes that should hold the replicas of a task; None if all processes drain or have ended."""
