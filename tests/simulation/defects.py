@@ -91,14 +91,14 @@ def _deadlines() -> None:
 
 def _evidence() -> None:
     """Defect: a single late heartbeat makes a task lost."""
-    signs: Any = headwater.cluster.transport.lifeline.Signs
-    init = signs.__init__
+    detector: Any = headwater.cluster.transport.lifeline.FailureDetector
+    init = detector.__init__
 
     def impatient(self: Any, silence_s: float, *others: Any) -> None:
         del silence_s
         init(self, 1.0, *others)
 
-    signs.__init__ = impatient
+    detector.__init__ = impatient
 
 
 def _who_ended() -> None:

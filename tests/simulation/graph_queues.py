@@ -80,7 +80,7 @@ class QueueCopiesHistory(GraphCopiesHistory):
         taken = [number for _, number in self._taken]
         twice = [number for number, count in Counter([*taken, *left]).items() if count > 1]
         if twice:
-            raise HistoryError(f"numbers {twice} came out more than once")
+            raise HistoryError(f"numbers {twice} were dequeued more than once")
         missing = self._put.difference(taken, left)
         if len(missing) > self._lost:
             raise HistoryError(f"numbers {sorted(missing)} are lost, and {self._lost} were in transit")

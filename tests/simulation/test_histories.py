@@ -185,7 +185,7 @@ def test_histories_that_were_broken_hold() -> None:
         ("copies", range(13, 14), "held ranges", "a of shard 1 has not counted these examples exactly once"),
         ("copies-in-step", range(2, 3), "held ranges", "a of shard 1 has not counted these examples exactly once"),
         ("graph-copies", range(150), "known outcomes", "a step has not seen units|more than once"),
-        ("graph-copies-queues", range(80, 170), "known outcomes", "came out more than once"),
+        ("graph-copies-queues", range(80, 170), "known outcomes", "were dequeued more than once"),
         ("graph-copies", range(1067, 1068), "both have it", "a step has not seen units|lacks units"),
         ("graph-examples", range(3), "rounds of few", "OutOfTime"),
         ("graphs", range(80008026, 80008027), "committed steps", "more than once"),

@@ -16,7 +16,7 @@ from headwater.cluster.task.kinds import OPEN_COPY
 from headwater.cluster.telemetry.watchdog import ProgressWatchdog
 from headwater.cluster.transport.channel import Channel, memory_pair
 from headwater.cluster.transport.handshake import PeerIdentity
-from headwater.cluster.transport.links import Wiring
+from headwater.cluster.transport.links import LinkSettings
 from headwater.errors import CancelledError, InvalidArgumentError, UnavailableError
 from headwater.graph.master.peers import ClusterPeers, PeerStatus
 from headwater.graph.master.targets import forget_master, register_master
@@ -140,12 +140,12 @@ class CopiedCluster:
 
     def _link_from(self, me: TaskName) -> Callable[[TaskName], CopiedTaskLink]:
         def link(task: TaskName) -> CopiedTaskLink:
-            wiring = Wiring(me=PeerIdentity(task=str(me), generation=1 + me.index))
+            link_settings = LinkSettings(me=PeerIdentity(task=str(me), generation=1 + me.index))
             # The process that has the primary at the beginning comes first.
             hosts = [task.index, 1 - task.index, *self._processes[_SERVERS:]]
             links = [_CopyLink(self, me, host, task) for host in hosts]
             owner = Claim(task=me.device_prefix, generation=1 + me.index)
-            return CopiedTaskLink(wiring, task, parse_address("ps0:1"), lambda: links, owner)
+            return CopiedTaskLink(link_settings, task, parse_address("ps0:1"), lambda: links, owner)
 
         return link
 

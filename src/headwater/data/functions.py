@@ -30,7 +30,7 @@ from headwater.data.node import (
     stack,
     static_value,
 )
-from headwater.data.parallel import Ahead, Together
+from headwater.data.parallel import PrefetchedIterator, Prefetchers
 from headwater.data.prefetch import AUTOTUNE
 from headwater.data.spec import TensorSpec, is_array
 from headwater.data.transforms import Wrapper
@@ -77,14 +77,14 @@ class Map(Wrapper):
             return rows_of(self.blocks(context, 16))
         calls = positive(int(self.parallel), "num_parallel_calls")
         apart = calls > 1 and not self.function.in_python
-        return self._at_once(context, calls) if apart else self._one_by_one(context)
+        return self._concurrently(context, calls) if apart else self._sequentially(context)
 
-    def _one_by_one(self, context: Context) -> Iterator[Element]:
+    def _sequentially(self, context: Context) -> Iterator[Element]:
         with closing(self.input.elements(context)) as source:
             for index, element in enumerate(source):
                 yield call(self.function, context, element, index)
 
-    def _at_once(self, context: Context, calls: int) -> Iterator[Element]:
+    def _concurrently(self, context: Context, calls: int) -> Iterator[Element]:
         pool = ThreadPoolExecutor(calls, "headwater-data-map")
         running: deque[Future[Element]] = deque()
         try:
@@ -263,9 +263,13 @@ class Interleave(Wrapper):
         calls = min(_PROVEN_CALLS, cycle) if calls == AUTOTUNE else positive(calls, "num_parallel_calls")
         if calls > cycle:
             raise InvalidArgumentError(None, None, "num_parallel_calls must less than or equal to cycle_length.")
-        return self._at_once(context, cycle, length, calls) if calls > 1 else self._in_turn(context, cycle, length)
+        return (
+            self._concurrently(context, cycle, length, calls)
+            if calls > 1
+            else self._sequentially(context, cycle, length)
+        )
 
-    def _in_turn(self, context: Context, cycle: int, length: int) -> Iterator[Element]:
+    def _sequentially(self, context: Context, cycle: int, length: int) -> Iterator[Element]:
         with closing(self.input.elements(context)) as source:
             made = (start() for start in self._made(context, source))
             places: list[Iterator[Element] | None] = [None] * cycle
@@ -292,13 +296,13 @@ class Interleave(Wrapper):
                     with closing(current):
                         pass
 
-    def _at_once(self, context: Context, cycle: int, length: int, calls: int) -> Iterator[Element]:
-        """Interleaves as `_in_turn` does, with threads that iterate over the datasets; if sloppy, skips datasets not
-        ready."""
-        together = Together(calls, self.ahead or max(length, _AHEAD))
+    def _concurrently(self, context: Context, cycle: int, length: int, calls: int) -> Iterator[Element]:
+        """Interleaves as `_sequentially` does, with threads that iterate over the datasets; if sloppy, skips datasets
+        that are not ready."""
+        together = Prefetchers(calls, self.ahead or max(length, _AHEAD))
         with closing(self.input.elements(context)) as source, closing(together):
             made = map(together.open, self._made(context, source))
-            places: list[Ahead | None] = list(itertools.islice(made, cycle))
+            places: list[PrefetchedIterator | None] = list(itertools.islice(made, cycle))
             while any(places):
                 if self.sloppy:
                     together.wait([each for each in places if each is not None])

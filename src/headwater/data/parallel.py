@@ -17,7 +17,7 @@ from headwater.data.node import Element, closing
 _JOIN_S: Final = 5.0
 
 
-class Ahead:
+class PrefetchedIterator:
     """One iterator, whose elements a thread makes ahead of time.
 
     Attributes:
@@ -40,7 +40,7 @@ class Ahead:
         return bool(self.items) or self.ended
 
 
-class Together:
+class Prefetchers:
     """Threads that make the elements of several iterators. `close` stops them.
 
     Args:
@@ -54,21 +54,21 @@ class Together:
         self._waiting = False
         self._ahead = ahead
         self._stopped = False
-        self._all: list[tuple[threading.Thread, Ahead]] = []
+        self._all: list[tuple[threading.Thread, PrefetchedIterator]] = []
         self._permits: SimpleQueue[None] = SimpleQueue()
         for _ in range(calls):
             self._permits.put(None)
 
-    def open(self, start: Callable[[], Iterator[Element]]) -> Ahead:
+    def open(self, start: Callable[[], Iterator[Element]]) -> PrefetchedIterator:
         """Starts a thread that makes the elements of an iterator, which ``start`` creates in that thread."""
-        made = Ahead(self._lock)
+        made = PrefetchedIterator(self._lock)
         thread = threading.Thread(target=self._fill, args=(made, start), name="headwater-data-ahead", daemon=True)
         self._all = [each for each in self._all if each[0].is_alive()]
         self._all.append((thread, made))
         thread.start()
         return made
 
-    def next_element(self, made: Ahead) -> Element | None:
+    def next_element(self, made: PrefetchedIterator) -> Element | None:
         """Returns the next element of an iterator, once it is made; None after the last.
 
         Raises:
@@ -86,7 +86,7 @@ class Together:
                 made.room.notify()
         return item
 
-    def wait(self, some: Sequence[Ahead]) -> None:
+    def wait(self, some: Sequence[PrefetchedIterator]) -> None:
         """Waits until one of ``some`` is ready."""
         if any(made.ready for made in some):
             return
@@ -106,12 +106,12 @@ class Together:
             if thread is not threading.current_thread():
                 thread.join(_JOIN_S)
 
-    def _has_room(self, made: Ahead) -> bool:
+    def _has_room(self, made: PrefetchedIterator) -> bool:
         """Returns whether a waiting thread may continue: only when half of the elements are taken, because waking it
         for each element would cost too much."""
         return len(made.items) <= self._ahead // 2
 
-    def _fill(self, made: Ahead, start: Callable[[], Iterator[Element]]) -> None:
+    def _fill(self, made: PrefetchedIterator, start: Callable[[], Iterator[Element]]) -> None:
         try:
             with closing(start()) as source:
                 while (item := self._next(source)) is not None:
@@ -139,7 +139,7 @@ class Together:
             with self._lock:
                 self._arrived.notify()
 
-    def _wait_for_room(self, made: Ahead) -> None:
+    def _wait_for_room(self, made: PrefetchedIterator) -> None:
         with self._lock:
             made.full = True
             made.room.wait_for(lambda: self._stopped or self._has_room(made))

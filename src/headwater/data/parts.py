@@ -59,7 +59,7 @@ class BatchPart(_Parts):
     def elements(self, context: Context) -> Iterator[Element]:
         batch = self.input
         if isinstance(batch, Batch) and isinstance(batch.input, Map) and fully_defined(batch.input.specs):
-            yield from _of_own_rows(batch, self.count, self.index, context)
+            yield from _own_rows(batch, self.count, self.index, context)
             return
         with closing(batch.elements(context)) as source:
             for element in source:
@@ -121,7 +121,7 @@ class _OwnRows(Wrapper):
                 yield tuple(column[start : min(start + rows, part.stop)] for column in batch)
 
 
-def _of_own_rows(batch: Batch, count: int, index: int, context: Context) -> Iterator[Element]:
+def _own_rows(batch: Batch, count: int, index: int, context: Context) -> Iterator[Element]:
     """Yields one worker's part of each batch, calling the functions that make its elements only for these rows."""
     size, drop = positive(int(batch.batch_size), "batch_size"), bool(batch.drop_remainder)
     functions: list[Wrapper] = []

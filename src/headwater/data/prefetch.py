@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from headwater.data.node import Block, Context, Element, closing
-from headwater.data.parallel import Together
+from headwater.data.parallel import Prefetchers
 from headwater.data.transforms import Wrapper
 from headwater.dtypes import DType, int64
 from headwater.errors import InvalidArgumentError
@@ -23,7 +23,7 @@ def prefetched(start: Callable[[], Iterator[Any]], size: int) -> Generator[Any]:
       start: creates the iterator; called in that thread, where the iterator is also closed. No item may be None.
       size: at least 1.
     """
-    with closing(Together(1, max(1, size))) as together:
+    with closing(Prefetchers(1, max(1, size))) as together:
         made = together.open(start)
         while (item := together.next_element(made)) is not None:
             yield item

@@ -21,7 +21,7 @@ from headwater.graph.foreign.contexts import (
     source_of,
 )
 from headwater.graph.foreign.datasets import body_attr, is_dataset, rewritten
-from headwater.graph.foreign.forms import as_here, type_here
+from headwater.graph.foreign.forms import converted_arguments, type_here
 from headwater.graph.foreign.functions import expanded, function_nodes
 from headwater.graph.foreign.regions import Condition, Loop, items_of
 from headwater.graph.graph import Graph
@@ -323,7 +323,7 @@ class _Importer:
                 for key, value in node.attr.items()
                 if key not in definition.types and key != "_output_shapes"
             }
-            inputs, attrs = as_here(node, inputs, attrs, self._producer, self._constant)
+            inputs, attrs = converted_arguments(node, inputs, attrs, self._producer, self._constant)
             if is_dataset(node):
                 op_type, inputs, attrs = rewritten(node, inputs, attrs, self._constant, self._body_of)
             elif node.op == "OneShotIterator" and attrs["dataset_factory"].name in self._functions:

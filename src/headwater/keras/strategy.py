@@ -90,7 +90,7 @@ class ReplicaContext:
         kwargs: Mapping[str, object] | None = None,
     ) -> Tree:
         """``merge_fn(strategy, *args, **kwargs)``."""
-        with _left_replica():
+        with _outside_replica():
             return merge_fn(self.strategy, *args, **(kwargs or {}))
 
     def __enter__(self) -> ReplicaContext:
@@ -395,7 +395,7 @@ def in_cross_replica_context() -> bool:
 
 
 @contextmanager
-def _left_replica() -> Generator[None]:
+def _outside_replica() -> Generator[None]:
     """A context in which this thread works for no replica."""
     replicas, _active.replicas = _active.replicas, []
     try:

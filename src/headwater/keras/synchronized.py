@@ -100,16 +100,16 @@ class Exchange:
 
         @jax.custom_vjp
         def gathered(vector: jax.Array) -> Any:
-            return io_callback(lambda value: np.stack(self._of_all(value)), shape, vector, ordered=True)
+            return io_callback(lambda value: np.stack(self._gather_all(value)), shape, vector, ordered=True)
 
         def backward(_: None, gradients: Any) -> tuple[Any]:
-            total = io_callback(lambda value: np.sum(self._of_all(value), 0), shape, gradients * rows, ordered=True)
+            total = io_callback(lambda value: np.sum(self._gather_all(value), 0), shape, gradients * rows, ordered=True)
             return (total[rank] / rows,)
 
         gathered.defvjp(lambda vector: (gathered(vector), None), backward)
         return gathered(own)
 
-    def _of_all(self, value: object) -> list[HostArray]:
+    def _gather_all(self, value: object) -> list[HostArray]:
         own = np.asarray(value)
         try:
             found = self._replicas.gather([own], _DESCRIPTION)

@@ -136,7 +136,7 @@ class TensorBoard(_base):
             seconds = max(time.monotonic() - self._since[1], 1e-9)
             train["epoch_steps_per_second"] = (self._step - self._since[0]) / seconds
         for layer in dynamic_layers(self.model):
-            train |= {f"tables/{layer.name}/{name}": value for name, value in _of_table(layer.statistics()).items()}
+            train |= {f"tables/{layer.name}/{name}": value for name, value in _table_points(layer.statistics()).items()}
         self._add("train", train, epoch)
         self._add("validation", validation, epoch)
         if self.histogram_freq and epoch % self.histogram_freq == 0:
@@ -170,7 +170,7 @@ class TensorBoard(_base):
         self._writers.clear()
 
 
-def _of_table(statistics: Mapping[str, TableStatistics]) -> dict[str, float]:
+def _table_points(statistics: Mapping[str, TableStatistics]) -> dict[str, float]:
     """Returns the points of a table's curves, from the statistics of each ``ps``."""
     if not statistics:
         return {}

@@ -175,7 +175,7 @@ def hosts(platform: PlatformOf, identity: MayView) -> list[HostView]:
 
 @router.put("/archives", tags=["jobs"], status_code=201, openapi_extra=_ARCHIVE_BODY)
 async def put_archive(request: Request, platform: PlatformOf, identity: MayRun) -> Digest:
-    """Stores a tar or zip file, which jobs can then be submitted with."""
+    """Stores a tar or zip file, for jobs that are submitted later."""
     return Digest(digest=await platform.archives.put(request.stream()))
 
 

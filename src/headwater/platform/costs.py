@@ -84,8 +84,8 @@ def cost(state: JobState, now: float) -> Cost:
     )
 
 
-def in_words(cost: Cost) -> str:
-    """Returns ``cost`` in words; empty if next to nothing has run."""
+def cost_in_words(cost: Cost) -> str:
+    """Returns ``cost`` in words; empty if less than `_MIN_SHOWN_H` hours have run and no task was preempted."""
     total = sum(cost.task_hours.values())
     if total < _MIN_SHOWN_H and not cost.preemptions:
         return ""

@@ -97,7 +97,7 @@ def worker_choices(state: JobState) -> tuple[int, ...]:
 
 def with_workers(state: JobState, workers: int) -> JobState:
     """Returns the state of a queued job with a number of workers."""
-    return _with_wanted(replace(state, workers=workers))
+    return _with_wanted_tasks(replace(state, workers=workers))
 
 
 def needs_place(state: JobState, now: float) -> tuple[TaskName, ...]:
@@ -276,7 +276,7 @@ def _lost(state: JobState, task: TaskState, reason: str, now: float) -> JobDecis
         return _ended_after_work(state, replace(task, reason=reason, ended_at=now, placed=False, steps_per_s=None))
     if (
         state.phase is JobPhase.RUNNING
-        and _may_go(state, task)
+        and _may_wait_for_place(state, task)
         and state.spec.restart_scope == "task"
         and not task.verdict
     ):
@@ -308,7 +308,7 @@ def _preempted(state: JobState, task: TaskState, how: Exited, now: float) -> Job
     state = state.with_task(replace(task, phase=TaskPhase.STOPPED))
     if not state.spec.requeue:
         decision = _end_tasks(state, JobPhase.FAILED, note.text, now, noted=True)
-    elif _scope(state) == "task" and (not how.preempted or _may_go(state, task)):
+    elif _scope(state) == "task" and (not how.preempted or _may_wait_for_place(state, task)):
         # If the host is taken away, the task needs another place, and the others continue meanwhile.
         placed = not how.preempted
         again = _next_attempt(replace(task, placed=placed), now, f"{note.text}; it starts again")
@@ -319,7 +319,7 @@ def _preempted(state: JobState, task: TaskState, how: Exited, now: float) -> Job
     return JobDecision(decision.state, (note, *decision.notes))
 
 
-def _may_go(state: JobState, task: TaskState) -> bool:
+def _may_wait_for_place(state: JobState, task: TaskState) -> bool:
     """Returns whether a job continues while a task that has lost its host waits for another place."""
     return state.spec.elastic and task.name.job in ("worker", "evaluator")
 
@@ -380,7 +380,7 @@ def _decide_scale(state: JobState, event: AskScale, now: float) -> JobDecision:
         decision = _end_tasks(replace(scaled, not_before=0.0), JobPhase.QUEUED, note.text, now)
         return JobDecision(decision.state, (note, *decision.notes))
     if state.phase is JobPhase.QUEUED:
-        scaled = _with_wanted(scaled)
+        scaled = _with_wanted_tasks(scaled)
     elif state.phase is JobPhase.RESTARTING:
         scaled = _requeued(scaled, note.text, now)
     elif state.phase is JobPhase.ENDING and state.then is JobPhase.RESTARTING:
@@ -414,7 +414,7 @@ def _tick(state: JobState, event: JobTick, now: float) -> JobDecision:
             waited = f"still pending after {deadlines.pending:g} s"
             return _end_tasks(state, JobPhase.FAILED, f"{waited}: {state.reason}" if state.reason else waited, now)
         case JobPhase.RESTARTING if now >= state.not_before:
-            state = _with_wanted(state)  # without tasks that were removed by scaling down
+            state = _with_wanted_tasks(state)  # without tasks that were removed by scaling down
             tasks = {name: _next_attempt(task, now, "") for name, task in state.tasks.items()}
             state = replace(state, phase=JobPhase.RUNNING, reason="", attempt_at=now, attempt=state.attempt + 1)
             return JobDecision(replace(state, tasks=tasks))
@@ -516,7 +516,7 @@ def _outcome(state: JobState) -> str:
 
 def _requeued(state: JobState, reason: str, now: float) -> JobState:
     state = replace(state, phase=JobPhase.QUEUED, then=None, reason=reason, queued_at=now, attempt=state.attempt + 1)
-    state = _with_wanted(state)
+    state = _with_wanted_tasks(state)
     tasks = {name: _next_attempt(replace(task, placed=False), 0.0, "") for name, task in state.tasks.items()}
     return replace(state, tasks=tasks)
 
@@ -539,7 +539,7 @@ def _next_attempt(task: TaskState, start_at: float, reason: str) -> TaskState:
     )
 
 
-def _with_wanted(state: JobState) -> JobState:
+def _with_wanted_tasks(state: JobState) -> JobState:
     """Returns ``state`` with the tasks that are wanted now; stores the next attempt number of dropped tasks."""
     wanted = _wanted_tasks(state)
     left = {

@@ -16,7 +16,7 @@ _SAMPLES = 1000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Seen:
+class PollResult:
     """The result of polling a job's tasks.
 
     Attributes:
@@ -30,7 +30,7 @@ class Seen:
     activities: dict[TaskName, TaskActivity]
 
 
-def poll_tasks(record: JobRecord, backend: TaskBackend, now: float) -> Seen:
+def poll_tasks(record: JobRecord, backend: TaskBackend, now: float) -> PollResult:
     """Polls all tasks of a job that may have a process; raises `BackendError`."""
     ends: list[tuple[float, Ended]] = []
     moves: list[Event] = []
@@ -64,7 +64,7 @@ def poll_tasks(record: JobRecord, backend: TaskBackend, now: float) -> Seen:
             usages[name] = found.usage
     # Ordered by time, so that the first failure is the earliest one, not the first one polled.
     ends.sort(key=lambda entry: entry[0])
-    return Seen(events=(*moves, *(end for _, end in ends)), usages=usages, activities=activities)
+    return PollResult(events=(*moves, *(end for _, end in ends)), usages=usages, activities=activities)
 
 
 def ended_attempt(begun: Attempt, task: TaskState, how: Exited | Lost, now: float) -> Attempt:

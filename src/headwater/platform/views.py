@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from headwater.data.io.json_types import Json, JsonObject
 from headwater.platform.backends.base import HostCapacity, Resources, Usage
-from headwater.platform.costs import cost, in_words
+from headwater.platform.costs import cost, cost_in_words
 from headwater.platform.records import Attempt, JobEvent, JobRecord, Sample, Secret, Token
 from headwater.platform.states import Fault, JobPhase, JobState, TaskPhase, TaskState
 
@@ -134,7 +134,7 @@ class CostView(ApiView):
             gpu_hours=round(spent.gpu_hours, 2),
             preemptions=spent.preemptions,
             lost_steps=spent.lost_steps,
-            text=in_words(spent),
+            text=cost_in_words(spent),
         )
 
 

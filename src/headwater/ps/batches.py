@@ -54,9 +54,9 @@ class Source:
         if not isinstance(shuffle, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"shuffle must be True or False, not {shuffle!r}")
         if isinstance(source, Dataset):
-            size, self._rows = _of_dataset(source, shuffle=shuffle)
+            size, self._rows = _dataset_rows(source, shuffle=shuffle)
         else:
-            size, self._rows = _of_arrays(source)
+            size, self._rows = _array_rows(source)
         self.plan = Plan(size=size, batch=batch_size, tries=tries, shuffle=shuffle, seed=seed)
         self._orders: dict[tuple[int, int], NDArray[np.int64]] = {}
 
@@ -79,7 +79,7 @@ class Source:
         return known
 
 
-def _of_arrays(source: object) -> tuple[int, Rows]:
+def _array_rows(source: object) -> tuple[int, Rows]:
     leaves, structure = _tree.tree_flatten_with_path(source)
     if not leaves:
         raise ValueError("source has no examples: it is an empty structure")
@@ -97,7 +97,7 @@ def _of_arrays(source: object) -> tuple[int, Rows]:
     return sizes.pop(), rows
 
 
-def _of_dataset(source: Dataset, *, shuffle: bool) -> tuple[int, Rows]:
+def _dataset_rows(source: Dataset, *, shuffle: bool) -> tuple[int, Rows]:
     require_examples(source.node, shuffle=shuffle)
     numbered = NumberedElements(source)
     if numbered.changes:

@@ -28,7 +28,7 @@ from headwater.ps.updater import Array
 _log = logging.getLogger("headwater")
 
 
-class Reached(Protocol):
+class ReportedStatus(Protocol):
     """Status that a ``ps`` reports when it is reached."""
 
     @property
@@ -40,7 +40,7 @@ class Reached(Protocol):
 class ServerLink(Protocol):
     """A worker's route to one ``ps``."""
 
-    def reach(self, deadline_s: float | None = None) -> Reached | None:
+    def reach(self, deadline_s: float | None = None) -> ReportedStatus | None:
         """Waits until the ``ps`` can be reached.
 
         Args:

@@ -111,7 +111,7 @@ def find_dependencies(optimizer: optax.GradientTransformation, params: object, *
             return optimizer.update(gradients, state, params)  # pyright: ignore[reportArgumentType]
 
     own = _each_by_itself(params)
-    initial = _of_jaxpr(_jax.make_jaxpr(optimizer.init)(params).jaxpr, own, finite)
+    initial = _jaxpr_sources(_jax.make_jaxpr(optimizer.init)(params).jaxpr, own, finite)
     return sources_of_update(update, params, _jax.eval_shape(optimizer.init, params), initial, finite=finite)
 
 
@@ -138,7 +138,7 @@ def sources_of_update(
     step = _jax.make_jaxpr(update)(params, state, params).jaxpr
     # The sources of the state accumulate over updates, until a further update adds none.
     while True:
-        found = _of_jaxpr(step, [*own, *kept, *own], finite)
+        found = _jaxpr_sources(step, [*own, *kept, *own], finite)
         after = [before | new for before, new in zip(kept, found[len(own) :], strict=True)]
         if after == kept:
             return found[: len(own)]
@@ -149,7 +149,7 @@ def _each_by_itself(params: object) -> list[Sources]:
     return [Sources(leaves=1 << number) for number in range(len(_tree.tree_leaves(params)))]
 
 
-def _of_jaxpr(jaxpr: Jaxpr, inputs: Sequence[Sources], finite: bool) -> list[Sources]:
+def _jaxpr_sources(jaxpr: Jaxpr, inputs: Sequence[Sources], finite: bool) -> list[Sources]:
     """Returns the sources of the outputs of a traced function."""
     known: dict[Var, Sources] = dict(zip(jaxpr.invars, inputs, strict=True))
 
@@ -158,11 +158,11 @@ def _of_jaxpr(jaxpr: Jaxpr, inputs: Sequence[Sources], finite: bool) -> list[Sou
 
     for equation in jaxpr.eqns:
         sources = [of(variable) for variable in equation.invars]
-        known.update(zip(equation.outvars, _of_equation(equation, sources, finite), strict=True))
+        known.update(zip(equation.outvars, _equation_sources(equation, sources, finite), strict=True))
     return [of(variable) for variable in jaxpr.outvars]
 
 
-def _of_equation(equation: JaxprEqn, sources: Sequence[Sources], finite: bool) -> list[Sources]:
+def _equation_sources(equation: JaxprEqn, sources: Sequence[Sources], finite: bool) -> list[Sources]:
     name, parameters = equation.primitive.name, equation.params
     if name == "is_finite" and finite:
         return [_NONE]
@@ -170,11 +170,11 @@ def _of_equation(equation: JaxprEqn, sources: Sequence[Sources], finite: bool) -
         index, *operands = sources
         # A row of the result depends on the condition, which is computed from any rows.
         chosen = Sources(index.leaves, index.leaves)
-        branches = [_of_jaxpr(branch.jaxpr, operands, finite) for branch in parameters["branches"]]
+        branches = [_jaxpr_sources(branch.jaxpr, operands, finite) for branch in parameters["branches"]]
         return [chosen | _union(outputs) for outputs in zip(*branches, strict=True)]
     inner = parameters.get("jaxpr", parameters.get("call_jaxpr"))
     if inner is not None and name not in ("scan", "while"):
-        return _of_jaxpr(getattr(inner, "jaxpr", inner), sources, finite)
+        return _jaxpr_sources(getattr(inner, "jaxpr", inner), sources, finite)
     return [
         _union(
             source if _keeps_rows(equation, variable, output) else Sources(source.leaves, source.leaves)

@@ -98,8 +98,8 @@ class ParameterTask:
         self.saves: Saves | None = None
         self.table_service: TableService | CopiesOfTables | None = None
         self._tables_are = 1, 0
-        #: Number of replicas of each shard, and of shards: None if shards do not move. None until the program has
-        #: called `host` with two replicas or with shards that move.
+        #: The number of replicas of each shard, and the number of shards (None if shards do not move). The pair is None
+        #: until the program has called `host` with two replicas or with shards that move.
         self._copies_are: tuple[int, int | None] | None = None
         self._known_servers: dict[str, KnownServers] = {}
         self._tables_lock = threading.Lock()
@@ -153,7 +153,7 @@ class ParameterTask:
             if self.table_service is None:
                 self._tables_are = replicas, parts
                 if replicas == 1 and shards is None:
-                    kept = self._at_chief(TABLES, self.members.number)
+                    kept = self._state_at_chief(TABLES, self.members.number)
                     self.table_service = table_service(self.members, self.saves, kept)
                 else:
                     sites = self._sites() if shards is None else self._moving_sites(TABLES, shards, replicas)
@@ -267,9 +267,9 @@ class ParameterTask:
 
     def _state_deposit(self, number: int, parameters: HostedParameters) -> StateDeposit:
         """Returns the object that deposits a set's state with the chief when this ``ps`` shuts down."""
-        return StateDeposit(parameters, str(self.members.me), self._at_chief(parameters.name, number))
+        return StateDeposit(parameters, str(self.members.me), self._state_at_chief(parameters.name, number))
 
-    def _at_chief(self, what: str, number: int) -> StateAtChief:
+    def _state_at_chief(self, what: str, number: int) -> StateAtChief:
         chief = self.members.workers[0]
         return StateAtChief(what, number, str(chief), self.shell.link(chief))
 
@@ -331,7 +331,7 @@ class ParameterTask:
         home = first[shard % len(first)]
         return (home,) if replicas == 1 else (home, first[(shard + 1) % len(first)])
 
-    def _of_copies(self) -> tuple[RequestView, ReplicaDeposits]:
+    def _witness_and_deposits(self) -> tuple[RequestView, ReplicaDeposits]:
         """Returns a function that asks the witness, see `headwater.state.witness`, and the store of handed-off
         replicas."""
         chief = self.members.workers[0]
@@ -341,7 +341,7 @@ class ParameterTask:
     def _sites(self) -> dict[int, Site]:
         """Returns the sites of this ``ps``'s replicas, by shard."""
         index, servers = self.members.number, self.members.servers
-        ask, deposits = self._of_copies()
+        ask, deposits = self._witness_and_deposits()
         sites: dict[int, Site] = {}
         # Its own shard, and the shard of the previous ps, for which this one has the backup.
         for shard in (index, (index - 1) % len(servers)):
@@ -355,7 +355,7 @@ class ParameterTask:
     def _moving_sites(self, name: str, shards: int, replicas: int) -> dict[int, Site]:
         """Returns the sites of this ``ps``'s replicas of movable shards; most of the replicas may be unused."""
         index, servers = self.members.me.index, self._servers_of(name)
-        ask, deposits = self._of_copies()
+        ask, deposits = self._witness_and_deposits()
         return {
             shard: Site(
                 ps=index, initial=self._initial(shard, replicas), processes=servers, request_view=ask, deposits=deposits

@@ -146,13 +146,13 @@ class ParameterService(Service):
         return session in self._hosted
 
     def job_over(self, reason: str) -> None:
-        for parameters in self._all_hosted():
+        for parameters in self._hosted_parameters():
             parameters.job_over()
 
     def before_end(self, *, over: bool) -> None:
         if over:
             return
-        hosted = self._all_hosted()
+        hosted = self._hosted_parameters()
         copies = [one for one in hosted if isinstance(one, KeptCopy)]
         # `hand_off` is for replicas that move, and `shut_down_after_transfer` for replicas that do not.
         for one in hosted:
@@ -174,7 +174,7 @@ class ParameterService(Service):
         """Records that the program of a worker has ended without an error, as the worker or another ``ps`` reports."""
         with self._changed:
             self._has_ended = True
-        for parameters in self._all_hosted():
+        for parameters in self._hosted_parameters():
             parameters.worker_ended()
 
     def fetch_ended_workers(self, others: Sequence[WaitingLink]) -> None:
@@ -199,7 +199,7 @@ class ParameterService(Service):
     def details(self) -> Mapping[str, bytes]:
         return {ENDED_DETAIL: b""} if self._has_ended else {}
 
-    def _all_hosted(self) -> list[Hosted]:
+    def _hosted_parameters(self) -> list[Hosted]:
         with self._changed:
             return list(self._hosted.values())
 

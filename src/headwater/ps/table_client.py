@@ -288,7 +288,7 @@ class TableClient:
         dims = [self._tables[name].config.dim for name in names]
         pooled = [part.pooled(form, dim) for part, form, dim in zip(parts, forms, dims, strict=True)]
         bags = [part.pooling_code(of) for part, of in zip(parts, pooled, strict=True)]
-        batch, more = concatenate_keys(divided), self._of_bags(parts, pooled)
+        batch, more = concatenate_keys(divided), self._bag_tensors(parts, pooled)
         arrived: list[list[Reals]] = [[] for _ in names]
         for task, answer in enumerate(self._request_rows(batch, training, forms, bags, more)):
             if flat_rows(forms, bags):
@@ -307,7 +307,7 @@ class TableClient:
             for name, part, found, dim, of in zip(names, parts, arrived, dims, pooled, strict=True)
         }
 
-    def _of_bags(self, parts: Sequence[Divided], pooled: Sequence[bool]) -> list[list[Array]]:
+    def _bag_tensors(self, parts: Sequence[Divided], pooled: Sequence[bool]) -> list[list[Array]]:
         """Returns, for each ``ps``, the tensors that describe the bags it pools."""
         return [
             [tensor for part, of in zip(parts, pooled, strict=True) if of for tensor in part.bag_tensors(task)]
@@ -426,7 +426,7 @@ class TableClient:
             pooled.append(part.pooled(form, dim))
             brought.append(part.gradients(given, pooled[-1]))
         bags = [part.pooling_code(of) for part, of in zip(parts, pooled, strict=True)]
-        tensors = self._of_bags(parts, pooled)
+        tensors = self._bag_tensors(parts, pooled)
         for task, more in enumerate(tensors):
             mine = [each[task] for each in brought]
             if flat_rows(forms, bags):

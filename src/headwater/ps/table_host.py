@@ -35,7 +35,7 @@ from headwater.tables.table import Keys
 
 _log = logging.getLogger("headwater")
 
-#: After each this many updates of a table, the rows that its eviction policy considers expired are removed.
+#: Interval, in updates of a table, at which the rows that its eviction policy considers expired are removed.
 _SWEEP_STEPS = 1000
 #: Number of the most used keys that a task reports, and the shortest interval in seconds between two determinations of
 #: these keys, which read all rows.
@@ -98,7 +98,7 @@ class TableService:
       saving: held during a save of tables, so that there is one at a time.
       saver: saves the tables periodically; None if that was not requested.
       deposit: hands the tables to the chief at a graceful shutdown; None if the saver or a backup has them.
-      rounds: gradients of rows of the present round, of synchronous training.
+      rounds: gradients of rows for the present round of synchronous training.
       lost_updates: number of workers' updates that were lost with an earlier incarnation of this task.
     """
 
@@ -316,7 +316,8 @@ class TableService:
                 # Under this lock the update and its number change together, which `blocked_updates` relies on.
                 with client.lock:
                     ends = self._ends
-                    # Updates are idempotent: a number that was applied before is only answered again.
+                    # Updates are idempotent: an update with a number that was applied before is answered, but not
+                    # applied.
                     if not ends and number > client.last:
                         if client.restored:
                             self._warn_of_lost_updates(client, number, names, channel.peer)

@@ -159,7 +159,7 @@ def test_workers_do_not_wait_for_a_backup_that_cannot_apply_changes(monkeypatch:
     servers.stop()
 
 
-@pytest.mark.parametrize("how", ["_start_feed", "_all_sent", "_is_filled"])
+@pytest.mark.parametrize("how", ["_start_feed", "_end_snapshot", "_is_filled"])
 def test_a_replica_continues_after_an_error_of_its_thread(
     how: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -172,7 +172,7 @@ def test_a_replica_continues_after_an_error_of_its_thread(
             raise MemoryError
         return method(*given)
 
-    monkeypatch.setattr(ShardCopy, how, staticmethod(once) if how == "_all_sent" else once)
+    monkeypatch.setattr(ShardCopy, how, staticmethod(once) if how == "_end_snapshot" else once)
     servers = Replicated(PARAMS, optax.sgd(1.0))
     client = servers.client()
     servers.paired()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headwater.cluster.names import TaskName
 from headwater.platform import policy
 from headwater.platform.backends.base import Exited, Lost
-from headwater.platform.costs import account, cost, in_words
+from headwater.platform.costs import account, cost, cost_in_words
 from headwater.platform.spec import parse_job
 from headwater.platform.states import AskScale, Ended, Event, JobPhase, JobTick, Placed, Progressed, Started, TaskPhase
 
@@ -52,7 +52,7 @@ def test_task_hours_count_each_incarnation_once() -> None:
     assert job.state.phase is JobPhase.SUCCEEDED
     assert cost(job.state, job.now + 5000).task_hours == told.task_hours
     assert (told.preemptions, told.lost_steps) == (0, 0)
-    assert in_words(told) == "Cost: 3.94 task-hours (ps 1.50, worker 2.44), 4.89 CPU-hours, 2.44 GPU-hours"
+    assert cost_in_words(told) == "Cost: 3.94 task-hours (ps 1.50, worker 2.44), 4.89 CPU-hours, 2.44 GPU-hours"
 
 
 def test_steps_that_a_preempted_mirrored_job_makes_again_are_lost() -> None:
@@ -68,7 +68,7 @@ def test_steps_that_a_preempted_mirrored_job_makes_again_are_lost() -> None:
     job.happens(Progressed(FIRST, 900), after=5.0)
     told = cost(job.state, job.now)
     assert told.lost_steps == 199
-    assert in_words(told).endswith("Preempted 1 time: 199 steps had to be repeated")
+    assert cost_in_words(told).endswith("Preempted 1 time: 199 steps had to be repeated")
 
 
 def test_others_continue_without_a_worker_of_a_preemptible_job() -> None:

@@ -67,8 +67,8 @@ class WaitingLink(Link):
                 raise ConnectFailure(Problem.SILENT, f"no answer for {_ANSWER_TIMEOUT_S:g} s") from error
             return channel
 
-        return self._wiring.waiter.connect(
-            attempt, me=self._wiring.me.task, peer=self._called, address=self._address, deadline_s=deadline_s
+        return self._link_settings.waiter.connect(
+            attempt, me=self._link_settings.me.task, peer=self._called, address=self._address, deadline_s=deadline_s
         )
 
     def open_channel_now(self) -> Channel:

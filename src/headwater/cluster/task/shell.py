@@ -41,7 +41,7 @@ from headwater.cluster.transport.control_server import ControlServer
 from headwater.cluster.transport.frames import Frame
 from headwater.cluster.transport.handlers import DeviceInfo, MasterHandler
 from headwater.cluster.transport.handshake import PeerIdentity, new_generation
-from headwater.cluster.transport.links import Link, Wiring
+from headwater.cluster.transport.links import Link, LinkSettings
 from headwater.cluster.transport.listener import Listener
 from headwater.cluster.transport.problems import ConnectFailure
 from headwater.cluster.transport.workplace import Workplace
@@ -110,7 +110,7 @@ class TaskShell:
       elastic: whether tasks that are not in the cluster spec may join.
       inside_grpc: whether tensors are sent inside gRPC.
       devices: returns the devices of this process.
-      wiring: creates the settings of connections from the identity of this task; None to read them from the
+      link_settings: creates the settings of connections from the identity of this task; None to read them from the
         environment.
       predecessor: the incarnation from which this one continues; None if it starts with a new generation.
 
@@ -119,7 +119,7 @@ class TaskShell:
       cluster: all tasks of the cluster spec.
       identity: name and generation.
       claim: the claim to its place in the cluster.
-      wiring: the settings of its connections to others.
+      link_settings: the settings of its connections to others.
       watchdog: records workers' steps, and reports workers that make none.
       address: the address where it listens; empty if it does not.
     """
@@ -133,7 +133,7 @@ class TaskShell:
         listens: bool = True,
         elastic: bool = True,
         inside_grpc: bool = False,
-        wiring: Callable[[PeerIdentity], Wiring] | None = None,
+        link_settings: Callable[[PeerIdentity], LinkSettings] | None = None,
         predecessor: Predecessor | None = None,
     ) -> None:
         keep_freed_memory()
@@ -148,7 +148,9 @@ class TaskShell:
             started=time.time(),
             address=cluster.task_address(me.job, me.index) if listens else "",
         )
-        self.wiring: Wiring = wiring(self.identity) if wiring else Wiring(me=self.identity, inside_grpc=inside_grpc)
+        self.link_settings: LinkSettings = (
+            link_settings(self.identity) if link_settings else LinkSettings(me=self.identity, inside_grpc=inside_grpc)
+        )
         self.address: str = ""
         self.watchdog: ProgressWatchdog = ProgressWatchdog(self._is_open, least_s=behind_after_s())
         self._devices = devices
@@ -212,13 +214,13 @@ class TaskShell:
         _log.info("%s serves at %s", self.me, self.address)
 
     def _listen(self, workplace: Workplace, master: MasterHandler | None) -> None:
-        wiring, control_path = self.wiring, str(workplace.path / "control")
+        link_settings, control_path = self.link_settings, str(workplace.path / "control")
         listener = Listener(
             parse_address(self.cluster.task_address(self.me.job, self.me.index)),
             me=self.identity,
-            security=wiring.security,
+            security=link_settings.security,
             on_channel=self._serve,
-            options=wiring.options,
+            options=link_settings.options,
             workplace=workplace,
             control_path=control_path,
         )
@@ -231,7 +233,7 @@ class TaskShell:
             task=self,
             master=master,
             on_channel=self._serve,
-            options=wiring.options,
+            options=link_settings.options,
             on_trusted=listener.trust,
         )
         self._control.start()  # start it before the listener, which forwards connections to it
@@ -265,7 +267,7 @@ class TaskShell:
         self._watch.stop()
         if self._activity_reporter is not None:
             self._activity_reporter.close()
-        self.wiring.waiter.cancel()  # cancel waits first, because threads of services may wait for other tasks
+        self.link_settings.waiter.cancel()  # cancel waits first, because threads of services may wait for other tasks
         for service in self._services:
             service.close()
         if self._listener is not None:
@@ -382,7 +384,7 @@ class TaskShell:
         address = address or self.cluster.task_address(task.job, task.index)
         with self._lock:
             if (task, address) not in self._waiting_links:
-                link = WaitingLink(self.wiring, task, parse_address(address))
+                link = WaitingLink(self.link_settings, task, parse_address(address))
                 self._waiting_links[task, address] = self.add_link(task, link)
             return self._waiting_links[task, address]
 

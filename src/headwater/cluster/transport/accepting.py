@@ -19,10 +19,10 @@ from headwater.cluster.transport.handshake import (
     TICKET,
     TLS,
     VERSION,
-    Met,
-    Nonsense,
+    HandshakeResult,
     Offer,
     PeerIdentity,
+    ProtocolViolation,
     TimedMessages,
     of_user,
     prove,
@@ -57,7 +57,7 @@ def receive_greeting(
     tls: ssl.SSLContext | None,
     make_offer: Callable[[PeerIdentity, bool], Offer | None],
     redeem: Callable[[bytes], PeerIdentity | None],
-) -> Met | None:
+) -> HandshakeResult | None:
     """Authenticates the other end, after the preamble was read.
 
     Args:
@@ -70,8 +70,8 @@ def receive_greeting(
       redeem: returns the peer to which a ticket was given; None for an unknown ticket.
 
     Returns:
-      The authenticated connection, or None if the other end accepted the offer and disconnected. Without a `Met`,
-      the connection is closed.
+      The authenticated connection, or None if the other end accepted the offer and disconnected. In the latter
+      case this end is closed, too.
 
     Raises:
       Refusal: this end has refused the other end. If the other end speaks the protocol, it was sent the reason.
@@ -83,8 +83,8 @@ def receive_greeting(
         )  # evaluated at the time of closing, because TLS may replace the socket
         try:
             met = _receive_greeting(messages, me, security, tls, make_offer, redeem)
-        except Nonsense as nonsense:
-            raise Refusal(Problem.NOT_HEADWATER, f"it {nonsense}") from nonsense
+        except ProtocolViolation as violation:
+            raise Refusal(Problem.NOT_HEADWATER, f"it {violation}") from violation
         if met is not None:
             closing.pop_all()
         return met
@@ -97,7 +97,7 @@ def _receive_greeting(
     tls: ssl.SSLContext | None,
     make_offer: Callable[[PeerIdentity, bool], Offer | None],
     redeem: Callable[[bytes], PeerIdentity | None],
-) -> Met | None:
+) -> HandshakeResult | None:
     flags = messages.receive(1)[0]
     if flags & TICKET:
         return _receive_ticket(messages, redeem)
@@ -113,10 +113,10 @@ def _receive_greeting(
     messages.send_message(VERSION, nonce)
     lifeline = bool(flags & LIFELINE)
     peer = _receive_identity(messages, nonce, me, security, lambda peer: make_offer(peer, lifeline))
-    return Met(messages.sock, peer, lifeline=lifeline) if peer is not None else None
+    return HandshakeResult(messages.sock, peer, lifeline=lifeline) if peer is not None else None
 
 
-def _receive_ticket(messages: TimedMessages, redeem: Callable[[bytes], PeerIdentity | None]) -> Met:
+def _receive_ticket(messages: TimedMessages, redeem: Callable[[bytes], PeerIdentity | None]) -> HandshakeResult:
     match messages.receive_message():
         case (bytes(ticket),):
             peer = redeem(ticket)
@@ -130,7 +130,7 @@ def _receive_ticket(messages: TimedMessages, redeem: Callable[[bytes], PeerIdent
     os.close(os.dup(messages.sock.fileno()))
     messages.send_message(ACCEPTED)
     messages.arm()
-    return Met(messages.sock, peer, lane=receive_lane(messages.sock))
+    return HandshakeResult(messages.sock, peer, lane=receive_lane(messages.sock))
 
 
 def _receive_identity(
@@ -147,10 +147,10 @@ def _receive_identity(
         case (_, bytes(theirs), str(task), int(generation), str(wanted), int(wanted_generation), bytes(proof)):
             pass
         case _:
-            raise Nonsense("sent an unknown greeting")
+            raise ProtocolViolation("sent an unknown greeting")
     # Names are written to logs, so reject control characters and long texts.
     if not (task.isprintable() and wanted.isprintable() and max(len(task), len(wanted)) <= _MAX_NAME):
-        raise Nonsense("sent an impossible name")
+        raise ProtocolViolation("sent an impossible name")
     said = (theirs, nonce, task, generation, wanted, wanted_generation)
     tokens = security.tokens()
     known = proven(tokens, proof, DIALLING, *said) if len(theirs) == NONCE_BYTES else None

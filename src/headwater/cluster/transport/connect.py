@@ -8,7 +8,7 @@ import socket
 from headwater.cluster.addresses import Address
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.dialling import dialling_handshake, show_ticket, stay
-from headwater.cluster.transport.handshake import Met, PeerIdentity
+from headwater.cluster.transport.handshake import HandshakeResult, PeerIdentity
 from headwater.cluster.transport.listener import machine_id, make_channel
 from headwater.cluster.transport.options import TransportOptions
 from headwater.cluster.transport.ports import resolve
@@ -120,7 +120,7 @@ def dial(address: Address, *, timeout_s: float) -> socket.socket:
     raise OSError(f"the host {address.host} has no address")
 
 
-def _local(met: Met, options: TransportOptions, timeout_s: float) -> Met | None:
+def _local(met: HandshakeResult, options: TransportOptions, timeout_s: float) -> HandshakeResult | None:
     """Connects to the Unix socket of an offer; returns None if that is not possible from here."""
     offer = met.offer
     if offer is None or not options.local_sockets or offer.machine != machine_id():

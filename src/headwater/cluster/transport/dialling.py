@@ -18,10 +18,10 @@ from headwater.cluster.transport.handshake import (
     TICKET,
     TLS,
     VERSION,
-    Met,
-    Nonsense,
+    HandshakeResult,
     Offer,
     PeerIdentity,
+    ProtocolViolation,
     TimedMessages,
     prove,
     proven,
@@ -40,7 +40,7 @@ def dialling_handshake(
     security: Security,
     timeout_s: float,
     lifeline: bool = False,
-) -> Met:
+) -> HandshakeResult:
     """Makes the handshake of the dialling end, up to the answer of the accepting end.
 
     If the result has an offer, the caller must call `stay` or close the socket. On an error the connection is closed.
@@ -63,16 +63,16 @@ def dialling_handshake(
         closing.callback(lambda: messages.sock.close())  # look the socket up then: TLS may have replaced it
         try:
             met = _greet(messages, me, wanted, host, security, LIFELINE * lifeline)
-        except Nonsense as nonsense:
-            detail = f"the listening process is not Headwater: it {nonsense}"
-            raise ConnectFailure(Problem.NOT_HEADWATER, detail) from nonsense
+        except ProtocolViolation as violation:
+            detail = f"the listening process is not Headwater: it {violation}"
+            raise ConnectFailure(Problem.NOT_HEADWATER, detail) from violation
         closing.pop_all()
         return met
 
 
 def _greet(
     messages: TimedMessages, me: PeerIdentity, wanted: PeerIdentity, host: str, security: Security, flags: int
-) -> Met:
+) -> HandshakeResult:
     messages.send(PREAMBLE + bytes([flags | (TLS if security.tls else 0)]))
     peer_flags = _receive_preamble(messages)
     if peer_flags & FULL:
@@ -88,7 +88,7 @@ def _greet(
         case (int(version), bytes(their_nonce)):
             _check_version(version)
         case _:
-            raise Nonsense("sent an unknown greeting")
+            raise ProtocolViolation("sent an unknown greeting")
     nonce = secrets.token_bytes(NONCE_BYTES)
     said = (nonce, their_nonce, me.task, me.generation, wanted.task, wanted.generation)
     tokens = security.tokens()
@@ -109,11 +109,11 @@ def _greet(
         case (str(problem), str(detail)):
             raise ConnectFailure(_known_problem(problem), detail)
         case _:
-            raise Nonsense("sent an unknown answer")
+            raise ProtocolViolation("sent an unknown answer")
     if proven(tokens, proof, ACCEPTING, *said, task, generation) is None:
         detail = "it does not know this task's token" if tokens.values else "it has a token, this task has none"
         raise ConnectFailure(Problem.TOKEN, detail)
-    return Met(messages.sock, PeerIdentity(task=task, generation=generation), _read_offer(offer))
+    return HandshakeResult(messages.sock, PeerIdentity(task=task, generation=generation), _read_offer(offer))
 
 
 def stay(sock: socket.socket, *, timeout_s: float) -> None:
@@ -121,7 +121,7 @@ def stay(sock: socket.socket, *, timeout_s: float) -> None:
     TimedMessages(sock, timeout_s).send_message(True)
 
 
-def show_ticket(sock: socket.socket, ticket: bytes, peer: PeerIdentity, *, timeout_s: float) -> Met:
+def show_ticket(sock: socket.socket, ticket: bytes, peer: PeerIdentity, *, timeout_s: float) -> HandshakeResult:
     """Accepts an offer of ``peer``, at its Unix socket.
 
     Raises:
@@ -134,11 +134,11 @@ def show_ticket(sock: socket.socket, ticket: bytes, peer: PeerIdentity, *, timeo
     try:
         _receive_preamble(messages)
         answer = messages.receive_message()
-    except Nonsense:
+    except ProtocolViolation:
         answer = ()
     match answer:
         case (accepted,) if accepted == ACCEPTED:
-            return Met(sock, peer, lane=make_lane(sock))
+            return HandshakeResult(sock, peer, lane=make_lane(sock))
         case _:
             raise ConnectFailure(Problem.OTHER, "the ticket was not accepted")
 
@@ -150,7 +150,7 @@ def _receive_preamble(messages: TimedMessages) -> int:
         while len(data) < len(PREAMBLE) + 1:
             data += messages.receive(1)
             if not PREAMBLE.startswith(data[: len(PREAMBLE)]):
-                raise Nonsense(f"answered {data!r}")
+                raise ProtocolViolation(f"answered {data!r}")
     except TimeoutError:
         raise ConnectFailure(Problem.SILENT, "connected, but got no answer") from None
     return data[-1]

@@ -93,7 +93,7 @@ class Offer(NamedTuple):
     ticket: bytes
 
 
-class Met(NamedTuple):
+class HandshakeResult(NamedTuple):
     """The result of a handshake.
 
     Attributes:
@@ -117,7 +117,7 @@ def new_generation() -> int:
     return secrets.randbelow((1 << 63) - 1) + 1
 
 
-class Nonsense(Exception):
+class ProtocolViolation(Exception):
     """Raised when the other end has violated the protocol. The message completes a sentence that begins with "it", such
     as ``sent an unknown answer``."""
 
@@ -175,14 +175,14 @@ class TimedMessages:
         return data
 
     def receive_message(self) -> tuple[Any, ...]:
-        """Receives a message; raises `Nonsense` if it is malformed."""
+        """Receives a message; raises `ProtocolViolation` if it is malformed."""
         (length,) = _LENGTH.unpack(self.receive(_LENGTH.size))
         if length > _MAX_MESSAGE_BYTES:
-            raise Nonsense(f"announced a message of {length} bytes")
+            raise ProtocolViolation(f"announced a message of {length} bytes")
         try:
             return frames.parse_header(self.receive(length))
         except InvalidArgumentError as error:
-            raise Nonsense("sent a message that cannot be read") from error
+            raise ProtocolViolation("sent a message that cannot be read") from error
 
     def start_tls(self, context: ssl.SSLContext, *, server_hostname: str | None) -> None:
         """Starts TLS: as a client of ``server_hostname``, or as a server if that is None."""

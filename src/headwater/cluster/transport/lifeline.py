@@ -41,7 +41,7 @@ _REDIAL_INTERVAL_S = 1.0
 _MAX_BEATS = 4096
 
 
-class Signs:
+class FailureDetector:
     """Failure detector for a task, based on its heartbeats. Times are in seconds of a monotonic clock.
 
     Args:
@@ -57,7 +57,7 @@ class Signs:
         self._unknown_s = unknown_s
         # In this order: whether any heartbeat has arrived; the time of the last one; the time of the last sign that the
         # task was not stopped; whether the last heartbeat reports it as stopped; the time of the last judgement.
-        self._ever = False
+        self._any_heard = False
         self._heard = now
         self._running = now
         self._stopped = False
@@ -65,7 +65,7 @@ class Signs:
 
     def record(self, beats: bytes, now: float) -> None:
         """Records heartbeats, the latest last."""
-        self._ever = True
+        self._any_heard = True
         self._heard = now
         self._stopped = beats.endswith(STOPPED)
         if not self._stopped:
@@ -91,7 +91,7 @@ class Signs:
             self._running = min(now, self._running + stood_still)
         if self._stopped and now - self._running >= self._stopped_s:
             return "it is stopped (SIGSTOP, Ctrl-Z or a debugger)"
-        allowed = self._silence_s if self._ever else self._unknown_s
+        allowed = self._silence_s if self._any_heard else self._unknown_s
         if now - self._heard >= allowed:
             return (
                 f"no heartbeat or other message for {allowed:g} s: its machine is stopped, or its "
@@ -102,7 +102,7 @@ class Signs:
     def is_alive(self) -> bool:
         """Returns whether the last heartbeat is recent, and did not report that the task is stopped."""
         # Use the time of the last judgement, not the current time: this process may have been stopped since.
-        return self._ever and not self._stopped and self._looked - self._heard < self._silence_s
+        return self._any_heard and not self._stopped and self._looked - self._heard < self._silence_s
 
 
 class Lifeline:
@@ -140,7 +140,7 @@ class Lifeline:
         self._reason = ""
         self._gone = False
         self._answered = False
-        self._signs = Signs(silence_s, stopped_s, time.monotonic(), unknown_s)
+        self._detector = FailureDetector(silence_s, stopped_s, time.monotonic(), unknown_s)
         self._tried = threading.Event()
         self._closing = threading.Event()
         self._woken, self._waker = socket.socketpair()
@@ -165,7 +165,7 @@ class Lifeline:
 
     def is_alive(self) -> bool:
         """Returns whether the last heartbeat is recent, and did not report that the task is stopped."""
-        return self._signs.is_alive()
+        return self._detector.is_alive()
 
     def answered(self) -> None:
         """Records that a task that was reported lost has answered a call, so it ran at that moment.
@@ -201,7 +201,7 @@ class Lifeline:
             _log.debug("%s has no lifeline to %s: %s", self._me.task, self._wanted.task or self._address, error)
             return None
         self._gone = False
-        self._signs.record(ALIVE, time.monotonic())
+        self._detector.record(ALIVE, time.monotonic())
         return socket.socket(fileno=connection.detach()) if isinstance(connection, ssl.SSLSocket) else connection
 
     def _listen(self, connection: socket.socket) -> None:
@@ -214,7 +214,7 @@ class Lifeline:
             poll.poll(BEAT_S * 1000)
             try:
                 while beats := connection.recv(_MAX_BEATS):
-                    self._signs.record(beats, time.monotonic())
+                    self._detector.record(beats, time.monotonic())
                 return  # the task, or its helper process, has ended
             except BlockingIOError:
                 self._judge()
@@ -225,9 +225,9 @@ class Lifeline:
         now = time.monotonic()
         if self._answered:
             self._answered = False
-            self._signs.answer(now)
+            self._detector.answer(now)
             self._reason = ""
-        reason = self._signs.loss_reason(now, waited_s)
+        reason = self._detector.loss_reason(now, waited_s)
         if bool(reason) != bool(self._reason) and not self._closing.is_set():
             self._reason = reason
             self._on_change(reason)

@@ -34,7 +34,7 @@ _MAX_RETRY_WAIT_S = 1.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wiring:
+class LinkSettings:
     """Settings that all links of a process share.
 
     Attributes:
@@ -52,22 +52,22 @@ class Wiring:
     inside_grpc: bool = False
 
 
-def client_wiring() -> Wiring:
+def client_link_settings() -> LinkSettings:
     """Returns the settings for a client that is not a task of the cluster."""
-    return Wiring(me=PeerIdentity(task=f"client {os.getpid()} on {socket.gethostname()}", generation=0))
+    return LinkSettings(me=PeerIdentity(task=f"client {os.getpid()} on {socket.gethostname()}", generation=0))
 
 
 class Link:
     """A link to one task: a client of its control plane, which is created when first needed, and a pool of channels.
 
     Args:
-      wiring: see `Wiring`.
+      link_settings: see `LinkSettings`.
       peer: the task; None for any task at the address.
       address: the task's address.
     """
 
-    def __init__(self, wiring: Wiring, peer: TaskName | None, address: Address) -> None:
-        self._wiring = wiring
+    def __init__(self, link_settings: LinkSettings, peer: TaskName | None, address: Address) -> None:
+        self._link_settings = link_settings
         self._peer = peer or TaskName("master", 0)
         self._wanted = PeerIdentity(task=str(peer) if peer else "", generation=0)
         self._called = str(peer) if peer else "the master"
@@ -88,9 +88,9 @@ class Link:
                 self._control = ControlClient(
                     self._address,
                     peer=self._called,
-                    security=self._wiring.security,
+                    security=self._link_settings.security,
                     on_lost=self._lost,
-                    inside_grpc=self._wiring.inside_grpc,
+                    inside_grpc=self._link_settings.inside_grpc,
                 )
             return self._control
 
@@ -103,15 +103,15 @@ class Link:
         self._pool.break_off(self._peer, f"{reason}: {why}" if why else reason)
 
     def _attempt(self, limit_s: float | None = None) -> Channel:
-        wiring = self._wiring
-        if wiring.inside_grpc:
-            return self.control.open_channel(me=wiring.me, wanted=self._wanted, options=wiring.options)
+        link_settings = self._link_settings
+        if link_settings.inside_grpc:
+            return self.control.open_channel(me=link_settings.me, wanted=self._wanted, options=link_settings.options)
         return connect(
             self._address,
-            me=wiring.me,
+            me=link_settings.me,
             wanted=self._wanted,
-            security=wiring.security,
-            options=wiring.options,
+            security=link_settings.security,
+            options=link_settings.options,
             timeout_s=_ATTEMPT_S if limit_s is None else min(_ATTEMPT_S, limit_s),
         )
 
@@ -120,7 +120,7 @@ class Link:
             try:
                 return self._attempt()
             except ConnectFailure as failure:
-                what = f"{self._wiring.me.task} cannot reach {self._called} at {self._address}"
+                what = f"{self._link_settings.me.task} cannot reach {self._called} at {self._address}"
                 if failure.problem is not Problem.SILENT or not self.control.is_alive():
                     raise failure.as_error(what) from failure
                 # Heartbeats arrive: the task holds the GIL, or its machine is loaded. Try again without a pause, as a
@@ -146,13 +146,13 @@ class Link:
             raise ConnectFailure(Problem.CLOSED, error.message) from error
 
     def _wait_for(self, attempt: Callable[[], T], deadline_s: float | None) -> T:
-        waiter = self._wiring.waiter
+        waiter = self._link_settings.waiter
         otherwise = "gives up" if deadline_s is None else "tries without it"
         if deadline_s is not None:
             deadline_s = min(deadline_s, waiter.patience.deadline_s)
         return waiter.connect(
             attempt,
-            me=self._wiring.me.task,
+            me=self._link_settings.me.task,
             peer=self._called,
             address=self._address,
             deadline_s=deadline_s,
@@ -219,10 +219,10 @@ class Link:
                     raise error.__cause__ from None
                 raise
 
-        wiring = self._wiring
+        link_settings = self._link_settings
         try:
-            return wiring.waiter.connect(
-                attempt, me=wiring.me.task, peer=self._called, address=self._address, known=True
+            return link_settings.waiter.connect(
+                attempt, me=link_settings.me.task, peer=self._called, address=self._address, known=True
             )
         except UnavailableError as error:
             raise DeadlineExceededError(None, None, error.message) from error

@@ -32,7 +32,7 @@ from headwater.cluster.transport import heartbeats
 from headwater.cluster.transport.accepting import Refusal, receive_greeting
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.daemon_threads import DaemonThreads
-from headwater.cluster.transport.handshake import FULL, PREAMBLE, Met, Offer, PeerIdentity, TimedMessages
+from headwater.cluster.transport.handshake import FULL, PREAMBLE, HandshakeResult, Offer, PeerIdentity, TimedMessages
 from headwater.cluster.transport.options import TransportOptions
 from headwater.cluster.transport.ports import listen
 from headwater.cluster.transport.problems import NO_DESCRIPTORS
@@ -231,7 +231,7 @@ class Listener:
         open_again_at = 0.0
         watching = False
         while not self._stopping:
-            full = self._unauthenticated.to_drop()
+            full = self._unauthenticated.connection_to_drop()
             now = time.monotonic()
             # Do not accept connections while descriptors are exhausted, or while all unauthenticated connections are
             # too new to be dropped.
@@ -284,7 +284,7 @@ class Listener:
         if listening is self._local and (user := _user_of(sock)) not in (0, os.geteuid()):
             self._refuse(candidate, f"it is a process of user {user}")
             return True
-        full = self._unauthenticated.to_drop()
+        full = self._unauthenticated.connection_to_drop()
         if full is not None:
             self._drop(full[0])
         self._unauthenticated.add(candidate)
@@ -569,7 +569,7 @@ def _user_of(sock: socket.socket) -> int:
     return _CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[1]
 
 
-def make_channel(met: Met, *, options: TransportOptions) -> Channel:
+def make_channel(met: HandshakeResult, *, options: TransportOptions) -> Channel:
     """Returns the channel over the connection of a handshake, at either end."""
     peer, generation = f"{met.peer.task} ({_from(met.sock)})", met.peer.generation
     limit = options.max_payload_bytes

@@ -78,7 +78,7 @@ class UnauthenticatedConnections(Generic[ConnectionT]):
         with self._lock:
             return [candidate for candidate, since in self._since.items() if since <= limit]
 
-    def to_drop(self) -> tuple[ConnectionT, float] | None:
+    def connection_to_drop(self) -> tuple[ConnectionT, float] | None:
         """Returns the connection to drop for a new one, and how long it must still be kept, in seconds.
 
         None while there is room.

@@ -90,7 +90,7 @@ def type_here(op_type: str) -> str:
     return rest if rest != op_type and rest.startswith(_PREFIXES) else op_type
 
 
-def as_here(
+def converted_arguments(
     node: NodeDef,
     inputs: list[Tensor],
     attrs: Mapping[str, Any],

@@ -229,7 +229,7 @@ def _xlogy(x: HostArray, y: HostArray) -> HostArray:
     return np.where(x != 0, x * np.log(y), 0).astype(x.dtype, copy=False)
 
 
-def _of_chosen(g: HostArray, chosen: HostArray) -> HostArray:
+def _where_chosen(g: HostArray, chosen: HostArray) -> HostArray:
     """``g`` where chosen, else 0."""
     return where(chosen, g, g.dtype.type(0))
 
@@ -253,12 +253,12 @@ _binary("Pow", _power, (_power_by_x, _power_by_y))
 _binary(
     "Maximum",
     lambda x, y: where(x < y, y, x),
-    (lambda g, x, y: _of_chosen(g, x >= y), lambda g, x, y: _of_chosen(g, ~(x >= y))),
+    (lambda g, x, y: _where_chosen(g, x >= y), lambda g, x, y: _where_chosen(g, ~(x >= y))),
 )
 _binary(
     "Minimum",
     lambda x, y: where(x > y, y, x),
-    (lambda g, x, y: _of_chosen(g, x <= y), lambda g, x, y: _of_chosen(g, ~(x <= y))),
+    (lambda g, x, y: _where_chosen(g, x <= y), lambda g, x, y: _where_chosen(g, ~(x <= y))),
 )
 _binary(
     "SquaredDifference",
@@ -361,7 +361,7 @@ def clip_gradient(inputs: Arrays, grads: Arrays, needed: Needed, _attrs: Attrs) 
     lowered = where(raised, low, t) > high
     masks = (~(raised | lowered), raised & ~lowered, lowered)
     return [
-        sum_to(_of_chosen(grads[0], mask), value.shape) if wanted else None
+        sum_to(_where_chosen(grads[0], mask), value.shape) if wanted else None
         for mask, value, wanted in zip(masks, inputs, needed, strict=True)
     ]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from headwater.cluster.addresses import Address
 from headwater.cluster.claims import Claim
 from headwater.cluster.names import TaskName
-from headwater.cluster.transport.links import Link, Wiring
+from headwater.cluster.transport.links import Link, LinkSettings
 from headwater.graph.master.peers import PeerStatus
 
 STEPS_DETAIL = "steps"
@@ -29,13 +29,13 @@ class TaskLink(Link):
 
     def __init__(
         self,
-        wiring: Wiring,
+        link_settings: LinkSettings,
         peer: TaskName,
         address: Address,
         owner: Claim,
         met: Callable[[int], None] | None = None,
     ) -> None:
-        super().__init__(wiring, peer, address)
+        super().__init__(link_settings, peer, address)
         self.task = peer
         self._owner = owner
         self._met = met

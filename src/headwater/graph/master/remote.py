@@ -14,7 +14,7 @@ from headwater.cluster.task.kinds import DONE, ERROR, HOLD, RUN_CALLABLE
 from headwater.cluster.telemetry.step_stats import StepTrace
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
-from headwater.cluster.transport.links import Link, client_wiring
+from headwater.cluster.transport.links import Link, client_link_settings
 from headwater.errors import CancelledError, DeadlineExceededError, InternalError, OpError, UnavailableError
 from headwater.graph.graph import Graph
 from headwater.graph.graph_def import graph_def
@@ -45,7 +45,7 @@ class RemoteMaster:
         self._address = parse_address(target.removeprefix(SCHEME))
 
     def _link(self) -> Link:
-        return Link(client_wiring(), None, self._address)
+        return Link(client_link_settings(), None, self._address)
 
     def open(self, graph: Graph, options: SessionOptions) -> OpenSession:
         return RemoteSession(self._target, self._link(), graph, options)

@@ -31,7 +31,7 @@ _INPUTS: Final = "ids:Tids|index, indices:int64, dense_shape:int64, weights:floa
 
 
 @dataclass(frozen=True, slots=True)
-class _Rooms:
+class _Capacities:
     """The numbers of places in the arrays of lookups, see `headwater.tables.bag_loops.route_bags`.
 
     Attributes:
@@ -46,7 +46,7 @@ class _Rooms:
         from headwater.tables.bag_loops import ORDERS  # noqa: PLC0415  loads numba, only if needed
 
         shape = lookups, ORDERS, 2 * parts + 1
-        return context.resource("", "", _Rooms, lambda: _Rooms(np.zeros(shape, np.int64))).places
+        return context.resource("", "", _Capacities, lambda: _Capacities(np.zeros(shape, np.int64))).places
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +209,7 @@ def route_bags(
       IndexError: the table has no row for an id; the message has the id and its position.
       ValueError: the bags' numbers are not in ascending order, and ``safe`` is false.
     """
-    (room,) = _Rooms.of(context, 1, parts)
+    (room,) = _Capacities.of(context, 1, parts)
     route = _route(
         room,
         *(ids, indices, dense_shape, weights, sizes),
@@ -278,7 +278,7 @@ def route_bags_of_tables(
       InvalidArgumentError: as ``RouteBags`` raises an error; the message names the operation, too.
     """
     routes: list[_Route] = []
-    rooms = _Rooms.of(context, len(inputs) // 5, parts)
+    rooms = _Capacities.of(context, len(inputs) // 5, parts)
     for group, room in enumerate(rooms):
         try:
             route = _route(

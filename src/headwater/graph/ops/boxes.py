@@ -192,7 +192,7 @@ def soft_non_max_suppression(
 ) -> Sequence[HostArray]:
     """As `non_max_suppression`, but overlaps multiply a score by exp(-overlap² / (2 sigma)); also returns the scores.
 
-    Bodla et al., Soft-NMS, 2017. ``soft_nms_sigma`` 0 lowers nothing.
+    Bodla et al., Soft-NMS, 2017. With ``soft_nms_sigma`` 0, no score is lowered.
     """
     share, least, sigma = _check_share(iou_threshold, "iou_threshold"), float(score_threshold), float(soft_nms_sigma)
     if sigma < 0:

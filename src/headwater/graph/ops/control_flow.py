@@ -310,14 +310,14 @@ def differentiable_while(loop_of: Callable[[Sequence[Any]], Turns], dynamic: Seq
         def through(turn: Any, values: Sequence[object]) -> Any:
             """Propagates gradients back through one iteration that started with ``values``."""
 
-            def one_turn(moved: Sequence[object], floats: Sequence[Any]) -> object:
+            def one_iteration(moved: Sequence[object], floats: Sequence[Any]) -> object:
                 all_values = list(values)
                 for index, value in zip(moving, moved, strict=True):
                     all_values[index] = value
                 after = loop_of(with_floats(floats)).turn(turn, all_values)
                 return [after[i] for i in moving]
 
-            return jax.vjp(one_turn, [values[i] for i in moving], [dynamic[i] for i in floating])[1]
+            return jax.vjp(one_iteration, [values[i] for i in moving], [dynamic[i] for i in floating])[1]
 
         def step(state: Any) -> Any:
             left, moved, floats = state

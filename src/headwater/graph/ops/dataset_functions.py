@@ -255,7 +255,7 @@ class _Planner:
         if node.definition.kind is not Kind.PURE or any(name not in self._known for name in node.inputs):
             return False
         values = [self._known[name] for name in node.inputs]
-        if self._of_text(node):
+        if self._has_host_only_types(node):
             if node.definition.string_lower is None:
                 return False
             results = tuple(map(as_array, as_outputs(node.definition.string_lower(*values, **node.attrs))))
@@ -282,7 +282,7 @@ class _Planner:
                 None,
                 f"{node.definition.name} {node.name!r} changes a variable, which a function of a dataset cannot do",
             )
-        texts = self._of_text(node)
+        texts = self._has_host_only_types(node)
         if node.definition.kind is Kind.HOST or texts:
             if any(name.rpartition(":")[0] in self._made for name in node.inputs):
                 self._close()
@@ -296,7 +296,7 @@ class _Planner:
     def _varies(self, name: str) -> bool:
         return name in self._varying or name.rpartition(":")[0] + ":" in self._varying
 
-    def _of_text(self, node: BodyNode) -> bool:
+    def _has_host_only_types(self, node: BodyNode) -> bool:
         """Whether a node has inputs or outputs of a type without a JAX equivalent, such as strings."""
         outputs = (f"{node.name}:{index}" for index in itertools.count())
         given = itertools.takewhile(lambda name: name in self._specs, outputs)

@@ -189,7 +189,7 @@ def fingerprint128(text: bytes) -> tuple[int, int]:
     return (_murmur if len(rest) < 128 else _city)(rest, first, second)
 
 
-def _of_two(first: int, second: int) -> int:
+def _hash_pair(first: int, second: int) -> int:
     return _pair(first & _MASK, second & _MASK, 0x9DDFEA08EB382D69)
 
 
@@ -200,16 +200,16 @@ def _murmur(text: bytes, a: int, b: int) -> tuple[int, int]:
         c = b * _K1 + fingerprint64(text) & _MASK
         d = _mixed(a + (_word(text, 0) if size >= 8 else c))
     else:
-        c = _of_two(_word(text, size - 8) + _K1, a)
-        d = _of_two(b + size, c + _word(text, size - 16))
+        c = _hash_pair(_word(text, size - 8) + _K1, a)
+        d = _hash_pair(b + size, c + _word(text, size - 16))
         a = a + d & _MASK
         for place in range(0, size - 16, 16):
             a = (a ^ _mixed(_word(text, place) * _K1) * _K1) * _K1 & _MASK
             b ^= a
             c = (c ^ _mixed(_word(text, place + 8) * _K1) * _K1) * _K1 & _MASK
             d ^= c
-    a, b = _of_two(a, c), _of_two(d, b)
-    return a ^ b, _of_two(b, a)
+    a, b = _hash_pair(a, c), _hash_pair(d, b)
+    return a ^ b, _hash_pair(b, a)
 
 
 def _city(text: bytes, x: int, y: int) -> tuple[int, int]:
@@ -234,8 +234,8 @@ def _city(text: bytes, x: int, y: int) -> tuple[int, int]:
         w = w[0], w[1] + v[0]
         v = _weak(text, place, v[0] + z, v[1])
         v = v[0] * _K0, v[1]
-    x, y = _of_two(x, v[0]), _of_two(y + z, w[0])
-    return _of_two(x + v[1], w[1]) + y & _MASK, _of_two(x + w[1], y + v[1])
+    x, y = _hash_pair(x, v[0]), _hash_pair(y + z, w[0])
+    return _hash_pair(x + v[1], w[1]) + y & _MASK, _hash_pair(x + w[1], y + v[1])
 
 
 def concatenated(first: int, second: int) -> int:

@@ -51,11 +51,11 @@ def get_handle(context: HostContext, value: HostArray, *, T: DType) -> bytes:
     return _kept(context).keep(value, T)
 
 
-def _of_type(inference: Inference) -> Sequence[Spec]:
+def _dtype_spec(inference: Inference) -> Sequence[Spec]:
     return [Spec(inference.attrs["dtype"], None)]
 
 
-@host("GetSessionTensor", infer=_of_type, inputs="handle:string")
+@host("GetSessionTensor", infer=_dtype_spec, inputs="handle:string")
 def get_tensor(context: HostContext, handle: HostArray, *, dtype: DType) -> HostArray:
     del dtype
     return _kept(context).find(bytes(handle.item()))

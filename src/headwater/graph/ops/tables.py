@@ -93,7 +93,7 @@ def initialize_from_file(
     vocab_size: int = -1,
     delimiter: str = "\t",
 ) -> None:
-    """Fills a table with columns of a text file, an entry a line.
+    """Fills a table with columns of a text file; each line is an entry.
 
     Args:
       key_index, value_index: columns; `WHOLE_LINE` or `LINE_NUMBER`.

@@ -21,7 +21,7 @@ from headwater.errors import AbortedError, CancelledError, InvalidArgumentError
 from headwater.graph.resources import training_runs
 from headwater.graph.resources.containers import Resources
 from headwater.graph.resources.example_ledger import GatheredRange
-from headwater.graph.resources.kept import Kept, ResourceState, at_first
+from headwater.graph.resources.kept import Kept, ResourceState, first_value
 from headwater.graph.resources.queues import Waiting
 from headwater.graph.resources.training_runs import Members, Start, TrainingRuns, Verdict
 from headwater.shapes import Dims, TensorShape, brackets
@@ -480,7 +480,7 @@ class Accumulator(Kept):
             self._wanted[id(waiting)] = required
             # On a replicated task, this operation is tried again after each wait. Keep the number of the run from the
             # first try, so that a restart during the wait is noticed.
-            run_number = at_first(waiting, "life", self._runs.run_number)
+            run_number = first_value(waiting, "life", self._runs.run_number)
             try:
                 waiting.wait_until(
                     self._condition,

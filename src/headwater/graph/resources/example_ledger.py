@@ -36,7 +36,7 @@ import numpy as np
 from headwater.errors import AbortedError, DataLossError, FailedPreconditionError, OutOfRangeError
 from headwater.graph.resources.containers import Cell, Resources
 from headwater.graph.resources.host_context import RunningStep
-from headwater.graph.resources.kept import Kept, ResourceState, StillWaitsError, at_first
+from headwater.graph.resources.kept import Kept, ResourceState, StillWaitsError, first_value
 from headwater.ps.accounting.accounts import Accounts
 from headwater.ps.accounting.intervals import Intervals
 from headwater.ps.accounting.ledger import Nothing, Plan, Work
@@ -260,8 +260,8 @@ class ExampleLedger(Kept):
         key = step.session, step.number
         # On a replicated task, the operation may be tried several times. If an earlier try was offered a range, the
         # accounts count that range as assigned. So keep the offers between the tries: this step has to take the range.
-        offers: list[tuple[Work, int] | Nothing] = at_first(step, "offers", [])
-        began = at_first(step, "began", self._clock())
+        offers: list[tuple[Work, int] | Nothing] = first_value(step, "offers", [])
+        began = first_value(step, "began", self._clock())
         last = (request.epochs or FOREVER) - 1
 
         def ready() -> bool:
@@ -313,7 +313,7 @@ class ExampleLedger(Kept):
         key = session, number
         with self._condition:
             before = self.changes
-            self._all_given(key)
+            self._mark_given(key)
             hold = self._holds.get(key)
             if hold is not None:
                 self._revoke([hold], "its step ended without an update")
@@ -362,15 +362,15 @@ class ExampleLedger(Kept):
         self.session_ended(session, "its session has ended")
 
     def _all_holds(self) -> list[_Hold]:
-        return [*self._holds.values(), *self._gathered.values(), *self._all_taken()]
+        return [*self._holds.values(), *self._gathered.values(), *self._taken_holds()]
 
-    def _all_taken(self) -> list[_Hold]:
+    def _taken_holds(self) -> list[_Hold]:
         return [hold for holds in self._taken.values() for hold in holds if hold is not None]
 
     def _held_ranges(self) -> list[_Hold]:
         """Returns the ranges that steps hold, and the ranges that steps have taken for updates that are not made
         yet."""
-        return [*self._holds.values(), *self._all_taken()]
+        return [*self._holds.values(), *self._taken_holds()]
 
     def _revoke(self, holds: Iterable[_Hold], reason: str) -> None:
         """Revokes some of the ranges in `_held_ranges`, so that they are assigned again."""
@@ -411,9 +411,9 @@ class ExampleLedger(Kept):
     def given(self, step: RunningStep) -> None:
         """Notes that a step has given its gradients to all accumulators."""
         with self._condition:
-            self._all_given((step.session, step.number))
+            self._mark_given((step.session, step.number))
 
-    def _all_given(self, key: _Key) -> None:
+    def _mark_given(self, key: _Key) -> None:
         hold = self._gathered.get(key)
         if hold is not None and not hold.given:
             hold.given = True
@@ -553,7 +553,7 @@ class ExampleLedger(Kept):
         # primary. They belong to steps that may resume here.
         received = self._all_holds() if self._seen is None else []
         if not received:
-            for hold in self._all_taken():
+            for hold in self._taken_holds():
                 hold.away = True
             self._holds.clear()
             self._gathered.clear()

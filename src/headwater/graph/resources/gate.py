@@ -175,7 +175,7 @@ class Gate(kept.Kept):
                 self._condition,
                 # A worker that was removed while its connection was lost must not wait, because no decision would ever
                 # release it.
-                lambda: self._may_go(worker) or worker not in self._sessions,
+                lambda: self._may_continue(worker) or worker not in self._sessions,
                 f"the other workers ({self._name})",
             )
             self.changes += 1
@@ -247,7 +247,7 @@ class Gate(kept.Kept):
         with self._condition:
             return waiting_text(self._state, self._clock())
 
-    def _may_go(self, worker: str) -> bool:
+    def _may_continue(self, worker: str) -> bool:
         # The decision may change with time alone: for example, a worker that is slow for too long is no longer waited
         # for. So ask for a decision each time that the wait checks its condition.
         if worker not in self._go:

@@ -86,7 +86,7 @@ class StillWaitsError(Exception):
         self.what: str = what
 
 
-def at_first(waiting: object, name: str, value: T) -> T:
+def first_value(waiting: object, name: str, value: T) -> T:
     """Returns ``value`` at an operation's first try, and the same object again at each later try.
 
     Only operations on replicated tasks are tried again, after each wait. For other steps, returns ``value``.

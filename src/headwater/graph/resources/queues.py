@@ -66,7 +66,9 @@ class Queue(Kept):
         self._begun: dict[tuple[Any, ...], int] = {}
         self._rows: Rows | None = None
         self._of_one_shape = (
-            bool(self._shapes) and self._in_rows and all(dims is not None and None not in dims for dims in self._shapes)
+            bool(self._shapes)
+            and self._stores_rows
+            and all(dims is not None and None not in dims for dims in self._shapes)
         )
 
     # Differences between kinds of queues ------------------------------------------------------------------------
@@ -86,7 +88,7 @@ class Queue(Kept):
         return [self._get() for _ in range(count)]
 
     _held_back = 0
-    _in_rows = True
+    _stores_rows = True
 
     def _stack(self, elements: list[Element]) -> Element:
         try:
@@ -361,7 +363,7 @@ class Queue(Kept):
         self._of_one_shape = False  # the state that is sent to the backup has elements
 
     def state(self) -> ResourceState:
-        words = self._as_made(), self._closed, self._cancelled, list(self._begun.items())
+        words = self._constructor_arguments(), self._closed, self._cancelled, list(self._begun.items())
         return ResourceState(words, packed(self._held()))
 
     def install_state(self, state: ResourceState) -> None:
@@ -371,7 +373,7 @@ class Queue(Kept):
         for element in unpacked(state.arrays):
             self._add(element)
 
-    def _as_made(self) -> tuple[Any, ...]:
+    def _constructor_arguments(self) -> tuple[Any, ...]:
         """Returns its constructor's arguments."""
         return self.name, -1 if self._capacity == float("inf") else self._capacity, self._shapes
 
@@ -469,8 +471,8 @@ class ShuffleQueue(Queue):
     def _start(self) -> None:
         self._items: list[Any] = []
 
-    def _as_made(self) -> tuple[Any, ...]:
-        return *super()._as_made(), self._held_back, self._seed
+    def _constructor_arguments(self) -> tuple[Any, ...]:
+        return *super()._constructor_arguments(), self._held_back, self._seed
 
     def state(self) -> ResourceState:
         words, arrays = super().state()
@@ -505,7 +507,7 @@ class PriorityQueue(Queue):
     """Returns the element with the smallest first component, an integer; the oldest of equal ones."""
 
     kind = "PriorityQueue"
-    _in_rows = False
+    _stores_rows = False
 
     def __init__(self, name: str, capacity: int, shapes: Sequence[Dims]) -> None:
         super().__init__(name, capacity, shapes)

@@ -18,7 +18,7 @@ from headwater.graph.runtime.devices import (
     divide_cpu,
     has_cpu_only,
     local_devices,
-    shown_devices,
+    offered_devices,
     use_cpu_only,
     virtual_gpus,
 )
@@ -88,7 +88,7 @@ def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice
     """
     found = [PhysicalDevice("/physical_device:CPU:0", "CPU")]
     found += [PhysicalDevice(f"/physical_device:GPU:{index}", "GPU") for index in range(_count_gpus())]
-    return _of_type(found, device_type)
+    return _filter_by_type(found, device_type)
 
 
 def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
@@ -97,8 +97,8 @@ def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
     Args:
       device_type: only devices of this type.
     """
-    found = [LogicalDevice(f"/device:{name}", name.partition(":")[0]) for name in shown_devices({})]
-    return _of_type(found, device_type)
+    found = [LogicalDevice(f"/device:{name}", name.partition(":")[0]) for name in offered_devices({})]
+    return _filter_by_type(found, device_type)
 
 
 def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
@@ -107,7 +107,7 @@ def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
     Args:
       device_type: only devices of this type.
     """
-    return _of_type(list_physical_devices() if _wanted.visible is None else _wanted.visible, device_type)
+    return _filter_by_type(list_physical_devices() if _wanted.visible is None else _wanted.visible, device_type)
 
 
 def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
@@ -124,7 +124,7 @@ def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
     wanted: list[PhysicalDevice] = [devices] if isinstance(devices, PhysicalDevice) else list(devices)
     there = list_physical_devices()
     for device in wanted:
-        if device not in _of_type(there, device_type):
+        if device not in _filter_by_type(there, device_type):
             raise ValueError(f"Unrecognized device: {device!r}")
     kept = [] if device_type is None else [each for each in get_visible_devices() if each.device_type != device_type]
     # Keep the order of the machine: numbers of logical devices must not depend on the order in the program.
@@ -251,7 +251,7 @@ def set_intra_op_parallelism_threads(num_threads: int) -> None:
         os.environ.pop("NPROC", None)
 
 
-def _of_type(devices: list[_D], device_type: str | None) -> list[_D]:
+def _filter_by_type(devices: list[_D], device_type: str | None) -> list[_D]:
     return [device for device in devices if device_type in (None, device.device_type)]
 
 

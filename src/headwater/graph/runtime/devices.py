@@ -136,7 +136,7 @@ def devices_are_known() -> bool:
     return bool(local_devices.cache_info().currsize)
 
 
-def shown_devices(counts: Mapping[str, int]) -> list[str]:
+def offered_devices(counts: Mapping[str, int]) -> list[str]:
     """Returns the names of the devices of this process that a task offers.
 
     Args:

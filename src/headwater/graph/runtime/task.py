@@ -13,7 +13,7 @@ from headwater.cluster.machine_memory import keep_freed_memory
 from headwater.errors import AbortedError, CancelledError, FailedPreconditionError
 from headwater.graph.passes.plan import TaskPlan
 from headwater.graph.resources.containers import Resources
-from headwater.graph.runtime.devices import describe, shown_devices
+from headwater.graph.runtime.devices import describe, offered_devices
 from headwater.graph.runtime.executor import CompiledPlan
 from headwater.graph.runtime.step import Step, Stopped
 
@@ -74,7 +74,7 @@ class TaskRuntime:
     Args:
       task: full task name.
       device_counts: by device type, the number of this process's devices that the task offers; see
-        `headwater.graph.runtime.devices.shown_devices`.
+        `headwater.graph.runtime.devices.offered_devices`.
       resources: the task's state; by default new and empty.
 
     Attributes:
@@ -106,7 +106,7 @@ class TaskRuntime:
         """Returns the task's devices with full names."""
         task = parse_device(self.task)
         found: list[Device] = []
-        for name in shown_devices(self._device_counts):
+        for name in offered_devices(self._device_counts):
             kind, _, index = name.partition(":")
             found.append(task._replace(device_type=kind, device_index=int(index)))
         return found

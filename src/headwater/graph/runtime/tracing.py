@@ -140,8 +140,8 @@ class _Watch(threading.Thread):
     ) -> None:
         super().__init__(name=f"watches {activity.name}", daemon=True)
         self.activity = activity
-        self._inputs = _of_devices(inputs)
-        self._outputs = _of_devices(outputs)
+        self._inputs = _device_arrays(inputs)
+        self._outputs = _device_arrays(outputs)
         self._before = before
         self.start()
 
@@ -157,7 +157,7 @@ class _Watch(threading.Thread):
         self.activity = replace(self.activity, start_us=start_us, end_us=max(start_us, _now_us()))
 
 
-def _of_devices(values: Sequence[AnyArray]) -> list[AnyArray]:
+def _device_arrays(values: Sequence[AnyArray]) -> list[AnyArray]:
     """Returns the values that may not be computed yet."""
     return [value for value in values if hasattr(value, "block_until_ready")]
 

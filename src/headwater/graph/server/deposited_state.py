@@ -39,7 +39,7 @@ from headwater.cluster.task.links import WaitingLink
 from headwater.cluster.task.shell import Predecessor, TaskShell
 from headwater.cluster.transport.frames import Frame
 from headwater.cluster.transport.handshake import PeerIdentity, new_generation
-from headwater.cluster.transport.links import Wiring
+from headwater.cluster.transport.links import LinkSettings
 from headwater.data.io.state_files import Array
 from headwater.errors import OpError
 from headwater.graph.passes.plan import decode_plan, encode_plan
@@ -247,8 +247,8 @@ def fetch(cluster: ClusterSpec, task: TaskName, *, inside_grpc: bool) -> Deposit
     if chief.job not in cluster.jobs:
         return None
     # The shell does not exist yet: it takes its generation from the state fetched here.
-    wiring = Wiring(me=PeerIdentity(task=str(task), generation=new_generation()), inside_grpc=inside_grpc)
-    link = WaitingLink(wiring, chief, parse_address(cluster.task_address(chief.job, chief.index)))
+    link_settings = LinkSettings(me=PeerIdentity(task=str(task), generation=new_generation()), inside_grpc=inside_grpc)
+    link = WaitingLink(link_settings, chief, parse_address(cluster.task_address(chief.job, chief.index)))
     try:
         fetched = StateAtChief(FOLDER, task.index, str(chief), link).fetch()
         if fetched is None:

@@ -86,16 +86,16 @@ def _groups(runtime: TaskRuntime, cells: Mapping[tuple[str, str], Cell]) -> Sequ
                 updates=updates,
                 staleness=total / max(1, updates),
                 staleness_max=greatest,
-                **_of_gate(gates.pop(group, None)),
+                **_gate_fields(gates.pop(group, None)),
             )
     for name, gate in gates.items():
-        found[name] = GroupProgress(name=name, updates=gate.current_state.version, **_of_gate(gate))
+        found[name] = GroupProgress(name=name, updates=gate.current_state.version, **_gate_fields(gate))
     for name, ledger in runtime.resources.of_kind(ExampleLedger).items():
         found[name] = GroupProgress(name=name, updates=ledger.updates, examples=str(ledger))
     return [found[name] for name in sorted(found)]
 
 
-def _of_gate(gate: Gate | None) -> JsonObject:
+def _gate_fields(gate: Gate | None) -> JsonObject:
     if gate is None:
         return {}
     state = gate.current_state

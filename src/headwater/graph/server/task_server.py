@@ -137,11 +137,11 @@ class TaskServer(Service):
         shell = self.shell
         address = parse_address(shell.cluster.task_address(task.job, task.index))
         if self._processes is not None and task.job == PS:
-            return CopiedTaskLink(shell.wiring, task, address, self._links_to_copies(task), self._claim)
+            return CopiedTaskLink(shell.link_settings, task, address, self._links_to_copies(task), self._claim)
         met = (
             partial(self._deposits.discard_outdated, FOLDER, task.index) if shell.is_chief and task.job == PS else None
         )
-        return shell.add_link(task, TaskLink(shell.wiring, task, address, self._claim, met))
+        return shell.add_link(task, TaskLink(shell.link_settings, task, address, self._claim, met))
 
     def _links_to_copies(self, task: TaskName) -> Callable[[], Sequence[CopyLink]]:
         """Returns a function that lists the links to the processes that may hold replicas of a task."""
@@ -161,7 +161,7 @@ class TaskServer(Service):
                 for number, address in sorted(present, key=lambda each: (each[0] != pair[0], each[0] != pair[1])):
                     if (number, address) not in made:
                         host = TaskName(PS, number)
-                        link = CopyLink(shell.wiring, host, parse_address(address), task, merge_records)
+                        link = CopyLink(shell.link_settings, host, parse_address(address), task, merge_records)
                         made[number, address] = shell.add_link(host, link)
                 return list(made.values())
 

@@ -40,7 +40,7 @@ def _reduction(function: Callable[..., Value], doc: str) -> Callable[..., Value]
     return compute
 
 
-def _of_floats(function: Callable[..., Value]) -> Callable[..., Value]:
+def _on_floats(function: Callable[..., Value]) -> Callable[..., Value]:
     def compute(x: Value, **kwargs: object) -> Value:
         is_bool = _keras.backend.standardize_dtype(getattr(x, "dtype", "float32")) == "bool"
         return function(ops.cast(x, _keras.config.floatx()) if is_bool else x, **kwargs)
@@ -74,12 +74,12 @@ minimum = _binary(ops.minimum, "The lesser of two elements.")
 all = _reduction(ops.all, "Whether all elements along the dimensions are true.")
 any = _reduction(ops.any, "Whether an element along the dimensions is true.")
 max = _reduction(ops.max, "The greatest along the dimensions.")
-mean = _reduction(_of_floats(ops.mean), "The mean along the dimensions.")
+mean = _reduction(_on_floats(ops.mean), "The mean along the dimensions.")
 min = _reduction(ops.min, "The least along the dimensions.")
 prod = _reduction(ops.prod, "The product along the dimensions.")
-std = _reduction(_of_floats(ops.std), "The standard deviation along the dimensions.")
+std = _reduction(_on_floats(ops.std), "The standard deviation along the dimensions.")
 sum = _reduction(ops.sum, "The sum along the dimensions.")
-var = _reduction(_of_floats(ops.var), "The variance along the dimensions.")
+var = _reduction(_on_floats(ops.var), "The variance along the dimensions.")
 
 
 def argmax(x: Value, axis: int = -1) -> Value:

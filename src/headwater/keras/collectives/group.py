@@ -22,13 +22,13 @@ from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
 from headwater.cluster.transport.handlers import DeviceInfo
 from headwater.cluster.transport.handshake import PeerIdentity
-from headwater.cluster.transport.links import Wiring
+from headwater.cluster.transport.links import LinkSettings
 from headwater.cluster.transport.listener import listens_here
 from headwater.cluster.transport.security import Security
 from headwater.cluster.transport.waiting import Patience, Waiter
 from headwater.errors import DeadlineExceededError, UnavailableError
 from headwater.keras.collectives.collective import Collective
-from headwater.keras.collectives.pulse import Pulse, heartbeat_s
+from headwater.keras.collectives.pulse import HeartbeatReceiver, heartbeat_s
 
 _log = logging.getLogger("headwater")
 #: During the rendezvous, interval at which connected processes are checked for still being connected, in seconds.
@@ -124,17 +124,19 @@ class Group:
         self._notified: set[Channel] = set()
         self._ready: set[Channel] = set()
 
-        def wiring(me: PeerIdentity) -> Wiring:
-            return Wiring(me=me, security=security or Security.from_environment(), waiter=Waiter(patience))
+        def link_settings(me: PeerIdentity) -> LinkSettings:
+            return LinkSettings(me=me, security=security or Security.from_environment(), waiter=Waiter(patience))
 
         cluster: dict[str, dict[int, str]] = {}
         for member in members:
             cluster.setdefault(member.task.job, {})[member.task.index] = str(member.address)
         self.shell: TaskShell = TaskShell(
-            ClusterSpec(cluster), members[rank].task, devices=devices, elastic=False, wiring=wiring
+            ClusterSpec(cluster), members[rank].task, devices=devices, elastic=False, link_settings=link_settings
         )
         self.shell.add_service(_GroupService(self))
-        self._pulse = Pulse(silence_s, self._silent, me=self.shell.identity, security=self.shell.wiring.security)
+        self._pulse = HeartbeatReceiver(
+            silence_s, self._silent, me=self.shell.identity, security=self.shell.link_settings.security
+        )
         self.shell.start()
         try:
             self._connect_all()
@@ -151,7 +153,7 @@ class Group:
     def _connect_all(self) -> None:
         """Waits until all processes are connected to each other; a process lost before that may reconnect."""
         began = reported = time.monotonic()
-        patience = self.shell.wiring.waiter.patience
+        patience = self.shell.link_settings.waiter.patience
         while True:
             for rank in range(self.rank):
                 if rank not in self._channels:

@@ -33,7 +33,7 @@ def heartbeat_s(environ: Mapping[str, str]) -> float:
     return positive_seconds_from(environ, VARIABLE, _DEFAULT_S)
 
 
-class Pulse:
+class HeartbeatReceiver:
     """Receives the heartbeats of the other processes.
 
     Args:

@@ -190,10 +190,10 @@ class ClusterCoordinator:
             assert task is not None
             self._start(str(name), task.shell.link(name))
         if not others:
-            self._start("this process", _Within(self._registry))
+            self._start("this process", _LocalWorker(self._registry))
         atexit.register(self.close)
 
-    def _start(self, task: str, link: WaitingLink | _Within) -> None:
+    def _start(self, task: str, link: WaitingLink | _LocalWorker) -> None:
         self._workers.add(task)
         threading.Thread(target=self._work, args=(task, link), name=f"calls of {task}", daemon=True).start()
 
@@ -291,7 +291,7 @@ class ClusterCoordinator:
 
     # A worker's thread ------------------------------------------------------------------------------------------------
 
-    def _work(self, task: str, link: WaitingLink | _Within) -> None:
+    def _work(self, task: str, link: WaitingLink | _LocalWorker) -> None:
         while True:
             try:
                 link.reach()
@@ -426,7 +426,7 @@ def _nowhere(what: PerWorker) -> object:
     raise CancelledError(None, None, f"dataset {what.dataset} is on the worker that made it")
 
 
-class _Within:
+class _LocalWorker:
     """A worker within this process."""
 
     def __init__(self, registry: Registry) -> None:

@@ -185,7 +185,7 @@ class IdFinder:
                 starts[kind] += leaf.size
                 found.append(codes.reshape(leaf.shape))
             else:
-                found.append(_small(leaf, at) if _of_ids(leaf) else leaf)
+                found.append(_small(leaf, at) if _may_hold_ids(leaf) else leaf)
         if starts[_REALS] > _EXACT:
             raise InvalidArgumentError(
                 None, None, f"a batch has {starts[_REALS]} weights of ids, more than {_EXACT}: use smaller batches"
@@ -279,7 +279,7 @@ class IdFinder:
         first = len(variables) - len(at_leaf)
         inputs = {at: variables[first + n] for n, at in enumerate(at_leaf)}
         weighted = any(weights is not None for calls in calls_of for _, weights in calls)
-        candidates = {at for at in at_leaf if _of_ids(leaves[at]) or _is_bags(leaves[at]) or weighted}
+        candidates = {at for at in at_leaf if _may_hold_ids(leaves[at]) or _is_bags(leaves[at]) or weighted}
         while True:
             flow = _Flow()
             begin = {inputs[at]: frozenset((at,)) for at in candidates if inputs[at] is not None}
@@ -373,14 +373,14 @@ def stand_in(x: Tree) -> Any:
     """Returns inputs with the shapes of ``x``, of types that JAX supports, to build a model."""
 
     def stand_in_of(leaf: Tree) -> Any:
-        if _of_ids(leaf):
+        if _may_hold_ids(leaf):
             return np.zeros(leaf.shape if _is_bags(leaf) else np.shape(leaf), np.int32)
         return np.zeros(leaf.shape, np.float32) if _is_bags(leaf) else leaf
 
     return _tree.map_structure(stand_in_of, x)
 
 
-def _of_ids(leaf: Tree) -> bool:
+def _may_hold_ids(leaf: Tree) -> bool:
     """Whether an input may hold ids: whole numbers or strings."""
     if leaf is None:
         return False
@@ -404,7 +404,7 @@ def _is_bags(leaf: object) -> bool:
 
 def _as_input(leaf: object) -> Any:
     leaf = as_leaf(leaf)
-    return np.asarray(leaf) if not _is_bags(leaf) and _of_ids(leaf) else leaf
+    return np.asarray(leaf) if not _is_bags(leaf) and _may_hold_ids(leaf) else leaf
 
 
 def _rank(leaf: Tree) -> int:
@@ -486,6 +486,6 @@ def _abstract(variables: Sequence[keras.Variable]) -> list[object]:
 def _abstract_leaf(leaf: Tree) -> object:
     if _is_bags(leaf):
         return jax.ShapeDtypeStruct(leaf.shape, np.float32 if _pool_of(leaf) == _REALS else np.int32)
-    if _of_ids(leaf):
+    if _may_hold_ids(leaf):
         return jax.ShapeDtypeStruct(np.shape(leaf), np.int32)
     return jax.ShapeDtypeStruct(np.shape(leaf), jax.dtypes.canonicalize_dtype(leaf.dtype))

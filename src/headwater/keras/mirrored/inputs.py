@@ -36,7 +36,7 @@ class DistributedDataset(ShardedDataset):
         self._devices = devices
 
     def __iter__(self) -> Iterator[object]:
-        return map(self._divided, _in_step(self.dataset, self._replicas))
+        return map(self._divided, _in_lockstep(self.dataset, self._replicas))
 
     def _divided(self, batch: object) -> object:
         return batch if self._devices == 1 else map_structure(lambda leaf: _parts(leaf, self._devices), batch)
@@ -50,7 +50,7 @@ def _parts(leaf: Tree, count: int) -> Any:
     return PerReplica([leaf[at * each : (at + 1) * each] for at in range(count)])
 
 
-def _in_step(dataset: Any, replicas: Replicas) -> Iterator[object]:
+def _in_lockstep(dataset: Any, replicas: Replicas) -> Iterator[object]:
     """Yields the elements of this process, then empty batches until no process has more elements.
 
     If all processes know the number of their elements, they exchange these numbers once. Otherwise, they exchange

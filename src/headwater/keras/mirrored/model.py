@@ -290,7 +290,7 @@ class MirroredModel:
         """Sets the model's function for one step of an evaluation."""
         if self.model.test_function is not None and not force:
             return
-        run = self.model._make_function(self._of_rows(self._local(self._keras.test_step, donate=True)))
+        run = self.model._make_function(self._skips_without_rows(self._local(self._keras.test_step, donate=True)))
         step = self._test_step = TestStep(self.model, self)
         run_shared = self.model._make_function(step)
         prepared = -1
@@ -357,7 +357,7 @@ class MirroredModel:
         return placed
 
     @staticmethod
-    def _of_rows(local: Callable[[Tree, Tree], Tree]) -> Callable[[Tree, Tree], Tree]:
+    def _skips_without_rows(local: Callable[[Tree, Tree], Tree]) -> Callable[[Tree, Tree], Tree]:
         """Wraps an evaluation step: for a batch of which this process has no rows, it returns the previous logs."""
         logs: Tree = {}
 

@@ -41,12 +41,12 @@ class Placement:
         """See `headwater.keras.mirrored.steps.Replicas`."""
         if len(self.devices) < 2:
             return values
-        return jax.tree_util.tree_map(self._of_batch if batch else self._everywhere, values)
+        return jax.tree_util.tree_map(self._place_rows if batch else self._everywhere, values)
 
     def _everywhere(self, value: object) -> object:
         return value if getattr(value, "sharding", None) == self._whole else jax.device_put(value, self._whole)
 
-    def _of_batch(self, value: jax.Array) -> object:
+    def _place_rows(self, value: jax.Array) -> object:
         shared = np.ndim(value) > 0 and np.shape(value)[0] % len(self.devices) == 0
         return jax.device_put(value, self._rows if shared else self._whole)
 

@@ -227,7 +227,7 @@ class GradientStep:
         scaled = {id(variable): value for variable, value in zip(self._scaled, scaling, strict=True)}
         state = _optimizer_state(model, scaled)
         others = split.others(floats, own)
-        step = self._keras_step if keeps_train_step(model) else self._own_step
+        step = self._keras_step if keeps_train_step(model) else self._custom_step
         with recorded_losses(factors, self.combination.sums):
             found, after, counted, logs = step(dense, others, state, starts, (*read, coded), data)
         logs = flat_logs(logs)
@@ -284,7 +284,7 @@ class GradientStep:
             logs, counted = model._update_metrics_variables(counted, loss, x, y, y_pred, sample_weight)
         return [*gradients, *of_rows], after, counted, logs
 
-    def _own_step(
+    def _custom_step(
         self,
         dense: Sequence[jax.Array],
         others: object,

@@ -95,7 +95,7 @@ class ModelValues:
             norms = not self.workers_clip and (optimizer.clipnorm or optimizer.global_clipnorm)
             # A custom train_step computes gradients of whole variables.
             whole = norms or not keeps_train_step(self.model)
-            tables = [] if whole else self._in_rows()
+            tables = [] if whole else self._find_row_tables()
             if tables:
                 combined = indivisible(optimizer, self._part, [layer.embeddings for layer in tables])
                 tables = [layer for layer in tables if layer.embeddings.path not in combined]
@@ -105,7 +105,7 @@ class ModelValues:
             make_whole([*self.model.variables, *optimizer.variables], [layer.embeddings for layer in self._tables])
         return self._tables
 
-    def _in_rows(self) -> list[Any]:
+    def _find_row_tables(self) -> list[Any]:
         large, place = find_tables(self.model, self.place.table_bytes), self.place
         # All workers must choose the same small tables, so the choice may depend only on a batch whose shapes are equal
         # on all tasks.
@@ -292,7 +292,7 @@ class ModelValues:
         )
         if self._dynamic is not None:
             self._dynamic.host()
-        for kept in self._kept_of_tables().values():
+        for kept in self._variables_of_tables().values():
             for variable in kept:
                 variable.forget()
 
@@ -303,7 +303,7 @@ class ModelValues:
         count = len(self.variables)
         return range(count - len(self.tables), count)
 
-    def _kept_of_tables(self) -> dict[int, list[TableVariable]]:
+    def _variables_of_tables(self) -> dict[int, list[TableVariable]]:
         """For each table, its variable and the optimizer's slots with a row for each of its rows."""
         if self._kept is None:
             layout = self.layout()
@@ -322,7 +322,7 @@ class ModelValues:
 
         See `headwater.ps.table_transfer.TableRows`.
         """
-        variable, *kept = self._kept_of_tables()[number]
+        variable, *kept = self._variables_of_tables()[number]
         if variable.local_values is None and all(one.local_values is None for one in kept):
             return None
         every = [variable] if all(one.local_values is None for one in kept) else [variable, *kept]
@@ -332,7 +332,7 @@ class ModelValues:
         """Connects this process's table variables to the values on the ``ps``."""
         client = self._client
         assert client is not None
-        for number, kept in self._kept_of_tables().items():
+        for number, kept in self._variables_of_tables().items():
             for part, variable in enumerate(kept):
                 variable.is_at(functools.partial(client.tables.read, number, part))
 

@@ -32,13 +32,13 @@ from headwater.platform.backends.kubernetes_reports import (
     DONE,
     cannot_run,
     condition,
+    count_failures,
     failed_too_often,
     host_capacity,
     is_suspended,
     job_report,
     labelled_task,
     last_failure_reason,
-    own_failures,
     task_state,
     without_node,
 )
@@ -217,7 +217,7 @@ class KubernetesBackend(JobBackend):
             over = task in jobs and condition(jobs[task], "Failed") is not None
             restarts[task] = max(len(pods.get(task, [])) - 1, failed - over, 0)
             if fields.get("limit"):  # evictions do not count as failures of an elastic job
-                restarts[task] = own_failures(pods.get(task, []))
+                restarts[task] = count_failures(pods.get(task, []))
         stopping = fields["name"] in self._stopping
         homeless = [task for task, attempts in pods.items() if without_node(attempts[-1])]
         homeless += [task for task, job in jobs.items() if is_suspended(job)]

@@ -100,11 +100,11 @@ def is_suspended(job: Mapping[str, Json]) -> bool:
 
 def failed_too_often(pods: Mapping[TaskName, list[dict[str, object]]], limit: int) -> TaskName | None:
     """Returns a task that has failed more than ``limit`` times by its own fault; None without one."""
-    return next((task for task, attempts in pods.items() if own_failures(attempts) > limit), None)
+    return next((task for task, attempts in pods.items() if count_failures(attempts) > limit), None)
 
 
-def own_failures(attempts: list[dict[str, object]]) -> int:
-    """Counts a task's pods that failed by their own fault: neither stopped nor evicted."""
+def count_failures(attempts: list[dict[str, object]]) -> int:
+    """Counts a task's pods that have failed and were neither stopped nor evicted."""
     ends = [end for end in map(task_state, attempts) if isinstance(end, Exited)]
     return sum(end.code != 0 and not end.preempted and not end.stopped for end in ends)
 

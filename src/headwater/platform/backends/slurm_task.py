@@ -40,7 +40,7 @@ from headwater.platform.host.gpus import CPU_ONLY
 from headwater.platform.host.keeper import CANNOT_START, Keeper
 from headwater.platform.host.ports import lease_folder, lease_ports, release_ports
 from headwater.platform.host.records import AttemptFolder
-from headwater.platform.host.secrets import for_keeper, secret_variable, without_secrets
+from headwater.platform.host.secrets import secret_variable, secrets_for_keeper, without_secrets
 from headwater.platform.spec import JobSpec, job_from_data
 from headwater.platform.tasks import (
     COMMAND_PLACEHOLDER,
@@ -159,7 +159,7 @@ class SlurmTask:
             guard.JOB: f"{os.environ[guard.JOB]}:{self._own_mark}",
         }
         secrets = self._secrets()
-        os.environ.update(for_keeper(secrets))
+        os.environ.update(secrets_for_keeper(secrets))
         command = LOCAL_COMMAND if spec.command is None else COMMAND_PLACEHOLDER
         order = {
             "argv": list(task_command(spec, task, cluster, headwater_command=command)),

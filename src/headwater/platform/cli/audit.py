@@ -37,7 +37,7 @@ def show_audit(logdir: str, *, example: int | None, as_json: bool) -> int:
                 f"{back.updates} updates, of {back.places} examples, do not count"
             )
         for epoch in run.epochs.values():
-            for line in _lines(epoch) if example is None else _of_example(epoch, example):
+            for line in _lines(epoch) if example is None else _example_lines(epoch, example):
                 print(f"  {line}")
     for damage in found.damage:
         print(f"DAMAGED {damage}")
@@ -78,7 +78,7 @@ def _lines(epoch: Epoch) -> list[str]:
     return found
 
 
-def _of_example(epoch: Epoch, example: int) -> list[str]:
+def _example_lines(epoch: Epoch, example: int) -> list[str]:
     if not 0 <= example < epoch.size:
         return [f"{_name(epoch)} has no number {example}: it has {epoch.size} {epoch.unit}"]
     if epoch.unit == "places":

@@ -21,7 +21,7 @@ _MAX_CONCURRENT_CALLS = 64
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Examined:
+class TaskDiagnosis:
     """The diagnosis of one task."""
 
     task: TaskName
@@ -45,7 +45,7 @@ def cluster_to_examine(ps_hosts: str, worker_hosts: str) -> ClusterSpec:
     return cluster
 
 
-def examine(cluster: ClusterSpec, *, timeout_s: float) -> list[Examined]:
+def examine(cluster: ClusterSpec, *, timeout_s: float) -> list[TaskDiagnosis]:
     """Connects to the tasks of ``cluster``, many at once, and diagnoses problems.
 
     Args:
@@ -55,16 +55,16 @@ def examine(cluster: ClusterSpec, *, timeout_s: float) -> list[Examined]:
     security = Security.from_environment()
     tasks = list(cluster.tasks())
 
-    def examine_one(entry: tuple[TaskName, str]) -> Examined:
+    def examine_one(entry: tuple[TaskName, str]) -> TaskDiagnosis:
         task, address = entry
         diagnosis = diagnose(address, timeout_s=timeout_s, security=security, task=str(task))
-        return Examined(task=task, diagnosis=diagnosis)
+        return TaskDiagnosis(task=task, diagnosis=diagnosis)
 
     with ThreadPoolExecutor(min(_MAX_CONCURRENT_CALLS, len(tasks))) as pool:
         return list(pool.map(examine_one, tasks))
 
 
-def show(examined: Sequence[Examined]) -> None:
+def show(examined: Sequence[TaskDiagnosis]) -> None:
     """Prints a table of the diagnoses."""
     table = Table(box=None, pad_edge=False)
     for heading in ("task", "address", "state", "what to do"):

@@ -22,7 +22,7 @@ from headwater.tables.snapshots import Save, chain, saves
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Held:
+class StoredItem:
     """A table or a variable of a checkpoint.
 
     Attributes:
@@ -94,33 +94,33 @@ def inspect(path: str, *, keys: int, as_json: bool) -> None:
             console.print(f"most used of {one.name}, save {one.save}: {hot}", soft_wrap=True)
 
 
-def _held(path: str, keys: int) -> Iterator[Held]:
+def _held(path: str, keys: int) -> Iterator[StoredItem]:
     if files.isdir(path):
         every = saves(path)
         if not every:
             raise NotFoundError(None, None, f"{path} holds no save of an embedding table")
         for one in every:
-            yield _of_save(path, one, keys)
+            yield _table_in_save(path, one, keys)
     elif files.exists(tensor_bundle.index_path(path)):
         reader = tensor_bundle.BundleReader(path)
         for name in sorted(reader.shapes):
             shape, dtype = reader.shapes[name], reader.dtypes[name]
             size = int(np.prod(shape)) * np.dtype(dtype.as_numpy_dtype).itemsize
-            yield Held(name=name, kind="variable", shape=tuple(shape), dtype=dtype.name, nbytes=size)
+            yield StoredItem(name=name, kind="variable", shape=tuple(shape), dtype=dtype.name, nbytes=size)
     elif files.exists(path):
-        yield from _of_keras(path, keys)
+        yield from _tables_in_model(path, keys)
     else:
         raise NotFoundError(None, None, f"there is no checkpoint {path}")
 
 
-def _of_save(folder: str, one: Save, keys: int) -> Held:
+def _table_in_save(folder: str, one: Save, keys: int) -> StoredItem:
     hot: list[tuple[int, int]] = []
     for part in chain(folder, one.table, one.number)[-1].parts:
         with PartReader(os.path.join(folder, part.file)) as reader:
             for _, words, values in reader.pieces():
                 if values.shape[1]:
                     hot = _hottest([*hot, *_uses(words, keys)], keys)
-    return Held(
+    return StoredItem(
         name=one.table,
         kind="table" if one.base is None else "delta",
         save=one.number,
@@ -146,7 +146,7 @@ def _hottest(found: Sequence[tuple[int, int]], keys: int) -> list[tuple[int, int
     return sorted(found, key=lambda pair: (-pair[1], pair[0]))[:keys]
 
 
-def _of_keras(path: str, keys: int) -> Iterator[Held]:
+def _tables_in_model(path: str, keys: int) -> Iterator[StoredItem]:
     import h5py  # noqa: PLC0415  comes with Keras
 
     with files.open_file(path, "rb") as file:
@@ -158,13 +158,13 @@ def _of_keras(path: str, keys: int) -> Iterator[Held]:
         raise ValueError(f"{path} is neither a model of Keras nor its weights")
     library = h5py
     with library.File(io.BytesIO(data), "r") as store:
-        yield from _of_group(store, keys)
+        yield from _tables_in_group(store, keys)
 
 
-def _of_group(group: Mapping[str, Any], keys: int, prefix: str = "") -> Iterator[Held]:
+def _tables_in_group(group: Mapping[str, Any], keys: int, prefix: str = "") -> Iterator[StoredItem]:
     if {"words", "values", "step"} <= set(group):
         words, values = np.asarray(group["words"]), group["values"]
-        yield Held(
+        yield StoredItem(
             name=prefix.rpartition("/vars")[0] or prefix,
             kind="table",
             rows=len(words),
@@ -179,8 +179,8 @@ def _of_group(group: Mapping[str, Any], keys: int, prefix: str = "") -> Iterator
     for name in sorted(group):
         part, path = group[name], f"{prefix}/{name}".lstrip("/")
         if hasattr(part, "keys"):
-            yield from _of_group(part, keys, path)
+            yield from _tables_in_group(part, keys, path)
         else:
-            yield Held(
+            yield StoredItem(
                 name=path, kind="variable", shape=tuple(part.shape), dtype=str(part.dtype), nbytes=int(part.nbytes)
             )

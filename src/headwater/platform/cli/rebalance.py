@@ -9,7 +9,7 @@ from headwater.cluster.names import TaskName
 from headwater.cluster.task.links import WaitingLink
 from headwater.cluster.telemetry.sizes import size_text
 from headwater.cluster.telemetry.snapshot import SNAPSHOT_DETAIL, Snapshot
-from headwater.cluster.transport.links import client_wiring
+from headwater.cluster.transport.links import client_link_settings
 from headwater.errors import FailedPreconditionError
 from headwater.ps.shards.directory import Directory
 from headwater.ps.shards.moves import Moved, balance_shards
@@ -28,15 +28,15 @@ def rebalance(address: str, *, ps: int | None, as_json: bool) -> None:
       OpError: a task cannot be reached, or a move failed.
       ValueError: ``address`` is not an address.
     """
-    wiring = client_wiring()
+    link_settings = client_link_settings()
     links: dict[tuple[str, str], WaitingLink] = {}
 
     def link(task: str, its_address: str) -> WaitingLink:
         if (task, its_address) not in links:
-            links[task, its_address] = WaitingLink(wiring, TaskName.parse(task), parse_address(its_address))
+            links[task, its_address] = WaitingLink(link_settings, TaskName.parse(task), parse_address(its_address))
         return links[task, its_address]
 
-    asked = WaitingLink(wiring, None, parse_address(address))
+    asked = WaitingLink(link_settings, None, parse_address(address))
     moved: dict[str, list[Moved]] = {}
     try:
         data = asked.control.status().details.get(SNAPSHOT_DETAIL)
@@ -50,7 +50,7 @@ def rebalance(address: str, *, ps: int | None, as_json: bool) -> None:
                 f"the task at {address} has no parameters with shards: ask a ps of a program that says shards=...",
             )
         for name in names:
-            directory = Directory(name, wiring.me.task, servers, link)
+            directory = Directory(name, link_settings.me.task, servers, link)
             moved[name] = balance_shards(directory, servers=ps, by_rate=ps is None)
     finally:
         for one in (asked, *links.values()):

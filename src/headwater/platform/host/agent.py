@@ -45,7 +45,7 @@ from headwater.platform.host.processes import (
     resident_bytes,
 )
 from headwater.platform.host.records import AttemptFolder, HostFolder
-from headwater.platform.host.secrets import for_keeper
+from headwater.platform.host.secrets import secrets_for_keeper
 
 if TYPE_CHECKING:
     from headwater.data.io.json_types import Json, JsonObject
@@ -281,7 +281,7 @@ class Agent:
 
     def _start_keeper(self, folder: AttemptFolder, secrets: Mapping[str, str]) -> None:
         command = [sys.executable, "-P", "-m", "headwater.platform.host.keeper", str(folder.path)]
-        env = {name: value for name, value in os.environ.items() if name != guard.JOB} | for_keeper(secrets)
+        env = {name: value for name, value in os.environ.items() if name != guard.JOB} | secrets_for_keeper(secrets)
         with open(folder.keeper_log, "ab") as log:
             started = subprocess.run(
                 command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, start_new_session=True

@@ -48,7 +48,7 @@ from headwater.platform.host.processes import (
 )
 from headwater.platform.host.programs import missing_program
 from headwater.platform.host.records import AttemptFolder
-from headwater.platform.host.secrets import of_keeper
+from headwater.platform.host.secrets import secrets_from_keeper
 from headwater.platform.host.signals import signal_socket
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class Keeper:
     def _start(self, status_address: str) -> None:
         order = self._order
         libc = ctypes.CDLL(None, use_errno=True)
-        secrets = of_keeper(order.get("secrets", []), os.environ)
+        secrets = secrets_from_keeper(order.get("secrets", []), os.environ)
 
         def in_the_child() -> None:
             # Python code is safe between fork and exec only because this process has a single thread.

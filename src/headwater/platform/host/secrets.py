@@ -20,12 +20,16 @@ def without_secrets(environ: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def for_keeper(values: Mapping[str, str]) -> dict[str, str]:
+def secrets_for_keeper(values: Mapping[str, str]) -> dict[str, str]:
     """Returns environment variables that pass the task's secret variables ``values`` to its keeper."""
     # Under a prefix: a task's variable such as PYTHONPATH must not affect its keeper.
     return {_TASK_SECRET_PREFIX + name: value for name, value in values.items()}
 
 
-def of_keeper(names: list[str], environ: Mapping[str, str]) -> dict[str, str]:
-    """Returns the values passed to `for_keeper`; raises KeyError if one of ``names`` is missing."""
+def secrets_from_keeper(names: list[str], environ: Mapping[str, str]) -> dict[str, str]:
+    """Returns the secret variables ``names`` from a keeper's environment; reverses `secrets_for_keeper`.
+
+    Raises:
+      KeyError: one of ``names`` is missing.
+    """
     return {name: environ[_TASK_SECRET_PREFIX + name] for name in names}

@@ -23,7 +23,7 @@ _UNTIL_CLOSED = '"$@" & child=$!; exec >/dev/null 2>&1; read -r _; kill "$child"
 
 
 @dataclass(slots=True)
-class _Board:
+class _TensorBoard:
     """A TensorBoard process."""
 
     process: subprocess.Popen[str]
@@ -54,7 +54,7 @@ class TensorBoards:
         self._idle_s = idle_s
         self._command = tuple(command)
         self._clock = clock
-        self._boards: dict[str, _Board] = {}
+        self._boards: dict[str, _TensorBoard] = {}
         self._changed = threading.Condition()
         self._closing = False
 
@@ -104,7 +104,7 @@ class TensorBoards:
             oldest = min(self._boards, key=lambda job_id: self._boards[job_id].used_at)
             _end(self._boards.pop(oldest))
 
-    def _start(self, folder: str, prefix: str) -> _Board:
+    def _start(self, folder: str, prefix: str) -> _TensorBoard:
         options = ("--logdir", folder, "--host=127.0.0.1", "--port=0", f"--path_prefix={prefix}", "--load_fast=false")
         process = subprocess.Popen(
             ("sh", "-c", _UNTIL_CLOSED, "sh", *self._command, *options),
@@ -114,12 +114,12 @@ class TensorBoards:
             text=True,
             errors="replace",
         )
-        board = _Board(process, self._clock())
+        board = _TensorBoard(process, self._clock())
         assert process.stdout is not None
         threading.Thread(target=self._read, args=(board, process.stdout), daemon=True).start()
         return board
 
-    def _read(self, board: _Board, output: IO[str]) -> None:
+    def _read(self, board: _TensorBoard, output: IO[str]) -> None:
         for line in output:
             found = _SERVES.search(line)
             with self._changed:
@@ -133,7 +133,7 @@ class TensorBoards:
             self._changed.notify_all()
 
 
-def _end(board: _Board) -> None:
+def _end(board: _TensorBoard) -> None:
     assert board.process.stdin is not None
     board.process.stdin.close()
     try:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from headwater.cluster.variables import LOG_DIR
 from headwater.ps.accounting.journal import Journal
-from headwater.ps.accounting.ledger import Back, Ledger, Nothing, Plan, Work
+from headwater.ps.accounting.ledger import Ledger, Nothing, Plan, ReturnedRange, Work
 
 _log = logging.getLogger("headwater")
 
@@ -183,7 +183,7 @@ class Accounts:
         if self._ledger is not None:
             self._record_returned(self._ledger.worker_restarted(worker))
 
-    def _record_returned(self, backs: Sequence[Back]) -> None:
+    def _record_returned(self, backs: Sequence[ReturnedRange]) -> None:
         ledger = self._ledger
         assert ledger is not None
         for worker, work, tries, aside, reason in backs:

@@ -56,7 +56,7 @@ class Intervals:
             found.append((start, stop))
         return found
 
-    def from_here(self, number: int) -> int:
+    def next_absent(self, number: int) -> int:
         """Returns the first number from ``number`` on that is not in the set."""
         at = bisect_right(self._starts, number) - 1
         return max(number, self._stops[at]) if at >= 0 else number

@@ -99,14 +99,14 @@ class Plan:
         return Work(work.epoch, start, min(self.size, start + self.batch))
 
 
-class Given(NamedTuple):
+class AppliedRange(NamedTuple):
     """A range whose gradient became part of an update, and its worker."""
 
     worker: str
     work: Work
 
 
-class Back(NamedTuple):
+class ReturnedRange(NamedTuple):
     """A range that ``worker`` lost: the reason, the number of tries, and whether it is set aside."""
 
     worker: str
@@ -119,7 +119,7 @@ class Back(NamedTuple):
 class Applied(NamedTuple):
     """The effect of an update: its ranges, and the epochs that it completed."""
 
-    given: Sequence[Given]
+    given: Sequence[AppliedRange]
     over: Sequence[int]
 
 
@@ -193,7 +193,7 @@ class _Epoch:
         piece = self.waiting[0] if self.waiting else _Piece(self.fresh, plan.size, 0)
         # An empty range makes the worker wait for the update, so that it reads the same values as the others.
         if plan.in_turn and self.out:
-            now = self.done.from_here(0)
+            now = self.done.next_absent(0)
             now -= now % plan.batch
             if joins or piece.start >= min(plan.size, now + plan.batch):
                 return _Piece(now, now, 0)
@@ -268,7 +268,7 @@ class Ledger:
         self._over = Intervals()
         self._epochs: dict[int, _Epoch] = {}
         self._held: dict[str, dict[Work, int]] = {}
-        self._gathered: list[tuple[Given, int]] = []
+        self._gathered: list[tuple[AppliedRange, int]] = []
         #: The ranges of each worker's latest gradient, gathered or not.
         self._given_last: dict[str, Sequence[Work]] = {}
         #: The ranges that were taken from lost workers, which `restore_ranges` restores to a worker that returns.
@@ -307,7 +307,7 @@ class Ledger:
         if plan.in_turn:
             first = min([first, *self._epochs, *([self._over.end] if self._over.end else [])])
         # In turn, a batch is assigned once the previous one is applied, so an epoch begins after the previous one ends.
-        for epoch in self._not_over(first, last)[: 1 if plan.in_turn else 2]:
+        for epoch in self._next_epochs(first, last)[: 1 if plan.in_turn else 2]:
             known = self._open(worker, epoch, plan)
             piece = known.assign(share, joins=joins)
             if piece is not None:
@@ -323,30 +323,30 @@ class Ledger:
 
     def first_open(self) -> int:
         """Returns the first epoch that is not over."""
-        return self._over.from_here(0)
+        return self._over.next_absent(0)
 
     def has_work(self, first: int, last: int) -> bool:
         """Returns whether a request for a range can be answered now, with a range or with a final refusal.
 
         If not, workers hold all remaining ranges. These may be returned, so a worker should ask again later.
         """
-        epochs = self._not_over(first, last)
+        epochs = self._next_epochs(first, last)
         for epoch in epochs:
             known = self._epochs.get(epoch)
             if known is None or known.waiting or known.fresh < known.plan.size or (known.aside and not known.out):
                 return True
         return not epochs
 
-    def _not_over(self, first: int, last: int) -> list[int]:
-        """Returns at most two epochs from ``first`` to ``last``, the first that are neither over nor skipped."""
+    def _next_epochs(self, first: int, last: int) -> list[int]:
+        """Returns the first two epochs from ``first`` to ``last`` that are neither over nor skipped, or fewer."""
         begun = max(self._over.end - 1, max(self._epochs, default=-1))
         found: list[int] = []
-        epoch = self._over.from_here(first)
+        epoch = self._over.next_absent(first)
         while epoch <= last and len(found) < 2:
             # Skip an epoch that had not begun when a later epoch began.
             if epoch in self._epochs or epoch > begun:
                 found.append(epoch)
-            epoch = self._over.from_here(epoch + 1)
+            epoch = self._over.next_absent(epoch + 1)
         return found
 
     def _open(self, worker: str, epoch: int, plan: Plan) -> _Epoch:
@@ -406,7 +406,7 @@ class Ledger:
             for work in set(works) & held.keys():
                 self._put_back(worker, work, held.pop(work))
             return False
-        self._gathered += [(Given(worker, work), held.pop(work)) for work in works]
+        self._gathered += [(AppliedRange(worker, work), held.pop(work)) for work in works]
         self._given_last[worker] = works  # for `_assignments`: only the latest gradient of a worker is pushed again
         return True
 
@@ -436,18 +436,18 @@ class Ledger:
             _, tries = self._gathered.pop(at)
             self._put_back(worker, work, tries)
 
-    def return_spoiled(self, reason: str) -> list[Back]:
+    def return_spoiled(self, reason: str) -> list[ReturnedRange]:
         """Makes the gathered ranges available again, because their update has failed."""
         gathered, self._gathered = self._gathered, []
         # Count this as a try: if the update fails because of its examples, it must not be repeated forever.
         return [self._put_back(worker, work, tries + 1, reason) for (worker, work), tries in gathered]
 
-    def failed(self, worker: str, work: Work, reason: str) -> list[Back]:
+    def failed(self, worker: str, work: Work, reason: str) -> list[ReturnedRange]:
         """Takes a range back from a worker. A ``reason`` means that the range failed, which counts as a try."""
         tries = self._held.get(worker, {}).pop(work, None)
         return [] if tries is None else [self._put_back(worker, work, tries + bool(reason), reason)]
 
-    def return_ranges(self, worker: str, reason: str) -> list[Back]:
+    def return_ranges(self, worker: str, reason: str) -> list[ReturnedRange]:
         """Takes all held ranges back from a worker that has left.
 
         A ``reason`` means that the worker was lost, which counts as a try for each range. Ranges whose gradient the
@@ -488,18 +488,18 @@ class Ledger:
         Raises:
           FailedPreconditionError: see `assign_range`.
         """
-        if self._over.from_here(work.epoch) != work.epoch or not self._open(worker, work.epoch, plan).cut(*work[1:]):
+        if self._over.next_absent(work.epoch) != work.epoch or not self._open(worker, work.epoch, plan).cut(*work[1:]):
             return False
         self._held.setdefault(worker, {})[work] = 0
         return True
 
-    def worker_restarted(self, worker: str) -> list[Back]:
+    def worker_restarted(self, worker: str) -> list[ReturnedRange]:
         """Takes back the ranges of a worker whose program was restarted; `restore_ranges` does not return them."""
         backs = self.return_ranges(worker, "its program was restarted")
         self._away.pop(worker, None)
         return backs
 
-    def _put_back(self, worker: str, work: Work, tries: int, reason: str = "") -> Back:
+    def _put_back(self, worker: str, work: Work, tries: int, reason: str = "") -> ReturnedRange:
         known = self._epochs[work.epoch]
         known.out -= work.stop - work.start
         aside = tries >= known.plan.tries
@@ -507,7 +507,7 @@ class Ledger:
             known.aside[work.start, work.stop] = f"{reason[:_REASON]} ({worker})"
         else:
             insort(known.waiting, _Piece(work.start, work.stop, tries))
-        return Back(worker, work, tries, aside, reason)
+        return ReturnedRange(worker, work, tries, aside, reason)
 
     # Status -----------------------------------------------------------------------------------------------------------
 

@@ -263,7 +263,7 @@ class ShardCopy(KeptCopy):
     def _start_feed(self, channel: FeedChannel, other: Copy) -> Feed:
         host, tables = self._host, self._updater.tables
         with host.lock:
-            feed = ParameterFeed(channel, other, self._snapshot_changes(host), lambda: self._all_sent(host, tables))
+            feed = ParameterFeed(channel, other, self._snapshot_changes(host), lambda: self._end_snapshot(host, tables))
             self._attach_feed(feed)
         return feed
 
@@ -273,7 +273,7 @@ class ShardCopy(KeptCopy):
     def _snapshot_changes(self, host: HostedParameters) -> Iterator[Change]:
         """Returns the changes that fill a new backup with the present state. The host's lock is held.
 
-        Call `_all_sent` once they have been sent.
+        Call `_end_snapshot` once they have been sent.
         """
         # Send the recorded changes to the existing feed now: the snapshot contains them, so the new feed must not get
         # them.
@@ -291,7 +291,7 @@ class ShardCopy(KeptCopy):
         return chain(begins, *rows, ends)
 
     @staticmethod
-    def _all_sent(host: HostedParameters, tables: Sequence[HostedTable]) -> None:
+    def _end_snapshot(host: HostedParameters, tables: Sequence[HostedTable]) -> None:
         with host.lock:
             for table in tables:
                 table.saving_failed()  # stop setting aside rows that change

@@ -11,7 +11,7 @@ from headwater.cluster.addresses import parse_address
 from headwater.cluster.names import TaskName
 from headwater.cluster.transport.handlers import TaskStatus
 from headwater.cluster.transport.handshake import PeerIdentity
-from headwater.cluster.transport.links import Link, Wiring
+from headwater.cluster.transport.links import Link, LinkSettings
 from headwater.cluster.transport.waiting import Patience, Waiter
 from headwater.errors import DeadlineExceededError, UnavailableError
 
@@ -44,7 +44,7 @@ class Ending(Link):
 def _link(deadline_s: float) -> Ending:
     waiter = Waiter(Patience(deadline_s=deadline_s, first_pause_s=0.0))
     me = PeerIdentity(task="/job:worker/task:0", generation=1)
-    return Ending(Wiring(me=me, waiter=waiter), TaskName("worker", 1), parse_address("localhost:1"))
+    return Ending(LinkSettings(me=me, waiter=waiter), TaskName("worker", 1), parse_address("localhost:1"))
 
 
 def test_a_task_that_restarts_during_its_identification_is_awaited(caplog: pytest.LogCaptureFixture) -> None:
@@ -77,7 +77,7 @@ def test_only_a_task_that_may_return_is_asked_again(may_restart: bool, attempts:
 
     waiter = Waiter(Patience(), clock=lambda: now[0], pause=pause)
     link = Ending(
-        Wiring(me=PeerIdentity(task="/job:chief/task:0", generation=1), waiter=waiter),
+        LinkSettings(me=PeerIdentity(task="/job:chief/task:0", generation=1), waiter=waiter),
         TaskName("worker", 1),
         parse_address("localhost:1"),
     )

@@ -27,7 +27,7 @@ from headwater.cluster.transport.control_client import ControlClient
 from headwater.cluster.transport.doctor import diagnose
 from headwater.cluster.transport.frames import Frame
 from headwater.cluster.transport.handshake import PeerIdentity
-from headwater.cluster.transport.links import Link, Wiring
+from headwater.cluster.transport.links import Link, LinkSettings
 from headwater.cluster.transport.options import TransportOptions
 from headwater.cluster.transport.ports import holders_of_port, listen
 from headwater.cluster.transport.security import Security
@@ -138,7 +138,7 @@ def test_a_task_that_is_killed(start: Start) -> None:
 def linked(start: Start) -> Iterator[Linked]:
     """Yields a task's process, and a link to it whose heartbeats are being received."""
     process, address = start(str(TASK))
-    link = Link(Wiring(me=WORKER, waiter=Waiter(Patience())), TaskName("ps", 0), address)
+    link = Link(LinkSettings(me=WORKER, waiter=Waiter(Patience())), TaskName("ps", 0), address)
     with contextlib.closing(link):
         link.reach()
         assert link.control.is_alive()

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.cluster.transport.heartbeat_process import ALIVE, BEAT_S, STOPPED, sign_of
-from headwater.cluster.transport.lifeline import NO_HEARTBEAT_S, SILENCE_S, STOPPED_S, Signs
+from headwater.cluster.transport.lifeline import NO_HEARTBEAT_S, SILENCE_S, STOPPED_S, FailureDetector
 
 
 class Task:
@@ -20,14 +20,14 @@ class Task:
 
     def __init__(self) -> None:
         self.now = 1000.0
-        self.signs = Signs(SILENCE_S, STOPPED_S, self.now)
+        self.detector = FailureDetector(SILENCE_S, STOPPED_S, self.now)
 
     def second(self, beats: bytes = b"") -> str:
         """Advances the clock by one second, in which ``beats`` were received; returns why the task is lost then."""
         self.now += BEAT_S
         if beats:
-            self.signs.record(beats, self.now)
-        return self.signs.loss_reason(self.now)
+            self.detector.record(beats, self.now)
+        return self.detector.loss_reason(self.now)
 
     def seconds_until_lost(self, beats: bytes) -> float:
         began = self.now
@@ -39,7 +39,7 @@ class Task:
 def test_a_task_with_heartbeats_is_never_lost() -> None:
     task = Task()
     assert not any(task.second(ALIVE) for _ in range(600))
-    assert task.signs.is_alive()
+    assert task.detector.is_alive()
 
 
 def test_a_stopped_task_is_lost_within_five_seconds_and_reconnects() -> None:
@@ -47,25 +47,25 @@ def test_a_stopped_task_is_lost_within_five_seconds_and_reconnects() -> None:
     task.second(ALIVE)
     assert task.seconds_until_lost(STOPPED) <= 5 - BEAT_S  # it may be stopped just after a beat
     assert "is stopped" in task.second(STOPPED)
-    assert not task.signs.is_alive()
+    assert not task.detector.is_alive()
     assert task.second(STOPPED + ALIVE) == ""
-    assert task.signs.is_alive()
+    assert task.detector.is_alive()
 
 
 def test_a_task_stopped_again_between_two_heartbeats_is_lost_again() -> None:
     task = Task()
     task.second(ALIVE)
     task.seconds_until_lost(STOPPED)
-    task.signs.answer(task.now)
-    assert task.signs.loss_reason(task.now) == ""
+    task.detector.answer(task.now)
+    assert task.detector.loss_reason(task.now) == ""
     assert 0 < task.seconds_until_lost(STOPPED) <= 5 - BEAT_S
 
 
 def test_an_answer_is_no_beat() -> None:
     """If no lifeline can be opened, calls may still succeed; silence is then no evidence of a loss."""
-    signs = Signs(SILENCE_S, STOPPED_S, 0.0, math.inf)
-    signs.answer(1.0)
-    assert signs.loss_reason(1000.0, 1000.0) == ""
+    detector = FailureDetector(SILENCE_S, STOPPED_S, 0.0, math.inf)
+    detector.answer(1.0)
+    assert detector.loss_reason(1000.0, 1000.0) == ""
 
 
 def test_a_short_pause_is_no_loss() -> None:
@@ -112,9 +112,9 @@ def test_a_task_without_any_heartbeat_gets_longer() -> None:
 
 def test_without_lifelines_a_task_without_heartbeats_is_not_lost() -> None:
     task = Task()
-    task.signs = Signs(SILENCE_S, STOPPED_S, task.now, unknown_s=math.inf)
+    task.detector = FailureDetector(SILENCE_S, STOPPED_S, task.now, unknown_s=math.inf)
     assert not any(task.second() for _ in range(1000))
-    assert not task.signs.is_alive()
+    assert not task.detector.is_alive()
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="the system does not tell how a process fares")

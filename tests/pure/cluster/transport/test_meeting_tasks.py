@@ -10,7 +10,7 @@ from headwater.cluster.names import TaskName
 from headwater.cluster.transport.control_client import ControlClient
 from headwater.cluster.transport.handlers import DeviceInfo, TaskStatus
 from headwater.cluster.transport.handshake import PeerIdentity
-from headwater.cluster.transport.links import Wiring
+from headwater.cluster.transport.links import LinkSettings
 from headwater.cluster.transport.waiting import Patience, Waiter
 from headwater.errors import DeadlineExceededError
 from headwater.graph.master.links import TaskLink
@@ -45,8 +45,8 @@ class _Link(TaskLink):
 def test_an_answer_that_is_lost_while_a_task_is_met_is_asked_for_again() -> None:
     pauses: list[float] = []
     waiter = Waiter(Patience(), clock=lambda: sum(pauses), pause=lambda seconds: bool(pauses.append(seconds)))
-    wiring = Wiring(me=PeerIdentity(task="/job:worker/task:0", generation=1), waiter=waiter)
-    link = _Link(wiring, TaskName("ps", 0), parse_address("ps0:1"), Claim())
+    link_settings = LinkSettings(me=PeerIdentity(task="/job:worker/task:0", generation=1), waiter=waiter)
+    link = _Link(link_settings, TaskName("ps", 0), parse_address("ps0:1"), Claim())
     link._control = control = _Control()
     status = link.wait()
     assert status.generation == 7
@@ -64,7 +64,7 @@ def test_an_answer_that_is_lost_each_time_is_given_up_after_the_deadline() -> No
 
     waiter = Waiter(Patience(deadline_s=5.0), clock=lambda: now[0], pause=pause)
     link = _Link(
-        Wiring(me=PeerIdentity(task="/job:worker/task:0", generation=1), waiter=waiter),
+        LinkSettings(me=PeerIdentity(task="/job:worker/task:0", generation=1), waiter=waiter),
         TaskName("ps", 0),
         parse_address("ps0:1"),
         Claim(),

@@ -30,9 +30,9 @@ def crowd(clock: Clock, most: int = 3, deadline_s: float = 10.0) -> Unauthentica
 def test_there_is_room_up_to_the_bound() -> None:
     unauthenticated = crowd(Clock())
     for _ in range(3):
-        assert unauthenticated.to_drop() is None
+        assert unauthenticated.connection_to_drop() is None
         unauthenticated.add(Connection("a"))
-    assert unauthenticated.to_drop() is not None
+    assert unauthenticated.connection_to_drop() is not None
 
 
 def test_the_oldest_connection_is_dropped_after_its_grace_time() -> None:
@@ -42,13 +42,13 @@ def test_the_oldest_connection_is_dropped_after_its_grace_time() -> None:
     for connection in connections:
         unauthenticated.add(connection)
         clock.now += GRACE_S / 4
-    assert unauthenticated.to_drop() == (connections[0], pytest.approx(GRACE_S / 4))
+    assert unauthenticated.connection_to_drop() == (connections[0], pytest.approx(GRACE_S / 4))
     clock.now += GRACE_S
-    assert unauthenticated.to_drop() == (connections[0], 0.0)
+    assert unauthenticated.connection_to_drop() == (connections[0], 0.0)
     assert unauthenticated.remove(connections[0])
     assert not unauthenticated.remove(connections[0])
     unauthenticated.add(Connection("a"))
-    assert unauthenticated.to_drop() == (connections[1], 0.0)
+    assert unauthenticated.connection_to_drop() == (connections[1], 0.0)
 
 
 def test_a_host_takes_room_from_itself() -> None:
@@ -58,10 +58,10 @@ def test_a_host_takes_room_from_itself() -> None:
     for connection in connections:
         unauthenticated.add(connection)
     clock.now += 5
-    assert unauthenticated.to_drop() == (loud[0], 0.0)
+    assert unauthenticated.connection_to_drop() == (loud[0], 0.0)
     assert unauthenticated.remove(quiet)
     unauthenticated.add(Connection("third"))
-    assert unauthenticated.to_drop() == (loud[0], 0.0)
+    assert unauthenticated.connection_to_drop() == (loud[0], 0.0)
 
 
 def test_time_runs_out() -> None:
@@ -88,7 +88,7 @@ def test_there_are_never_more_than_the_bound(arrivals: list[tuple[str, float]], 
     unauthenticated = crowd(clock, most)
     for host, pause in arrivals:
         clock.now += pause
-        found = unauthenticated.to_drop()
+        found = unauthenticated.connection_to_drop()
         if found is not None:
             oldest, in_s = found
             clock.now += in_s

@@ -23,7 +23,7 @@ def test_intervals_behave_like_sets_of_numbers(spans: list[tuple[int, int]], sta
     assert len(found) == len(expected)
     assert found.end == max(expected, default=-1) + 1
     assert numbers(found.gaps(start, stop)) == set(range(start, stop)) - expected
-    assert found.from_here(start) == next(number for number in range(start, 120) if number not in expected)
+    assert found.next_absent(start) == next(number for number in range(start, 120) if number not in expected)
 
 
 @given(SPANS)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from headwater.errors import FailedPreconditionError, InvalidArgumentError
-from headwater.ps.accounting.ledger import Back, Ledger, Nothing, Plan, Work
+from headwater.ps.accounting.ledger import Ledger, Nothing, Plan, ReturnedRange, Work
 
 WORKERS = ("a", "b", "c")
 EPOCHS = 3
@@ -109,7 +109,7 @@ def test_a_range_is_not_given_twice_in_one_gradient() -> None:
 def test_a_range_that_keeps_failing_is_set_aside_and_the_epoch_is_never_over() -> None:
     book = ledger()
     small = plan(size=4, batch=2, tries=2)
-    backs: list[Back] = []
+    backs: list[ReturnedRange] = []
     for worker in "ab":
         assert book.assign_range(worker, 0, 1, small) == Work(0, 0, 2)
         backs += book.failed(worker, Work(0, 0, 2), "it is not a number")
@@ -225,7 +225,7 @@ def test_ranges_of_workers_are_passed_to_the_next_ledger() -> None:
     assert other.record_gradient("c", [lost])
     assert other.record_gradient("a", [second])
     assert [back.aside for back in other.failed("a", first, "it cannot be read")] == [True]
-    assert other.worker_restarted("b") == [Back("b", third, 1, False, "its program was restarted")]
+    assert other.worker_restarted("b") == [ReturnedRange("b", third, 1, False, "its program was restarted")]
     assert other.assign_range("b", 0, 0, small) == third
 
 

@@ -297,13 +297,13 @@ class GraphCopy(KeptCopy):
             channel.send(Frame(kinds.DONE, (True, contents.generation, contents.steps.steps, devices)))
             # Plans are sent before steps, on the same channels.
             first = channel.recv()
-            while self._other_frame(contents, channel, first):
+            while self._answer_other(contents, channel, first):
                 first = channel.recv()
-            contents.steps.serve(channel, first, lambda frame: self._other_frame(contents, channel, frame), on_lost)
+            contents.steps.serve(channel, first, lambda frame: self._answer_other(contents, channel, frame), on_lost)
         finally:
             contents.channels.pop(channel, None)
 
-    def _other_frame(self, contents: _Contents, channel: Channel, frame: Frame) -> bool:
+    def _answer_other(self, contents: _Contents, channel: Channel, frame: Frame) -> bool:
         """Answers a frame that belongs to no step; returns False for other frames."""
         try:
             match frame.kind, frame.header:

@@ -140,7 +140,7 @@ class Attempt(Step):
     Args:
       step: the step itself.
       place: the operation's place.
-      notes: notes of the operation from earlier tries, see `headwater.graph.resources.kept.at_first`.
+      notes: notes of the operation from earlier tries, see `headwater.graph.resources.kept.first_value`.
       error: the error that ended the wait after the previous attempt; None if there is none.
 
     Attributes:

@@ -15,7 +15,7 @@ from headwater.cluster.task.answers import bad_header, raise_error
 from headwater.cluster.task.kinds import COPY_PLAN, COPY_RELEASE, COPY_RESET, DONE, ERROR, OPEN_COPY
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
-from headwater.cluster.transport.links import Link, Wiring
+from headwater.cluster.transport.links import Link, LinkSettings
 from headwater.cluster.transport.problems import ConnectFailure, Problem
 from headwater.errors import AbortedError, DeadlineExceededError, UnavailableError
 from headwater.graph.master.peers import PeerStatus
@@ -86,7 +86,7 @@ class CopyLink(Link):
     """A link to one replica of a task.
 
     Args:
-      wiring: see `Wiring`.
+      link_settings: see `LinkSettings`.
       host: the task of the process that has the replica.
       address: the address of that process.
       task: the replicated task.
@@ -98,13 +98,13 @@ class CopyLink(Link):
 
     def __init__(
         self,
-        wiring: Wiring,
+        link_settings: LinkSettings,
         host: TaskName,
         address: Address,
         task: TaskName,
         merge_records: Callable[[Sequence[Any]], None] = lambda _: None,
     ) -> None:
-        super().__init__(wiring, host, address)
+        super().__init__(link_settings, host, address)
         self._merge_records = merge_records
         self.status: PeerStatus | None = None
         self._task = task
@@ -123,7 +123,7 @@ class CopiedTaskLink:
     """A link to a replicated task, for this task's master: a `headwater.graph.master.peers.PeerLink`.
 
     Args:
-      wiring: see `Wiring`.
+      link_settings: see `LinkSettings`.
       task: the other task.
       address: its address in the cluster spec.
       links: returns the links to the processes that may hold replicas of it, the initial primary first; may grow later.
@@ -131,9 +131,14 @@ class CopiedTaskLink:
     """
 
     def __init__(
-        self, wiring: Wiring, task: TaskName, address: Address, links: Callable[[], Sequence[OneCopy]], owner: Claim
+        self,
+        link_settings: LinkSettings,
+        task: TaskName,
+        address: Address,
+        links: Callable[[], Sequence[OneCopy]],
+        owner: Claim,
     ) -> None:
-        self._wiring = wiring
+        self._link_settings = link_settings
         self._task = task
         self._address = address
         self._links = links
@@ -189,10 +194,10 @@ class CopiedTaskLink:
             link.release_channel(channel, usable)
 
     def _reach(self, check: Callable[[], None], deadline_s: float | None) -> Channel:
-        waiter = self._wiring.waiter
+        waiter = self._link_settings.waiter
         return waiter.connect(
             lambda: self._attempt(check),
-            me=self._wiring.me.task,
+            me=self._link_settings.me.task,
             peer=f"{self._task}, or its backup",
             address=self._address,
             deadline_s=None if deadline_s is None else min(deadline_s, waiter.patience.deadline_s),

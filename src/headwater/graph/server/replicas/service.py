@@ -69,7 +69,7 @@ class CopyService(Service):
 
     def serve(self, channel: Channel, first: Frame) -> None:
         match first.kind, first.header:
-            case _, (int(task),) if first.kind == OPEN_COPY and (found := self._of_task(task)) is not None:
+            case _, (int(task),) if first.kind == OPEN_COPY and (found := self._copy_of_task(task)) is not None:
                 found.serve(channel, lambda: self._shell.disconnected(channel))
             case _, (str(name), *_) if first.kind == BACKUP and (found := self._called(name)) is not None:
                 found.serve_peer(channel, first)
@@ -95,7 +95,7 @@ class CopyService(Service):
                 f"no other ps has been reachable for {JOB_OVER_AFTER_S:g} s, and this one has no state"
             )
 
-    def _of_task(self, index: int) -> GraphCopy | None:
+    def _copy_of_task(self, index: int) -> GraphCopy | None:
         return next((copy for copy in self.copies if copy.served.index == index), None)
 
     def _called(self, name: str) -> GraphCopy | None:
