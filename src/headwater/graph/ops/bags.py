@@ -26,7 +26,7 @@ from headwater.lazy_jax import jax, jnp
 
 
 def _numbers(arrived: jax.Array) -> jax.Array:
-    """Restores the argument of `_as_bytes`."""
+    """Decodes whole numbers of ``arrived.shape[1]`` bytes each, the least significant byte first."""
     scale = np.array([1 << 8 * place for place in range(arrived.shape[1])], np.int64)
     return jnp.sum(arrived.astype(np.int64) * scale, axis=1)
 
