@@ -553,19 +553,22 @@ class ParameterClient:
             self._finishes = False
         self.trainings = max(self.trainings, training + 1)
 
-    def agree_on_first_epoch(self, training: int, epoch: int | None, *, may_stop: bool = False) -> int | None:
+    def agree_on_first_epoch(
+        self, training: int, epoch: int | None, *, may_stop: bool = False, resumes: bool = False
+    ) -> int | None:
         """Returns the epoch with which a training begins, which all workers have to use.
 
         Args:
           training: its number.
           epoch: on the chief, the epoch to begin with. None on other workers, which wait until the chief has set it.
           may_stop: whether the chief may stop the training at the end of any epoch.
+          resumes: whether the chief resumes its epoch after a restart, so that synchronous workers wait for it.
 
         Returns:
           The epoch; None if the ``ps`` does not know it, because it was restarted during the training.
         """
         answer = self.conversation.request_until_answered(
-            0, Frame(kinds.BEGIN, (training, -1 if epoch is None else epoch, may_stop))
+            0, Frame(kinds.BEGIN, (training, -1 if epoch is None else epoch, may_stop, resumes))
         )
         match answer.header:
             case (int(begins),) if begins >= 0:

@@ -393,8 +393,8 @@ class HostedParameters:
                 return self._steps.answer_sums(connection, epoch, wait)
             case kinds.AGREE, (program, data) if is_program_description(program) and is_program_description(data):
                 return self._agree(connection, program, data)
-            case kinds.BEGIN, (int(training), int(epoch), bool(may_stop)):
-                return self._steps.answer_first_epoch(connection, training, epoch, may_stop=may_stop)
+            case kinds.BEGIN, (int(training), int(epoch), bool(may_stop), bool(resumes)):
+                return self._steps.answer_first_epoch(connection, training, epoch, may_stop=may_stop, resumes=resumes)
             case kinds.FINISH, (int(training),):
                 return self.workers.finish(connection, training)
             case kinds.FOLLOW, (int(training), int(epoch)):

@@ -120,6 +120,7 @@ class HostMemory:
         }
         return (
             (updates.filled, updates.state.version, updates.made, workers.trainings, workers.seed),
+            (workers.began, workers.chief, workers.may_stop, workers.chief_resumes),
             (
                 step_numbers.epoch,
                 step_numbers.given,
@@ -159,11 +160,14 @@ class HostMemory:
           words: the result of `words` on the other server.
           connect_within_s: how long members may take to connect here, in seconds; later, absent members are removed.
         """
-        (filled, version, made, trainings, seed), steps, requests, others, sums, ledger = words
+        (filled, version, made, trainings, seed), beginning, steps, requests, others, sums, ledger = words
+        began, chief, may_stop, resumes = beginning
         members, resting, away, finished, formed = others
         updates, workers, step_numbers = self._updates, self._workers, self._workers.step_numbers
         with self._changed:
             updates.made, workers.trainings, workers.seed = made, trainings, seed
+            workers.began, workers.chief = None if began is None else tuple(began), chief
+            workers.may_stop, workers.chief_resumes = may_stop, resumes
             (
                 step_numbers.epoch,
                 step_numbers.given,

@@ -51,6 +51,8 @@ class Membership:
       began: the latest training that the chief has begun, with its first epoch; None before.
       chief: the worker that began that training; empty before.
       may_stop: whether the chief may stop that training at the end of any epoch.
+      chief_resumes: whether a chief that is lost and restarted resumes the epoch that it has not ended, so that in
+        synchronous training the others wait for it at the end of that epoch.
       last_epoch: the last epoch of the latest training that all have finished; -1 before.
       is_over: whether the chief's program has ended without an error.
     """
@@ -81,6 +83,7 @@ class Membership:
         self.began: tuple[int, int] | None = None
         self.last_epoch: int = -1
         self.may_stop: bool = False
+        self.chief_resumes: bool = False
         self.chief: str = ""
 
     # Connecting -------------------------------------------------------------------------------------------------------
@@ -280,7 +283,8 @@ class Membership:
             self.away.add(worker)
         elif not reason:
             self.away.discard(worker)
-        self.step_numbers.forget_worker(worker)
+        resumes = bool(reason) and worker == self.chief and self.chief_resumes
+        self.step_numbers.forget_worker(worker, resumes=resumes)
         updates.free.discard(worker)
         self.resting.discard(worker)
         updates.accounts.return_ranges(worker, reason)

@@ -29,10 +29,10 @@ WAIT frames give the reason. The tensors of each frame are its arrays::
                                             that is initialized; answered by DONE
     ASSIGN  ()                              values of all blocks except tables; the optimizer's state, unless that
                                             is unchanged; answered by DONE
-    BEGIN   (number of the training, epoch or -1, may stop)   the chief sets the epoch with which a training begins,
-                                            and whether it may stop the training at the end of any epoch. Other workers
-                                            send epoch -1, and wait until the chief has set it. Answered by DONE (that
-                                            epoch)
+    BEGIN   (number of the training, epoch or -1, may stop, resumes)   the chief sets the epoch with which a training
+                                            begins, whether it may stop the training at the end of any epoch, and
+                                            whether it resumes its epoch after a restart. Other workers send epoch -1,
+                                            and wait until the chief has set it. Answered by DONE (that epoch)
     FINISH  (number of the training,)       answered by DONE once no worker takes part, or the training is over
     STOP    ()                              no worker gets another step, and no synchronous update is made any more;
                                             answered by DONE

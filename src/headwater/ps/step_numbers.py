@@ -102,10 +102,11 @@ class StepNumbers:
         """Records that a worker has completed its step."""
         self.longest = max(self.longest, self.at_work.pop(worker, -1) + 1)
 
-    def forget_worker(self, worker: str) -> None:
-        """Forgets a worker that no longer takes part."""
+    def forget_worker(self, worker: str, *, resumes: bool = False) -> None:
+        """Forgets a worker that no longer takes part, except for the epoch of a worker that ``resumes`` in it."""
         self.at_work.pop(worker, None)
-        self.asked.pop(worker, None)
+        if not resumes:
+            self.asked.pop(worker, None)
 
     def may_begin(self, epoch: int) -> bool:
         """Returns whether all workers have reached the epoch before ``epoch``."""

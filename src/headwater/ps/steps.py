@@ -227,7 +227,8 @@ class Steps:
         training, and in asynchronous training that the chief may stop, it waits until the chief has begun the epoch,
         because the chief validates after each epoch and may stop the training then.
         """
-        step_numbers, chief = self._step_numbers, self._workers.chief
+        step_numbers, workers = self._step_numbers, self._workers
+        chief = workers.chief
         awaits_chief = isinstance(self._context.choice, Synchronous)
         step_numbers.asked[connection.worker] = epoch
         self._changed.notify_all()
@@ -236,10 +237,12 @@ class Steps:
             self._waiting.wait(
                 connection, lambda: step_numbers.may_begin(epoch), "others that are more than an epoch behind"
             )
-            awaits_chief = self._workers.may_stop
+            awaits_chief = workers.may_stop
         if awaits_chief:
             self._waiting.wait(
-                connection, lambda: step_numbers.has_begun(chief, epoch), f"{chief} to end the previous epoch"
+                connection,
+                lambda: step_numbers.has_begun(chief, epoch) or workers.is_over,
+                f"{chief} to end the previous epoch",
             )
 
     def _must_await_chief(self, epoch: int) -> bool:
@@ -251,7 +254,9 @@ class Steps:
         bounded = isinstance(self._context.choice, BoundedStaleness | KOfN) and self._workers.may_stop
         return bounded and not self._step_numbers.has_begun(self._workers.chief, epoch)
 
-    def answer_first_epoch(self, connection: WorkerConnection, training: int, epoch: int, *, may_stop: bool) -> Frame:
+    def answer_first_epoch(
+        self, connection: WorkerConnection, training: int, epoch: int, *, may_stop: bool, resumes: bool
+    ) -> Frame:
         """Answers with the first epoch of a training; waits until the chief has set it.
 
         If other workers are training already, this task may have been restarted after the chief set the epoch. Then the
@@ -262,6 +267,7 @@ class Steps:
           training: the number of the training.
           epoch: from the chief, the epoch to set; negative from other workers.
           may_stop: from the chief, whether it may stop the training at the end of any epoch.
+          resumes: from the chief, whether it resumes its epoch after a restart.
         """
         workers, step_numbers = self._workers, self._step_numbers
 
@@ -272,6 +278,7 @@ class Steps:
         with self._changed:
             if epoch >= 0:
                 workers.chief, workers.may_stop = connection.worker, may_stop
+                workers.chief_resumes = resumes and isinstance(self._context.choice, Synchronous)
                 if workers.began is None or workers.began[0] < training:
                     workers.began = training, epoch
                 self._changed.notify_all()

@@ -37,6 +37,17 @@ def test_no_worker_is_two_epochs_ahead() -> None:
     assert step_numbers.may_begin(3)
 
 
+def test_the_epoch_of_a_lost_chief_is_known_until_it_resumes() -> None:
+    step_numbers = StepNumbers(in_rounds=True)
+    step_numbers.asked = {"chief": 1, "worker": 2}
+    step_numbers.forget_worker("chief", resumes=True)
+    assert not step_numbers.has_begun("chief", 2)
+    step_numbers.asked["chief"] = 2
+    assert step_numbers.has_begun("chief", 2)
+    step_numbers.forget_worker("chief")
+    assert step_numbers.has_begun("chief", 3)
+
+
 def test_data_of_different_lengths_are_noticed_in_any_order() -> None:
     for told_first in (True, False):
         step_numbers = StepNumbers(in_rounds=True)

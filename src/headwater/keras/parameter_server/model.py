@@ -310,16 +310,18 @@ class ServedModel(ModelValues):
         container.on_train_begin()
         if late:
             # The training is in progress, so the ps have newer values than the values that a callback has restored
-            # here.
+            # here. `sync` keeps the restored learning rate, which only the chief sets.
             if self._dynamic is not None:
                 self._dynamic.forget()
             self.sync(state=chief)
+            # A chief that was lost after it had saved the end of an epoch continues with the next one.
+            initial_epoch = max(initial_epoch, model._initial_epoch or 0)
         elif chief:
             self._bring_changes()
             initial_epoch = model._initial_epoch or initial_epoch
         if chief:
             may_stop = any(isinstance(it, keras.callbacks.EarlyStopping) for it in container.callbacks)
-            client.agree_on_first_epoch(self._training, initial_epoch, may_stop=may_stop)
+            client.agree_on_first_epoch(self._training, initial_epoch, may_stop=may_stop, resumes=bool(self._backups))
         # Only the chief restores checkpoints. So it determines the first epoch, and it has sent its values to the ps
         # before the other workers learn the number.
         elif (begins := client.agree_on_first_epoch(self._training, None)) is not None:
@@ -436,6 +438,10 @@ class ServedModel(ModelValues):
             return None
         model.reset_metrics()
         container.on_epoch_begin(epoch)
+        others_wait = isinstance(place.choice, Synchronous) and epoch > client.epoch
+        if self._backups and others_wait and self._unsent_rate() is not None:
+            # If this process is lost, the others make the steps of the epoch without it, with this learning rate.
+            self._bring_changes()
         self._logs = {}
         step.start_epoch()
         if ticket is None:

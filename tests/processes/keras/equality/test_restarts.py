@@ -73,7 +73,7 @@ def test_a_job_that_is_killed_equals_an_undisturbed_one(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("killed", "seed"), [("worker", 8), ("ps", 10)])
+@pytest.mark.parametrize(("killed", "seed"), [("worker", 8), ("chief", 9), ("ps", 10)])
 def test_a_task_that_is_restarted_alone_changes_nothing(
     killed: str, seed: int, undisturbed: dict[str, Any], tmp_path: Path
 ) -> None:
