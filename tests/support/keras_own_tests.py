@@ -3,8 +3,10 @@
     python -m tests.support.keras_own_tests trainers/trainer_test.py callbacks/early_stopping_test.py
 
 A test method runs without a strategy, under a mirrored strategy, and on a ``ps`` with synchronous and asynchronous
-updates, with one and two workers. Each task is a process. A test counts if it passes without a strategy; under a
-strategy it passes if it does on the first worker. Prints each test that fails, and the rate of each file.
+updates, with one and two workers. Each task is a process. The tasks of a test share its temporary folders, as tasks
+share a file system; the first worker alone removes files, and all wait for each other at the end of a mirrored `fit`.
+A test counts if it passes without a strategy; under a strategy it passes if it does on the first worker. Prints each
+test that fails, and the rate of each file.
 """
 
 from __future__ import annotations
@@ -13,23 +15,32 @@ import argparse
 import atexit
 import contextlib
 import importlib
+import itertools
 import json
 import os
 import re
 import select
+import shutil
 import signal
 import sys
+import tempfile
 import time
+import types
 import unittest
 import warnings
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from headwater import tf
 from headwater.keras import MultiWorkerMirroredStrategy, ParameterServerStrategy
 from headwater.tf1.compat.dialect import install
 from tests.support.processes import bound
+
+import keras  # isort: skip - the package before it chooses the backend
+from keras.src.testing import test_case  # isort: skip
 
 #: Names of configurations: the strategy, and the number of workers.
 CONFIGURATIONS = {"mirrored 1": 1, "mirrored 2": 2, "sync 1": 1, "sync 2": 2, "async 1": 1}
@@ -42,6 +53,7 @@ def outcome(case: unittest.TestCase, kind: str) -> str:
     strategy: Any = None
     if kind == "mirrored":
         strategy = MultiWorkerMirroredStrategy()
+        wait_after_fit(strategy)
     elif kind:
         strategy = ParameterServerStrategy(consistency=kind)
     with strategy.scope() if strategy else contextlib.nullcontext():
@@ -57,7 +69,49 @@ def outcome(case: unittest.TestCase, kind: str) -> str:
     return (lines or found[0].splitlines())[-1][:300]
 
 
-def start(case: unittest.TestCase, kind: str, task: tuple[str, int], cluster: dict[str, list[str]]) -> tuple[int, int]:
+def share_folders(case: unittest.TestCase, folder: str, *, removes: bool) -> None:
+    """Makes all tasks of a test use the same temporary folders, in their order, below ``folder``."""
+    numbers = itertools.count()
+
+    def make(*_: object, **__: object) -> str:
+        made = os.path.join(folder, str(next(numbers)))
+        os.makedirs(made, exist_ok=True)
+        return made
+
+    class Folder(contextlib.nullcontext[str]):
+        """Replaces `tempfile.TemporaryDirectory`; the process that has started the tasks removes the folder."""
+
+        def __init__(self, *_: object, **__: object) -> None:
+            self.name = make()
+            super().__init__(self.name)
+
+        def cleanup(self) -> None:
+            pass
+
+    # Only the test's own modules use these: Headwater's processes must not share their folders.
+    shared = types.SimpleNamespace(mkdtemp=make, TemporaryDirectory=Folder)
+    for module in (sys.modules[type(case).__module__], test_case):
+        if hasattr(module, "tempfile"):
+            module.tempfile = shared
+    if not removes:
+        os.remove = lambda *_, **__: None
+
+
+def wait_after_fit(strategy: Any) -> None:
+    """Makes all mirrored workers wait for each other at the end of ``fit``, when the first has written its files."""
+    fit = keras.Model.fit
+
+    def fit_together(*args: Any, **kwargs: Any) -> Any:
+        history = fit(*args, **kwargs)
+        strategy.reduce("SUM", np.float32(0), axis=None)
+        return history
+
+    keras.Model.fit = fit_together
+
+
+def start(
+    case: unittest.TestCase, kind: str, task: tuple[str, int], cluster: dict[str, list[str]], folder: str
+) -> tuple[int, int]:
     """Runs a test in a new process, which is a task of a cluster; returns the process and a pipe of the outcome."""
     reading, writing = os.pipe()
     # Nothing is computed in this process, so that no thread of XLA or gRPC exists when it is copied.
@@ -65,6 +119,7 @@ def start(case: unittest.TestCase, kind: str, task: tuple[str, int], cluster: di
     if pid:
         os.close(writing)
         return pid, reading
+    share_folders(case, folder, removes=task == ("worker", 0))
     _run_task(case, kind, task, cluster, writing)
     raise AssertionError("the copy of this process has ended before")
 
@@ -97,7 +152,8 @@ def run(case: unittest.TestCase, configuration: str) -> str:
         for one in (one for held in sockets.values() for one in held):
             one.close()
     tasks = [(job, index) for job, count in jobs.items() for index in range(count)]
-    started = {task: start(case, kind, task, cluster) for task in tasks}
+    folder = tempfile.mkdtemp()
+    started = {task: start(case, kind, task, cluster, folder) for task in tasks}
     told = ""
     try:
         until = time.monotonic() + TIMEOUT_S
@@ -114,6 +170,7 @@ def run(case: unittest.TestCase, configuration: str) -> str:
                 os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
             os.close(pipe)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def tests_of(suite: unittest.TestSuite) -> Iterator[unittest.TestCase]:
