@@ -76,6 +76,7 @@ class ParameterClient:
       shard_names: the name of each part of the set, in the order of ``links``; None if all have the name ``name``.
       reach_chief: connects to the chief, which provides the values; raises OpError if that fails. None on the chief.
       met: called after each handshake with a ``ps``, with its number and the generation of its process.
+      description: from which a ``ps`` hosts the set if its program does not create it; None if its program does.
 
     Attributes:
       conversation: the connections to every ``ps``.
@@ -96,9 +97,11 @@ class ParameterClient:
         shard_names: Sequence[str] | None = None,
         reach_chief: Callable[[], object] | None = None,
         met: Callable[[int, int], None] | None = None,
+        description: bytes | None = None,
     ) -> None:
         self._reach_chief = reach_chief
         self._met = met
+        self._description = description
         self._names = shard_names or [name for _ in links]
         self._worker = worker
         self._chief = chief
@@ -180,7 +183,8 @@ class ParameterClient:
         # may wait for such a ps, so it limits this wait.
         session.link.reach(WAIT_INTERVAL_S if self._finishes or (self._follows and session.pieces) else None)
         session.channel = session.link.open_channel()
-        welcome = self.conversation.request(session, Frame(kinds.HELLO, (*me, session.read_incarnation, session.read)))
+        hello = (*me, session.read_incarnation, session.read, self._description)
+        welcome = self.conversation.request(session, Frame(kinds.HELLO, hello))
         match welcome.header:
             case (int(filled), int(version), int(trainings), int(epoch), int(seed), int(incarnation)):
                 pass

@@ -278,6 +278,7 @@ class HostedParameters:
                 int(trainings),
                 int(its),
                 int(read),
+                _,
             ):
                 claim = Claim(task=worker, generation=channel.peer_generation, started=started)
             case _:

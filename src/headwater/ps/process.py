@@ -10,6 +10,7 @@ import atexit
 import logging
 import os
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -107,6 +108,7 @@ class ParameterTask:
         self.copy_holders: dict[str, CopyHolder] = {}
         self._directories: dict[str, Directory] = {}
         self._deposits = DepositedStates()
+        self._set_names = Counter[str]()
         self._rebalancing = Rebalancing(partial(self.balance_shards, by_rate=True, above=UNEVEN))
         # Set this before JAX is used, or a ps would reserve memory of GPUs that workers need.
         if members.is_server:
@@ -135,6 +137,17 @@ class ParameterTask:
             threading.Thread(
                 target=self._service.fetch_ended_workers, args=(others,), name="asks who ended", daemon=True
             ).start()
+
+    def set_name(self, name: str) -> str:
+        """Returns a name for the next set of this program: ``name``, with a number if an earlier set has that name."""
+        self._set_names[name] += 1
+        number = self._set_names[name]
+        return name if number == 1 else f"{name} {number}"
+
+    @property
+    def has_sets(self) -> bool:
+        """Whether this program has named a set."""
+        return bool(self._set_names)
 
     def tables(self, replicas: int = 1, shards: int | None = None) -> TableService | CopiesOfTables:
         """Returns the service of the dynamic tables of this ``ps``; the first call creates it.
@@ -404,10 +417,11 @@ class ParameterTask:
         *,
         replicas: int = 1,
         shards: int | None = None,
+        description: bytes | None = None,
     ) -> ParameterClient:
         """Returns a new client of the set ``name`` for this worker, not yet connected.
 
-        Arguments as in `host`; for ``initial`` see `ParameterClient`.
+        Arguments as in `host`; for ``initial`` and ``description`` see `ParameterClient`.
         """
         members = self.members
         links = self.server_links(name, replicas, shards)
@@ -426,6 +440,7 @@ class ParameterTask:
             shard_names=[shard_name(name, shard) for shard in range(len(links))] if shards or replicas > 1 else None,
             reach_chief=None if members.is_chief else lambda: self.shell.link(members.workers[0]).reach(0.0),
             met=self.handshake_callback(name, replicas, shards),
+            description=description,
         )
         if os.environ.get(JOINED):
             others = [*members.servers, members.workers[0]]
@@ -473,13 +488,16 @@ class ParameterTask:
         both = zip(servers, each, [*each[1:], each[0]], strict=True)
         return [(f"{task}, or its backup", EitherLink([one, other])) for task, one, other in both]
 
-    def serve(self) -> NoReturn:
+    def serve(self, make: Callable[[str, bytes], object] | None = None) -> NoReturn:
         """Serves as a ``ps`` until the job is over, then ends the process with code 0.
+
+        Args:
+          make: hosts a set that this program has not created, from its name and from a worker's description.
 
         Raises:
           SystemExit: the job is over.
         """
-        self._service.refuse_other_sets()
+        self._service.refuse_other_sets(make)
         self.shell.wait_until_over()
         raise SystemExit(0)
 

@@ -4,9 +4,11 @@ A worker keeps one channel to each ``ps``. It sends one frame and gets one answe
 WAIT frames give the reason. The tensors of each frame are its arrays::
 
     HELLO   (set, worker, signature, consistency, start of the worker's process in seconds since 1970, incarnation of
-            its program, number of finished trainings that it knows of or -1, read incarnation, read version)
-                                            the last two name the values that the worker has read here: the incarnation
-                                            of the ``ps`` (0: none were read), and their version. Answered by
+            its program, number of finished trainings that it knows of or -1, read incarnation, read version,
+            description or None)
+                                            the read ones name the values that the worker has read here: the incarnation
+                                            of the ``ps`` (0: none were read), and their version. The description tells
+                                            a ``ps`` how to host a set that its program does not create. Answered by
                                             WELCOME (generation of the values or 0, version, finished trainings,
                                             epoch, seed, incarnation of the ``ps``)
     FILL    (version, tables, ledger, over)   all values except tables: blocks, then the optimizer's state; the rows

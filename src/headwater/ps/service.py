@@ -54,6 +54,8 @@ class ParameterService(Service):
         self._served: set[int] = set()
         self._has_ended = False
         self._complete = False
+        self._make: Callable[[str, bytes], object] | None = None
+        self._making = threading.Lock()
         self._closed = threading.Event()
         self._changed = threading.Condition()
 
@@ -73,10 +75,14 @@ class ParameterService(Service):
         if has_ended:
             parameters.worker_ended()
 
-    def refuse_other_sets(self) -> None:
-        """Refuses workers of other sets from now on, because the program of this task will create no further sets."""
+    def refuse_other_sets(self, make: Callable[[str, bytes], object] | None = None) -> None:
+        """Refuses workers of other sets from now on, because the program of this task will create no further sets.
+
+        Args:
+          make: hosts a set, from its name and from a worker's description, which then is not refused.
+        """
         with self._changed:
-            self._complete = True
+            self._complete, self._make = True, make
             self._changed.notify_all()
 
     def offer(self, name: str, make: Callable[[], object]) -> None:
@@ -114,15 +120,12 @@ class ParameterService(Service):
                 self._changed.wait_for(lambda: self._called(name) is not None, CHECK_INTERVAL_S)
             if channel.peer_gone():
                 return
-            if first.kind == kinds.HELLO and self._complete and offered is None and self._called(name) is None:
-                refused = FailedPreconditionError(
-                    None,
-                    None,
-                    f"{self._task} serves {', '.join(map(repr, self._hosted))} until the job is over, and its program "
-                    f"cannot create {name!r} any more: train one model in a job, or train the same model again",
-                )
-                channel.send(error_frame(0, refused, self._task))
-                return
+            if first.kind == kinds.HELLO and self._complete and offered is None:
+                try:
+                    self._host_described(name, first.header[-1])
+                except Exception as error:  # noqa: BLE001  a worker without an answer would wait forever
+                    channel.send(error_frame(0, error, self._task))
+                    return
             reminder.send_if_due(channel, f"the program of {self._task} to create {name!r}")
         if first.kind == kinds.HELLO:
             with self._changed:
@@ -131,6 +134,24 @@ class ParameterService(Service):
             found.serve(channel, first, self._watchdog)
         else:
             found.serve_peer(channel, first)
+
+    def _host_described(self, name: str, description: object) -> None:
+        """Hosts a set that this task's program does not create, from a worker's description.
+
+        Raises:
+          FailedPreconditionError: the worker has sent no description, or this task cannot use one.
+        """
+        with self._making:
+            if self._called(name) is not None:
+                return
+            if self._make is None or not isinstance(description, bytes):
+                raise FailedPreconditionError(
+                    None,
+                    None,
+                    f"{self._task} serves {', '.join(map(repr, self._hosted))} until the job is over, and its program "
+                    f"cannot create {name!r} any more: train one set in a job, or train the same one again",
+                )
+            self._make(name, description)
 
     def _called(self, name: str) -> Hosted | None:
         """Returns the host of a set, or of its part ``SET/NUMBER``."""

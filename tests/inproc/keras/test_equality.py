@@ -29,6 +29,7 @@ FEW = (
     Program(reduction="sum", penalty="kernel", optimizer="accumulated", data="endless pydataset"),
     Program(model="classes", data="finite generator", metrics="largest", callbacks="rates"),
     Program(data="ending generator", callbacks="stops", validation="data"),
+    Program(data="generator", executed_steps=3),
     Program(model="outputs", weights="sample", metrics="weighted", data="dataset", validation="steps"),
     Program(model="recurrent", optimizer="scaled and accumulated", data="pydataset", executed_steps=2),
 )

@@ -390,7 +390,7 @@ def test_an_old_worker_does_not_get_the_place_of_a_live_one() -> None:
     def greeted(generation: int, started: float) -> Channel:
         ours, theirs = memory_pair(generations=(1, generation))
         known = ("params", "/job:worker/task:0", layout.signature(), without_count(host._choice))
-        hello = Frame(HELLO, (*known, started, generation, 0, 0, 0))
+        hello = Frame(HELLO, (*known, started, generation, 0, 0, 0, None))
 
         def serve() -> None:
             with contextlib.suppress(UnavailableError, CancelledError):

@@ -125,7 +125,7 @@ def test_no_round_that_ends_after_the_state_was_taken_is_answered(
     threads = [threading.Thread(target=serve, args=[connection]) for connection in connections.values()]
     for thread, (worker, connection) in zip(threads, connections.items(), strict=True):
         thread.start()
-        connection.requests.put(Frame(kinds.HELLO, ("params", worker, host.signature, CHOICE, 0.0, 1, 0, 0, 0)))
+        connection.requests.put(Frame(kinds.HELLO, ("params", worker, host.signature, CHOICE, 0.0, 1, 0, 0, 0, None)))
         connection.requests.put(Frame(kinds.FILL, (0, [], None, False), [PARAMS["w"]]))
         assert [connection.answers.get(timeout=20.0).kind for _ in range(2)] == [kinds.WELCOME, kinds.DONE]
     with host.lock:

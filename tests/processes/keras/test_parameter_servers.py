@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.support.processes import EXEC, Process, Processes, processes
@@ -13,6 +17,7 @@ from tests.support.processes import EXEC, Process, Processes, processes
 PROGRAM = Path(__file__).with_name("served.py")
 PUSHES = Path(__file__).with_name("pushes.py")
 CLIPPED = Path(__file__).with_name("clipped.py")
+SEVERAL = Path(__file__).with_name("several_models.py")
 
 pytestmark = pytest.mark.slow
 
@@ -132,3 +137,17 @@ def test_norms_are_over_the_leaves_of_all_ps(consistency: str, optimizer: str, w
         else:
             started.wait_for("worker/task:0 has other optimizer than /job:ps/task:0: digest of its update is")
             assert started.ends() == 1
+
+
+def test_several_models_of_one_program_train_as_in_one_process() -> None:
+    run = ["-m", "headwater", "run", "--ps", "2", "--workers", "2"]
+    told: list[list[float]] = []
+    for before, consistency in (([], "none"), (run, "sync")):
+        command = [sys.executable, *before, str(SEVERAL), consistency]
+        done = subprocess.run(command, text=True, capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr
+        told += [json.loads(found) for found in re.findall(r"result (\[.*\])", done.stdout)]
+    alone, *workers = told
+    assert len(workers) == 2
+    for worker in workers:
+        np.testing.assert_allclose(worker, alone, rtol=2e-3, atol=2e-4)

@@ -26,6 +26,7 @@ from headwater.keras.embeddings.rows import ModelEmbeddings, without_bags
 from headwater.keras.internals import array_slicing, data_adapter_utils, pythonify_logs
 from headwater.keras.parameter_server.assignments import refuse_assignments
 from headwater.keras.parameter_server.batches import Batches, Share, make_batches, share_of
+from headwater.keras.parameter_server.described_sets import host_described
 from headwater.keras.parameter_server.own_momentum import OwnMomentum
 from headwater.keras.parameter_server.place import ProcessPlace
 from headwater.keras.parameter_server.steps import GradientStep, find_shares
@@ -135,6 +136,7 @@ class ServedModel(ModelValues):
         share = share_of((x, y) if sample_weight is None else (x, y, sample_weight), 0, 1)
         data = share.data
         self._build(data)
+        self.begin()
         self._adapt_to_compile()
         self._serve_on_server()
         task = self.place.task
@@ -146,6 +148,9 @@ class ServedModel(ModelValues):
         step.start_epoch()
         self._one_step(client, step, share, None)
         self._stale = {"values", "state"}
+        if self._shares_variables:
+            self._stale.remove("values")
+            self.sync()
         step.end()
         logs = pythonify_logs(self._logs)
         return logs if return_dict else model._flatten_metrics_in_order(logs)
@@ -200,7 +205,11 @@ class ServedModel(ModelValues):
         assert self._client is not None
         if self._step is None:
             self._step = GradientStep(
-                self.model, self.embeddings, clips=self.workers_clip, combination=self._combination(batch)
+                self.model,
+                self.embeddings,
+                clips=self.workers_clip,
+                combination=self._combination(batch),
+                elsewhere=self.elsewhere,
             )
             momentum = self.worker_momentum()
             self._momentum = None if momentum is None else OwnMomentum(momentum)
@@ -251,7 +260,10 @@ class ServedModel(ModelValues):
         model = self.model
         model._assert_compile_called("fit")
         epochs = _limited("epochs", epochs) or 0
-        steps_per_epoch = _limited("steps_per_epoch", steps_per_epoch)
+        if steps_per_epoch := _limited("steps_per_epoch", steps_per_epoch):
+            # As in Keras, an epoch consists of whole executions.
+            executed = model.steps_per_execution
+            steps_per_epoch = -(-steps_per_epoch // executed) * executed
         if validation_split and validation_data is None:
             (x, y, sample_weight), validation_data = _slicing.train_validation_split(
                 (x, y, sample_weight), validation_split=validation_split
@@ -266,6 +278,7 @@ class ServedModel(ModelValues):
             steps=steps_per_epoch,
         )
         self._build(batches.first())
+        self.begin()
         if batches.same_shapes_everywhere and self._tables is None:
             self._batch = _padded(batches.first())
         task = self.place.task
@@ -381,7 +394,7 @@ class ServedModel(ModelValues):
         if task is not None and task.members.is_server:
             _log.info("%s serves the variables of model %r until the job is over", task.members.me, self.model.name)
             self.host()
-            task.serve()
+            task.serve(functools.partial(host_described, task, self.place))
 
     def _check_same_program(self, batches: Batches) -> None:
         """Checks that all workers have the optimizer of the ``ps``, and data of the same length.
@@ -489,8 +502,12 @@ class ServedModel(ModelValues):
 
     def _save_and_stop(self, epoch: int) -> None:
         """Saves the state needed to resume with ``epoch``, and raises `Preempted` to end this process."""
+        repeats = isinstance(self.place.choice, Synchronous)
         for backup in self._backups:
-            backup._save_model()
+            # The epoch will be repeated. The result of synchronous training equals an undisturbed one if the saved
+            # values contain no update of the epoch, as those that were saved at the end of the previous epoch.
+            if not (repeats and backup.save_freq == "epoch"):
+                backup._save_model()
         if self.place.task is not None:
             self.place.task.shell.unregister_departure()
         raise Preempted(epoch)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -49,17 +49,26 @@ class GradientStep:
       embeddings: its embedding layers.
       clips: whether to clip gradients by norms, as configured in the model's optimizer.
       combination: the rules that combine the shares of a batch.
+      elsewhere: see `Split`.
 
     Attributes:
       sums: the last step's contribution to the metrics of the job, as one vector; see `results`.
       finite: whether the gradients of the last step are finite; if not, they are zeros.
     """
 
-    def __init__(self, model: Any, embeddings: ModelEmbeddings, *, clips: bool, combination: Combination) -> None:
+    def __init__(
+        self,
+        model: Any,
+        embeddings: ModelEmbeddings,
+        *,
+        clips: bool,
+        combination: Combination,
+        elsewhere: Collection[int] = (),
+    ) -> None:
         self._model = model
         self._clips = clips
         self._embeddings = embeddings
-        self._split = Split(model, embeddings.tables)
+        self._split = Split(model, embeddings.tables, elsewhere)
         self._changing: list[int] = []
         self._compiled = jax.jit(self._compute, donate_argnums=(2, 3), static_argnums=8)
         self._divisors = jax.jit(self._find_divisors)
@@ -78,19 +87,31 @@ class GradientStep:
 
     def changing(self, batch: Tree) -> list[int]:
         """Returns the positions in `Split.floats` of the variables that a step itself changes, such as the moving
-        averages of batch normalization."""
+        averages of batch normalization.
+
+        Raises:
+          ValueError: a step changes a variable that is stored with another model.
+        """
         model, split = self._model, self._split
         found: list[int] = []
+        elsewhere: list[str] = []
 
         def trace(trainable: Sequence[jax.Array], others: Sequence[jax.Array], x: Tree) -> Tree:
             with noting(self._embeddings.layers):
                 outputs, after = model.stateless_call(trainable, others, x, **self._training())
             found.extend(at for at, number in enumerate(split.floats) if after[number] is not others[number])
+            changed = [at for at in split.elsewhere if after[at] is not others[at]]
+            elsewhere.extend(model.non_trainable_variables[at].path for at in changed)
             return outputs
 
         trainable = [jax.ShapeDtypeStruct(tuple(v.shape), v.dtype) for v in model.trainable_variables]
         others = [variable.value for variable in model.non_trainable_variables]
         jax.eval_shape(trace, trainable, others, self._embeddings.code(batch[0]))
+        if elsewhere:
+            raise ValueError(
+                f"steps of model {model.name!r} change {', '.join(elsewhere)}, which the ps keep with another model: "
+                "set trainable=False on the layers of that model"
+            )
         self._changing = found
         return found
 
@@ -115,7 +136,8 @@ class GradientStep:
         for variable, value in zip(self._scaled, self._scaling, strict=True):
             variable.assign(value)
         for at, value in zip(self._split.rest, self._own, strict=True):
-            model.non_trainable_variables[at].assign(value)
+            if at not in self._split.elsewhere:
+                model.non_trainable_variables[at].assign(value)
 
     def trained(self, values: Sequence[Any], own: Any = None) -> tuple[list[Any], list[Any]]:
         """Splits the values of `Split.served` into the dense trainable variables, and all non-trainable variables."""
@@ -385,21 +407,25 @@ class Split:
     Args:
       model: a built Keras model.
       tables: see `GradientStep`.
+      elsewhere: the ``id`` of each variable that the ``ps`` keep with another model.
 
     Attributes:
       dense_count: number of trainable variables that are not tables.
       floats: the positions of floating-point variables among the non-trainable variables.
       rest: the positions of the others, such as seeds, of which each worker has its own copy.
+      elsewhere: the positions among ``rest`` of floating-point variables that are kept with another model.
     """
 
-    def __init__(self, model: Any, tables: Sequence[keras.Layer]) -> None:
+    def __init__(self, model: Any, tables: Sequence[keras.Layer], elsewhere: Collection[int] = ()) -> None:
         ids = [id(variable) for variable in model.trainable_variables]
         self._table_at = [ids.index(id(layer.embeddings)) for layer in tables]
         self._dense_at = [at for at in range(len(ids)) if at not in self._table_at]
         self._tables = [layer.embeddings for layer in tables]
         self.dense_count: int = len(self._dense_at)
         others = model.non_trainable_variables
-        self.floats: list[int] = [at for at, v in enumerate(others) if keras.backend.is_float_dtype(v.dtype)]
+        floats = [at for at, v in enumerate(others) if keras.backend.is_float_dtype(v.dtype)]
+        self.elsewhere: list[int] = [at for at in floats if id(others[at]) in elsewhere]
+        self.floats: list[int] = [at for at in floats if at not in self.elsewhere]
         self.rest: list[int] = [at for at in range(len(others)) if at not in self.floats]
         trainable = model.trainable_variables
         #: Variables on the ``ps``: dense trainable variables, other floating-point variables, tables.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from headwater.keras.embeddings.calls import find_tables
 from headwater.keras.embeddings.inference import dynamic_layers
 from headwater.keras.embeddings.small import worth_rows
 from headwater.keras.embeddings.variables import TableVariable, as_table, make_whole
+from headwater.keras.parameter_server.described_sets import describe
 from headwater.keras.parameter_server.optimizers import (
     KerasUpdater,
     ServerPart,
@@ -45,6 +47,9 @@ _log = logging.getLogger("headwater")
 #: Least momentum that causes a warning in asynchronous training.
 _MUCH_MOMENTUM = 0.9
 
+#: All models of parameter-server strategies in this process.
+_MODELS: weakref.WeakSet[ModelValues] = weakref.WeakSet()
+
 
 class ModelValues:
     """The values of a model on parameter servers: layout, reads, assignments and tables.
@@ -59,6 +64,9 @@ class ModelValues:
         self.place = place
         #: Number of ``ps`` in this process, if there is no cluster.
         self.servers = 1
+        self._begun = False
+        # Determined once: a program may freeze layers of this model while it trains another one.
+        self._found_split: Split | None = None
         self._client: ParameterClient | None = None
         self._given: ParameterClient | None = None
         self._tables: list[Any] | None = None
@@ -69,6 +77,48 @@ class ModelValues:
         self._known: list[Any] = []
         self._kept: dict[int, list[TableVariable]] | None = None
         self._dynamic_tables: DynamicTables | None = None
+        #: Whether the ``ps`` host this model from a description, because their program serves another model.
+        self._described = False
+        #: The ``id`` of each variable that the ``ps`` keep with another model of this process.
+        self.elsewhere: frozenset[int] = frozenset()
+        _MODELS.add(self)
+
+    def begin(self) -> None:
+        """Before the first training of this model: determines which of its variables the ``ps`` keep, and how they
+        learn of them.
+
+        Raises:
+          ValueError: another model trains variables of this one; or a ``ps`` cannot host this model from a description.
+        """
+        if self._begun:
+            return
+        self._begun, self._found_split = True, None
+        others = [other for other in self._others() if other._begun]
+        self.elsewhere = frozenset(id(variable) for other in others for variable in other.variables)
+        trained = [variable.path for variable in self.model.trainable_variables if id(variable) in self.elsewhere]
+        if trained:
+            raise ValueError(
+                f"model {self.model.name!r} trains {', '.join(trained)}, which the ps keep with a model that was "
+                "trained before: only one model may train a variable, in its first training, and it must be the first "
+                "of the models that use it; set trainable=False on the layers while others are trained"
+            )
+        task, place = self.place.task, self.place
+        self._described = task is not None and task.has_sets
+        if self._described and (place.replicas > 1 or place.shards is not None or dynamic_layers(self.model)):
+            raise ValueError(
+                f"model {self.model.name!r} is the second model that this program trains, which is not supported with "
+                "replicas, shards or DynamicEmbedding: train it in another job"
+            )
+
+    def _others(self) -> list[ModelValues]:
+        """The other models of this strategy."""
+        return [other for other in _MODELS if other is not self and other.place is self.place]
+
+    @property
+    def _shares_variables(self) -> bool:
+        """Whether another model of this strategy has some of this model's variables."""
+        others = {id(variable) for other in self._others() for variable in other.model.variables}
+        return bool(others) and any(id(variable) in others for variable in self.model.variables)
 
     @property
     def _dynamic(self) -> DynamicTables | None:
@@ -93,8 +143,8 @@ class ModelValues:
             optimizer = self.optimizer
             # A ps has only a part of each table, so it cannot compute the norm of a whole table's gradient.
             norms = not self.workers_clip and (optimizer.clipnorm or optimizer.global_clipnorm)
-            # A custom train_step computes gradients of whole variables.
-            whole = norms or not keeps_train_step(self.model)
+            # A custom train_step computes gradients of whole variables, and a description has no initial rows.
+            whole = norms or self._described or not keeps_train_step(self.model)
             tables = [] if whole else self._find_row_tables()
             if tables:
                 combined = indivisible(optimizer, self._part, [layer.embeddings for layer in tables])
@@ -126,7 +176,13 @@ class ModelValues:
     @property
     def variables(self) -> list[Any]:
         """The model's variables on the ``ps``: all but integer variables, such as seeds, which are local."""
-        return Split(self.model, self.tables).served
+        return self._split.served
+
+    @property
+    def _split(self) -> Split:
+        if self._found_split is None or not self._begun:
+            self._found_split = Split(self.model, self.tables, self.elsewhere)
+        return self._found_split
 
     def layout(self) -> Layout:
         """Returns the placement of variables on the ``ps``.
@@ -154,7 +210,7 @@ class ModelValues:
         self.worker_momentum()
         in_rows = len(self.tables)
         variables = self.variables
-        optimized = len(self.model.trainable_variables) - in_rows
+        optimized = self._split.dense_count
         specs = [
             VariableSpec(
                 name=variable.path,
@@ -244,8 +300,15 @@ class ModelValues:
                 initial
             )
         else:
+            described = describe(layout, self.variables, self.optimizer, self._part) if self._described else None
             client = place.task.client(
-                self.model.name, layout, place.choice, initial, replicas=place.replicas, shards=place.shards
+                place.task.set_name(self.model.name),
+                layout,
+                place.choice,
+                initial,
+                replicas=place.replicas,
+                shards=place.shards,
+                description=described,
             )
         client.tables.set_initial(self._held_rows)
         client.tables.set_wire(place.wire)
