@@ -82,5 +82,5 @@ def test_only_one_model_may_train_a_variable() -> None:
         for model in models:
             model.compile("sgd", "mse")
     models[0].train_on_batch(x, x[:, :1])
-    with pytest.raises(ValueError, match=r"trains dense.*kernel, dense.*bias, which the ps keep with a model"):
+    with pytest.raises(ValueError, match=r"trains \S*kernel, \S*bias, which the ps keep with a model"):
         models[1].train_on_batch(x, x[:, :1])

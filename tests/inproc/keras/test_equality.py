@@ -81,6 +81,33 @@ def test_a_stop_by_one_worker_stops_all_after_the_same_update(data: str, monkeyp
     assert [found.updates for found in served(program, workers=3)] == [2, 2, 2]
 
 
+class Calls(keras.callbacks.Callback):
+    """Records the calls at the boundaries of executions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[tuple[str, int]] = []
+
+    def on_train_batch_begin(self, batch: int, logs: object = None) -> None:
+        self.calls.append(("begins", batch))
+
+    def on_train_batch_end(self, batch: int, logs: object = None) -> None:
+        self.calls.append(("ends", batch))
+
+
+def test_an_execution_that_the_end_of_the_data_cuts_short_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[Calls] = []
+    monkeypatch.setitem(equality.CALLBACKS, "none", lambda: [found.append(Calls()) or found[-1]])
+    program = Program(data="finite generator", executed_steps=2)  # of three batches
+    alone(program)
+    served(program, workers=1, consistency="async")
+    # Keras itself begins another execution before it finds that no data are left.
+    ends, expected = ([call for call in each.calls if call[0] == "ends"] for each in (found[1], found[0]))
+    assert ends == expected
+    assert found[1].calls[:4] == [("begins", 0), ("ends", 1), ("begins", 2), ("ends", 3)]
+    assert len(found[1].calls) == 2 * len(ends)
+
+
 class Halves(keras.callbacks.Callback):
     """Halves the last bias after each epoch."""
 

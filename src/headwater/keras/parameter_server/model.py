@@ -459,7 +459,7 @@ class ServedModel(ModelValues):
         step.start_epoch()
         if ticket is None:
             ticket = _await_step_number(client, wish, client.next_step(wish))
-        made, first, again = 0, 0, False
+        made, first, again, began = 0, 0, False, False
         while ticket >= 0:
             works: list[Work] = []
             part: Part | None = None
@@ -476,7 +476,7 @@ class ServedModel(ModelValues):
                 ticket = client.next_step((*wish[:3], ticket))
                 continue
             if made % model.steps_per_execution == 0 and not again:
-                first = ticket
+                first, began = ticket, True
                 container.on_train_batch_begin(first)
             following = _await_step_number(
                 client, wish, self._one_step(client, step, share, wish, works=works, part=part)
@@ -488,12 +488,15 @@ class ServedModel(ModelValues):
             # As in Keras, batch callbacks are called once for every ``steps_per_execution`` steps.
             if not again and (made % model.steps_per_execution == 0 or following < 0):
                 container.on_train_batch_end(first + model.steps_per_execution - 1, self._logs)
+                began = False
             if self.stop_wanted:
                 self._save_and_stop(epoch)
             ticket = following
             if model.stop_training:  # by a callback on this worker, which other workers may not have
                 client.stop_training()
                 break
+        if began:  # the data have ended within an execution, which no worker knew before
+            container.on_train_batch_end(first + model.steps_per_execution - 1, self._logs)
         step.end()
         sums = client.sums(epoch, wait=not model.stop_training)
         if len(sums) and sums[-1]:
