@@ -30,7 +30,8 @@ def main() -> int:
     parser.add_argument(
         "kinds",
         nargs="+",
-        help="such as graphs:10, or graphs@17,42; of copies, copies-in-step, deposits, deposits-examples, "
+        help="a kind with a count (graphs:10), or with numbers of histories (graphs@17,42). Kinds: "
+        "copies, copies-in-step, deposits, deposits-examples, "
         "deposits-rounds, drains, ended, examples, graph-copies, graph-copies-examples, graph-copies-queues, "
         "graph-copies-rounds, graph-drains, graph-examples, graph-moves, graphs, jobs, jobs-ends, mirrored, "
         "moved-copies, moves, own, parameters, rounds and shared-batches",

@@ -137,7 +137,7 @@ def test_a_hot_shard_moves_by_itself_where_that_is_allowed(tmp_path: Path, monke
     with processes(ps=2, worker=2) as cluster:
         ps, workers = begin(cluster, tmp_path, *arguments)
         # Shard 1 is hot. Which other shard moves depends on the traffic before the first check.
-        workers[0].wait_for(r"shard [023] has moved by itself from /job:ps/task:\d to /job:ps/task:\d: ")
+        workers[0].wait_for(r"automatic rebalancing has moved shard [023] from /job:ps/task:\d to /job:ps/task:\d: ")
         go_on(*workers)
         end(tmp_path, workers)
         for one in ps:

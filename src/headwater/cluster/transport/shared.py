@@ -57,7 +57,7 @@ class _Slot:
     payload: NDArray[np.uint8]
     last_frame: int
     views: dict[bytes, tuple[frames.Array, ...]] = field(default_factory=dict[bytes, tuple[frames.Array, ...]])
-    """By layout, arrays over the places of its tensors in the memory."""
+    """By layout, arrays in this memory at the positions of the layout's tensors."""
 
     def free(self) -> bool:
         return self.memory[0] == _FREE

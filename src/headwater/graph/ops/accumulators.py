@@ -244,6 +244,9 @@ def start(
     rows: Any,
     renews: bool,
 ) -> None:
-    """Starts or restarts the training at ``step``. ``renews``: whether the other replicas have to join again."""
+    """Starts or restarts the training at ``step``.
+
+    ``renews``: whether the other replicas have to join again. ``elsewhere`` and ``name``: see `Accumulator.start`.
+    """
     accumulator = _gathered(context, shared_name, shapes, rows)
     accumulator.start(context.step.session, int(step), int(elsewhere), renews=renews, name=int(name))

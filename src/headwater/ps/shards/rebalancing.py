@@ -50,7 +50,7 @@ class Rebalancing:
         try:
             for (shard, source, target), seconds, nbytes in self._spread():
                 _log.warning(
-                    "shard %d has moved by itself from %s to %s: %.1f MB, held up for %.2f s",
+                    "automatic rebalancing has moved shard %d from %s to %s: %.1f MB; workers waited for %.2f s",
                     shard,
                     source,
                     target,
@@ -58,4 +58,4 @@ class Rebalancing:
                     seconds,
                 )
         except OpError as error:
-            _log.info("no shards have moved by themselves: %s", error.message)
+            _log.info("automatic rebalancing has failed: %s", error.message)
