@@ -317,7 +317,7 @@ def main() -> int:
             else [line for incarnation in soak.incarnations for line in incarnation.growth(seconds)]
         )
         steps = sum(incarnation.samples[-1][4] for incarnation in soak.incarnations if incarnation.samples)
-    print(f"{steps} steps, {len(soak.events)} disturbances: {'; '.join(grown) or told or 'nothing has grown'}")
+    print(f"{steps} steps, {len(soak.events)} failures: {'; '.join(grown) or told or 'nothing has grown'}")
     return bool(grown)
 
 
