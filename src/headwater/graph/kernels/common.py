@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -67,6 +68,12 @@ def where(condition: HostArray, x: Any, y: Any) -> HostArray:
     return (mask & (found ^ other) ^ other).view(dtype)
 
 
+@lru_cache
+def _ones(count: int, char: str) -> HostArray:
+    """Returns a vector of ones of a type, given by its character."""
+    return np.ones(count, char)
+
+
 def sum_over(x: HostArray, first: int, stop: int) -> HostArray:
     """Returns the sum over the dimensions ``first`` to ``stop - 1``.
 
@@ -82,10 +89,11 @@ def sum_over(x: HostArray, first: int, stop: int) -> HostArray:
         return np.matmul(x.reshape(-1, rows), np.ones(rows, x.dtype)).reshape(shape)
     x = x.reshape(math.prod(x.shape[:first]), rows, -1)
     if rows <= _BLOCK:
-        return np.matmul(np.ones(rows, x.dtype), x).reshape(shape)
+        ones = _ones(rows, x.dtype.char)
+        return (ones.dot(x[0]) if len(x) == 1 else np.matmul(ones, x)).reshape(shape)
     whole = rows - rows % _BLOCK
     blocks = x[:, :whole].reshape(len(x), -1, _BLOCK, x.shape[2])
-    total = np.add.reduce(np.matmul(np.ones(_BLOCK, x.dtype), blocks), axis=1, dtype=np.float64)
+    total = np.add.reduce(np.matmul(_ones(_BLOCK, x.dtype.char), blocks), axis=1, dtype=np.float64)
     if whole < rows:
         total += np.matmul(np.ones(rows - whole, x.dtype), x[:, whole:])
     return total.astype(x.dtype).reshape(shape)

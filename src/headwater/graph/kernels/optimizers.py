@@ -14,7 +14,7 @@ import numpy as np
 
 from headwater.errors import InvalidArgumentError
 from headwater.graph.kernels.compiled_loops import compiled_loops_pay
-from headwater.graph.kernels.registry import NoKernel, update_kernel
+from headwater.graph.kernels.registry import ElementRule, NoKernel, element_rule, update_kernel
 from headwater.graph.kernels.rows import add_rows, inside, turns
 from headwater.graph.optimizer_rules import RULES
 
@@ -75,6 +75,8 @@ def _define(
             if not inputs[0].ndim:  # NumPy's operators turn scalar arrays into numbers, which rules cannot change
                 inputs = tuple(x.reshape(1) if i < slots or i == place else x for i, x in enumerate(inputs))
             rule(*inputs, **attrs)
+
+        element_rule(f"Apply{name}", ElementRule(slots, place))
 
         if sparse:
             names = (*order[: place + 1], "indices", *order[place + 1 :])

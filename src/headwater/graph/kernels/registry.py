@@ -24,7 +24,7 @@ from __future__ import annotations
 import importlib
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from headwater.graph.kernels import KERNEL_MODULES
 
@@ -32,10 +32,24 @@ F = TypeVar("F", bound=Callable[..., Any])
 Kernel = Callable[..., Any]
 GradientKernel = Callable[..., Sequence[Any]]
 
+
+class ElementRule(NamedTuple):
+    """An update whose elements do not depend on each other, so that arrays of several variables can be joined for it.
+
+    Attributes:
+      variables: number of variables, which are the first inputs and have one shape.
+      gradient: position of the gradient, which has the same shape.
+    """
+
+    variables: int
+    gradient: int
+
+
 _kernels: Final[dict[str, Kernel]] = {}
 _gradients: Final[dict[str, GradientKernel]] = {}
 _using_outputs: Final[set[str]] = set()
 _updates: Final[dict[str, Kernel]] = {}
+_element_rules: Final[dict[str, ElementRule]] = {}
 _loading: Final = threading.RLock()
 _loaded = False
 
@@ -80,6 +94,17 @@ def update_kernel(*names: str) -> Callable[[F], F]:
     implemented by the runtime instead.
     """
     return _adding(_updates, names)
+
+
+def element_rule(name: str, rule: ElementRule) -> None:
+    """Declares that the update of an operation type computes each element by itself."""
+    _element_rules[name] = rule
+
+
+def element_rule_of(name: str) -> ElementRule | None:
+    """Returns the inputs of an update that computes each element by itself; None for other operation types."""
+    _load()
+    return _element_rules.get(name)
 
 
 def kernel_of(name: str) -> Kernel | None:

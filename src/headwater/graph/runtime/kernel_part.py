@@ -10,12 +10,13 @@ import numpy as np
 
 from headwater.graph.kernels.generator import fold_in, seed_key, seeds_of
 from headwater.graph.kernels.random import DRAWS, scaled_draw
-from headwater.graph.kernels.registry import NoKernel, update_kernel_of
+from headwater.graph.kernels.registry import NoKernel, element_rule_of, update_kernel_of
 from headwater.graph.ops.faults import can_fail
 from headwater.graph.passes.plan import Compute, Node
 from headwater.graph.registry import Kind
 from headwater.graph.resources.containers import Cell
 from headwater.graph.runtime.host_values import changed, check_assigned, current, replace, writable
+from headwater.graph.runtime.joined_updates import JoinedUpdate, joinable, shared_inputs
 from headwater.graph.runtime.kernel_code import Code, Function, as_tuple, listed, outputs_used
 from headwater.graph.runtime.kernel_lookup import WithoutKernel
 from headwater.graph.runtime.kernel_loops import turns_of
@@ -162,9 +163,7 @@ class KernelPart:
         if late:
             code.holds_lock = True
             code.add("begin()")
-            for node in compute.nodes:
-                if node.name in late:
-                    self._add(node, True)
+            self._add_late([node for node in compute.nodes if node.name in late])
         results = [code.names[name] for name in compute.outputs]
         given = ", inputs" if inputs else ""
         parts = [
@@ -206,6 +205,16 @@ class KernelPart:
             ]
             checked = node.name not in self._prechecked
             code.pure(node, args, self._used.get(node.name, []), locked=late or copying, checked=checked)
+
+    def _add_late(self, nodes: Sequence[Node]) -> None:
+        at = 0
+        while at < len(nodes):
+            count = joinable(nodes[at:])
+            if count > 1:
+                self._update_jointly(nodes[at : at + count])
+            else:
+                self._add(nodes[at], True)
+            at += count
 
     def _random(self, node: Node) -> None:
         first, second = seeds_of(node.attrs, node.name, self._seed)
@@ -276,8 +285,34 @@ class KernelPart:
             )
             for cell, local in targets:
                 code.add(f"changed({cell}, {local})", node, uses=[local])
+        self._use_updated(node)
+
+    def _update_jointly(self, nodes: Sequence[Node]) -> None:
+        code, first = self._code, nodes[0]
+        run, rule = update_kernel_of(first.type), element_rule_of(first.type)
+        assert run is not None
+        assert rule is not None
+        cells = [[code.space[self._cells[node.refs[at]]] for node in nodes] for at in range(rule.variables)]
+        function = code.bind(JoinedUpdate(_update_in_place(run, first), rule, cells), "k")
+        grads = [code.names[node.inputs[rule.gradient]] for node in nodes]
+        others = [code.names[name] for name in shared_inputs(first, rule)]
+        attrs = {key: value for key, value in first.attrs.items() if key in first.definition.attrs}
+        keywords = [f"{key}={code.literal(value)}" for key, value in attrs.items()]
+        values = [f"{self._cells[node.refs[at]]}.value" for at in range(rule.variables) for node in nodes]
+        given = [*values, *grads, *others]
+        code.add(
+            f"{function}({', '.join([f'({listed(grads)})', *others, *keywords])})",
+            first,
+            uses=[name for name in (*grads, *others) if code.is_local(name)],
+            weighing=f"weigh({first.type!r}, ({listed(given)}), (), {code.bind(attrs, 'a')})",
+        )
+        for node in nodes:
+            self._use_updated(node)
+
+    def _use_updated(self, node: Node) -> None:
+        """Gives the update's output, if it is in use, the variable's new value."""
         if self._used.get(node.name):
-            code.names[f"{node.name}:0"] = self._value(node.refs[definition.updates[0]], True)
+            self._code.names[f"{node.name}:0"] = self._value(node.refs[node.definition.updates[0]], True)
 
 
 class _Scale:
