@@ -39,9 +39,9 @@ class Compilation:
         """Whether it has ended."""
         return not self._thread.is_alive()
 
-    def wait(self) -> None:
-        """Waits until it has ended."""
-        self._thread.join()
+    def wait(self, limit_s: float | None = None) -> None:
+        """Waits until it has ended, for ``limit_s`` seconds at most."""
+        self._thread.join(limit_s)
 
 
 def _run(compile_it: Callable[[], object], name: str) -> None:

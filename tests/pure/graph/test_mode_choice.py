@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from headwater.graph.runtime.mode_choice import (
+    LONGEST_WAIT,
     Jit,
     Mode,
     ModeChooser,
@@ -74,6 +75,22 @@ def test_kernels_run_for_longer_than_the_compilation() -> None:
     switch = switch_after(work)
     assert switch is not None
     assert 1.5 <= (switch.used - switch.compiled) * work.kernels_ns() / work.compilation_ns() <= 2
+
+
+def test_the_last_runs_on_kernels_wait_for_the_compilation() -> None:
+    switch = switch_after(_HEAVY)
+    assert switch is not None
+    ways, found = ModeChooser(), list[Mode]()
+    _runs(ways, "first", 1)
+    for _ in range(switch.used):
+        found.append(ways.next_mode("a"))
+        if (weigh := ways.cost_recorder("a")) is not None:
+            weigh(_HEAVY)
+    beside = switch.used - switch.compiled
+    assert found[switch.waiting :] == [Mode.KERNELS_BEFORE_WAITING] * (beside // 3)
+    assert Mode.KERNELS_BEFORE_WAITING not in found[: switch.waiting]
+    waits_ns = beside // 3 * LONGEST_WAIT * _HEAVY.kernels_ns()
+    assert waits_ns > _HEAVY.compilation_ns(), "together, they can wait as long as the compilation is estimated to take"
 
 
 def test_turns_of_loops_are_run_but_compiled_once() -> None:

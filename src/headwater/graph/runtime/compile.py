@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import logging
 import secrets
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -40,7 +41,7 @@ from headwater.graph.runtime.indices import IndexChecks
 from headwater.graph.runtime.initial_values import MAX_RUNS, split
 from headwater.graph.runtime.kernel_lookup import WithoutKernel
 from headwater.graph.runtime.kernel_part import KernelPart
-from headwater.graph.runtime.mode_choice import Jit, Mode, ModeChooser
+from headwater.graph.runtime.mode_choice import LONGEST_WAIT, Jit, Mode, ModeChooser
 from headwater.graph.runtime.programs import Program, executables, shapes_of, shared_program
 from headwater.graph.runtime.step import Step
 from headwater.import_hooks import on_import
@@ -48,7 +49,6 @@ from headwater.lazy_jax import is_loaded
 
 if TYPE_CHECKING:
     from headwater.graph.ops.common import AnyArray
-
 
 #: Up to this size, in bytes, a copy by NumPy is faster than a call of an executable.
 _SMALL_BYTES = 4096
@@ -286,7 +286,8 @@ class Executable:
     ) -> tuple[AnyArray, ...] | None:
         """Runs the operations on kernels and returns their outputs; returns None if this run has to use an
         executable."""
-        weigh = None
+        weigh = pending = None
+        began = time.perf_counter()
         if self._ways is not None:
             key = tuple([value.shape for value in inputs]), tuple([_static_key(inputs[i]) for i in self._static])
             way = self._ways.next_mode(key)
@@ -300,6 +301,7 @@ class Executable:
                 if len(self._compilations) >= _MAX_SHAPES:
                     self._compilations.clear()  # of shapes that did not occur again
                 self._compilations[key] = self._compile_in_background(inputs, self._ways.runs_of(key) - 1)
+            pending = self._compilations.get(key) if way is Mode.KERNELS_BEFORE_WAITING else None
             weigh = self._ways.cost_recorder(key)
         # Kernels detect incompatible shapes and types only when they run, so the first run is never acknowledged before
         # it is made.
@@ -328,6 +330,8 @@ class Executable:
             self._kernels = None
             return None
         self._run_before = True
+        if pending is not None:
+            pending.wait(LONGEST_WAIT * (time.perf_counter() - began))
         return outputs
 
     def _program_for(self, inputs: Sequence[Any]) -> tuple[Program, Sequence[Any]]:

@@ -18,7 +18,7 @@ from headwater.graph.resources.containers import Cell
 from headwater.graph.runtime.host_values import changed, check_assigned, current, replace, writable
 from headwater.graph.runtime.joined_updates import JoinedUpdate, joinable, shared_inputs
 from headwater.graph.runtime.kernel_code import Code, Function, as_tuple, listed, outputs_used
-from headwater.graph.runtime.kernel_lookup import WithoutKernel
+from headwater.graph.runtime.kernel_lookup import WithoutKernel, own_attrs
 from headwater.graph.runtime.kernel_loops import turns_of
 from headwater.graph.runtime.mode_choice import Work, work_of
 
@@ -245,7 +245,7 @@ class KernelPart:
 
     def _update(self, node: Node) -> None:
         code, definition = self._code, node.definition
-        attrs = {key: value for key, value in node.attrs.items() if key in definition.attrs}
+        attrs = own_attrs(node)
         keywords = [f"{key}={code.literal(value)}" for key, value in attrs.items()]
         args: list[str] = []
         targets: list[tuple[str, str]] = []
@@ -296,7 +296,7 @@ class KernelPart:
         function = code.bind(JoinedUpdate(_update_in_place(run, first), rule, cells), "k")
         grads = [code.names[node.inputs[rule.gradient]] for node in nodes]
         others = [code.names[name] for name in shared_inputs(first, rule)]
-        attrs = {key: value for key, value in first.attrs.items() if key in first.definition.attrs}
+        attrs = own_attrs(first)
         keywords = [f"{key}={code.literal(value)}" for key, value in attrs.items()]
         values = [f"{self._cells[node.refs[at]]}.value" for at in range(rule.variables) for node in nodes]
         given = [*values, *grads, *others]

@@ -8,9 +8,9 @@ The first runs with inputs of a new shape use kernels. The executable is traced 
 executable, by estimate, would have saved its compilation time in the runs so far; the import of JAX begins earlier. As
 in the ski rental problem, the total time is then at most about twice the optimum. The number of the first run that uses
 the executable is fixed in advance, so that it does not depend on measured times either: by then kernels have taken one
-and a half times the estimated compilation time, and the executable pays off. That run waits if the compilation has not
-ended. If kernels are as fast, as for a few operations on small arrays or for lookups and updates of rows, a part always
-uses kernels.
+and a half times the estimated compilation time, and the executable pays off. If the compilation has not ended, each of
+the last runs before waits for it for a limited time, so that no single run has to wait for long. If kernels are as
+fast, as for a few operations on small arrays or for lookups and updates of rows, a part always uses kernels.
 
 Most programs train for hundreds of steps with one shape. So the first shape of a part is compiled earlier: after half
 as many runs if the executable pays off within few runs, and from the second run on if it is also several times faster,
@@ -63,6 +63,10 @@ _IMPORT_NS: Final = 1_000_000_000
 _CONCURRENT_FACTOR: Final = 1.5
 #: The factor for executables that are several times faster: waiting for XLA then costs less than steps on kernels.
 _FAST_CONCURRENT_FACTOR: Final = 0.75
+#: Share of the runs beside a compilation that wait for it, each for some times the time of its kernels at most. Without
+#: these waits, a single run would wait for the rest of a compilation that takes longer than estimated.
+_WAITING_SHARE: Final = 1 / 3
+LONGEST_WAIT: Final = 3
 #: Limits for compiling the first shape of a part early: the number of runs within which the executable has to pay off;
 #: and for compiling it from its second run on, the factor by which it has to be faster.
 _EARLY_RUNS: Final = 150
@@ -160,6 +164,8 @@ class Mode(enum.Enum):
     """On kernels; the caller has to start importing JAX in the background."""
     KERNELS_WHILE_COMPILING = "kernels while compiling"
     """On kernels; the caller has to start compiling the executable in the background."""
+    KERNELS_BEFORE_WAITING = "kernels before waiting"
+    """On kernels; the caller then waits for the compilation, `LONGEST_WAIT` times as long as the kernels took."""
     EXECUTABLE = "executable"
 
 
@@ -170,6 +176,11 @@ class Switch:
     imported: int
     compiled: int
     used: int
+
+    @property
+    def waiting(self) -> int:
+        """The number of runs after which runs on kernels wait for the compilation."""
+        return self.used - int(_WAITING_SHARE * (self.used - self.compiled))
 
 
 def switch_after(work: Work, *, first: bool = False) -> Switch | None:
@@ -185,12 +196,14 @@ def switch_after(work: Work, *, first: bool = False) -> Switch | None:
     run_ns = work.kernels_ns()
     early = first and until <= _EARLY_RUNS
     if early and run_ns >= _EARLY_SPEEDUP * work.executable_ns():
-        return Switch(1, 1, 1 + ceil(_FAST_CONCURRENT_FACTOR * (work.compilation_ns() + _IMPORT_NS) / run_ns))
+        beside = ceil(_FAST_CONCURRENT_FACTOR * (work.compilation_ns() + _IMPORT_NS) / run_ns)
+        return Switch(1, 1, 1 + beside)
     compiled = -(-until // 2) if early else until
     # The import begins after three quarters of these runs at the earliest, so that a task that ends long before the
     # compilation does not import JAX.
     imported = max(compiled - compiled // 4, compiled - _IMPORT_NS // run_ns)
-    return Switch(imported, compiled, max(until, compiled + ceil(_CONCURRENT_FACTOR * work.compilation_ns() / run_ns)))
+    beside = ceil(_CONCURRENT_FACTOR * work.compilation_ns() / run_ns)
+    return Switch(imported, compiled, max(until, compiled + beside))
 
 
 def explanation_of(work: Work, switch: Switch | None) -> str:
@@ -249,7 +262,9 @@ class ModeChooser:
             imports = switch is not None and shape.runs == switch.imported + 1
             return Mode.KERNELS_WHILE_IMPORTING if imports else Mode.KERNELS
         if shape.runs <= switch.used:
-            return Mode.KERNELS_WHILE_COMPILING if shape.runs == switch.compiled + 1 else Mode.KERNELS
+            if shape.runs == switch.compiled + 1:
+                return Mode.KERNELS_WHILE_COMPILING
+            return Mode.KERNELS_BEFORE_WAITING if shape.runs > switch.waiting else Mode.KERNELS
         self.compiled += shape.runs == switch.used + 1
         self._hot = key
         return Mode.EXECUTABLE

@@ -12,7 +12,7 @@ from headwater.errors import InvalidArgumentError
 from headwater.graph.kernels.registry import element_rule_of, update_kernel_of
 from headwater.graph.resources.containers import Cell
 from headwater.graph.runtime.joined_updates import JoinedUpdate
-from headwater.graph.runtime.ways import VARIABLE
+from headwater.graph.runtime.mode_choice import VARIABLE
 from headwater.tf1.compat import tf
 
 OPTIMIZERS: dict[str, Callable[[], Any]] = {
