@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from headwater.data.composites import SparseArray, SparseSpec
+from headwater.data.composites import Composite, RaggedArray, RaggedSpec, SparseArray, SparseSpec
 from headwater.data.node import (
     INFINITE,
     UNKNOWN,
@@ -27,9 +27,10 @@ from headwater.data.node import (
     stack,
     static_value,
 )
+from headwater.data.sources import Slices
 from headwater.data.spec import TensorSpec, is_array
 from headwater.data.transforms import Wrapper
-from headwater.dtypes import DType, bool_, int64
+from headwater.dtypes import DType, bool_, int32, int64
 from headwater.errors import DataLossError, InvalidArgumentError, OpError
 
 if TYPE_CHECKING:
@@ -64,7 +65,8 @@ class Batch(Wrapper):
 
     def elements(self, context: Context) -> Iterator[Element]:
         size, drop = positive(int(self.batch_size), "batch_size"), bool(self.drop_remainder)
-        if context.skipped is None and self.input.columnar:
+        # Sparse and ragged slices are batches of rows, too; other nodes make such elements one by one.
+        if context.skipped is None and (self.input.columnar or isinstance(self.input, Slices)):
             yield from regrouped(self.input, context, size, drop)
             return
         yield from _grouped(self.input, context, size, drop, self._stacked)
@@ -133,7 +135,7 @@ def regrouped(node: Node, context: Context, size: int, drop: bool, ask: int | No
 def joined(parts: Sequence[Block]) -> Block:
     """Concatenates several blocks into one with memory of its own."""
     if len(parts) == 1:
-        return tuple(column.copy() for column in parts[0])
+        return tuple(column if isinstance(column, Composite) else column.copy() for column in parts[0])
     return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))
 
 
@@ -184,6 +186,92 @@ class SparseBatch(Wrapper):
             )
         rows = [SparseArray(list(np.ndindex(value.shape)), value.reshape(-1), shape) for value in values]
         return (rows[0].stacked(rows, "dense_to_sparse_batch", 0),)
+
+
+@dataclass(eq=False, kw_only=True)
+class RaggedElements(Wrapper):
+    """Elements whose arrays of unknown sizes are ragged, so that a batch joins them as they are.
+
+    Attributes:
+      wide: whether the splits are int64, instead of int32.
+    """
+
+    wide: bool = True
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        return tuple(self._ragged(spec) or spec for spec in self.input.specs)
+
+    @property
+    def columnar(self) -> bool:
+        return False
+
+    @property
+    def cardinality(self) -> int:
+        return self.input.cardinality
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        found = [self._ragged(spec) for spec in self.input.specs]
+        with closing(self.input.elements(context)) as source:
+            for element in source:
+                yield tuple(
+                    value if spec is None else _as_ragged(value, spec)
+                    for value, spec in zip(element, found, strict=True)
+                )
+
+    def _ragged(self, spec: TensorSpec) -> RaggedSpec | None:
+        """Returns the ragged spec for an array; None for an array of known sizes, and for other components."""
+        if spec.code != "dense" or spec.dims is None or None not in spec.dims:
+            return None
+        last = max(axis for axis, size in enumerate(spec.dims) if size is None)
+        return RaggedSpec(spec.dims, spec.dtype, last, int64 if self.wide else int32)
+
+
+def _as_ragged(value: Array, spec: RaggedSpec) -> RaggedArray:
+    """Converts an array to rows that all have the same lengths."""
+    sizes, kind = value.shape, spec.splits_dtype.numpy_dtype
+    counts = [int(np.prod(sizes[: axis + 1])) for axis in range(spec.ragged_rank)]
+    splits = [np.arange(count + 1, dtype=kind) * sizes[axis + 1] for axis, count in enumerate(counts)]
+    return RaggedArray(value.reshape(-1, *sizes[spec.ragged_rank + 1 :]), splits, spec.splits_dtype)
+
+
+@dataclass(eq=False, kw_only=True)
+class Rebatch(Wrapper):
+    """Divides the rows of all elements into elements of ``sizes`` rows, in turn; the last may have fewer rows."""
+
+    values: ClassVar[dict[str, DType | None]] = {"sizes": int64, "drop_remainder": bool_}
+    sizes: Any
+    drop_remainder: Any
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        sizes = {int(size) for size in np.ravel(self.sizes)} if is_array(self.sizes) else set[int]()
+        known = sizes.pop() if len(sizes) == 1 and static_value(self.drop_remainder) else None
+        return tuple(spec.sliced().batched(known) for spec in self.input.specs)
+
+    @property
+    def columnar(self) -> bool:
+        return False
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        sizes = [int(size) for size in np.ravel(self.sizes)]
+        if not sizes or min(sizes) < 0 or not sum(sizes):
+            raise InvalidArgumentError(None, None, f"rebatch: batch sizes must be positive, not {sizes}")
+        drop = bool(self.drop_remainder)
+        with closing(Unbatch(input=self.input).elements(context)) as source:
+            for size in itertools.cycle(sizes):
+                chosen = list(itertools.islice(source, size))
+                if size and (not chosen or (drop and len(chosen) < size)):
+                    return
+                yield self._stacked(chosen)
+
+    def _stacked(self, chosen: Sequence[Element]) -> Element:
+        if chosen:
+            return tuple(stack(column, "rebatch", at) for at, column in enumerate(zip(*chosen, strict=True)))
+        return tuple(
+            np.zeros((0, *(size or 0 for size in (spec.dims or (0,))[1:])), spec.dtype.numpy_dtype)
+            for spec in self.input.specs
+        )
 
 
 @dataclass(eq=False, kw_only=True)

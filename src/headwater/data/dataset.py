@@ -36,6 +36,7 @@ from headwater.data.transforms import (
     Shuffle,
     Skip,
     Take,
+    WeightedDraws,
     Zipped,
 )
 from headwater.dtypes import DType, as_dtype, bool_, int64, string
@@ -262,23 +263,31 @@ class Dataset:
     def sample_from_datasets(
         cls,
         datasets: Sequence[Dataset],
-        weights: TensorLike | None = None,
+        weights: TensorLike | Dataset | None = None,
         seed: int | None = None,
         stop_on_empty_dataset: bool = False,
     ) -> Dataset:
         """Returns a dataset that takes each next element from one of ``datasets``, drawn with ``weights``.
 
+        Args:
+          weights: a vector of the weights of all datasets, or a dataset with such a vector for each element; equal
+            weights if None.
+
         Raises:
           TypeError: the elements have different structures, classes or types.
         """
         _check_kinds(datasets)
-        even = [1.0 / len(datasets)] * len(datasets)
-        shares = cls.as_value(even if weights is None else weights)
-        shape = as_shape(getattr(shares, "shape", ()))
+        first, second = cls._seeds(seed)
+        if isinstance(weights, Dataset):
+            draws: Node = WeightedDraws(input=weights.node, seed=first, seed2=second)
+            shape = weights.node.specs[0].shape
+        else:
+            even = [1.0 / len(datasets)] * len(datasets)
+            shares = cls.as_value(even if weights is None else weights)
+            draws = Draws(weights=shares, seed=first, seed2=second)
+            shape = as_shape(getattr(shares, "shape", ()))
         if not shape.is_compatible_with([len(datasets)]):
             raise ValueError(f"`weights` must be a vector of length `len(datasets)`, not of shape {shape}")
-        first, second = cls._seeds(seed)
-        draws = Draws(weights=shares, seed=first, seed2=second)
         node = Picked(
             selector=draws, inputs=tuple(item.node for item in datasets), skip_empty=not stop_on_empty_dataset
         )

@@ -118,7 +118,7 @@ def unique() -> Transformation:
 
     def apply(dataset: Dataset) -> Any:
         specs = dataset.node.specs
-        if len(specs) != 1 or specs[0].dtype not in (dtypes.int32, dtypes.int64, dtypes.string):
+        if len(specs) != 1 or not is_dense(specs) or specs[0].dtype not in (dtypes.int32, dtypes.int64, dtypes.string):
             raise TypeError(
                 "`tf.data.experimental.unique()` only supports inputs with a single `tf.int32`, `tf.int64`, or "
                 "`tf.string` component."

@@ -57,3 +57,33 @@ class Grouped(Wrapper):
             Kept(items=[(element[index],) for element in window], of=(spec,)) for index, spec in enumerate(rest)
         )
         return (np.asarray(key, first.dtype.numpy_dtype), *datasets)
+
+
+@dataclass(eq=False, kw_only=True)
+class Described(Wrapper):
+    """Elements of which ragged components without ragged dimensions are arrays, as components of the specs ``of``.
+
+    A function's results of this kind are arrays; a batch would not join arrays of different lengths.
+    """
+
+    of: tuple[TensorSpec, ...]
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        return self.of
+
+    @property
+    def columnar(self) -> bool:
+        return False
+
+    @property
+    def cardinality(self) -> int:
+        return self.input.cardinality
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        with closing(self.input.elements(context)) as source:
+            for element in source:
+                yield tuple(
+                    value if spec.code == "dense" else spec.converted(value)
+                    for value, spec in zip(element, self.of, strict=True)
+                )

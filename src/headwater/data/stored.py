@@ -1,26 +1,30 @@
-"""Elements cached in files: `Dataset.cache` with a file name."""
+"""Elements in files: `Dataset.cache` with a file name, and saved datasets."""
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from headwater.data.composites import element_of, flat_element, flat_specs
-from headwater.data.io import files
+from headwater.data.composites import element_of, flat_element, flat_specs, spec_of_code
+from headwater.data.io import checked_json, files
 from headwater.data.io.bundle_writer import BundleWriter
 from headwater.data.io.tensor_bundle import BundleReader, index_path
-from headwater.data.node import Block, Context, Element, closing, row, rows_of
+from headwater.data.node import Block, Context, Element, Node, closing, row, rows_of
+from headwater.data.spec import TensorSpec
 from headwater.data.transforms import Wrapper
 from headwater.dtypes import DType, string
-from headwater.errors import DataLossError
+from headwater.errors import DataLossError, NotFoundError
 
 if TYPE_CHECKING:
     from headwater.graph.types import TensorLike
 
 
+_DESCRIPTION = "dataset.json"
+_ELEMENTS = "elements"
 _BLOCKS = "blocks"
 _COUNT = "count"
 _COMPONENTS = "components"
@@ -109,3 +113,72 @@ class StoredCache(Wrapper):
             block = item if in_blocks else tuple(np.asarray(part)[None] for part in item)
             for start in range(0, len(block[0]), rows):
                 yield tuple(column[start : start + rows] for column in block)
+
+
+# Saved datasets -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False, kw_only=True)
+class Saved(Node):
+    """The elements that `save` has written to the files of one prefix.
+
+    Attributes:
+      filename: the prefix.
+      of: the specs of the components.
+      count: number of elements.
+    """
+
+    values: ClassVar[dict[str, DType | None]] = {"filename": string}
+    filename: TensorLike
+    of: tuple[TensorSpec, ...]
+    count: int
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        return self.of
+
+    @property
+    def cardinality(self) -> int:
+        return self.count
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        return StoredCache(input=self, filename=self.filename).elements(context)
+
+
+def save(node: Node, folder: str, structure: object) -> None:
+    """Writes all elements of a dataset and their description to ``folder``; replaces a dataset that is there.
+
+    Args:
+      structure: the structure of an element, with None for its leaves.
+    """
+    files.makedirs(folder)
+    prefix = posixpath.join(folder, _ELEMENTS)
+    for path in files.glob(f"{prefix}.*"):
+        files.remove(path)
+    filename = np.asarray(prefix.encode(), object)
+    count = sum(1 for _ in StoredCache(input=node, filename=filename).elements(Context()))
+    leaves = [[spec.code, spec.dims, spec.dtype.name] for spec in node.specs]
+    described = {"count": count, "structure": structure, "components": leaves}
+    checked_json.write(posixpath.join(folder, _DESCRIPTION), described)
+
+
+def load(folder: str) -> tuple[Saved, Any]:
+    """Returns the dataset that `save` has written, and the structure of its elements.
+
+    Raises:
+      NotFoundError: ``folder`` holds no saved dataset.
+    """
+    path = posixpath.join(folder, _DESCRIPTION)
+    if not files.exists(path):
+        raise NotFoundError(None, None, f"{folder} holds no saved dataset: {path} is missing")
+    described = checked_json.read(path)
+    specs = tuple(spec_of_code(code, dims, dtype) for code, dims, dtype in described["components"])
+    filename = np.asarray(posixpath.join(folder, _ELEMENTS).encode(), object)
+    return Saved(filename=filename, of=specs, count=described["count"]), _with_tuples(described["structure"])
+
+
+def _with_tuples(structure: Any) -> Any:
+    """Converts lists, as which JSON keeps tuples, to tuples."""
+    if isinstance(structure, dict):
+        return {key: _with_tuples(part) for key, part in structure.items()}
+    return tuple(map(_with_tuples, structure)) if isinstance(structure, list) else structure

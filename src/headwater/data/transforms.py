@@ -463,3 +463,31 @@ class Draws(Node):
         while True:
             for choice in draw.choice(len(weights), 256, p=weights):
                 yield (np.asarray(choice, np.int64),)
+
+
+@dataclass(eq=False, kw_only=True)
+class WeightedDraws(Wrapper):
+    """Yields a number of an input for each element of ``input``: a vector of the inputs' weights."""
+
+    values: ClassVar[dict[str, DType | None]] = {"seed": int64, "seed2": int64}
+    seed: int
+    seed2: int
+
+    @property
+    def specs(self) -> tuple[TensorSpec, ...]:
+        return (TensorSpec((), int64),)
+
+    @property
+    def columnar(self) -> bool:
+        return False
+
+    @property
+    def cardinality(self) -> int:
+        return self.input.cardinality
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        draw = generator_of(self.seed, self.seed2)
+        with closing(self.input.elements(context)) as source:
+            for (given,) in source:
+                weights = np.asarray(given, np.float64)
+                yield (np.asarray(draw.choice(len(weights), p=weights / weights.sum()), np.int64),)

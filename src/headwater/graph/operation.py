@@ -341,6 +341,14 @@ class Tensor(TensorOperators):
     __nonzero__ = __bool__
 
     def __array__(self, *_: object, **__: object) -> Never:
+        frame = sys._getframe(1)
+        while frame.f_back is not None and not frame.f_globals.get("__name__", "").startswith("keras."):
+            frame = frame.f_back
+        if frame.f_back is not None:
+            raise NotImplementedError(
+                f"A Keras layer or function got the tensor {self._name} of a graph, but Keras computes with arrays: "
+                "use tf.layers and tf.get_variable in a graph, or a Keras model of the layers, trained with fit"
+            )
         raise NotImplementedError(f"Cannot convert a symbolic tensor ({self._name}) to a NumPy array; run it first.")
 
     # Declared for type checkers only. The method of `object` is used, because it is in C: each step looks up its feeds.

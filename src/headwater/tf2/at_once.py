@@ -21,8 +21,9 @@ import keras
 import numpy as np
 
 from headwater.dtypes import DType, from_numpy
+from headwater.graph.composites import CompositeTensor
 from headwater.graph.context import get_default_graph
-from headwater.graph.convert import convert_to_tensor, register_tensor_conversion_function
+from headwater.graph.convert import convert_to_tensor, make_const, register_tensor_conversion_function
 from headwater.graph.graph import Graph
 from headwater.graph.indexed_slices import IndexedSlices
 from headwater.graph.operation import Operation, Tensor, set_equality
@@ -70,6 +71,13 @@ class _CallGraph(Graph):
     def __init__(self) -> None:
         super().__init__()
         self.given: dict[int, tuple[Tensor, Tree]] = {}
+        self._constants: dict[int, tuple[Tensor, Tree]] = {}
+
+    def known(self, value: Any) -> Tensor:
+        """Returns the constant for an array."""
+        if id(value) not in self._constants:
+            self._constants[id(value)] = (make_const(np.asarray(value)), value)
+        return self._constants[id(value)][0]
 
     def capture(self, value: Any) -> Tensor:
         """Returns the placeholder for an array."""
@@ -95,6 +103,60 @@ def _converted(value: object, dtype: DType | None, name: str | None, as_ref: boo
 
 
 register_tensor_conversion_function((jax.Array, _Variable, HostTensor), _converted)
+
+
+# Composite tensors --------------------------------------------------------------------------------------------------
+
+
+class EagerComposite:
+    """A sparse or ragged tensor with values.
+
+    Attributes:
+      arrays: its parts.
+    """
+
+    arrays: tuple[Any, ...]
+
+    def numpy(self) -> Any:
+        """Returns the value as one NumPy array."""
+        raise NotImplementedError
+
+    def to_value(self) -> Any:
+        """Returns the value as NumPy arrays."""
+        raise NotImplementedError
+
+
+_results: dict[type, Callable[[Any, Callable[[Any], Any]], object]] = {}
+
+
+def register_result(kind: type, convert: Callable[[Any, Callable[[Any], Any]], object]) -> bool:
+    """Registers the function that converts results of one class to their eager form.
+
+    Args:
+      kind: the class of results.
+      convert: takes a result, and a function that returns the value of a tensor.
+
+    Returns:
+      False if one is registered already.
+    """
+    new = kind not in _results
+    _results[kind] = convert
+    return new
+
+
+def adds_operations() -> bool:
+    """Returns whether functions add operations to the default graph."""
+    return _building.depth > 0
+
+
+def tensor_in_graph(value: Any) -> Any:
+    """Returns the array ``value``; as a tensor while functions add operations to a graph."""
+    if not _building.depth:
+        return value
+    graph = get_default_graph()
+    if isinstance(graph, _CallGraph) and np.dtype(value.dtype).kind in "iu" and not isinstance(value, jax.core.Tracer):
+        return graph.known(value)  # sizes and positions have static values, as in TensorFlow
+    return convert_to_tensor(value)
 
 
 def at_once(function: Function) -> Function:
@@ -142,7 +204,7 @@ def _has_tensor(value: object) -> bool:
         return any(map(_has_tensor, value))  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(value, Mapping):
         return any(map(_has_tensor, value.values()))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    return isinstance(value, Tensor)
+    return isinstance(value, Tensor | CompositeTensor) and not isinstance(value, EagerComposite)
 
 
 class _Evaluation:
@@ -160,6 +222,11 @@ class _Evaluation:
         if isinstance(result, Operation):
             self._compute(result)
             return None
+        if isinstance(result, EagerComposite):
+            return result
+        convert = _results.get(type(result))
+        if convert is not None:
+            return convert(result, self.structure)
         if isinstance(result, IndexedSlices):
             raise NotImplementedError("a result of type IndexedSlices cannot be computed eagerly")
         if isinstance(result, tuple) and hasattr(result, "_fields"):
@@ -182,12 +249,12 @@ class _Evaluation:
             stack.extend(tensor.op for tensor in op.inputs)
             stack.extend(op.control_inputs)
         for op in sorted(needed, key=lambda op: op.number):
-            results = _results(op, [self._values[tensor] for tensor in op.inputs])
+            results = _outputs(op, [self._values[tensor] for tensor in op.inputs])
             self._values.update(zip(op.outputs, results, strict=True))
             self._done.add(op)
 
 
-def _results(op: Operation, values: Sequence[object]) -> Sequence[object]:
+def _outputs(op: Operation, values: Sequence[object]) -> Sequence[object]:
     definition = op.definition
     attrs = {key: value for key, value in op.attrs.items() if key in definition.attrs}
     if definition.kind is Kind.STATEFUL or definition.ref_positions(op.attrs):

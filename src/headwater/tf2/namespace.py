@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.tf1.compat import tf as graphs
 from headwater.tf1.compat.modules import missing_attribute
+from headwater.tf1.functional.ragged_dispatch import dispatching
 
 if TYPE_CHECKING:
     from headwater.graph.types import Structure
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 #: Names of each namespace of TensorFlow 2, by the module that defines them: ``name`` or ``name=name in the module``.
 NAMES: Mapping[str, Mapping[str, str]] = {
     "": {
+        "headwater.tf2.composites": "RaggedTensor SparseTensor",
         "headwater.tf2.tape": "GradientTape",
         "headwater.tf2.function": "function",
         "headwater.tf2.reductions": "reduce_max reduce_min",
@@ -37,6 +39,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
             run_functions_eagerly functions_run_eagerly experimental_run_functions_eagerly=run_functions_eagerly""",
     },
     "data": {"headwater.tf2.data": "Dataset FixedLengthRecordDataset TFRecordDataset TextLineDataset"},
+    "data.experimental": {"headwater.tf2.data": "dense_to_ragged_batch"},
     "distribute": {
         "headwater.tf2.strategies": """
             MirroredStrategy MultiWorkerMirroredStrategy OneDeviceStrategy Strategy=DefaultStrategy get_strategy""",
@@ -49,8 +52,19 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "headwater.tf2.parameter_server": "ParameterServerStrategy",
     },
     "image": {"headwater.tf2.images": "resize"},
-    "math": {"headwater.tf2.reductions": "reduce_max reduce_min"},
+    "io": {"headwater.tf1.input.ragged_features": "RaggedFeature"},
+    "math": {
+        "headwater.tf2.reductions": "reduce_max reduce_min",
+        "headwater.tf1.functional.special": "erfcinv erfinv ndtri xlog1py",
+        "headwater.tf1.functional.ragged_parts": "bincount",
+    },
+    "nn": {"headwater.tf1.functional.nn": "gelu silu=swish"},
     "random": {"headwater.tf2.at_once": "set_seed"},
+    "sparse": {
+        "headwater.tf2.composites": "SparseTensor",
+        "headwater.tf1.functional.ragged_parts": "bincount=sparse_bincount map_values",
+    },
+    "strings": {"headwater.tf1.functional.ragged_parts": "split=split_text"},
     "summary": {
         "headwater.tf2.summaries": """
             SummaryWriter audio create_file_writer create_noop_writer experimental flush graph histogram image
@@ -235,6 +249,10 @@ TOP = frozenset(_TOP.split())
 VERSION = "2.16.0"
 
 
+_EAGER = ("headwater.tf1.functional.autograph.", "headwater.tf2.")
+"""Beginnings of the names of modules whose functions are called as they are."""
+
+
 class Namespace(ModuleType):
     """A namespace of TensorFlow 2.
 
@@ -267,7 +285,8 @@ class Namespace(ModuleType):
         inner = f"{path}.{name}".lstrip(".")
         if name in own:
             source, there = own[name]
-            return getattr(importlib.import_module(source), there)
+            found = getattr(importlib.import_module(source), there)
+            return found if source.startswith(_EAGER) else _eager(found, source, there)
         if not path:
             if name in KERAS:
                 return getattr(graphs.keras, KERAS[name])
@@ -323,6 +342,11 @@ def with_arguments(
 
     call.__name__, call.__doc__ = name, function.__doc__
     return call
+
+
+def _eager(found: Any, source: str, there: str) -> object:
+    """Returns an object of TensorFlow 1's modules for TensorFlow 2: a function takes ragged tensors, and is eager."""
+    return _at_once(dispatching(found, source, there)) if callable(found) and not inspect.isclass(found) else found
 
 
 def _at_once(function: Callable[..., Structure]) -> object:

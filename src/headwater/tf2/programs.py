@@ -12,7 +12,7 @@ import numpy as np
 
 from headwater.graph.operation import Tensor as GraphTensor
 from headwater.keras.internals import in_stateless_scope
-from headwater.tf2 import at_once, operators, shapes, tensors
+from headwater.tf2 import at_once, composites, data, operators, shapes, tensors
 from headwater.tf2.strategies import watch_optimizers
 from headwater.tf2.tracing import RunsInPython, tracing
 
@@ -69,6 +69,8 @@ def py_function(func: Callable[..., Any], inp: Any, Tout: object, name: str | No
 def adapt_libraries() -> None:
     """Adapts arrays and Keras to programs of TensorFlow 2. Idempotent."""
     at_once.attach()
+    composites.attach()
+    data.attach()
     operators.attach()
     tensors.attach()
     shapes.attach()

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 
 from headwater.dtypes import DType, as_dtype
+from headwater.graph.composites import CompositeTensor
 from headwater.graph.convert import to_array
 from headwater.graph.operation import Tensor as GraphTensor
 from headwater.graph.runtime.jax_internals import ArrayImpl, core
@@ -375,4 +376,4 @@ def to_numpy(value: object) -> np.ndarray[Any, Any]:
 
 def is_tensor(value: object) -> bool:
     """Returns whether ``value`` is a tensor or a variable."""
-    return _is_array(value) or isinstance(value, GraphTensor)
+    return _is_array(value) or isinstance(value, GraphTensor | CompositeTensor)

@@ -425,10 +425,6 @@ def case_reduce_of_integers(tf):
     return tf.reduce_mean(whole(tf), 1)
 
 
-def refuse_reduce_keeps_dimensions(tf):
-    return tf.reduce_sum(whole(tf), 1, keepdims=True)
-
-
 def case_gradient_of_a_gather(tf):
     values = tf.constant([1.0, 2.0, 3.0])
     rows = tf.RaggedTensor.from_row_splits(values, [0, 2, 2, 3])

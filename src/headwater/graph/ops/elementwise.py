@@ -133,6 +133,7 @@ for _type, _function in {
     "Digamma": _digamma,
     "Erf": deferred(special, "erf"),
     "Erfc": deferred(special, "erfc"),
+    "Erfinv": deferred(special, "erfinv"),
     "LogNdtr": deferred(special, "log_ndtr"),
     "BesselI0e": deferred(special, "i0e"),
     "BesselI1e": deferred(special, "i1e"),

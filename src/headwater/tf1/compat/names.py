@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 from headwater.tf1.compat.modules import missing_attribute
 
@@ -39,6 +39,15 @@ class Area:
         return table
 
 
+_WITH_RAGGED: Final = (
+    "headwater.tf1.compat.old",
+    "headwater.tf1.functional.",
+    "headwater.tf1.input.parsing",
+    "headwater.tf1.variables.",
+)
+"""Beginnings of the names of modules with functions that take ragged tensors."""
+
+
 def namespace(module_name: str, area: Area) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Returns ``__getattr__`` and ``__dir__`` for the module ``module_name`` with the names of an area."""
     table = area.table()
@@ -49,7 +58,7 @@ def namespace(module_name: str, area: Area) -> tuple[Callable[[str], Any], Calla
         elif name in table:
             source, there = table[name]
             value = getattr(importlib.import_module(source), there)
-            if source.startswith(("headwater.tf1.functional.", "headwater.tf1.variables.")):
+            if source.startswith(_WITH_RAGGED):
                 from headwater.tf1.functional.ragged_dispatch import dispatching  # noqa: PLC0415  loads NumPy
 
                 value = dispatching(value, source, there)

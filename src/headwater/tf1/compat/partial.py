@@ -99,8 +99,6 @@ PARTIAL: Final[Mapping[str, str]] = {
     "tf.train.experimental.enable_mixed_precision_graph_rewrite": "scales losses; the graph is not rewritten",
     "tf.saved_model.Builder": "binary files only",
     "tf.space_to_depth": "only with channels last",
-    "tf.string_split": "returns only a `tf.SparseTensor`",
-    "tf.strings.split": "returns only a `tf.SparseTensor`",
 }
 """For each name, as written in programs, a clause that describes the difference from TensorFlow 1.15."""
 

@@ -17,7 +17,7 @@ from headwater.graph.convert import constant, convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
 from headwater.shapes import as_shape
-from headwater.tf1.functional import arrays, math, random, reductions
+from headwater.tf1.functional import arrays, math, random, reductions, special
 from headwater.tf1.functional.apply import apply, one
 from headwater.tf1.functional.linalg import matmul
 from headwater.tf1.functional.reductions import either
@@ -69,6 +69,23 @@ def swish(features: TensorLike) -> Tensor:
     """x sigmoid(x)."""
     features = convert_to_tensor(features, name="features")
     return features * math.sigmoid(features)
+
+
+def gelu(features: TensorLike, approximate: bool = False, name: str | None = None) -> Tensor:
+    """x Φ(x), where Φ is the distribution function of the standard normal distribution.
+
+    Args:
+      approximate: whether to use tanh in place of the error function.
+
+    Source: Hendrycks and Gimpel, "Gaussian Error Linear Units" (arXiv:1606.08415).
+    """
+    with name_scope(name, "Gelu", [features]):
+        features = convert_to_tensor(features, name="features")
+        if approximate:
+            inner = math.tanh(float(np.sqrt(2 / np.pi)) * (features + 0.044715 * features * features * features))
+        else:
+            inner = special.erf(features * float(np.sqrt(0.5)))
+        return 0.5 * features * (1.0 + inner)
 
 
 def _softmax(op_type: str, logits: Tensor, axis: Any, name: str | None) -> Tensor:

@@ -20,36 +20,45 @@ Function = Callable[..., Any]
 _MODULE: Final = "headwater.tf1.functional."
 _ELEMENTWISE_MODULE: Final = _MODULE + "ragged_operators"
 
-#: Names of functions of each value, by module of `headwater.tf1.functional`. The first argument may be ragged; if it is
-#: a list, its items may be.
+#: Names of functions of each value, by module, in `headwater.tf1.functional` unless it is a whole name. Arguments may
+#: be ragged; items of an argument that is a list, too.
 UNARY_FUNCTIONS: Final[Mapping[str, str]] = {
     "arrays": "identity ones_like stop_gradient zeros_like",
     "checks": "check_numerics verify_tensor_all_finite",
     "clip": "clip_by_value",
-    "image_files": "convert_image_dtype",
+    "image_quality": "adjust_gamma",
+    "images": "adjust_brightness convert_image_dtype random_brightness",
+    "headwater.tf1.compat.old": "sigmoid_cross_entropy_with_logits",
+    "losses": "sigmoid_cross_entropy_with_logits",
     "math": """
         abs acos acosh add_n angle asin asinh atan atanh bitcast cast ceil conj cos cosh exp expm1 floor imag invert
         is_finite is_inf is_nan log log1p log_sigmoid logical_not negative real reciprocal reciprocal_no_nan rint round
         rsqrt saturate_cast sigmoid sign sin sinh sqrt square tan tanh to_bfloat16 to_complex128 to_complex64 to_double
         to_float to_int32 to_int64""",
-    "nn": "elu leaky_relu log_softmax relu relu6 selu softplus softsign swish dropout",
-    "special": "bessel_i0 bessel_i0e bessel_i1 bessel_i1e digamma erf erfc lgamma",
+    "nn": "elu gelu leaky_relu log_softmax relu relu6 selu softplus softsign swish dropout",
+    "special": "bessel_i0 bessel_i0e bessel_i1 bessel_i1e digamma erf erfc erfcinv erfinv lgamma ndtri",
     "strings": """
         as_string decode_base64 encode_base64 regex_full_match regex_replace string_join string_length string_lower
         string_strip string_to_number string_upper substr""",
     "tables": "string_to_hash_bucket string_to_hash_bucket_fast string_to_hash_bucket_strong",
-    "unicode": "unicode_script",
+    "unicode": "unicode_script unicode_transcode",
+    "headwater.tf1.input.parsing": "decode_compressed",
 }
 
 #: Functions of two values, as above: either of the first two arguments, or both, may be ragged.
 BINARY_FUNCTIONS: Final[Mapping[str, str]] = {
-    "losses": "sigmoid_cross_entropy_with_logits",
     "math": """
         add atan2 bitwise_and bitwise_or bitwise_xor complex div div_no_nan divide equal floor_div floordiv floormod
         greater greater_equal left_shift less less_equal logical_and logical_or logical_xor maximum minimum multiply
         multiply_no_nan not_equal pow realdiv right_shift scalar_mul squared_difference subtract truediv truncatediv
         truncatemod xdivy xlogy""",
-    "special": "nextafter zeta",
+    "special": "nextafter xlog1py zeta",
+}
+
+#: Assertions about two values, either of which may be ragged.
+CHECKS: Final[Mapping[str, str]] = {
+    "checks": """
+        assert_equal assert_greater assert_greater_equal assert_less assert_less_equal assert_near assert_none_equal""",
 }
 
 #: Functions with a separate implementation for ragged tensors: maps both modules to the names, as ``name``, or as
@@ -57,12 +66,19 @@ BINARY_FUNCTIONS: Final[Mapping[str, str]] = {
 SEPARATE_FUNCTIONS: Final[Mapping[tuple[str, str], str]] = {
     (_MODULE + "arrays", _MODULE + "ragged_functions"): "concat expand_dims rank reverse size squeeze tile",
     (_MODULE + "arrays", _MODULE + "ragged"): "stack",
+    (_MODULE + "arrays", _MODULE + "ragged_parts"): "reshape split",
+    (_MODULE + "linalg", _MODULE + "ragged_parts"): "matmul",
+    (_MODULE + "resizing", _MODULE + "ragged_parts"): "resize_images_v2=resize_images",
+    (_MODULE + "strings", _MODULE + "ragged_parts"): "format",
+    ("headwater.tf1.compat.old", _MODULE + "ragged_parts"): "split",
+    ("headwater.tf1.compat.old", _MODULE + "ragged_functions"): "reverse",
     (_MODULE + "checks", _MODULE + "ragged_functions"): "assert_type",
     (_MODULE + "indexing", _MODULE + "ragged_functions"): """
         batch_gather dynamic_partition gather gather_nd one_hot where where_v2""",
     (_MODULE + "nn", _MODULE + "ragged_functions"): "softmax",
+    (_MODULE + "reductions", _MODULE + "ragged_parts"): "bincount",
     (_MODULE + "reductions", _MODULE + "ragged_functions"): """
-        bincount cumsum unsorted_segment_max=segment_max unsorted_segment_mean=segment_mean
+        cumsum unsorted_segment_max=segment_max unsorted_segment_mean=segment_mean
         unsorted_segment_min=segment_min unsorted_segment_prod=segment_prod unsorted_segment_sqrt_n=segment_sqrt_n
         unsorted_segment_sum=segment_sum""",
     (_MODULE + "reductions", _MODULE + "ragged_reductions"): """
@@ -77,9 +93,11 @@ SEPARATE_FUNCTIONS: Final[Mapping[tuple[str, str], str]] = {
 def _table() -> dict[tuple[str, str], tuple[str, str]]:
     """Maps the module and name of each function to the module and name of its implementation for ragged tensors."""
     found: dict[tuple[str, str], tuple[str, str]] = {}
-    for kind, listed in (("of_one", UNARY_FUNCTIONS), ("of_two", BINARY_FUNCTIONS)):
+    kinds = (("of_one", UNARY_FUNCTIONS), ("of_two", BINARY_FUNCTIONS), ("of_check", CHECKS))
+    for kind, listed in kinds:
         for module, names in listed.items():
-            found.update(((_MODULE + module, name), (_ELEMENTWISE_MODULE, kind)) for name in names.split())
+            whole = module if "." in module else _MODULE + module
+            found.update(((whole, name), (_ELEMENTWISE_MODULE, kind)) for name in names.split())
     for (module, own), names in SEPARATE_FUNCTIONS.items():
         for word in names.split():
             name, _, there = word.partition("=")
@@ -102,6 +120,7 @@ def dispatching(function: object, module: str, name: str) -> Any:
         if own != _ELEMENTWISE_MODULE:
             return instead(*args, **kwargs)
         bound = inspect.signature(function).bind(*args, **kwargs)
+        bound.apply_defaults()
         return instead(function, *bound.args, **bound.kwargs)
 
     return run

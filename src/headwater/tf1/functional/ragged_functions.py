@@ -37,7 +37,7 @@ def _ragged(value: object) -> Any:
     return value if isinstance(value, RaggedTensor) else RaggedTensor.from_tensor(value)
 
 
-def _place(axis: Any, rank: int | None, what: str = "axis") -> int:
+def place_of(axis: Any, rank: int | None, what: str = "axis") -> int:
     """A dimension, counted from the first.
 
     Raises:
@@ -64,7 +64,7 @@ def concat(values: Any, axis: object, name: str = "RaggedConcat") -> Any:
     with name_scope(name, "RaggedConcat", []):
         parts = [as_ragged_or_tensor(value) for value in values]
         rank = next((part.shape.ndims for part in parts if part.shape.ndims is not None), None)
-        return _concat(parts, _place(axis, rank))
+        return _concat(parts, place_of(axis, rank))
 
 
 def _concat(parts: list[Any], axis: int) -> Any:
@@ -83,7 +83,7 @@ def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: obje
     axis = either(axis, dim, "axis", "dim")
     with name_scope(name, "RaggedExpandDims", []):
         rank = input.shape.ndims
-        return _expanded(input, _place(axis, None if rank is None else rank + 1))
+        return _expanded(input, place_of(axis, None if rank is None else rank + 1))
 
 
 def _expanded(value: object, axis: int) -> Any:
@@ -109,7 +109,7 @@ def squeeze(input: Any, axis: Any = None, name: str | None = None, squeeze_dims:
     with name_scope(name, "RaggedSqueeze", []):
         found = input
         axes = [axis] if isinstance(axis, int) else list(axis)
-        for each in sorted({_place(each, input.shape.ndims) for each in axes}, reverse=True):
+        for each in sorted({place_of(each, input.shape.ndims) for each in axes}, reverse=True):
             found = _squeezed(found, each)
         return found
 
@@ -152,7 +152,7 @@ def reverse(tensor: Any, axis: Any, name: str | None = None) -> Any:
     with name_scope(name, "RaggedReverse", []):
         found = tensor
         for each in np.ravel(axis):
-            found = _reversed(found, _place(int(each), tensor.shape.ndims))
+            found = _reversed(found, place_of(int(each), tensor.shape.ndims))
         return found
 
 
@@ -215,8 +215,8 @@ def gather(
     del validate_indices
     with name_scope(name, "RaggedGather", []):
         params, indices = as_ragged_or_tensor(params, name="params"), as_ragged_or_tensor(indices, name="indices")
-        batches = _place(batch_dims, (indices.shape.ndims or 0) + 1, "batch_dims")
-        place = batches if axis is None else _place(axis, params.shape.ndims)
+        batches = place_of(batch_dims, (indices.shape.ndims or 0) + 1, "batch_dims")
+        place = batches if axis is None else place_of(axis, params.shape.ndims)
         return _gathered(params, indices, max(place, batches), batches)
 
 
@@ -400,7 +400,7 @@ segment_sqrt_n = _divided(True)
 def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Any:
     """Returns cumulative sums along a dimension of a ragged tensor."""
     with name_scope(name, "RaggedCumSum", []):
-        return _summed(x, _place(axis, x.shape.ndims), exclusive, reverse)
+        return _summed(x, place_of(axis, x.shape.ndims), exclusive, reverse)
 
 
 def _summed(value: Any, axis: int, exclusive: bool, backwards: bool) -> Any:
@@ -409,7 +409,10 @@ def _summed(value: Any, axis: int, exclusive: bool, backwards: bool) -> Any:
     if axis > 1:
         return value.with_values(_summed(value.values, axis - 1, exclusive, backwards))
     if axis == 0 or isinstance(value.values, RaggedTensor):
-        raise ValueError("cumsum of a ragged tensor is along rows that hold its values")
+        whole = reductions.cumsum(value.to_tensor(), axis, exclusive, backwards)
+        return RaggedTensor.from_tensor(
+            whole, list(value.nested_row_lengths()), row_splits_dtype=value.row_splits.dtype
+        )
     if backwards:
         forwards = _summed(_reversed(value, 1), 1, exclusive, False)
         return _reversed(forwards, 1)
@@ -431,7 +434,7 @@ def softmax(
       ValueError: another dimension than the last one.
     """
     with name_scope(name, "RaggedSoftmax", []):
-        place = _place(-1 if axis is None and dim is None else either(axis, dim, "axis", "dim"), logits.shape.ndims)
+        place = place_of(-1 if axis is None and dim is None else either(axis, dim, "axis", "dim"), logits.shape.ndims)
         return _softmax(logits, place)
 
 
@@ -444,11 +447,6 @@ def _softmax(value: Any, axis: int) -> Any:
     largest = indexing.gather(reductions.unsorted_segment_max(value.values, rows, count), rows)
     powers = math.exp(value.values - arrays.stop_gradient(largest))
     return value.with_values(powers / indexing.gather(reductions.unsorted_segment_sum(powers, rows, count), rows))
-
-
-def bincount(arr: Any, *args: Any, **kwargs: Any) -> Tensor:
-    """Counts how often each number is among the values, as `tf.math.bincount`."""
-    return reductions.bincount(arr.flat_values, *args, **kwargs)
 
 
 def assert_type(tensor: Any, tf_type: Any, message: str | None = None, name: str | None = None) -> Any:

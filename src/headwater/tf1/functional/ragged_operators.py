@@ -14,6 +14,7 @@ from headwater.tf1.functional import arrays, indexing, math
 from headwater.tf1.functional.ragged_tensor import RaggedTensor, as_ragged_or_tensor, map_flat_values
 
 if TYPE_CHECKING:
+    from headwater.graph.operation import Tensor
     from headwater.graph.types import TensorLike
 
 
@@ -25,9 +26,9 @@ _OPERATORS: Final = (
 )
 
 
-def of_one(function: Function, value: object, *args: object, **kwargs: object) -> Any:
-    """``function(value, …)`` of the innermost values; ``value`` is ragged, or a list with ragged tensors in it."""
-    return map_flat_values(function, value, *args, **kwargs)
+def of_one(function: Function, *args: object, **kwargs: object) -> Any:
+    """Applies ``function`` to the innermost values of ragged tensors with the same rows, also of items of lists."""
+    return map_flat_values(function, *args, **kwargs)
 
 
 def of_two(function: Function, x: object, y: object, *args: object, **kwargs: object) -> Any:
@@ -40,13 +41,19 @@ def of_two(function: Function, x: object, y: object, *args: object, **kwargs: ob
     return map_flat_values(function, x, y, *args, **kwargs)
 
 
+def of_check(function: Function, x: object, y: object, *args: object, **kwargs: object) -> Any:
+    """Applies an assertion about two values to the innermost values."""
+    found = (getattr(part, "flat_values", part) for part in broadcast(x, y))
+    return function(*found, *args, **kwargs)
+
+
 def broadcast(x: Any, y: Any) -> tuple[Any, Any]:
     """Broadcasts two operands to common rows; an operand that broadcasts against each value stays unchanged."""
     x, y = _operand(x, y), _operand(y, x)
     if _fits_each_value(x, y) or _fits_each_value(y, x):
         return x, y
     if isinstance(x, RaggedTensor) and isinstance(y, RaggedTensor):
-        if x.nested_row_splits == y.nested_row_splits:
+        if _same(x.nested_row_splits, y.nested_row_splits):
             return x, y
         exact = x.ragged_rank == y.ragged_rank and x.shape.ndims == y.shape.ndims
         if y.row_splits.dtype != x.row_splits.dtype:
@@ -64,6 +71,10 @@ def broadcast(x: Any, y: Any) -> tuple[Any, Any]:
         _of_splits(indexing.gather(one.flat_values, op.outputs[levels]), found),
         _of_splits(indexing.gather(two.flat_values, op.outputs[levels + 1]), found),
     )
+
+
+def _same(first: tuple[Tensor, ...], second: tuple[Tensor, ...]) -> bool:
+    return len(first) == len(second) and all(one is other for one, other in zip(first, second, strict=True))
 
 
 def _operand(value: TensorLike, other: object) -> Any:

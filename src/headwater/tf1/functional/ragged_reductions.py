@@ -11,7 +11,14 @@ from headwater.dtypes import bool_, int32
 from headwater.graph.constants import constant_value
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.tf1.functional import arrays, indexing, math, reductions, strings
-from headwater.tf1.functional.ragged_functions import of_segments, segment_max, segment_mean, segment_min, segment_prod
+from headwater.tf1.functional.ragged_functions import (
+    expand_dims,
+    of_segments,
+    segment_max,
+    segment_mean,
+    segment_min,
+    segment_prod,
+)
 from headwater.tf1.functional.ragged_functions import segment_sum as segment_sum
 from headwater.tf1.functional.ragged_operators import of_two
 from headwater.tf1.functional.ragged_tensor import RaggedTensor, map_flat_values
@@ -44,14 +51,24 @@ def _reduction(plain: Function, segments: Function) -> Function:
     return reduce
 
 
+def _with_kept(found: Any, axis: Any, rank: int | None) -> Any:
+    """Returns a result with dimensions of size 1 in place of the reduced ones."""
+    if rank is None:
+        raise ValueError("keepdims needs a ragged tensor of known rank.")
+    given = range(rank) if axis is None else np.ravel(constant_value(convert_to_tensor(axis))).tolist()
+    for each in sorted(int(axis) % rank for axis in given):
+        found = expand_dims(found, each)
+    return found
+
+
 def reduced(ragged: Any, axis: Any, plain: Function, segments: Function, keep: bool = False) -> Any:
     """The reduction over the dimensions ``axis``, the last one first; over all when it is None.
 
     Raises:
-      ValueError: ``axis`` is not known, or dimensions are to be kept.
+      ValueError: ``axis`` is not known.
     """
     if keep:
-        raise ValueError("keepdims=True is not supported for RaggedTensors.")
+        return _with_kept(reduced(ragged, axis, plain, segments), axis, ragged.shape.ndims)
     if axis is None:
         return plain(ragged.flat_values)
     rank = ragged.shape.ndims

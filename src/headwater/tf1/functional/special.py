@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
@@ -15,8 +17,17 @@ lgamma: Callable[..., Tensor] = of_x("Lgamma", "log |Γ(x)|")
 digamma: Callable[..., Tensor] = of_x("Digamma", "The derivative of log Γ(x)")
 erf: Callable[..., Tensor] = of_x("Erf", "The error function", sparse=True)
 erfc: Callable[..., Tensor] = of_x("Erfc", "1 - erf(x)")
+erfinv: Callable[..., Tensor] = of_x("Erfinv", "The inverse of the error function")
+ndtri: Callable[..., Tensor] = of_x("Ndtri", "The quantile function of the standard normal distribution")
 bessel_i0e: Callable[..., Tensor] = of_x("BesselI0e", "e^-|x| times the modified Bessel function of order 0")
 bessel_i1e: Callable[..., Tensor] = of_x("BesselI1e", "e^-|x| times the modified Bessel function of order 1")
+
+
+def erfcinv(x: TensorLike, name: str | None = None) -> Tensor:
+    """The inverse of `erfc` of every element."""
+    with name_scope(name, "erfcinv", [x]):
+        x = convert_to_tensor(x, name="x")
+        return ndtri(0.5 * x) * -np.sqrt(0.5)
 
 
 def bessel_i0(x: TensorLike, name: str | None = None) -> Tensor:
@@ -31,6 +42,13 @@ def bessel_i1(x: TensorLike, name: str | None = None) -> Tensor:
     with name_scope(name, "bessel_i1", [x]):
         x = convert_to_tensor(x, name="x")
         return math.exp(math.abs(x)) * bessel_i1e(x)
+
+
+def xlog1py(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    """x log(1 + y) of every element, and 0 where x is 0."""
+    with name_scope(name, "xlog1py", [x]):
+        x = convert_to_tensor(x, name="x")
+        return math.xlogy(x, convert_to_tensor(y, x.dtype, name="y") + 1)
 
 
 def nextafter(x1: TensorLike, x2: TensorLike, name: str | None = None) -> Tensor:

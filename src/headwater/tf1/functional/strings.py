@@ -142,18 +142,13 @@ def string_split(
     sep: str | None = None,
     skip_empty: bool = True,
     delimiter: str | None = None,
-    result_type: str = "SparseTensor",
     name: str | None = None,
 ) -> SparseTensor:
     """A vector of strings split at any of the characters of ``sep`` (blanks if None; everywhere when empty).
 
     Returns:
       A sparse matrix with the parts of each string in its row.
-
-    Raises:
-      ValueError: another ``result_type`` than SparseTensor.
     """
-    _require_sparse(result_type)
     with name_scope(name, "StringSplit", [source]):
         marks = either(sep, delimiter, "sep", "delimiter")
         between = convert_to_tensor(" " if marks is None else marks, dtypes.string)
@@ -162,26 +157,15 @@ def string_split(
 
 
 def string_split_v2(
-    input: TensorLike | None = None,
-    sep: str | None = None,
-    maxsplit: int = -1,
-    result_type: str = "SparseTensor",
-    source: TensorLike | None = None,
-    name: str | None = None,
+    source: TensorLike, sep: str | None = None, maxsplit: int = -1, name: str | None = None
 ) -> SparseTensor:
     """A vector of strings split as Python's ``str.split`` does. See `string_split`."""
-    _require_sparse(result_type)
-    with name_scope(name, "StringSplit", [input]):
-        text = convert_to_tensor(either(input, source, "input", "source"), dtypes.string, name="input")
+    with name_scope(name, "StringSplit", [source]):
+        text = convert_to_tensor(source, dtypes.string, name="input")
         if text.dims == ():
             text = arrays.expand_dims(text, 0)
         between = convert_to_tensor("" if sep is None else sep, dtypes.string)
         return SparseTensor(*apply("StringSplitV2", text, between, maxsplit=maxsplit).outputs)
-
-
-def _require_sparse(result_type: str) -> None:
-    if result_type != "SparseTensor":
-        raise ValueError(f"result_type {result_type!r} is not supported; only 'SparseTensor' is")
 
 
 def decode_raw(

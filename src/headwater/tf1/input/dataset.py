@@ -199,8 +199,16 @@ def _lists_tensors(value: SparseLike) -> bool:
     return isinstance(value, list) and any(isinstance(item, Tensor) or _lists_tensors(item) for item in value)  # pyright: ignore[reportUnknownVariableType]
 
 
-def traced(function: Callable[..., object], inputs: plain.Dataset, kind: str) -> tuple[TracedFunction, Any]:
+def traced(
+    function: Callable[..., object],
+    inputs: plain.Dataset,
+    kind: str,
+    adapt: Callable[[Any, TensorSpec], Any] | None = None,
+) -> tuple[TracedFunction, Any]:
     """Traces a program's function; returns it with its result: a structure without leaves, or a dataset.
+
+    Args:
+      adapt: converts a component, given its spec, before the function gets it.
 
     Raises:
       TypeError: it returns an object that is not a tensor.
@@ -208,6 +216,8 @@ def traced(function: Callable[..., object], inputs: plain.Dataset, kind: str) ->
     shape = inputs._structure  # pyright: ignore[reportPrivateUsage]
 
     def build(params: list[Any]) -> tuple[list[Any], Any]:
+        if adapt is not None:
+            params = list(map(adapt, params, inputs.node.specs))
         leaves = [
             Dataset.made(FromTensor(param, leaf.specs), leaf.element_structure) if isinstance(leaf, Nested) else param  # pyright: ignore[reportPrivateUsage]
             for param, leaf in zip(params, nest.flatten(shape), strict=True)

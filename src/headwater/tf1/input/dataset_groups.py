@@ -9,8 +9,10 @@ import numpy as np
 
 from headwater import dtypes
 from headwater.data import structure as nest
+from headwater.data.composites import is_dense
 from headwater.data.dataset import Dataset, Nested
-from headwater.data.grouping import Grouped
+from headwater.data.grouping import Described, Grouped
+from headwater.data.node import Node
 from headwater.graph.convert import convert_to_tensor
 from headwater.tf1.functional import indexing, math, random, reductions
 from headwater.tf1.functional.checks import assert_less
@@ -59,7 +61,10 @@ def group_by_window(
 
         with_keys = dataset.map(keyed)
         leaves = [Nested(None, (spec,)) for spec in dataset.node.specs]
-        grouped = with_keys.changed(Grouped(input=with_keys.node), (None, nest.pack(structure, leaves)))
+        node: Node = with_keys.node
+        if not is_dense(dataset.node.specs):
+            node = Described(input=node, of=(*node.specs[:2], *dataset.node.specs))
+        grouped = with_keys.changed(Grouped(input=node), (None, nest.pack(structure, leaves)))
 
         def reduced(key: TensorLike, window: TensorLike) -> object:
             return reduce_func(key, window if isinstance(window, Dataset) else dataset.zip(window))

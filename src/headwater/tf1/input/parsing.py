@@ -18,6 +18,7 @@ from headwater.shapes import TensorShape, as_shape
 from headwater.tf1.functional import arrays
 from headwater.tf1.functional.apply import apply, one
 from headwater.tf1.functional.sparse import SparseTensor
+from headwater.tf1.input.ragged_features import RaggedFeature
 
 if TYPE_CHECKING:
     from headwater.dtypes import DTypeLike
@@ -118,6 +119,10 @@ class _Raw:
                         )
                     shape = as_shape([None, *as_shape(feature.shape).as_list()])
                     raw.dense[key] = (_type_of(key, feature.dtype), shape, feature.default_value)
+                case RaggedFeature() as feature:
+                    raw.add_sparse(feature.value_key or key, feature.dtype)
+                    for name in feature.partition_keys:
+                        raw.add_sparse(name, int64)
                 case other:
                     raise ValueError(f"Invalid feature {key}:{other}.")
         both = sorted(set(raw.sparse) & set(raw.dense))
@@ -162,17 +167,24 @@ def _default(key: str, dtype: DType, shape: TensorShape, value: Any) -> Tensor:
     return tensor if not shape.is_fully_defined() else one("Reshape", tensor, shape)
 
 
-def _result(features: Mapping[str, object], raw: _Raw, outputs: Sequence[Tensor]) -> dict[str, object]:
-    """Returns the tensors by the names of the features, from ``outputs``: sparse indices, values and shapes, then dense
-    ones."""
+def _result(features: Mapping[str, object], raw: _Raw, outputs: Sequence[Tensor], *, batch: bool) -> dict[str, object]:
+    """Returns the tensors by the names of the features.
+
+    Args:
+      outputs: sparse indices, values and shapes, then dense tensors.
+      batch: whether they are of a vector of examples.
+    """
     count = len(raw.sparse)
     found: dict[str, object] = {
         key: SparseTensor(outputs[i], outputs[count + i], outputs[2 * count + i]) for i, key in enumerate(raw.sparse)
     }
     found.update(zip(raw.dense, outputs[3 * count :], strict=True))
+    parsed: dict[str, Any] = dict(found)
     for key, feature in features.items():
         if isinstance(feature, SparseFeature):
             found[key] = _merged(feature, found)
+        elif isinstance(feature, RaggedFeature):
+            found[key] = feature.of_batch(key, parsed) if batch else feature.of_one(key, parsed)
     return {key: found[key] for key in sorted(features)}
 
 
@@ -196,7 +208,8 @@ def parse_single_example(
 
     Args:
       serialized: a string.
-      features: `FixedLenFeature`, `VarLenFeature`, `SparseFeature` or `FixedLenSequenceFeature` by name.
+      features: `FixedLenFeature`, `VarLenFeature`, `SparseFeature`, `RaggedFeature` or `FixedLenSequenceFeature`, by
+        name.
       example_names: accepted for compatibility.
 
     Returns:
@@ -220,7 +233,7 @@ def parse_single_example(
             "dense_shapes": tuple(shape for _, shape, _ in raw.dense.values()),
         }
         outputs = get_default_graph().create_op("ParseSingleExample", inputs, attrs, "ParseSingleExample").outputs
-    return _result(features, raw, outputs)
+    return _result(features, raw, outputs, batch=False)
 
 
 def parse_example(
@@ -246,7 +259,7 @@ def parse_example(
             "dense_shapes": tuple(shape for _, shape, _ in raw.dense.values()),
         }
         outputs = get_default_graph().create_op("ParseExample", inputs, attrs, "ParseExample").outputs
-    return _result(features, raw, outputs)
+    return _result(features, raw, outputs, batch=True)
 
 
 _CSV_TYPES = (float32, float64, int32, int64, string)

@@ -770,9 +770,10 @@ AREAS: Final[Mapping[str, Area]] = {
     "tf.strings": Area(
         "``tf.strings``: operations on strings.",
         names={
+            "headwater.tf1.functional.ragged_parts": "split=string_split_v2",
             "headwater.tf1.functional.strings": """
                 as_string format join=string_join length=string_length lower=string_lower reduce_join regex_full_match
-                regex_replace split=string_split_v2 strip=string_strip substr to_number=string_to_number
+                regex_replace strip=string_strip substr to_number=string_to_number
                 unsorted_segment_join upper=string_upper""",
             "headwater.tf1.functional.unicode": """
                 bytes_split=string_bytes_split ngrams unicode_decode unicode_decode_with_offsets unicode_encode

@@ -179,8 +179,9 @@ CORE: Final = Area(
         "headwater.tf1.functional.tables": """
             string_to_hash_bucket string_to_hash_bucket_fast string_to_hash_bucket_strong""",
         "headwater.tf1.functional.strings": """
-            as_string decode_base64 decode_raw encode_base64 reduce_join regex_replace string_join string_split
+            as_string decode_base64 decode_raw encode_base64 reduce_join regex_replace string_join
             string_strip string_to_number substr fingerprint""",
+        "headwater.tf1.functional.ragged_parts": "string_split",
         "headwater.tf1.compat.old_summaries": """
             audio_summary histogram_summary image_summary merge_all_summaries merge_summary scalar_summary""",
         "headwater.tf1.compat.old": "arg_max arg_min batch_matmul concat inv listdiff pack reverse split unpack",
