@@ -349,6 +349,7 @@ from headwater.tf1.functional.quantized import dequantize as dequantize
 from headwater.tf1.functional.quantized import quantize as quantize
 from headwater.tf1.functional.quantized import quantize_v2 as quantize_v2
 from headwater.tf1.functional.quantized import quantized_concat as quantized_concat
+from headwater.tf1.functional.ragged_parts import string_split as string_split
 from headwater.tf1.functional.ragged_tensor import RaggedTensor as RaggedTensor
 from headwater.tf1.functional.random import get_seed as get_seed
 from headwater.tf1.functional.random import multinomial as multinomial
@@ -435,7 +436,6 @@ from headwater.tf1.functional.strings import fingerprint as fingerprint
 from headwater.tf1.functional.strings import reduce_join as reduce_join
 from headwater.tf1.functional.strings import regex_replace as regex_replace
 from headwater.tf1.functional.strings import string_join as string_join
-from headwater.tf1.functional.strings import string_split as string_split
 from headwater.tf1.functional.strings import string_to_number as string_to_number
 from headwater.tf1.functional.strings import substr as substr
 from headwater.tf1.functional.tables import string_to_hash_bucket as string_to_hash_bucket

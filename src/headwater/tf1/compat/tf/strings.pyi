@@ -3,6 +3,7 @@
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
+from headwater.tf1.functional.ragged_parts import string_split_v2 as split
 from headwater.tf1.functional.strings import as_string as as_string
 from headwater.tf1.functional.strings import format as format
 from headwater.tf1.functional.strings import reduce_join as reduce_join
@@ -11,7 +12,6 @@ from headwater.tf1.functional.strings import regex_replace as regex_replace
 from headwater.tf1.functional.strings import string_join as join
 from headwater.tf1.functional.strings import string_length as length
 from headwater.tf1.functional.strings import string_lower as lower
-from headwater.tf1.functional.strings import string_split_v2 as split
 from headwater.tf1.functional.strings import string_to_number as to_number
 from headwater.tf1.functional.strings import string_upper as upper
 from headwater.tf1.functional.strings import substr as substr
