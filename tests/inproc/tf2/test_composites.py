@@ -48,7 +48,7 @@ def test_saved_datasets_refuse_other_elements(tmp_path: Path) -> None:
     tf.data.Dataset.range(3).save(folder)
     with pytest.raises(ValueError, match="not of element_spec"):
         tf.data.Dataset.load(folder, tf.TensorSpec([], tf.float32))
-    with pytest.raises(tf.errors.NotFoundError, match="holds no dataset"):
+    with pytest.raises(tf.errors.NotFoundError, match="holds no saved dataset"):
         tf.data.Dataset.load(str(tmp_path))
 
 
