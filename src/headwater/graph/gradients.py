@@ -117,7 +117,7 @@ def _listed(value: object) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]  # pyright: ignore[reportUnknownArgumentType]
 
 
-def _seed(y: Tensor, grad: Tensor | None, index: int) -> Tensor | None:
+def _seed(y: Tensor, grad: Gradient | None, index: int) -> Gradient | None:
     """Returns the gradient of ``y`` itself; None for integers, which have no gradient."""
     if y.dtype.is_integer:
         return None
@@ -127,6 +127,8 @@ def _seed(y: Tensor, grad: Tensor | None, index: int) -> Tensor | None:
         raise TypeError(f"Gradients of complex tensors must set grad_ys (ys[{index}] is {y!r})")
     if grad is None:
         return y.graph.create_op("OnesLike", [y], name=f"grad_ys_{index}", device=y.op.device).outputs[0]
+    if isinstance(grad, IndexedSlices):
+        return grad
     seed = convert_to_tensor(grad, y.dtype.base_dtype, name=f"grad_ys_{index}")
     if y.shape.num_elements() == 1 and seed.shape.num_elements() == 1 and y.shape != seed.shape:
         return y.graph.create_op("Reshape", [seed, convert_to_tensor([1] * len(y.shape.as_list()), int32)]).outputs[0]

@@ -295,6 +295,12 @@ _binary("Atan2", deferred(jnp, "arctan2"), "floating", inputs="y:T|floating, x:T
 _binary("NextAfter", deferred(jnp, "nextafter"), "floating", inputs="x1:T|floating, x2:T", differentiable=False)
 _binary("Igamma", deferred(special, "gammainc"), "floating", inputs="a:T|floating, x:T")
 _binary("Igammac", deferred(special, "gammaincc"), "floating", inputs="a:T|floating, x:T")
+_binary(
+    "RandomGammaGrad",
+    lambda alpha, sample: jax.lax.random_gamma_grad(*jnp.broadcast_arrays(alpha, sample)),
+    "floating",
+    inputs="alpha:T|floating, sample:T",
+)
 _binary("Zeta", deferred(special, "zeta"), "floating", inputs="x:T|floating, q:T", constants=(0,))
 _binary("Polygamma", deferred(lax, "polygamma"), "floating", inputs="a:T|floating, x:T", constants=(0,))
 for _type, _name in {

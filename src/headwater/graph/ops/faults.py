@@ -146,14 +146,21 @@ def _ranked(inputs: Sequence[Any], attrs: _Attrs) -> object:
 
 
 def _placed(inputs: Sequence[Any], attrs: _Attrs) -> object:
-    places, shape, values = inputs[:3]
+    places, shape, values, default = inputs[:4]
     sizes = np.asarray(as_ints(shape), np.int64)
     places = places.reshape((-1, len(sizes)))
     if values.shape not in ((), (len(places),)):
-        said = f"sparse_values has incorrect shape {list(values.shape)}, should be [] or [{len(places)}]"
+        found = ",".join(map(str, values.shape))
+        said = f"sparse_values has incorrect shape [{found}], should be [] or [{len(places)}]"
         raise InvalidArgumentError(None, None, said)
+    if default.shape:
+        raise InvalidArgumentError(None, None, f"default_value should be a scalar, not of shape {default.shape}")
+    checked = attrs.get("validate_indices", True)
+    if isinstance(places, np.ndarray):
+        _check_places(places, sizes, checked)
+        return None
     outside = _outside(places, sizes)
-    if not attrs.get("validate_indices", True) or len(places) < 2:
+    if not checked or len(places) < 2:
         return outside
     steps = np.cumprod([1, *sizes[:0:-1]])[::-1]
     order = (places * steps).sum(-1)
@@ -161,6 +168,21 @@ def _placed(inputs: Sequence[Any], attrs: _Attrs) -> object:
     if outside is None or unordered is None:
         return unordered if outside is None else outside
     return outside | unordered
+
+
+def _check_places(places: np.ndarray, sizes: np.ndarray, ordered: bool) -> None:
+    """Raises InvalidArgumentError, naming an index, unless all are within ``sizes`` and, if ``ordered``, ascend."""
+    outside = ((places < 0) | (places >= sizes)).any(1)
+    wrong = outside
+    if ordered and len(places) > 1:
+        steps = np.cumprod([1, *sizes[:0:-1]])[::-1]
+        wrong = outside | (np.diff((places * steps).sum(-1), prepend=-1) <= 0)
+    if wrong.any():
+        at = int(wrong.argmax())
+        said = f"is out of bounds: need 0 <= index < [{','.join(map(str, sizes))}]"
+        if not outside[at]:
+            said = "is repeated" if (places[at] == places[at - 1]).all() else "is out of order"
+        raise InvalidArgumentError(None, None, f"indices[{at}] = [{','.join(map(str, places[at]))}] {said}")
 
 
 def _multiplied(inputs: Sequence[object], attrs: _Attrs) -> object:

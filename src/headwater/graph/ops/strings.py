@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from headwater.dtypes import DType, float32, int32, int64, string
-from headwater.errors import OutOfRangeError
+from headwater.errors import InvalidArgumentError, OutOfRangeError
 from headwater.graph.ops.common import as_ints, constant_ints, output
 from headwater.graph.ops.define import fixed, host
 from headwater.graph.registry import HostArray, Inference, Spec
@@ -383,6 +383,8 @@ def _split_at(text: bytes, delimiters: bytes, skip_empty: bool) -> list[bytes]:
 @host("StringSplit", inputs="input:string, delimiter:string", infer=_sparse_specs)
 def string_split(input: HostArray, delimiter: HostArray, *, skip_empty: bool = True) -> Sequence[HostArray]:
     """Splits strings at each of the delimiter's characters; with an empty delimiter, into single characters."""
+    if delimiter.ndim:
+        raise InvalidArgumentError(None, None, f"delimiter must be scalar, got shape: {delimiter.shape}")
     delimiters, texts = delimiter.item(), input.tolist()
     if len(delimiters) == 1:
         parts = delimiters.join(texts).split(delimiters)
@@ -396,6 +398,8 @@ def string_split(input: HostArray, delimiter: HostArray, *, skip_empty: bool = T
 @host("StringSplitV2", inputs="input:string, sep:string", infer=_sparse_specs)
 def string_split_v2(input: HostArray, sep: HostArray, *, maxsplit: int = -1) -> Sequence[HostArray]:
     """Splits strings at a separator as Python's ``split`` does."""
+    if sep.ndim:
+        raise InvalidArgumentError(None, None, f"sep must be scalar, got shape: {sep.shape}")
     separator = sep[()] or None
     return _sparse([text.split(separator, maxsplit) for text in input])
 

@@ -40,12 +40,13 @@ def matmul(
     Args:
       transpose_a, transpose_b: transpose the matrices first.
       adjoint_a, adjoint_b: conjugate and transpose them first.
-      a_is_sparse, b_is_sparse: accepted; they change nothing.
+      a_is_sparse, b_is_sparse: hints; matrices of which one is of type bfloat16 and one of float32 have a product of
+        type float32.
 
     Raises:
       ValueError: both transpose and adjoint of a matrix are requested, or shapes do not match.
     """
-    del a_is_sparse, b_is_sparse
+    del a_is_sparse, b_is_sparse  # products of both hints have no other kernel here
     if (transpose_a and adjoint_a) or (transpose_b and adjoint_b):
         raise ValueError("Only one of transpose and adjoint can be True for a matrix.")
     with name_scope(name, "MatMul", [a, b]) as scope:
@@ -66,6 +67,8 @@ def matmul(
             )
         a, transpose_a = (math.conj(a), True) if adjoint_a else (a, transpose_a)
         b, transpose_b = (math.conj(b), True) if adjoint_b else (b, transpose_b)
+        if {a.dtype.base_dtype, b.dtype.base_dtype} == {dtypes.bfloat16, dtypes.float32}:
+            return sparse_matmul(a, b, transpose_a, transpose_b, name=scope)
         return one("MatMul", a, b, transpose_a=transpose_a, transpose_b=transpose_b, name=scope)
 
 

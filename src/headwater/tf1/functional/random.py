@@ -15,7 +15,8 @@ from headwater.dtypes import DTypeLike, as_dtype
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.graph import seeds
-from headwater.graph.operation import Tensor
+from headwater.graph.operation import Operation, Tensor
+from headwater.graph.registry import register_gradient
 from headwater.graph.types import TensorLike
 from headwater.tf1.functional import arrays, indexing, math, reductions
 from headwater.tf1.functional.apply import one
@@ -185,6 +186,17 @@ def random_gamma(
         alpha = alpha + arrays.zeros_like(rate)
         drawn = one("RandomGamma", shape_tensor(shape), alpha, **seed_attrs(seed))
         return math.maximum(np.finfo(wanted.numpy_dtype).tiny, drawn / rate)
+
+
+def _gamma_gradient(op: Operation, grad: Tensor) -> list[Tensor | None]:
+    """The implicit derivative of gamma numbers by ``alpha`` (Figurnov et al., 2018)."""
+    shape, alpha = op.inputs
+    slope = one("RandomGammaGrad", alpha, op.outputs[0])
+    axes = arrays.range(0, arrays.size(shape))
+    return [None, reductions.reduce_sum(grad * slope, axes)]
+
+
+register_gradient("RandomGamma", _gamma_gradient)
 
 
 def random_poisson(

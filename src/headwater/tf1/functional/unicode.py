@@ -209,10 +209,14 @@ def unicode_transcode(
     )
 
 
+def _text(value: Any) -> Any:
+    return value.decode() if isinstance(value, bytes) else value
+
+
 def ngrams(
     data: Any,
     ngram_width: Any,
-    separator: str = " ",
+    separator: str | bytes = " ",
     pad_values: object = None,
     padding_width: int | None = None,
     preserve_short_sequences: bool = False,
@@ -233,6 +237,7 @@ def ngrams(
       TypeError, ValueError: an argument of the wrong kind.
     """
     widths = list(cast("list[Any]", ngram_width)) if isinstance(ngram_width, list | tuple) else [ngram_width]
+    separator = _text(separator)
     if any(not isinstance(width, int) for width in widths):
         raise TypeError(f"ngram_width must be a list or tuple of ints, got {ngram_width!r}")
     if any(width < 1 for width in widths):
@@ -244,6 +249,7 @@ def ngrams(
         width = 0
     else:
         pads = tuple(cast("list[Any]", pad_values)) if isinstance(pad_values, list | tuple) else (pad_values,) * 2
+        pads = tuple(map(_text, pads))
         if len(pads) != 2 or any(not isinstance(pad, str) for pad in pads):
             raise TypeError("pad_values must be a string, tuple of strings, or None.")
         if padding_width is not None and padding_width < 1:

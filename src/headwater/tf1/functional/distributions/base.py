@@ -232,7 +232,7 @@ class Distribution:
         raise NotImplementedError(f"sample is not implemented: {type(self).__name__}")
 
     def _value(self, value: Tensor) -> Tensor:
-        return convert_to_tensor(value, self._dtype, name="value")
+        return convert_to_tensor(value, preferred_dtype=self._dtype, name="value")
 
     def log_prob(self, value: Tensor, name: str = "log_prob") -> Tensor:
         """The logarithm of the probability, or of its density."""

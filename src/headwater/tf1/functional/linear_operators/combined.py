@@ -41,10 +41,10 @@ class LinearOperatorAdjoint(LinearOperator):
         super().__init__(
             operator.dtype,
             operator.graph_parents,
-            _hint(is_non_singular, operator.is_non_singular),
-            _hint(is_self_adjoint, operator.is_self_adjoint),
-            _hint(is_positive_definite, operator.is_positive_definite),
-            _hint(is_square, operator.is_square),
+            _like_operator("non-singular", is_non_singular, operator.is_non_singular),
+            _like_operator("self-adjoint", is_self_adjoint, operator.is_self_adjoint),
+            _like_operator("positive-definite", is_positive_definite, operator.is_positive_definite),
+            _like_operator("square", is_square, operator.is_square),
             name or f"{operator.name}_adjoint",
         )
 
@@ -85,6 +85,17 @@ def _hint(given: bool | None, inherited: bool | None) -> bool | None:
     return inherited if given is None else given
 
 
+def _like_operator(trait: str, given: bool | None, inherited: bool | None) -> bool | None:
+    """Returns a hint that the adjoint and the inverse of an operator share with it.
+
+    Raises:
+      ValueError: the given hint contradicts the operator's.
+    """
+    if None not in (given, inherited) and given != inherited:
+        raise ValueError(f"The operator is {'' if inherited else 'not '}{trait}, which contradicts the hint")
+    return _hint(given, inherited)
+
+
 class LinearOperatorInversion(LinearOperator):
     """The inverse of an operator.
 
@@ -116,9 +127,9 @@ class LinearOperatorInversion(LinearOperator):
             operator.dtype,
             operator.graph_parents,
             True,
-            _hint(is_self_adjoint, operator.is_self_adjoint),
-            _hint(is_positive_definite, operator.is_positive_definite),
-            _hint(is_square, operator.is_square),
+            _like_operator("self-adjoint", is_self_adjoint, operator.is_self_adjoint),
+            _like_operator("positive-definite", is_positive_definite, operator.is_positive_definite),
+            _like_operator("square", is_square, operator.is_square),
             name or f"{operator.name}_inv",
         )
 
