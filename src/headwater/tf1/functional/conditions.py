@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from headwater.graph.types import Structure
 
 
+_NONE_HOLDS = "Input error: None of the conditions of case holds: "
+
+
 def cond(
     pred: TensorLike,
     true_fn: Callable[[], object] | None = None,
@@ -45,12 +48,12 @@ def cond(
 
     Args:
       pred: a boolean tensor.
-      strict: keep a list of one result as a list.
+      strict: return a list or tuple of one result as it is, instead of the result, and require it of both functions.
       fn1: old name of ``true_fn``.
       fn2: old name of ``false_fn``.
 
     Raises:
-      TypeError: ``pred`` is a Python bool, or a function is not callable.
+      TypeError: ``pred`` is a Python bool, a function is not callable, or one returns a list and one a tuple.
       ValueError: the functions return different structures or types.
     """
     true_fn, false_fn = true_fn or fn1, false_fn or fn2
@@ -69,15 +72,19 @@ def cond(
         structures: list[object] = []
         for function in (true_fn, false_fn):
             first = graph.version
-            structures.append(_branch(function, graph, first))
+            result = _branch(function, graph, first)
+            structures.append(result if strict else _unpacked(result))
             outputs = [flow_of(part) for leaf in nest.flatten(structures[-1]) for part in components_of(leaf)]
             branches.append(bodies.record(graph, first, outputs))
         _check(structures, branches)
         found = iter(add_conditions(pred, branches, shapes_differ=_may_differ(structures)))
         leaves = [like_leaf(leaf, found) for leaf in nest.flatten(structures[0])]
-    result: Any = nest.pack(structures[0], leaves)
-    unpack = not strict and type(structures[0]) in (list, tuple)
-    return result[0] if unpack and len(result) == 1 else result
+    return nest.pack(structures[0], leaves)
+
+
+def _unpacked(result: Any) -> Any:
+    """Returns the only item of a list or tuple of one item, else ``result``."""
+    return result[0] if isinstance(result, list | tuple) and len(result) == 1 else result  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
 def _branch(function: Callable[[], object], graph: Graph, first: int) -> Structure:
@@ -110,7 +117,8 @@ def _check(structures: Sequence[object], branches: Sequence[bodies.Recorded]) ->
     kinds = [[type(leaf) for leaf in nest.flatten(one) if isinstance(leaf, CompositeTensor)] for one in structures]
     counts = [len(branch.outputs) for branch in branches]
     if not nest.same_structure(*structures) or kinds[0] != kinds[1] or counts[0] != counts[1]:
-        raise ValueError(
+        other_type = all(map(nest.is_nested, structures)) and type(structures[0]) is not type(structures[1])
+        raise (TypeError if other_type else ValueError)(
             f"Incompatible return values of true_fn and false_fn: {structures[0]!r} and {structures[1]!r} differ in "
             "structure"
         )
@@ -187,13 +195,9 @@ def case(
         if default is None:
             last = functions.pop()
             if len(preds) == 1 and not functions:
-                with control_dependencies([Assert(preds[0], ["None of the conditions of case holds: ", *preds])]):
+                with control_dependencies([Assert(preds[0], [_NONE_HOLDS, *preds])]):
                     return last()
-            checks.append(
-                Assert(
-                    reductions.reduce_any(convert_to_tensor(preds)), ["None of the conditions of case holds: ", *preds]
-                )
-            )
+            checks.append(Assert(reductions.reduce_any(convert_to_tensor(preds)), [_NONE_HOLDS, *preds]))
             default = last
         with control_dependencies(checks):
             result: Callable[[], Tensor] = default
@@ -237,8 +241,10 @@ def switch_case(
         given: list[Any] = list(branch_fns)  # pyright: ignore[reportUnknownArgumentType]
         pairs = list(enumerate(given)) if all(map(callable, given)) else [tuple(pair) for pair in given]
     for pair in pairs:
-        if len(pair) != 2 or not isinstance(pair[0], int):
+        if len(pair) != 2:
             raise TypeError(f"Each entry in branch_fns must be an int and a callable, and {pair!r} is not")
+        if not isinstance(pair[0], int):
+            raise TypeError(f"key must be a Python `int`, got {type(pair[0])}")
         if not callable(pair[1]):
             raise TypeError(f"fn for key {pair[0]} must be callable.")
     if not pairs:
@@ -246,7 +252,9 @@ def switch_case(
     keys = sorted(key for key, _ in pairs)
     if keys != list(range(len(pairs))):
         raise ValueError(f"branch indices (keys) must form contiguous range of [0 to {len(pairs)}) but found {keys}")
-    index = convert_to_tensor(branch_index, name="branch_index")
+    if not isinstance(branch_index, Tensor):
+        raise TypeError(f"branch_index must be a Tensor, got {type(branch_index)}")
+    index = branch_index
     if not index.dtype.is_integer:
         raise TypeError(f"branch_index must an integer Tensor, got {index.dtype}")
     if index.dtype != dtypes.int32:

@@ -6,10 +6,13 @@ Import `gradients` from here, so that these rules are registered.
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from headwater.graph.ancestry import ancestors
+from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.gradients import AggregationMethod, UnconnectedGradients, gradients
@@ -71,7 +74,8 @@ NoGradient = NotDifferentiable
 def custom_gradient(f: Callable[..., Structure]) -> Callable[..., Tensor]:
     """Decorator: ``f(*x)`` returns a result and a function from gradients of the result to gradients of ``x``.
 
-    The result is a tensor or a list of tensors.
+    The result is a tensor or a list of tensors. If the second function has an argument ``variables``, it is called with
+    the variables that the result depends on, and returns the gradients of ``x`` and the gradients of these variables.
     """
 
     @functools.wraps(f)
@@ -81,22 +85,46 @@ def custom_gradient(f: Callable[..., Structure]) -> Callable[..., Tensor]:
         several = isinstance(result, list | tuple)
         listed = cast("Sequence[Any]", result) if several else [result]
         results = [convert_to_tensor(item) for item in listed]
+        variables = _variables_of(results, inputs) if _takes_variables(grad_function) else []
 
         def gradient(op: Operation, *grads: object) -> list[Any]:
             del op
-            found = grad_function(*grads[: len(results)])
-            return [None] * len(results) + (list(found) if isinstance(found, list | tuple) else [found])  # pyright: ignore[reportUnknownArgumentType]
+            if not variables:
+                return [*no_gradients, *_listed(grad_function(*grads[: len(results)]))]
+            found, of_variables = grad_function(*grads[: len(results)], variables=variables)
+            if len(of_variables) != len(variables):
+                raise ValueError(f"the function returned {len(of_variables)} gradients for {len(variables)} variables")
+            return [*no_gradients, *_listed(found), *of_variables]
+
+        no_gradients = [None] * len(results)
 
         name = f"CustomGradient-{next(_custom_gradients)}"
         RegisterGradient(name)(gradient)
         with get_default_graph().gradient_override_map({"IdentityN": name}):
-            outputs = arrays.identity_n([*results, *inputs])[: len(results)]
+            outputs = arrays.identity_n([*results, *inputs, *variables])[: len(results)]
         return outputs if several else outputs[0]
 
     return decorated
 
 
 _custom_gradients = itertools.count()
+
+
+def _listed(found: object) -> list[object]:
+    return list(found) if isinstance(found, list | tuple) else [found]  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _takes_variables(function: Callable[..., object]) -> bool:
+    parameters = inspect.signature(function).parameters
+    return "variables" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+
+
+def _variables_of(results: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[Any]:
+    """Returns the variables of the graph that ``results`` depend on, in the order in which they were made."""
+    used, _ = ancestors(results, inputs)
+    graph = get_default_graph()
+    kept = [graph.get_collection(name) for name in (GraphKeys.GLOBAL_VARIABLES, GraphKeys.LOCAL_VARIABLES)]
+    return [variable for variable in itertools.chain(*kept) if variable.op in used]
 
 
 def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:

@@ -60,7 +60,8 @@ def while_loop(
       back_prop: False: no gradient flows through the loop: `tf.gradients` returns None.
       swap_memory: a hint for speed.
       maximum_iterations: the largest number of iterations.
-      return_same_structure: keep a list of one variable as a list.
+      return_same_structure: return a list of one variable as a list. Otherwise the first variable is returned if
+        there is only one tensor or, with ``maximum_iterations``, only one variable.
 
     Raises:
       TypeError: ``cond`` or ``body`` is not callable, or ``cond`` does not return a boolean.
@@ -84,7 +85,8 @@ def while_loop(
         if not back_prop:
             leaves = [_without_gradient(leaf) for leaf in leaves]
     packed = nest.pack(original, leaves)
-    return packed if return_same_structure or len(packed) != 1 else packed[0]
+    count = len(leaves) if maximum_iterations is None else len(packed)
+    return packed if return_same_structure or count != 1 else packed[0]
 
 
 def _without_gradient(leaf: object) -> CompositeTensor | TensorArray | Tensor:
