@@ -64,7 +64,7 @@ PARTIAL: Final[Mapping[str, str]] = {
     ),
     "tf.contrib.learn.DNNLinearCombinedClassifier": "without `gradient_clip_norm`",
     "tf.contrib.learn.Experiment": "without `export_strategies`; metrics are defined by the estimator",
-    "tf.contrib.layers.batch_norm": "without `batch_weights`, `zero_debias_moving_mean`, `renorm` and `adjustment`",
+    "tf.contrib.layers.batch_norm": "without `batch_weights` and `zero_debias_moving_mean`",
     "tf.estimator.tpu.TPUEstimator": "with `use_tpu=False`, as in TensorFlow without TPUs",
     "tf.feature_column.embedding_column": "without `ckpt_to_load_from`; use `tf.train.init_from_checkpoint`",
     "tf.feature_column.shared_embedding_columns": "without `ckpt_to_load_from`",
@@ -75,8 +75,6 @@ PARTIAL: Final[Mapping[str, str]] = {
         "trains in one task, which divides each batch among its devices; writes checkpoints of `tf.train.Saver`; "
         "cannot export, use the model's `export`"
     ),
-    "tf.layers.BatchNormalization": "without `renorm`, `virtual_batch_size` and `adjustment`",
-    "tf.layers.batch_normalization": "without `renorm`, `virtual_batch_size` and `adjustment`",
     "tf.metrics.precision_at_k": "with labels of two dimensions, dense or sparse",
     "tf.metrics.recall_at_k": "with labels of two dimensions, dense or sparse",
     "tf.nn.pool": "for two and three spatial dimensions, without dilation",

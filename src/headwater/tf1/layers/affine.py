@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headwater.tf1.layers.base import Layer
+from headwater.tf1.layers.configuration import activation_of
 
 if TYPE_CHECKING:
     from headwater.tf1.variables.regularizers import Regularizer
@@ -45,7 +46,7 @@ class AffineLayer(Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(trainable, name, activity_regularizer=activity_regularizer, **kwargs)
-        self.activation = activation
+        self.activation = activation_of(activation)
         self.use_bias = use_bias
         self.kernel_initializer: InitializerLike | None
         self.kernel_regularizer: Regularizer | None

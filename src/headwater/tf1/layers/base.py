@@ -9,13 +9,14 @@ from __future__ import annotations
 import inspect
 import re
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 from headwater import dtypes
 from headwater.dtypes import DType, as_dtype
+from headwater.graph.ancestry import ancestors
 from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
@@ -23,9 +24,12 @@ from headwater.graph.graph import Graph
 from headwater.graph.operation import Operation, Tensor
 from headwater.shapes import TensorShape, as_shape
 from headwater.tf1.functional import arrays, math, nest
+from headwater.tf1.layers.configuration import described, restored
 from headwater.tf1.layers.naming import keras_style
+from headwater.tf1.variables.partitioned import PartitionedVariable
 from headwater.tf1.variables.scope_settings import VariableScope
 from headwater.tf1.variables.variable_scope import get_variable, variable_scope
+from headwater.tf1.variables.variables import VariableSynchronization
 
 if TYPE_CHECKING:
     from headwater.dtypes import DTypeLike
@@ -65,8 +69,16 @@ class InputSpec:
         dims = tensor.dims
         if dims is None:
             if rank is not None or self.min_ndim is not None or self.max_ndim is not None:
-                raise ValueError(f"Input of layer {layer} is incompatible with it: its rank is undefined")
+                raise ValueError(
+                    f"Input of layer {layer} is incompatible with it: its rank is undefined, but the layer requires a "
+                    "defined rank."
+                )
             return
+        if self.dtype is not None and as_dtype(self.dtype) != tensor.dtype.base_dtype:
+            raise ValueError(
+                f"Input of layer {layer} is incompatible with it: expected dtype={as_dtype(self.dtype).name}, found "
+                f"dtype={tensor.dtype.name}"
+            )
         wrong = (
             (rank is not None and len(dims) != rank, f"expected ndim={rank}"),
             (self.max_ndim is not None and len(dims) > (self.max_ndim or 0), f"expected max_ndim={self.max_ndim}"),
@@ -117,6 +129,11 @@ class Layer:
       activity_regularizer: a function that returns a loss of an output; None for no loss.
     """
 
+    def __new__(cls, *args: object, **kwargs: object) -> Self:
+        self = super().__new__(cls)
+        self._arguments = (args, kwargs)
+        return self
+
     def __init__(self, trainable: bool = True, name: Any = None, dtype: DTypeLike | None = None, **kwargs: Any) -> None:
         scope = kwargs.pop("_scope", None)
         self._reuse = kwargs.pop("_reuse", None)
@@ -134,8 +151,12 @@ class Layer:
         self._dtype: DType | None = None if dtype is None else as_dtype(dtype).base_dtype
         self._trainable_weights: list[Variable] = []
         self._non_trainable_weights: list[Variable] = []
-        self._updates: list[tuple[object, list[object] | None]] = []
-        self._losses: list[tuple[object, list[object] | None]] = []
+        self._updates: list[object] = []
+        self._losses: list[Tensor] = []
+        #: Those of its losses that belong to inputs.
+        self._conditional_losses: list[Tensor] = []
+        #: Tensors of all calls; an update that depends on none of them is unconditional.
+        self._inputs: list[Tensor] = []
         self._graph: Graph | None = None
         self._final_scope: variable_scope | None = None
         self._current_scope: VariableScope | None = None
@@ -208,20 +229,25 @@ class Layer:
     @property
     def updates(self) -> list[Any]:
         """Operations that must run together with training, such as updates of moving averages."""
-        return [update for update, _ in self._updates] if self.trainable else []
+        return list(self._updates) if self.trainable else []
 
     @property
     def losses(self) -> list[Any]:
         """Losses of its regularizers."""
-        return [loss for loss, _ in self._losses]
+        return list(self._losses)
 
     def get_updates_for(self, inputs: Structure) -> list[Any]:
         """Returns the `updates` that depend on these inputs; with None, the updates that depend on no inputs."""
-        return [update for update, of in self._updates if _belongs(of, inputs)]
+        conditional = _depending(self._updates, self._inputs)
+        if inputs is None:
+            return [update for update in self._updates if update not in conditional]
+        return _depending(conditional, nest.flatten(inputs))
 
     def get_losses_for(self, inputs: Structure) -> list[Any]:
         """Returns the `losses` that depend on these inputs; with None, the losses that depend on no inputs."""
-        return [loss for loss, of in self._losses if _belongs(of, inputs)]
+        if inputs is None:
+            return [loss for loss in self._losses if all(loss is not other for other in self._conditional_losses)]
+        return _depending(self._conditional_losses, nest.flatten(inputs))
 
     def count_params(self) -> int:
         """The number of elements of its variables.
@@ -232,6 +258,20 @@ class Layer:
         if not self.built:
             raise ValueError(f"You tried to call `count_params` on {self._name}, but the layer isn't built.")
         return sum(int(variable.shape.num_elements()) for variable in self.weights)
+
+    def get_config(self) -> dict[str, object]:
+        """Returns the arguments of its constructor, from which `from_config` makes the same layer."""
+        return described(self, self._arguments)
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, object], custom_objects: Mapping[str, object] | None = None) -> Self:
+        """Makes the layer that `get_config` of a layer of this class has described.
+
+        Args:
+          config: the description.
+          custom_objects: by name the classes that it names, if they are not classes of this package.
+        """
+        return cls(**{name: restored(value, custom_objects or {}) for name, value in config.items()})
 
     # For subclasses ------------------------------------------------------------------------------------------------
 
@@ -268,7 +308,7 @@ class Layer:
         more = {"synchronization": synchronization, "aggregation": aggregation}
         more = {key: value for key, value in more.items() if value is not None}
         kind = self._dtype or dtypes.float32 if dtype is None else as_dtype(dtype)
-        wanted = True if trainable is None else trainable
+        wanted = synchronization != VariableSynchronization.ON_READ if trainable is None else trainable
         existing = set(get_default_graph().get_collection(GraphKeys.GLOBAL_VARIABLES)) if regularizer else set[Any]()
         self._set_scope()
         scope = variable_scope(self._scope, reuse=self.built or self._reuse, auxiliary_name_scope=False)
@@ -286,11 +326,13 @@ class Layer:
                 **more,
                 **kwargs,
             )
-            if regularizer is not None and variable not in existing:
-                with name_scope(f"{name}/Regularizer"):
-                    loss = regularizer(variable)
-                if loss is not None:
-                    self.add_loss(loss)
+            parts = list(variable) if isinstance(variable, PartitionedVariable) else [variable]
+            for part in parts if regularizer is not None else ():
+                if part not in existing:
+                    with name_scope(f"{name}/Regularizer"):
+                        loss = regularizer(part)
+                    if loss is not None:
+                        self.add_loss(loss)
         listed = self._trainable_weights if wanted else self._non_trainable_weights
         if all(variable is not other for other in listed):
             listed.append(variable)
@@ -305,15 +347,22 @@ class Layer:
         for loss in nest.flatten(losses):
             value: Any = loss() if callable(loss) else loss
             tensor = convert_to_tensor(value)
-            self._losses.append((tensor, _listed(inputs)))
+            self._losses.append(tensor)
+            if inputs is not None:
+                self._conditional_losses.append(tensor)
             _collect(GraphKeys.REGULARIZATION_LOSSES, tensor)
 
     def add_update(self, updates: Structure, inputs: Structure = None) -> None:
-        """Adds operations to `updates` and to the collection ``UPDATE_OPS``."""
+        """Adds operations to `updates` and to the collection ``UPDATE_OPS``.
+
+        Args:
+          inputs: tensors that they depend on, besides the layer's inputs.
+        """
+        self._inputs += [leaf for leaf in nest.flatten(inputs) if isinstance(leaf, Tensor)]
         for update in nest.flatten(updates):
             made = update() if callable(update) else update
             op = made if isinstance(made, Operation) else getattr(made, "op", made)
-            self._updates.append((op, _listed(inputs)))
+            self._updates.append(op)
             if self._collect_updates and not self._keras_style:
                 _collect(GraphKeys.UPDATE_OPS, op)
 
@@ -357,6 +406,7 @@ class Layer:
         inputs = nest.map_structure(_as_tensor, inputs)
         leaves = [leaf for leaf in nest.flatten(inputs) if isinstance(leaf, Tensor)]
         self._check(leaves)
+        self._inputs += leaves
         if not self.built:
             if self._dtype is None and leaves:
                 found = leaves[0].dtype.base_dtype
@@ -408,14 +458,9 @@ def _shape_of(value: Tensor) -> TensorShape:
     return value.get_shape()
 
 
-def _listed(inputs: Structure) -> list[Any] | None:
-    return None if inputs is None or inputs is True else nest.flatten(inputs)
-
-
-def _belongs(of: list[object] | None, inputs: Structure) -> bool:
-    if inputs is None:
-        return of is None
-    return of is not None and any(item is wanted for item in of for wanted in nest.flatten(inputs))
+def _depending(made: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+    """Returns those of the operations and tensors ``made`` that depend on one of ``inputs``."""
+    return [item for item in made if ancestors([item], inputs)[1]]
 
 
 def _collect(key: str, value: object) -> None:

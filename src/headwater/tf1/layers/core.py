@@ -94,7 +94,10 @@ class Dense(AffineLayer):
         return outputs if self.activation is None else self.activation(outputs)
 
     def compute_output_shape(self, input_shape: ShapeLike) -> TensorShape:
-        return as_shape(input_shape)[:-1].concatenate([self.units])
+        shape = as_shape(input_shape).with_rank_at_least(2)
+        if shape[-1].value is None:
+            raise ValueError(f"The innermost dimension of input_shape must be defined, but saw: {input_shape}")
+        return shape[:-1].concatenate([self.units])
 
 
 class Dropout(Layer):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headwater import dtypes
@@ -12,14 +12,19 @@ from headwater.graph.operation import Tensor
 from headwater.shapes import TensorShape, as_shape
 from headwater.tf1.functional import arrays, math, nn
 from headwater.tf1.functional.conditions import smart_cond, smart_constant_value
+from headwater.tf1.functional.default_graph import control_dependencies
+from headwater.tf1.functional.reductions import reduce_mean
 from headwater.tf1.layers.base import InputSpec, Layer, functional
 from headwater.tf1.variables.initializers import ONES, ZEROS
-from headwater.tf1.variables.state import assign_sub
+from headwater.tf1.variables.state import assign, assign_sub
 
 if TYPE_CHECKING:
+    from headwater.dtypes import DType
     from headwater.graph.types import Ints, TensorLike
     from headwater.shapes import ShapeLike
     from headwater.tf1.variables.variables import Variable
+
+_Transform = tuple[Any, Any]
 
 
 class BatchNormalization(Layer):
@@ -36,12 +41,20 @@ class BatchNormalization(Layer):
       center, scale: whether there are a beta and a gamma.
       beta_initializer, gamma_initializer, moving_mean_initializer, moving_variance_initializer: initial values.
       beta_regularizer, gamma_regularizer, beta_constraint, gamma_constraint: see `Layer.add_weight`.
-      renorm, renorm_clipping, renorm_momentum, virtual_batch_size, adjustment: only the defaults are supported.
-      fused: normalise images in one operation; None: if possible.
+      renorm: correct the normalised values of training to moving averages of the statistics, x r + d with
+        r = σ / σ_moving and d = (mean - mean_moving) / σ_moving (Ioffe, 2017); evaluation is the same.
+      renorm_clipping: limits of the correction: numbers or tensors ``rmin``, ``rmax`` and ``dmax``; by default none.
+      renorm_momentum: the momentum of the moving averages of the correction.
+      fused: normalise images in one operation, if possible; False: do not.
+      virtual_batch_size: normalise each group of so many examples by its own statistics in training; it must divide
+        the size of the batch.
+      adjustment: a function of the shape of the inputs that returns factors and summands, which are applied to the
+        normalised values in training.
       trainable, name: see `Layer`.
 
     Raises:
-      ValueError: renormalisation, virtual batches or an adjustment is requested.
+      ValueError: ``renorm_clipping`` has another key, or virtual batches of no examples, along the dimension of the
+        statistics, or with an adjustment are requested.
     """
 
     def __init__(
@@ -60,20 +73,24 @@ class BatchNormalization(Layer):
         beta_constraint: Any = None,
         gamma_constraint: Any = None,
         renorm: bool = False,
-        renorm_clipping: object = None,
+        renorm_clipping: Mapping[str, TensorLike] | None = None,
         renorm_momentum: float = 0.99,
         fused: bool | None = None,
         trainable: bool = True,
         virtual_batch_size: int | None = None,
-        adjustment: object = None,
+        adjustment: Callable[..., tuple[Tensor, Tensor]] | None = None,
         name: object = None,
         **kwargs: Any,
     ) -> None:
         self._beta_first = bool(kwargs.pop("_beta_first", False))
         super().__init__(trainable=trainable, name=name, **kwargs)
-        if renorm or virtual_batch_size is not None or adjustment is not None:
-            raise ValueError("renorm, virtual_batch_size and adjustment are not supported; omit them")
-        del renorm_clipping, renorm_momentum
+        self.renorm = renorm
+        self.renorm_clipping = dict(renorm_clipping or {})
+        if renorm and not self.renorm_clipping.keys() <= {"rmin", "rmax", "dmax"}:
+            raise ValueError(f"renorm_clipping may contain rmin, rmax and dmax, not {sorted(self.renorm_clipping)}")
+        self.renorm_momentum = renorm_momentum
+        self.virtual_batch_size = virtual_batch_size
+        self.adjustment = adjustment
         self.axis: Ints = list(axis) if isinstance(axis, list | tuple) else axis  # pyright: ignore[reportUnknownArgumentType]
         self.momentum = momentum
         self.epsilon = epsilon
@@ -92,6 +109,9 @@ class BatchNormalization(Layer):
         self.gamma: Variable | None = None
         self.moving_mean: Any = None
         self.moving_variance: Any = None
+        self.moving_stddev: Any = None
+        self.renorm_mean: Any = None
+        self.renorm_stddev: Any = None
         self._axes: list[int] = []
 
     def build(self, input_shape: ShapeLike) -> None:
@@ -106,12 +126,19 @@ class BatchNormalization(Layer):
         sizes = [dims[axis] for axis in self._axes]
         if None in sizes:
             raise ValueError(f"Input has undefined `axis` dimension. Input shape: {shape}")
-        possible = rank == 4 and self._axes in ([1], [3])
-        if self.fused and not possible:
-            raise ValueError("Batch normalization layers with fused=True only support 4D input over axis 1 or 3")
-        self.fused = possible if self.fused is None else self.fused
+        virtual = self.virtual_batch_size
+        if virtual is not None and (virtual <= 0 or 0 in self._axes or self.adjustment is not None):
+            raise ValueError(
+                f"virtual_batch_size must be positive, without axis 0 and without an adjustment: {virtual}, "
+                f"axes {self._axes}"
+            )
+        special = self.renorm or virtual is not None or self.adjustment is not None
+        self.fused = rank == 4 and self._axes in ([1], [3]) and not special and self.fused is not False
         self.input_spec: object = InputSpec(ndim=rank, axes=dict(zip(self._axes, sizes, strict=True)))
-        size = sizes if len(sizes) == 1 else [dims[i] if i in self._axes else 1 for i in range(rank)]
+        several = len(sizes) > 1 or virtual is not None
+        size = [dims[i] if i in self._axes else 1 for i in range(rank)] if several else sizes
+        if virtual is not None:
+            size.insert(1, 1)
         narrow = self._dtype in (dtypes.float16, dtypes.bfloat16)
         kind = dtypes.float32 if narrow else self._dtype or dtypes.float32
         made = [("gamma", self.scale, self._gamma), ("beta", self.center, self._beta)]
@@ -124,7 +151,24 @@ class BatchNormalization(Layer):
         self.moving_variance = self.add_weight(
             "moving_variance", size, kind, initializer=self.moving_variance_initializer, trainable=False
         )
+        if self.renorm:
+            self._build_renorm(size, kind)
         self.built = True
+
+    def _build_renorm(self, size: Sequence[int | None], kind: DType) -> None:
+        """Makes the averages of the standard deviation, which renormalisation uses in place of the variance."""
+        variance = self.moving_variance_initializer
+
+        def deviation(*args: Any, **options: Any) -> Tensor:
+            return math.sqrt(variance(*args, **options))
+
+        initializers = {
+            "moving_stddev": deviation,
+            "renorm_mean": self.moving_mean_initializer,
+            "renorm_stddev": deviation,
+        }
+        for name, initializer in initializers.items():
+            setattr(self, name, self.add_weight(name, size, kind, initializer=initializer, trainable=False))
 
     def call(self, inputs: Any, training: Any = False) -> Tensor:
         if self.fused:
@@ -134,13 +178,15 @@ class BatchNormalization(Layer):
         outputs.set_shape(inputs.shape)
         known = smart_constant_value(training)
         if known is not False and self.trainable:
-            momentum = (
-                constant(self.momentum)
-                if known
-                else smart_cond(training, lambda: convert_to_tensor(self.momentum), lambda: constant(1.0))
-            )
+            momentum = _if_training(training, self.momentum)
             self.add_update(_moved(self.moving_mean, mean, momentum), inputs=inputs)
-            self.add_update(_moved(self.moving_variance, variance, momentum), inputs=inputs)
+            if not self.renorm:
+                self.add_update(_moved(self.moving_variance, variance, momentum), inputs=inputs)
+            else:
+                deviation = _moved(self.moving_stddev, math.sqrt(variance + self.epsilon), momentum)
+                found = math.maximum(deviation * deviation - self.epsilon, 0.0)
+                found = smart_cond(training, lambda: found, lambda: convert_to_tensor(self.moving_variance))
+                self.add_update(assign(self.moving_variance, found), inputs=inputs)
         return outputs
 
     def _fused(self, inputs: Tensor, training: Any) -> tuple[Tensor, Tensor, Tensor]:
@@ -163,30 +209,86 @@ class BatchNormalization(Layer):
         return outputs, mean, variance
 
     def _parted(self, inputs: Tensor, training: Any) -> tuple[Tensor, Tensor, Tensor]:
-        rank = len(inputs.dims or ())
-        others = [axis for axis in range(rank) if axis not in self._axes]
-        several = len(self._axes) > 1
+        """Returns the normalised inputs, and the mean and variance for the moving averages."""
+        dims, axes, virtual = list(inputs.dims or ()), self._axes, self.virtual_batch_size
+        values = inputs
+        if virtual is not None:
+            values = arrays.reshape(inputs, [virtual, -1, *(-1 if size is None else size for size in dims[1:])])
+            dims, axes = [virtual, None, *dims[1:]], [axis + 1 for axis in axes]
+        others = [axis for axis in range(len(dims)) if axis not in axes]
+        several = len(axes) > 1 or virtual is not None
+        if virtual is not None:
+            others.remove(1)
+
+        def shaped(value: Any) -> Any:
+            flat = value is None or several or axes == [len(dims) - 1]
+            return value if flat else arrays.reshape(value, [dims[i] if i in axes else 1 for i in range(len(dims))])
 
         def of_batch() -> list[Tensor]:
-            wide = math.cast(inputs, self.moving_mean.dtype.base_dtype)
+            wide = math.cast(values, self.moving_mean.dtype.base_dtype)
             return list(nn.moments(wide, others, keep_dims=several))
 
         def of_averages() -> list[Tensor]:
             return [convert_to_tensor(self.moving_mean), convert_to_tensor(self.moving_variance)]
 
         mean, variance = smart_cond(training, of_batch, of_averages)
-        dims = [size if axis in self._axes else 1 for axis, size in enumerate(inputs.dims or ())]
-
-        def shaped(value: Any) -> Any:
-            return value if value is None or several or self._axes == [rank - 1] else arrays.reshape(value, dims)
-
+        transform = (shaped(self.gamma), shaped(self.beta))
+        new_mean, new_variance = mean, variance
+        if smart_constant_value(training) is not False:
+            if self.adjustment is not None:
+                factor, summand = self.adjustment(arrays.shape(values))
+                factor = smart_cond(training, lambda: factor, lambda: arrays.ones_like(factor))
+                summand = smart_cond(training, lambda: summand, lambda: arrays.zeros_like(summand))
+                transform = _composed((factor, summand), transform)
+            if virtual is not None:
+                new_mean, new_variance = (reduce_mean(value, 1, keepdims=True) for value in (mean, variance))
+            if self.renorm:
+                correction, new_mean, new_variance = self._renorm(new_mean, new_variance, training)
+                transform = _composed(tuple(shaped(arrays.stop_gradient(each)) for each in correction), transform)
         outputs = nn.batch_normalization(
-            inputs, shaped(mean), shaped(variance), shaped(self.beta), shaped(self.gamma), self.epsilon
+            values, shaped(mean), shaped(variance), transform[1], transform[0], self.epsilon
         )
-        return outputs, mean, variance
+        return outputs if virtual is None else arrays.reshape(outputs, arrays.shape(inputs)), new_mean, new_variance
+
+    def _renorm(self, mean: Tensor, variance: Tensor, training: TensorLike) -> tuple[_Transform, Tensor, Tensor]:
+        """Returns the correction r and d, and the statistics, which wait until the averages have been updated."""
+        average = math.maximum(self.renorm_stddev, self.epsilon**0.5)
+        deviation = math.sqrt(variance + self.epsilon)
+        r = deviation / average
+        d = (mean - self.renorm_mean) / average
+        limits = self.renorm_clipping
+        with control_dependencies([r, d]):
+            momentum = _if_training(training, self.renorm_momentum)
+            updates = [
+                _moved(self.renorm_mean, mean, momentum),
+                _moved(self.renorm_stddev, deviation, momentum),
+            ]
+        if limits.get("rmin") is not None:
+            r = math.maximum(r, limits["rmin"])
+        if limits.get("rmax") is not None:
+            r = math.minimum(r, limits["rmax"])
+        if limits.get("dmax") is not None:
+            d = math.maximum(math.minimum(d, limits["dmax"]), -limits["dmax"])
+        r = smart_cond(training, lambda: r, lambda: arrays.ones_like(r))
+        d = smart_cond(training, lambda: d, lambda: arrays.zeros_like(d))
+        with control_dependencies(updates):
+            return (r, d), arrays.identity(mean), arrays.identity(variance)
 
     def compute_output_shape(self, input_shape: ShapeLike) -> TensorShape:
         return as_shape(input_shape)
+
+
+def _composed(first: _Transform, then: _Transform) -> _Transform:
+    """Returns the factor and the summand of x a + b, followed by those of ``then``, which may be None."""
+    factor, summand = first
+    if then[0] is not None:
+        factor, summand = factor * then[0], summand * then[0]
+    return factor, summand if then[1] is None else summand + then[1]
+
+
+def _if_training(training: TensorLike, momentum: TensorLike) -> Tensor:
+    """Returns ``momentum``, or 1, which leaves an average as it is, if ``training`` is false."""
+    return smart_cond(training, lambda: convert_to_tensor(momentum), lambda: constant(1.0))
 
 
 def _moved(variable: Variable, value: Tensor, momentum: Tensor) -> Tensor:

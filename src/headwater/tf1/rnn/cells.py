@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from headwater import dtypes
 from headwater.dtypes import as_dtype
@@ -11,6 +12,7 @@ from headwater.graph.operation import Tensor
 from headwater.shapes import as_shape
 from headwater.tf1.functional import arrays, linalg, math, nest, nn
 from headwater.tf1.layers.base import InputSpec, Layer
+from headwater.tf1.layers.configuration import activation_of
 from headwater.tf1.variables.initializers import ZEROS, Constant
 from headwater.tf1.variables.variable_scope import get_variable_scope, variable_scope
 
@@ -81,6 +83,10 @@ class RNNCell(Layer):
         with variable_scope(get_variable_scope() if scope is None else scope):
             return super().__call__(inputs, state, *args, **kwargs)
 
+    @classmethod
+    def from_config(cls, config: Mapping[str, object], custom_objects: Mapping[str, object] | None = None) -> Self:
+        return super().from_config(config, named_cells(custom_objects))
+
     @property
     def state_size(self) -> Structure:
         """The sizes of the state: numbers or shapes, nested as the state is."""
@@ -114,6 +120,14 @@ class RNNCell(Layer):
         """A state of zeros."""
         with name_scope(f"{type(self).__name__}ZeroState", None, [batch_size]):
             return zeros_of(self.state_size, batch_size, dtype)
+
+
+def named_cells(custom_objects: Mapping[str, object] | None) -> dict[str, object]:
+    """Returns all classes of cells by name, and ``custom_objects``."""
+    kinds: list[type[RNNCell]] = [RNNCell]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    return {**{kind.__name__: kind for kind in kinds}, **(custom_objects or {})}
 
 
 class LayerCell(RNNCell):
@@ -171,7 +185,7 @@ class BasicRNNCell(_OneStateCell):
     ) -> None:
         super().__init__(_reuse=reuse, name=name, dtype=dtype, **kwargs)
         self._num_units = num_units
-        self._activation = activation or math.tanh
+        self._activation = activation_of(activation) or math.tanh
         self._kernel: Variable | None = None
         self._bias: Variable | None = None
 
@@ -213,7 +227,7 @@ class GRUCell(_OneStateCell):
     ) -> None:
         super().__init__(_reuse=reuse, name=name, dtype=dtype, **kwargs)
         self._num_units = num_units
-        self._activation = activation or math.tanh
+        self._activation = activation_of(activation) or math.tanh
         self._kernel_initializer = kernel_initializer
         self._bias_initializer = bias_initializer
         self._gates: tuple[object, object] = (None, None)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headwater.tf1.functional import arrays, linalg, math, nn
 from headwater.tf1.functional.clip import clip_by_value
+from headwater.tf1.layers.configuration import activation_of
 from headwater.tf1.rnn.cells import BIAS, KERNEL, LayerCell
 from headwater.tf1.variables.initializers import ZEROS
 from headwater.tf1.variables.partitioned import fixed_size_partitioner
@@ -140,7 +141,7 @@ class BasicLSTMCell(_LSTM):
         self._sizes = (num_units, num_units)
         self._forget_bias = forget_bias
         self._state_is_tuple = state_is_tuple
-        self._activation = activation or math.tanh
+        self._activation = activation_of(activation) or math.tanh
         self._kernel: Variable | None = None
         self._bias: Variable | None = None
 
@@ -201,7 +202,7 @@ class LSTMCell(_LSTM):
         self._num_proj_shards = num_proj_shards
         self._forget_bias = forget_bias
         self._state_is_tuple = state_is_tuple
-        self._activation = activation or math.tanh
+        self._activation = activation_of(activation) or math.tanh
         self._kernel: Any = None
         self._bias: Variable | None = None
         self._projection: Any = None

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import numbers
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.tf1.functional import arrays, math, nest, nn, random
-from headwater.tf1.rnn.cells import RNNCell
+from headwater.tf1.layers.configuration import restored
+from headwater.tf1.rnn.cells import RNNCell, named_cells
 from headwater.tf1.rnn.lstm import LSTMStateTuple
 from headwater.tf1.variables.variable_scope import variable_scope
 
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
     from headwater.graph.types import DeviceLike, Structure, TensorLike
     from headwater.tf1.variables.scope_settings import VariableScope
     from headwater.tf1.variables.variables import Variable
+
+_OPTIONAL = ("dropout_state_filter_visitor", "residual_fn")
+"""Arguments that a description of a wrapper contains only if they are given."""
 
 
 class MultiRNNCell(RNNCell):
@@ -53,6 +58,14 @@ class MultiRNNCell(RNNCell):
     def output_size(self) -> Structure:
         return self._cells[-1].output_size
 
+    def get_config(self) -> dict[str, object]:
+        return {"cells": [_description(cell) for cell in self._cells], "state_is_tuple": self._state_is_tuple}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any], custom_objects: Mapping[str, object] | None = None) -> Self:
+        made = [restored(each, named_cells(custom_objects)) for each in config["cells"]]
+        return cls(made, **{name: value for name, value in config.items() if name != "cells"})
+
     @property
     def trainable_weights(self) -> list[Any]:
         return [v for cell in self._cells for v in getattr(cell, "trainable_weights", ())] if self.trainable else []
@@ -82,6 +95,10 @@ class MultiRNNCell(RNNCell):
         return inputs, tuple(found) if self._state_is_tuple else arrays.concat(found, 1)
 
 
+def _description(cell: RNNCell) -> dict[str, object]:
+    return {"class_name": type(cell).__name__, "config": cell.get_config()}
+
+
 class _Wrapper(RNNCell):
     """A cell that wraps another one; the wrapped cell's variables keep their names."""
 
@@ -92,6 +109,15 @@ class _Wrapper(RNNCell):
             if not hasattr(kind, needed):
                 raise TypeError(f"The parameter cell is not a RNNCell: it has no {needed}")
         self.cell = cell
+
+    def get_config(self) -> dict[str, object]:
+        config = super().get_config() | {"cell": _description(self.cell)}
+        return {name: value for name, value in config.items() if value is not None or name not in _OPTIONAL}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, object], custom_objects: Mapping[str, object] | None = None) -> Self:
+        wanted = inspect.signature(cls).parameters
+        return super().from_config({name: config[name] for name in config if name in wanted}, custom_objects)
 
     @property
     def wrapped_cell(self) -> RNNCell:

@@ -8,6 +8,7 @@ from headwater.graph.operation import Tensor
 from headwater.tf1.contrib.rnn.base import Activation, SizedCell, SizedLayerCell, known_columns
 from headwater.tf1.contrib.rnn.projections import linear
 from headwater.tf1.functional import arrays, linalg, math, nn
+from headwater.tf1.layers.configuration import activation_of
 from headwater.tf1.rnn.cells import BIAS, KERNEL
 from headwater.tf1.rnn.lstm import LSTMStateTuple
 from headwater.tf1.variables.initializers import ZEROS
@@ -127,7 +128,7 @@ class SRUCell(SizedLayerCell):
     ) -> None:
         super().__init__(_reuse=reuse, name=name, **kwargs)
         self._num_units = self._state_size = self._output_size = num_units
-        self._activation = activation or math.tanh
+        self._activation = activation_of(activation) or math.tanh
         self._kernel: Variable | None = None
         self._bias: Variable | None = None
 

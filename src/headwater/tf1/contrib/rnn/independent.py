@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from headwater.graph.operation import Tensor
 from headwater.tf1.contrib.rnn.base import Activation, SizedLayerCell
 from headwater.tf1.functional import arrays, linalg, math, nn
+from headwater.tf1.layers.configuration import activation_of
 from headwater.tf1.rnn.cells import BIAS, KERNEL
 from headwater.tf1.rnn.lstm import LSTMStateTuple
 from headwater.tf1.variables.initializers import ZEROS, Constant, RandomUniform
@@ -33,7 +34,7 @@ class _Independent(SizedLayerCell):
     ) -> None:
         super().__init__(_reuse=reuse, name=name, dtype=dtype)
         self._num_units = self._state_size = self._output_size = num_units
-        self._activation = activation or math.tanh
+        self._activation = activation_of(activation) or math.tanh
         self._kernel_initializer = kernel_initializer
         self._bias_initializer = bias_initializer
         self._weights: list[tuple[Variable, Variable, Variable]] = []
