@@ -11,12 +11,14 @@ CONTRIB: Final[Mapping[str, Area]] = {
     "tf.contrib": Area(
         "``tf.contrib``: its most used functions.",
         modules={
+            "cluster_resolver": "headwater.tf1.compat.tf.contrib.cluster_resolver",
             "crf": "headwater.tf1.compat.tf.contrib.crf",
             "cudnn_rnn": "headwater.tf1.compat.tf.contrib.cudnn_rnn",
             "data": "headwater.tf1.compat.tf.contrib.data",
             "deprecated": "headwater.tf1.compat.tf.contrib.deprecated",
             "distribute": "headwater.tf1.compat.tf.contrib.distribute",
             "distributions": "headwater.tf1.compat.tf.contrib.distributions",
+            "eager": "headwater.tf1.compat.tf.contrib.eager",
             "estimator": "headwater.tf1.compat.tf.contrib.estimator",
             "factorization": "headwater.tf1.compat.tf.contrib.factorization",
             "feature_column": "headwater.tf1.compat.tf.contrib.feature_column",
@@ -42,6 +44,14 @@ CONTRIB: Final[Mapping[str, Area]] = {
             "tpu": "headwater.tf1.compat.tf.estimator_tpu",
             "training": "headwater.tf1.compat.tf.contrib.training",
             "util": "headwater.tf1.compat.tf.contrib.util",
+        },
+    ),
+    "tf.contrib.cluster_resolver": Area(
+        "``tf.contrib.cluster_resolver``: sources of the cluster specification.",
+        names={
+            "headwater.cluster.resolvers": """
+                ClusterResolver GCEClusterResolver KubernetesClusterResolver SimpleClusterResolver SlurmClusterResolver
+                TFConfigClusterResolver UnionClusterResolver""",
         },
     ),
     "tf.contrib.crf": Area(
@@ -121,6 +131,20 @@ CONTRIB: Final[Mapping[str, Area]] = {
                 RelaxedOneHotCategorical""",
         },
     ),
+    "tf.contrib.eager": Area(
+        "``tf.contrib.eager``: functions that graph programs use, too.",
+        names={
+            "headwater.data.spec": "TensorSpec",
+            "headwater.tf1.compat.switches": "enable_eager_execution executing_eagerly in_eager_mode=executing_eagerly",
+            "headwater.tf1.functional.gradient_tape": "GradientTape",
+            "headwater.tf1.functional.gradients": "custom_gradient",
+            "headwater.tf1.functional.graph_functions": "defun=function function",
+            "headwater.tf1.functional.py_functions": "py_func=py_function",
+            "headwater.tf1.training.object_checkpoints": "Checkpoint",
+            "headwater.tf1.variables.template": "make_template",
+            "headwater.tf1.variables.variables": "Variable",
+        },
+    ),
     "tf.contrib.estimator": Area(
         "``tf.contrib.estimator``: heads of estimators, and wrappers of estimators and optimizers.",
         names={
@@ -163,6 +187,9 @@ CONTRIB: Final[Mapping[str, Area]] = {
                 model_variable variable""",
             "headwater.tf1.training.training_util": """
                 assert_global_step create_global_step get_global_step get_or_create_global_step""",
+            "headwater.tf1.contrib.framework.functions": """
+                VariableDeviceChooser assert_or_get_global_step get_name_scope get_placeholders prepend_name_scope
+                reduce_sum_n strip_name_scope""",
             "headwater.tf1.compat.contrib_framework": """
                 init_from_checkpoint list_variables load_checkpoint load_variable py_func smart_cond""",
             "headwater.tf1.training.warm_start": "assign_from_checkpoint assign_from_checkpoint_fn",
@@ -198,7 +225,13 @@ CONTRIB: Final[Mapping[str, Area]] = {
                 convolution1d convolution2d convolution2d_transpose convolution3d convolution3d_transpose elu
                 embed_sequence fully_connected linear relu relu6 separable_conv2d=separable_convolution2d
                 separable_convolution2d""",
-            "headwater.tf1.contrib.slim.normalization": "batch_norm instance_norm layer_norm unit_norm",
+            "headwater.tf1.contrib.slim.normalization": "batch_norm group_norm instance_norm layer_norm unit_norm",
+            "headwater.tf1.contrib.slim.images": """
+                conv2d_in_plane=convolution2d_in_plane convolution2d_in_plane images_to_sequence maxout
+                sequence_to_images spatial_softmax""",
+            "headwater.tf1.contrib.slim.embeddings": "bow_encoder dense_to_sparse embedding_lookup_unique",
+            "headwater.tf1.variables.embedding": "safe_embedding_lookup_sparse",
+            "headwater.tf1.functional.gradients": "recompute_grad",
             "headwater.tf1.contrib.slim.plain": """
                 avg_pool2d avg_pool3d dropout flatten max_pool2d max_pool3d one_hot_encoding repeat softmax stack""",
             "headwater.tf1.contrib.slim.initializers": """
@@ -221,6 +254,7 @@ CONTRIB: Final[Mapping[str, Area]] = {
             "headwater.tf1.training.estimator.learn": """
                 DNNClassifier DNNLinearCombinedClassifier Experiment LinearClassifier RunConfig=LearnRunConfig
                 infer_real_valued_columns_from_input run""",
+            "headwater.tf1.training.estimator.learn_estimator": "Estimator=LearnEstimator ModelFnOps",
             "headwater.tf1.training.estimator.run_config": "TaskType",
             "headwater.tf1.training.estimator.specs": "ModeKeys",
         },
@@ -343,7 +377,13 @@ CONTRIB: Final[Mapping[str, Area]] = {
                 convolution1d convolution2d convolution2d_transpose convolution3d convolution3d_transpose elu
                 embed_sequence fully_connected linear relu relu6 separable_conv2d=separable_convolution2d
                 separable_convolution2d""",
-            "headwater.tf1.contrib.slim.normalization": "batch_norm instance_norm layer_norm unit_norm",
+            "headwater.tf1.contrib.slim.normalization": "batch_norm group_norm instance_norm layer_norm unit_norm",
+            "headwater.tf1.contrib.slim.images": """
+                conv2d_in_plane=convolution2d_in_plane convolution2d_in_plane images_to_sequence maxout
+                sequence_to_images spatial_softmax""",
+            "headwater.tf1.contrib.slim.embeddings": "bow_encoder dense_to_sparse embedding_lookup_unique",
+            "headwater.tf1.variables.embedding": "safe_embedding_lookup_sparse",
+            "headwater.tf1.functional.gradients": "recompute_grad",
             "headwater.tf1.contrib.slim.plain": """
                 avg_pool2d avg_pool3d dropout flatten max_pool2d max_pool3d one_hot_encoding repeat softmax stack""",
             "headwater.tf1.contrib.slim.initializers": """

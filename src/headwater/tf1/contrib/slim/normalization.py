@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headwater import dtypes
@@ -11,6 +11,7 @@ from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
+from headwater.shapes import TensorShape
 from headwater.tf1.contrib.slim.arg_scope import add_arg_scope
 from headwater.tf1.contrib.slim.layers import collect_variable, layer_variables
 from headwater.tf1.contrib.slim.utils import collect_named_outputs
@@ -48,9 +49,9 @@ def batch_norm(
     zero_debias_moving_mean: bool = False,
     scope: str | VariableScope | None = None,
     renorm: bool = False,
-    renorm_clipping: object = None,
+    renorm_clipping: Any = None,
     renorm_decay: float = 0.99,
-    adjustment: object = None,
+    adjustment: Any = None,
 ) -> Tensor:
     """Batch normalization (Ioffe and Szegedy, 2015); see `BatchNormalization`.
 
@@ -62,21 +63,22 @@ def batch_norm(
       updates_collections: where the updates of the averages are added; None runs them with the result.
       is_training: a truth value or a tensor.
       data_format: ``NHWC`` or ``NCHW``.
+      renorm, renorm_clipping, adjustment: see `BatchNormalization`; ``renorm_decay`` is its ``renorm_momentum``.
       reuse, variables_collections, outputs_collections, trainable, scope: see `headwater.tf1.contrib.slim.layers`.
 
     Raises:
-      ValueError: batch weights, debiasing, renormalisation or an adjustment, or a bad ``data_format``.
+      ValueError: batch weights or debiasing, or a bad ``data_format``.
     """
-    del renorm_clipping, renorm_decay
-    if batch_weights is not None or zero_debias_moving_mean or renorm or adjustment is not None:
-        raise ValueError("batch_weights, zero_debias_moving_mean, renorm and adjustment are not supported; omit them")
+    if batch_weights is not None or zero_debias_moving_mean:
+        raise ValueError("batch_weights and zero_debias_moving_mean are not supported; omit them")
     if data_format not in ("NCHW", "NHWC"):
         raise ValueError("data_format has to be either NCHW or NHWC.")
     begin: dict[str, Any] = param_initializers or {}
     cost: dict[str, Any] = param_regularizers or {}
     with variable_scope(scope, "BatchNorm", [inputs], reuse=reuse, custom_getter=layer_variables()) as entered:
         inputs = convert_to_tensor(inputs)
-        flat = len(inputs.dims or ()) == 2 and fused is not False
+        special = renorm or adjustment is not None
+        flat = len(inputs.dims or ()) == 2 and fused is not False and not special
         axis = 1 if data_format == "NCHW" and not flat else -1
         layer = BatchNormalization(
             axis=axis,
@@ -90,6 +92,10 @@ def batch_norm(
             moving_variance_initializer=begin.get("moving_variance", ONES),
             beta_regularizer=cost.get("beta"),
             gamma_regularizer=cost.get("gamma"),
+            renorm=renorm,
+            renorm_clipping=renorm_clipping,
+            renorm_momentum=renorm_decay,
+            adjustment=adjustment,
             trainable=trainable,
             fused=None if flat else fused,
             name=entered.name,
@@ -207,6 +213,77 @@ def instance_norm(
         along = [i for i in range(1, rank) if i != axis]
         mean, variance = nn.moments(inputs, along, keep_dims=True)
         outputs = nn.batch_normalization(inputs, mean, variance, beta, gamma, epsilon)
+        outputs.set_shape(inputs.dims)
+        if activation_fn is not None:
+            outputs = activation_fn(outputs)
+        return collect_named_outputs(outputs_collections, entered.name, outputs)
+
+
+@add_arg_scope
+def group_norm(
+    inputs: TensorLike,
+    groups: int = 32,
+    channels_axis: int = -1,
+    reduction_axes: Sequence[int] = (-3, -2),
+    center: bool = True,
+    scale: bool = True,
+    epsilon: float = 1e-6,
+    activation_fn: Callable[[Tensor], Tensor] | None = None,
+    param_initializers: Mapping[str, object] | None = None,
+    reuse: Reuse | None = None,
+    variables_collections: Sequence[str] | None = None,
+    outputs_collections: Sequence[str] | None = None,
+    trainable: bool = True,
+    scope: str | VariableScope | None = None,
+    mean_close_to_zero: bool = False,
+) -> Tensor:
+    """Normalises groups of channels of each example by their own mean and variance (Wu and He, 2018).
+
+    Args:
+      groups: number of groups; the number of channels is a multiple of it.
+      channels_axis: the dimension of the channels.
+      reduction_axes: dimensions that are normalised together with the channels of a group.
+      center, scale: whether there are a ``beta`` and a ``gamma``, one number for each channel.
+      mean_close_to_zero: compute the variance as the mean of squares minus the squared mean.
+
+    Raises:
+      ValueError: a size that must be known is not, an axis is wrong, or the groups do not divide the channels.
+    """
+    begin = param_initializers or {}
+    inputs = convert_to_tensor(inputs)
+    if inputs.dims is None:
+        raise ValueError(f"Inputs {inputs.name} has undefined rank.")
+    rank = len(inputs.dims)
+    if channels_axis >= rank:
+        raise ValueError("Axis is out of bounds.")
+    axis = channels_axis % rank
+    along = [each + rank if each < 0 else each for each in reduction_axes]
+    channels = inputs.dims[axis]
+    if channels is None or any(each >= rank or inputs.dims[each] is None for each in along):
+        raise ValueError(f"Inputs {inputs.name} has an undefined dimension: {inputs.shape}, axes {[axis, *along]}")
+    if axis in along:
+        raise ValueError("reduction_axis must be mutually exclusive with channels_axis")
+    if groups > channels or channels % groups:
+        raise ValueError(f"{channels} channels cannot be divided into {groups} groups")
+    sizes = [arrays.shape(inputs)[i] if size is None else size for i, size in enumerate(inputs.dims)]
+    parted = arrays.reshape(inputs, [*sizes[:axis], groups, channels // groups, *sizes[axis + 1 :]])
+    flat = [1] * axis + [groups, channels // groups] + [1] * (rank - axis - 1)
+    with variable_scope(scope, "GroupNorm", [inputs], reuse=reuse) as entered:
+        size, kind = TensorShape([channels]), inputs.dtype.base_dtype
+        beta = gamma = None
+        if center:
+            made = _parameter("beta", size, kind, begin.get("beta", ZEROS), variables_collections, trainable)
+            beta = arrays.reshape(made, flat)
+        if scale:
+            made = _parameter("gamma", size, kind, begin.get("gamma", ONES), variables_collections, trainable)
+            gamma = arrays.reshape(made, flat)
+        together = [axis + 1, *(each + 1 if each > axis else each for each in along)]
+        if mean_close_to_zero:
+            count, total, squares, _ = nn.sufficient_statistics(parted, together, keep_dims=True)
+            mean, variance = nn.normalize_moments(count, total, squares, shift=None)
+        else:
+            mean, variance = nn.moments(parted, together, keep_dims=True)
+        outputs = arrays.reshape(nn.batch_normalization(parted, mean, variance, beta, gamma, epsilon), sizes)
         outputs.set_shape(inputs.dims)
         if activation_fn is not None:
             outputs = activation_fn(outputs)

@@ -87,7 +87,7 @@ class LearnRunConfig(RunConfig):
         self.evaluation_master = evaluation_master
 
 
-class _Fits(canned.Estimator):
+class ArrayEstimator(canned.Estimator):
     """An estimator with `fit`; its predictions are classes or numbers."""
 
     def fit(
@@ -110,7 +110,7 @@ class _Fits(canned.Estimator):
         Raises:
           ValueError: both arrays and ``input_fn``, or neither.
         """
-        given = _input_fn(x, y, input_fn, batch_size, epochs=None)
+        given = input_fn_of(x, y, input_fn, batch_size, epochs=None)
         return self.train(given, monitors, steps, max_steps)
 
     def evaluate(  # pyright: ignore[reportIncompatibleMethodOverride] - its order of arguments is another here
@@ -136,9 +136,9 @@ class _Fits(canned.Estimator):
         """
         del log_progress  # the log has the steps in any case
         _require_none(feed_fn=feed_fn, metrics=metrics)
-        given = _input_fn(x, y, input_fn, batch_size, epochs=1)
+        given = input_fn_of(x, y, input_fn, batch_size, epochs=1)
         found = canned.Estimator.evaluate(self, given, steps, hooks, checkpoint_path, name)
-        found["loss"] = found["average_loss"]
+        found["loss"] = found.get("average_loss", found["loss"])
         return found
 
     def predict(  # pyright: ignore[reportIncompatibleMethodOverride] - its order of arguments is another here
@@ -158,7 +158,7 @@ class _Fits(canned.Estimator):
         Raises:
           ValueError: both arrays and ``input_fn``, or neither.
         """
-        input_fn = _input_fn(x, None, input_fn, batch_size, epochs=1)
+        input_fn = input_fn_of(x, None, input_fn, batch_size, epochs=1)
         if outputs is not None:
             found = canned.Estimator.predict(self, input_fn, list(outputs))
         else:
@@ -181,7 +181,7 @@ class _Fits(canned.Estimator):
         return self.predict(x, input_fn, batch_size, as_iterable=as_iterable)
 
 
-def _input_fn(
+def input_fn_of(
     x: object, y: object, input_fn: Callable[..., Structure] | None, batch_size: int | None, epochs: int | None
 ) -> Callable[..., Structure]:
     """Returns ``input_fn``, or a function of the arrays: if ``epochs`` is None, in random order without end."""
@@ -209,7 +209,7 @@ def infer_real_valued_columns_from_input(x: SparseLike) -> list[Column]:
     ]
 
 
-class LinearClassifier(_Fits, canned.LinearClassifier):  # pyright: ignore[reportIncompatibleMethodOverride]
+class LinearClassifier(ArrayEstimator, canned.LinearClassifier):  # pyright: ignore[reportIncompatibleMethodOverride]
     """A linear model of classes."""
 
     def __init__(
@@ -245,7 +245,7 @@ class LinearClassifier(_Fits, canned.LinearClassifier):  # pyright: ignore[repor
         )
 
 
-class DNNClassifier(_Fits, canned.DNNClassifier):  # pyright: ignore[reportIncompatibleMethodOverride]
+class DNNClassifier(ArrayEstimator, canned.DNNClassifier):  # pyright: ignore[reportIncompatibleMethodOverride]
     """A deep model of classes."""
 
     def __init__(
@@ -289,7 +289,7 @@ class DNNClassifier(_Fits, canned.DNNClassifier):  # pyright: ignore[reportIncom
         )
 
 
-class DNNLinearCombinedClassifier(_Fits, canned.DNNLinearCombinedClassifier):  # pyright: ignore[reportIncompatibleMethodOverride]
+class DNNLinearCombinedClassifier(ArrayEstimator, canned.DNNLinearCombinedClassifier):  # pyright: ignore[reportIncompatibleMethodOverride]
     """Classifier that adds the logits of a linear and a deep model."""
 
     def __init__(

@@ -5,12 +5,14 @@ from headwater.tf1.compat import contrib_lookup as lookup
 from headwater.tf1.compat import contrib_metrics as metrics
 from headwater.tf1.compat import slim_losses as losses
 from headwater.tf1.compat.tf import estimator_tpu as tpu
+from headwater.tf1.compat.tf.contrib import cluster_resolver as cluster_resolver
 from headwater.tf1.compat.tf.contrib import crf as crf
 from headwater.tf1.compat.tf.contrib import cudnn_rnn as cudnn_rnn
 from headwater.tf1.compat.tf.contrib import data as data
 from headwater.tf1.compat.tf.contrib import deprecated as deprecated
 from headwater.tf1.compat.tf.contrib import distribute as distribute
 from headwater.tf1.compat.tf.contrib import distributions as distributions
+from headwater.tf1.compat.tf.contrib import eager as eager
 from headwater.tf1.compat.tf.contrib import estimator as estimator
 from headwater.tf1.compat.tf.contrib import factorization as factorization
 from headwater.tf1.compat.tf.contrib import feature_column as feature_column
@@ -34,12 +36,14 @@ from headwater.tf1.compat.tf.contrib import training as training
 from headwater.tf1.compat.tf.contrib import util as util
 
 __all__ = [
+    "cluster_resolver",
     "crf",
     "cudnn_rnn",
     "data",
     "deprecated",
     "distribute",
     "distributions",
+    "eager",
     "estimator",
     "factorization",
     "feature_column",

@@ -8,6 +8,13 @@ from headwater.tf1.compat.contrib_framework import load_checkpoint as load_check
 from headwater.tf1.compat.contrib_framework import load_variable as load_variable
 from headwater.tf1.compat.contrib_framework import py_func as py_func
 from headwater.tf1.compat.contrib_framework import smart_cond as smart_cond
+from headwater.tf1.contrib.framework.functions import VariableDeviceChooser as VariableDeviceChooser
+from headwater.tf1.contrib.framework.functions import assert_or_get_global_step as assert_or_get_global_step
+from headwater.tf1.contrib.framework.functions import get_name_scope as get_name_scope
+from headwater.tf1.contrib.framework.functions import get_placeholders as get_placeholders
+from headwater.tf1.contrib.framework.functions import prepend_name_scope as prepend_name_scope
+from headwater.tf1.contrib.framework.functions import reduce_sum_n as reduce_sum_n
+from headwater.tf1.contrib.framework.functions import strip_name_scope as strip_name_scope
 from headwater.tf1.contrib.slim.arg_scope import add_arg_scope as add_arg_scope
 from headwater.tf1.contrib.slim.arg_scope import arg_scope as arg_scope
 from headwater.tf1.contrib.slim.arg_scope import arg_scoped_arguments as arg_scoped_arguments
@@ -50,12 +57,14 @@ from headwater.tf1.variables.orthogonal_convolutions import ConvolutionOrthogona
 
 __all__ = [
     "TensorSpec",
+    "VariableDeviceChooser",
     "add_arg_scope",
     "add_model_variable",
     "arg_scope",
     "arg_scoped_arguments",
     "argsort",
     "assert_global_step",
+    "assert_or_get_global_step",
     "assert_same_float_dtype",
     "assert_scalar",
     "assign_from_checkpoint",
@@ -73,7 +82,9 @@ __all__ = [
     "get_global_step",
     "get_local_variables",
     "get_model_variables",
+    "get_name_scope",
     "get_or_create_global_step",
+    "get_placeholders",
     "get_trainable_variables",
     "get_unique_variable",
     "get_variable_full_name",
@@ -90,9 +101,12 @@ __all__ = [
     "load_variable",
     "local_variable",
     "model_variable",
+    "prepend_name_scope",
     "py_func",
+    "reduce_sum_n",
     "smart_cond",
     "smart_constant_value",
     "sort",
+    "strip_name_scope",
     "variable",
 ]

@@ -13,6 +13,15 @@ from headwater.tf1.contrib.slim.arg_scope import arg_scope as arg_scope
 from headwater.tf1.contrib.slim.arg_scope import arg_scoped_arguments as arg_scoped_arguments
 from headwater.tf1.contrib.slim.arg_scope import current_arg_scope as current_arg_scope
 from headwater.tf1.contrib.slim.arg_scope import has_arg_scope as has_arg_scope
+from headwater.tf1.contrib.slim.embeddings import bow_encoder as bow_encoder
+from headwater.tf1.contrib.slim.embeddings import dense_to_sparse as dense_to_sparse
+from headwater.tf1.contrib.slim.embeddings import embedding_lookup_unique as embedding_lookup_unique
+from headwater.tf1.contrib.slim.images import convolution2d_in_plane as conv2d_in_plane
+from headwater.tf1.contrib.slim.images import convolution2d_in_plane as convolution2d_in_plane
+from headwater.tf1.contrib.slim.images import images_to_sequence as images_to_sequence
+from headwater.tf1.contrib.slim.images import maxout as maxout
+from headwater.tf1.contrib.slim.images import sequence_to_images as sequence_to_images
+from headwater.tf1.contrib.slim.images import spatial_softmax as spatial_softmax
 from headwater.tf1.contrib.slim.initializers import variance_scaling_initializer as variance_scaling_initializer
 from headwater.tf1.contrib.slim.initializers import xavier_initializer as xavier_initializer
 from headwater.tf1.contrib.slim.initializers import xavier_initializer as xavier_initializer_conv2d
@@ -33,6 +42,7 @@ from headwater.tf1.contrib.slim.layers import fully_connected as fully_connected
 from headwater.tf1.contrib.slim.layers import separable_convolution2d as separable_conv2d
 from headwater.tf1.contrib.slim.layers import separable_convolution2d as separable_convolution2d
 from headwater.tf1.contrib.slim.normalization import batch_norm as batch_norm
+from headwater.tf1.contrib.slim.normalization import group_norm as group_norm
 from headwater.tf1.contrib.slim.normalization import instance_norm as instance_norm
 from headwater.tf1.contrib.slim.normalization import layer_norm as layer_norm
 from headwater.tf1.contrib.slim.normalization import unit_norm as unit_norm
@@ -72,6 +82,7 @@ from headwater.tf1.feature_columns.old import real_valued_column as real_valued_
 from headwater.tf1.feature_columns.old import sparse_column_with_hash_bucket as sparse_column_with_hash_bucket
 from headwater.tf1.feature_columns.old import sparse_column_with_integerized_feature as sparse_column_with_integerized_feature
 from headwater.tf1.feature_columns.old import sparse_column_with_keys as sparse_column_with_keys
+from headwater.tf1.functional.gradients import recompute_grad as recompute_grad
 from headwater.tf1.training.train_ops import OPTIMIZER_CLS_NAMES as OPTIMIZER_CLS_NAMES
 from headwater.tf1.training.train_ops import OPTIMIZER_SUMMARIES as OPTIMIZER_SUMMARIES
 from headwater.tf1.training.train_ops import optimize_loss as optimize_loss
@@ -86,6 +97,7 @@ from headwater.tf1.training.training_util import get_global_step as get_global_s
 from headwater.tf1.training.training_util import get_or_create_global_step as get_or_create_global_step
 from headwater.tf1.training.warm_start import assign_from_checkpoint as assign_from_checkpoint
 from headwater.tf1.training.warm_start import assign_from_checkpoint_fn as assign_from_checkpoint_fn
+from headwater.tf1.variables.embedding import safe_embedding_lookup_sparse as safe_embedding_lookup_sparse
 from headwater.tf1.variables.regularizers import apply_regularization as apply_regularization
 from headwater.tf1.variables.regularizers import l1_l2_regularizer as l1_l2_regularizer
 from headwater.tf1.variables.regularizers import l1_regularizer as l1_regularizer
@@ -117,15 +129,18 @@ __all__ = [
     "avg_pool3d",
     "batch_norm",
     "bias_add",
+    "bow_encoder",
     "bucketized_column",
     "conv1d",
     "conv2d",
+    "conv2d_in_plane",
     "conv2d_transpose",
     "conv3d",
     "conv3d_transpose",
     "convolution",
     "convolution1d",
     "convolution2d",
+    "convolution2d_in_plane",
     "convolution2d_transpose",
     "convolution3d",
     "convolution3d_transpose",
@@ -133,10 +148,12 @@ __all__ = [
     "create_global_step",
     "crossed_column",
     "current_arg_scope",
+    "dense_to_sparse",
     "dropout",
     "elu",
     "embed_sequence",
     "embedding_column",
+    "embedding_lookup_unique",
     "filter_variables",
     "flatten",
     "fully_connected",
@@ -152,7 +169,9 @@ __all__ = [
     "get_variables_by_suffix",
     "get_variables_to_restore",
     "global_variable",
+    "group_norm",
     "has_arg_scope",
+    "images_to_sequence",
     "instance_norm",
     "l1_l2_regularizer",
     "l1_regularizer",
@@ -165,6 +184,7 @@ __all__ = [
     "losses",
     "max_pool2d",
     "max_pool3d",
+    "maxout",
     "metrics",
     "model_variable",
     "nets",
@@ -172,15 +192,19 @@ __all__ = [
     "one_hot_encoding",
     "optimize_loss",
     "real_valued_column",
+    "recompute_grad",
     "relu",
     "relu6",
     "repeat",
+    "safe_embedding_lookup_sparse",
     "separable_conv2d",
     "separable_convolution2d",
+    "sequence_to_images",
     "softmax",
     "sparse_column_with_hash_bucket",
     "sparse_column_with_integerized_feature",
     "sparse_column_with_keys",
+    "spatial_softmax",
     "stack",
     "sum_regularizer",
     "summarize_activation",

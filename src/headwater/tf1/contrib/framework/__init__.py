@@ -1,0 +1,1 @@
+"""Functions of ``tf.contrib.framework`` for names, sums, placeholders and devices."""

@@ -1,0 +1,1 @@
+"""Metrics of ``tf.contrib.metrics`` that ``tf.metrics`` does not have."""

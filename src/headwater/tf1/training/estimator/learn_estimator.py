@@ -1,0 +1,101 @@
+"""The estimator of ``tf.contrib.learn`` for any model function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from headwater.tf1.training.estimator.estimator import Estimator
+from headwater.tf1.training.estimator.inputs import arguments_of
+from headwater.tf1.training.estimator.learn import ArrayEstimator, input_fn_of
+from headwater.tf1.training.estimator.specs import EstimatorSpec
+
+if TYPE_CHECKING:
+    from headwater.graph.operation import Operation, Tensor
+    from headwater.graph.types import Structure
+    from headwater.tf1.training.scaffold import Scaffold
+    from headwater.tf1.training.session_run_hook import SessionRunHook
+
+
+class ModelFnOps(EstimatorSpec):
+    """The model that a model function of `LearnEstimator` built; see `EstimatorSpec`.
+
+    Raises:
+      ValueError: ``output_alternatives`` are given, which are not supported.
+    """
+
+    def __new__(
+        cls,
+        mode: str,
+        predictions: Structure = None,
+        loss: Tensor | None = None,
+        train_op: Operation | Tensor | None = None,
+        eval_metric_ops: Structure = None,
+        output_alternatives: object = None,
+        training_chief_hooks: Sequence[SessionRunHook] | None = None,
+        training_hooks: Sequence[SessionRunHook] | None = None,
+        scaffold: Scaffold | None = None,
+    ) -> Self:
+        if output_alternatives is not None:
+            raise ValueError("output_alternatives are not supported; use tf.estimator with export_outputs")
+        hooks = training_chief_hooks, training_hooks
+        return super().__new__(cls, mode, predictions, loss, train_op, eval_metric_ops, None, *hooks, scaffold)
+
+
+class LearnEstimator(ArrayEstimator):
+    """Trains, evaluates and predicts with a model function.
+
+    Args:
+      model_fn: a function of ``features``, ``labels`` and optionally ``mode``, ``params``, ``config`` and
+        ``model_dir``, which returns `ModelFnOps`, or the predictions, the loss and the training operation.
+      model_dir, config, params: see `Estimator`.
+      feature_engineering_fn: a function of features and labels that returns the features and labels of the model.
+
+    Raises:
+      ValueError: there is no ``model_fn``, or it has no argument for ``params``.
+    """
+
+    def __init__(
+        self,
+        model_fn: Callable[..., Any] | None = None,
+        model_dir: str | None = None,
+        config: object = None,
+        params: Structure = None,
+        feature_engineering_fn: Callable[..., tuple[Structure, Structure]] | None = None,
+    ) -> None:
+        if model_fn is None:
+            raise ValueError("model_fn must be provided to Estimator.")
+        wanted = arguments_of(model_fn)
+        if params is not None and "params" not in wanted:
+            raise ValueError(
+                f"Estimator's model_fn ({model_fn}) does not have a params argument, but params are passed"
+            )
+
+        def adapted(features: Structure, labels: Structure, mode: str, config: object) -> EstimatorSpec:
+            if feature_engineering_fn is not None:
+                features, labels = feature_engineering_fn(features, labels)
+            more = {"mode": mode, "params": params, "config": config, "model_dir": self.model_dir}
+            found = model_fn(features, labels, **{name: value for name, value in more.items() if name in wanted})
+            return found if isinstance(found, EstimatorSpec) else ModelFnOps(mode, *found)
+
+        super().__init__(adapted, model_dir, config)
+
+    def predict(
+        self,
+        x: object = None,
+        input_fn: Callable[..., Structure] | None = None,
+        batch_size: int | None = None,
+        outputs: Structure = None,
+        as_iterable: bool = True,
+    ) -> Any:
+        """The predictions of each example; see `ArrayEstimator.predict`."""
+        given = input_fn_of(x, None, input_fn, batch_size, epochs=1)
+        found = Estimator.predict(self, given, outputs)
+        if as_iterable:
+            return found
+        examples = list(found)
+        if not examples or not isinstance(examples[0], dict):
+            return np.array(examples)
+        return {name: np.array([example[name] for example in examples]) for name in examples[0]}  # pyright: ignore[reportUnknownVariableType]
