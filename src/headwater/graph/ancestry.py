@@ -8,7 +8,7 @@ from headwater.graph.operation import Operation, Tensor
 
 
 def ancestors(targets: Iterable[Operation | Tensor], stops: Iterable[Tensor]) -> tuple[set[Operation], set[Tensor]]:
-    """Returns the operations that compute ``targets``, and those of the tensors ``stops`` that they read.
+    """Returns the operations that compute ``targets``, and the tensors among ``stops`` that these read.
 
     Operations that are needed only to compute ``stops`` are left out, and control dependencies are not followed.
     """

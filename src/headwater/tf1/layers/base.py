@@ -153,7 +153,7 @@ class Layer:
         self._non_trainable_weights: list[Variable] = []
         self._updates: list[object] = []
         self._losses: list[Tensor] = []
-        #: Those of its losses that belong to inputs.
+        #: Its losses that belong to inputs.
         self._conditional_losses: list[Tensor] = []
         #: Tensors of all calls; an update that depends on none of them is unconditional.
         self._inputs: list[Tensor] = []
@@ -459,7 +459,7 @@ def _shape_of(value: Tensor) -> TensorShape:
 
 
 def _depending(made: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
-    """Returns those of the operations and tensors ``made`` that depend on one of ``inputs``."""
+    """Returns the operations and tensors of ``made`` that depend on one of ``inputs``."""
     return [item for item in made if ancestors([item], inputs)[1]]
 
 

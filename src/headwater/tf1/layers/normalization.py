@@ -279,7 +279,7 @@ class BatchNormalization(Layer):
 
 
 def _composed(first: _Transform, then: _Transform) -> _Transform:
-    """Returns the factor and the summand of x a + b, followed by those of ``then``, which may be None."""
+    """Returns the factor and the summand of ``first``, followed by ``then``, whose parts may be None."""
     factor, summand = first
     if then[0] is not None:
         factor, summand = factor * then[0], summand * then[0]

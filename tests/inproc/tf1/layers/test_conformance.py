@@ -12,7 +12,9 @@ from tests.conformance.stored import Case, stored_cases
 
 @pytest.mark.parametrize(
     "case",
-    stored_cases("layers", "losses", "metrics", "slim", "tables", "feature_columns", "sequence_columns"),
+    stored_cases(
+        "layer_details", "layers", "losses", "metrics", "slim", "tables", "feature_columns", "sequence_columns"
+    ),
     ids=str,
 )
 def test_as_tensorflow(case: Case) -> None:

@@ -44,6 +44,31 @@ def test_an_experiment_trains_and_evaluates(tmp_path: Path) -> None:
     assert 0 <= metrics["accuracy"] <= 1
 
 
+@pytest.mark.parametrize("as_triple", [False, True])
+def test_an_estimator_of_any_model(tmp_path: Path, as_triple: bool) -> None:
+    def model(features: dict[str, tf.Tensor], labels: tf.Tensor, mode: str, params: dict[str, float]):
+        y = tf.layers.dense(features["x"], 1)[:, 0]
+        if labels is None:
+            return tf.contrib.learn.ModelFnOps(mode, {"y": y})
+        loss = tf.losses.mean_squared_error(labels, y)
+        train = tf.contrib.layers.optimize_loss(loss, tf.train.get_global_step(), params["rate"], "SGD")
+        return (y, loss, train) if as_triple else tf.contrib.learn.ModelFnOps(mode, y, loss, train)
+
+    def doubled(features: dict[str, tf.Tensor], labels: tf.Tensor | None):
+        return features, None if labels is None else tf.to_float(labels) * 2.0
+
+    made = tf.contrib.learn.Estimator(model, str(tmp_path), params={"rate": 0.2}, feature_engineering_fn=doubled)
+    made.fit(input_fn=lambda: ({"x": tf.constant([[1.0]])}, tf.constant([3])), steps=20)
+    found = made.evaluate(input_fn=lambda: ({"x": tf.constant([[1.0]])}, tf.constant([3])), steps=1)
+    assert found["global_step"] == 20
+    assert found["loss"] < 1e-6
+    rows = {"x": np.ones((2, 1), np.float32)}
+    predicted = made.predict(input_fn=lambda: tf.data.Dataset.from_tensors(rows), as_iterable=False)
+    np.testing.assert_allclose(predicted["y"], [6.0, 6.0], rtol=1e-3)
+    with pytest.raises(ValueError, match="output_alternatives"):
+        tf.contrib.learn.ModelFnOps("infer", {"y": 1.0}, output_alternatives={"x": 1})
+
+
 def test_the_fitted_data_are_logged_once(tmp_path: Path) -> None:
     estimator = _estimator(str(tmp_path))
     estimator.fit(input_fn=_input_fn, steps=2)

@@ -29,7 +29,7 @@ CONTRIB: Final[Mapping[str, Area]] = {
             "legacy_seq2seq": "headwater.tf1.compat.tf.contrib.legacy_seq2seq",
             "lookup": "headwater.tf1.compat.contrib_lookup",
             "losses": "headwater.tf1.compat.slim_losses",
-            "metrics": "headwater.tf1.compat.contrib_metrics",
+            "metrics": "headwater.tf1.contrib.metrics.names",
             "nn": "headwater.tf1.compat.tf.contrib.nn",
             "opt": "headwater.tf1.compat.tf.contrib.opt",
             "predictor": "headwater.tf1.compat.tf.contrib.predictor",
@@ -231,7 +231,6 @@ CONTRIB: Final[Mapping[str, Area]] = {
                 sequence_to_images spatial_softmax""",
             "headwater.tf1.contrib.slim.embeddings": "bow_encoder dense_to_sparse embedding_lookup_unique",
             "headwater.tf1.variables.embedding": "safe_embedding_lookup_sparse",
-            "headwater.tf1.functional.gradients": "recompute_grad",
             "headwater.tf1.contrib.slim.plain": """
                 avg_pool2d avg_pool3d dropout flatten max_pool2d max_pool3d one_hot_encoding repeat softmax stack""",
             "headwater.tf1.contrib.slim.initializers": """
@@ -383,7 +382,6 @@ CONTRIB: Final[Mapping[str, Area]] = {
                 sequence_to_images spatial_softmax""",
             "headwater.tf1.contrib.slim.embeddings": "bow_encoder dense_to_sparse embedding_lookup_unique",
             "headwater.tf1.variables.embedding": "safe_embedding_lookup_sparse",
-            "headwater.tf1.functional.gradients": "recompute_grad",
             "headwater.tf1.contrib.slim.plain": """
                 avg_pool2d avg_pool3d dropout flatten max_pool2d max_pool3d one_hot_encoding repeat softmax stack""",
             "headwater.tf1.contrib.slim.initializers": """
@@ -410,7 +408,7 @@ CONTRIB: Final[Mapping[str, Area]] = {
             "layers": "headwater.tf1.compat.tf.contrib.layers",
             "learning": "headwater.tf1.compat.tf.contrib.slim.learning",
             "losses": "headwater.tf1.compat.slim_losses",
-            "metrics": "headwater.tf1.compat.contrib_metrics",
+            "metrics": "headwater.tf1.contrib.metrics.names",
             "nets": "headwater.tf1.compat.tf.contrib.slim.nets",
             "utils": "headwater.tf1.contrib.slim.utils",
         },

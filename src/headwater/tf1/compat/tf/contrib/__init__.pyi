@@ -2,7 +2,6 @@
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
 from headwater.tf1.compat import contrib_lookup as lookup
-from headwater.tf1.compat import contrib_metrics as metrics
 from headwater.tf1.compat import slim_losses as losses
 from headwater.tf1.compat.tf import estimator_tpu as tpu
 from headwater.tf1.compat.tf.contrib import cluster_resolver as cluster_resolver
@@ -34,6 +33,7 @@ from headwater.tf1.compat.tf.contrib import stateless as stateless
 from headwater.tf1.compat.tf.contrib import tfprof as tfprof
 from headwater.tf1.compat.tf.contrib import training as training
 from headwater.tf1.compat.tf.contrib import util as util
+from headwater.tf1.contrib.metrics import names as metrics
 
 __all__ = [
     "cluster_resolver",

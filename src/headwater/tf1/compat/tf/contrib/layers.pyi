@@ -55,7 +55,6 @@ from headwater.tf1.feature_columns.old import real_valued_column as real_valued_
 from headwater.tf1.feature_columns.old import sparse_column_with_hash_bucket as sparse_column_with_hash_bucket
 from headwater.tf1.feature_columns.old import sparse_column_with_integerized_feature as sparse_column_with_integerized_feature
 from headwater.tf1.feature_columns.old import sparse_column_with_keys as sparse_column_with_keys
-from headwater.tf1.functional.gradients import recompute_grad as recompute_grad
 from headwater.tf1.training.train_ops import OPTIMIZER_CLS_NAMES as OPTIMIZER_CLS_NAMES
 from headwater.tf1.training.train_ops import OPTIMIZER_SUMMARIES as OPTIMIZER_SUMMARIES
 from headwater.tf1.training.train_ops import optimize_loss as optimize_loss
@@ -127,7 +126,6 @@ __all__ = [
     "one_hot_encoding",
     "optimize_loss",
     "real_valued_column",
-    "recompute_grad",
     "relu",
     "relu6",
     "repeat",

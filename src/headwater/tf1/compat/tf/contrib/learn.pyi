@@ -10,15 +10,19 @@ from headwater.tf1.training.estimator.learn import LearnRunConfig as RunConfig
 from headwater.tf1.training.estimator.learn import LinearClassifier as LinearClassifier
 from headwater.tf1.training.estimator.learn import infer_real_valued_columns_from_input as infer_real_valued_columns_from_input
 from headwater.tf1.training.estimator.learn import run as run
+from headwater.tf1.training.estimator.learn_estimator import LearnEstimator as Estimator
+from headwater.tf1.training.estimator.learn_estimator import ModelFnOps as ModelFnOps
 from headwater.tf1.training.estimator.run_config import TaskType as TaskType
 from headwater.tf1.training.estimator.specs import ModeKeys as ModeKeys
 
 __all__ = [
     "DNNClassifier",
     "DNNLinearCombinedClassifier",
+    "Estimator",
     "Experiment",
     "LinearClassifier",
     "ModeKeys",
+    "ModelFnOps",
     "RunConfig",
     "TaskType",
     "infer_real_valued_columns_from_input",

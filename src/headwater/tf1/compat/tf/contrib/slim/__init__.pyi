@@ -2,11 +2,11 @@
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
 from headwater.graph.operation import Tensor
-from headwater.tf1.compat import contrib_metrics as metrics
 from headwater.tf1.compat import slim_losses as losses
 from headwater.tf1.compat.tf.contrib import layers as layers
 from headwater.tf1.compat.tf.contrib.slim import learning as learning
 from headwater.tf1.compat.tf.contrib.slim import nets as nets
+from headwater.tf1.contrib.metrics import names as metrics
 from headwater.tf1.contrib.slim import utils as utils
 from headwater.tf1.contrib.slim.arg_scope import add_arg_scope as add_arg_scope
 from headwater.tf1.contrib.slim.arg_scope import arg_scope as arg_scope
@@ -82,7 +82,6 @@ from headwater.tf1.feature_columns.old import real_valued_column as real_valued_
 from headwater.tf1.feature_columns.old import sparse_column_with_hash_bucket as sparse_column_with_hash_bucket
 from headwater.tf1.feature_columns.old import sparse_column_with_integerized_feature as sparse_column_with_integerized_feature
 from headwater.tf1.feature_columns.old import sparse_column_with_keys as sparse_column_with_keys
-from headwater.tf1.functional.gradients import recompute_grad as recompute_grad
 from headwater.tf1.training.train_ops import OPTIMIZER_CLS_NAMES as OPTIMIZER_CLS_NAMES
 from headwater.tf1.training.train_ops import OPTIMIZER_SUMMARIES as OPTIMIZER_SUMMARIES
 from headwater.tf1.training.train_ops import optimize_loss as optimize_loss
@@ -192,7 +191,6 @@ __all__ = [
     "one_hot_encoding",
     "optimize_loss",
     "real_valued_column",
-    "recompute_grad",
     "relu",
     "relu6",
     "repeat",
