@@ -72,7 +72,7 @@ def _descent(cells: list[Cell]) -> JoinedUpdate:
 
 def test_a_value_in_use_does_not_change_and_others_are_updated_in_place() -> None:
     cells = _cells([1, 2], [[3]], 4)
-    update, alpha = _descent(cells), np.float32(0.5)
+    update, alpha = _descent(cells), np.array(0.5, np.float32)
     grads = [np.ones_like(cell.value) for cell in cells]
     update(grads, alpha)
     first = [id(cell.value) for cell in cells]
@@ -90,7 +90,7 @@ def test_a_value_in_use_does_not_change_and_others_are_updated_in_place() -> Non
 def test_a_gradient_of_another_shape_raises() -> None:
     cells = _cells([1, 2], [3])
     with pytest.raises(InvalidArgumentError, match="same shape"):
-        _descent(cells)([np.ones(2, np.float32), np.ones((1, 1), np.float32)], np.float32(1))
+        _descent(cells)([np.ones(2, np.float32), np.ones((1, 1), np.float32)], np.array(1, np.float32))
 
 
 def test_an_assigned_variable_is_updated_from_its_new_value(monkeypatch: pytest.MonkeyPatch) -> None:
