@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -284,7 +284,7 @@ def moments(
 
 def sufficient_statistics(
     x: TensorLike,
-    axes: int,
+    axes: int | Sequence[int],
     shift: TensorLike | None = None,
     keep_dims: bool | None = None,
     name: str | None = None,

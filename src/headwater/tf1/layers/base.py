@@ -129,10 +129,15 @@ class Layer:
       activity_regularizer: a function that returns a loss of an output; None for no loss.
     """
 
-    def __new__(cls, *args: object, **kwargs: object) -> Self:
-        self = super().__new__(cls)
-        self._arguments = (args, kwargs)
-        return self
+    _arguments: tuple[tuple[object, ...], dict[str, object]]
+
+    # Hidden from type checkers, so that they read a layer's arguments from its `__init__`.
+    if not TYPE_CHECKING:
+
+        def __new__(cls, *args: object, **kwargs: object) -> Self:
+            self = super().__new__(cls)
+            self._arguments = (args, kwargs)
+            return self
 
     def __init__(self, trainable: bool = True, name: Any = None, dtype: DTypeLike | None = None, **kwargs: Any) -> None:
         scope = kwargs.pop("_scope", None)
@@ -326,14 +331,15 @@ class Layer:
                 **more,
                 **kwargs,
             )
-            parts = list(variable) if isinstance(variable, PartitionedVariable) else [variable]
-            for part in parts if regularizer is not None else ():
-                if part not in existing:
-                    with name_scope(f"{name}/Regularizer"):
-                        loss = regularizer(part)
-                    if loss is not None:
-                        self.add_loss(loss)
-        listed = self._trainable_weights if wanted else self._non_trainable_weights
+            if regularizer is not None:
+                parts = list(variable) if isinstance(variable, PartitionedVariable) else [variable]
+                for part in parts:
+                    if part not in existing:
+                        with name_scope(f"{name}/Regularizer"):
+                            loss = regularizer(part)
+                        if loss is not None:
+                            self.add_loss(loss)
+        listed: list[Any] = self._trainable_weights if wanted else self._non_trainable_weights
         if all(variable is not other for other in listed):
             listed.append(variable)
         return variable

@@ -76,9 +76,10 @@ def restored(value: Any, classes: Mapping[str, Any]) -> Any:
     Raises:
       ValueError: the class is unknown.
     """
-    if not isinstance(value, dict) or value.keys() != {"class_name", "config"}:  # pyright: ignore[reportUnknownMemberType]
-        return value
-    kind = classes.get(value["class_name"]) or getattr(initializers, value["class_name"], None)
+    fields: Any = value
+    if not isinstance(value, dict) or fields.keys() != {"class_name", "config"}:
+        return fields
+    kind = classes.get(fields["class_name"]) or getattr(initializers, fields["class_name"], None)
     if kind is None:
-        raise ValueError(f"unknown class {value['class_name']} of a layer's argument; pass it in custom_objects")
-    return kind.from_config(value["config"])
+        raise ValueError(f"unknown class {fields['class_name']} of a layer's argument; pass it in custom_objects")
+    return kind.from_config(fields["config"])

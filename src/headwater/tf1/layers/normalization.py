@@ -221,8 +221,9 @@ class BatchNormalization(Layer):
             others.remove(1)
 
         def shaped(value: Any) -> Any:
-            flat = value is None or several or axes == [len(dims) - 1]
-            return value if flat else arrays.reshape(value, [dims[i] if i in axes else 1 for i in range(len(dims))])
+            if value is None or several or axes == [len(dims) - 1]:
+                return value
+            return arrays.reshape(value, [dims[i] if i in axes else 1 for i in range(len(dims))])
 
         def of_batch() -> list[Tensor]:
             wide = math.cast(values, self.moving_mean.dtype.base_dtype)
@@ -268,7 +269,7 @@ class BatchNormalization(Layer):
         if limits.get("rmax") is not None:
             r = math.minimum(r, limits["rmax"])
         if limits.get("dmax") is not None:
-            d = math.maximum(math.minimum(d, limits["dmax"]), -limits["dmax"])
+            d = math.maximum(math.minimum(d, limits["dmax"]), math.negative(limits["dmax"]))
         r = smart_cond(training, lambda: r, lambda: arrays.ones_like(r))
         d = smart_cond(training, lambda: d, lambda: arrays.zeros_like(d))
         with control_dependencies(updates):
