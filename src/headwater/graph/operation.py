@@ -341,7 +341,7 @@ class Tensor(TensorOperators):
     __nonzero__ = __bool__
 
     def __array__(self, *_: object, **__: object) -> Never:
-        frame = sys._getframe(1)
+        frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
         while frame.f_back is not None and not frame.f_globals.get("__name__", "").startswith("keras."):
             frame = frame.f_back
         if frame.f_back is not None:

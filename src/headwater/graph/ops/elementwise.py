@@ -297,7 +297,8 @@ _binary("Igamma", deferred(special, "gammainc"), "floating", inputs="a:T|floatin
 _binary("Igammac", deferred(special, "gammaincc"), "floating", inputs="a:T|floating, x:T")
 _binary(
     "RandomGammaGrad",
-    lambda alpha, sample: jax.lax.random_gamma_grad(*jnp.broadcast_arrays(alpha, sample)),
+    # JAX's decorator, which has no types, adds the argument ``dtype``.
+    lambda alpha, sample: lax.random_gamma_grad(*jnp.broadcast_arrays(alpha, sample)),  # pyright: ignore[reportCallIssue]
     "floating",
     inputs="alpha:T|floating, sample:T",
 )
@@ -331,23 +332,21 @@ def _equality(inference: Inference) -> Sequence[Spec]:
         return [Spec(bool_, None)]
 
 
-def _compare(name: str, otherwise: bool) -> Function:
+def _compare(name: str) -> Function:
     def compute(x: jax.Array, y: jax.Array, *, incompatible_shape_error: bool = True) -> object:
         xp = array_module(x, y)
         if not incompatible_shape_error:
             try:
                 np.broadcast_shapes(x.shape, y.shape)
             except ValueError:
-                return np.array(otherwise)
+                return np.array(name == "not_equal")
         return xp.asarray(getattr(xp, name)(x, y), dtype=bool)
 
     return compute
 
 
 for _type, _name in {"Equal": "equal", "NotEqual": "not_equal"}.items():
-    pure(_type, inputs="x:T, y:T", infer=_equality, differentiable=False, strings=True)(
-        _compare(_name, _type == "NotEqual")
-    )
+    pure(_type, inputs="x:T, y:T", infer=_equality, differentiable=False, strings=True)(_compare(_name))
 
 
 def _approximate_spec(inference: Inference) -> Sequence[Spec]:
@@ -392,14 +391,9 @@ def _same_shapes(inference: Inference) -> Sequence[Spec]:
 
 
 @pure("AddN", inputs="inputs:T|numeric*", infer=_same_shapes)
+@pure("AccumulateNV2", inputs="inputs:T|numeric*", infer=_same_shapes)
 def add_n(*inputs: jax.Array) -> jax.Array:
     """The sum of all inputs, which have one shape."""
-    return functools.reduce(lambda a, b: a + b, inputs)
-
-
-@pure("AccumulateNV2", inputs="inputs:T|numeric*", infer=_same_shapes)
-def accumulate_n(*inputs: jax.Array) -> jax.Array:
-    """As `add_n`."""
     return functools.reduce(lambda a, b: a + b, inputs)
 
 
