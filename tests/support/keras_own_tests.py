@@ -91,8 +91,8 @@ def share_folders(case: unittest.TestCase, folder: str, *, removes: bool) -> Non
     # Only the test's own modules use these: Headwater's processes must not share their folders.
     shared = types.SimpleNamespace(mkdtemp=make, TemporaryDirectory=Folder)
     for module in (sys.modules[type(case).__module__], test_case):
-        if hasattr(module, "tempfile"):
-            module.tempfile = shared
+        if "tempfile" in vars(module):
+            vars(module)["tempfile"] = shared
     if not removes:
         os.remove = lambda *_, **__: None
 

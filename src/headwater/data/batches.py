@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -229,8 +230,9 @@ class RaggedElements(Wrapper):
 
 def _as_ragged(value: Array, spec: RaggedSpec) -> RaggedArray:
     """Converts an array to rows that all have the same lengths."""
-    sizes, kind = value.shape, spec.splits_dtype.numpy_dtype
-    counts = [int(np.prod(sizes[: axis + 1])) for axis in range(spec.ragged_rank)]
+    sizes: tuple[int, ...] = value.shape
+    kind = spec.splits_dtype.numpy_dtype
+    counts = [math.prod(sizes[: axis + 1]) for axis in range(spec.ragged_rank)]
     splits = [np.arange(count + 1, dtype=kind) * sizes[axis + 1] for axis, count in enumerate(counts)]
     return RaggedArray(value.reshape(-1, *sizes[spec.ragged_rank + 1 :]), splits, spec.splits_dtype)
 

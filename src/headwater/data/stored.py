@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
@@ -177,8 +177,8 @@ def load(folder: str) -> tuple[Saved, Any]:
     return Saved(filename=filename, of=specs, count=described["count"]), _with_tuples(described["structure"])
 
 
-def _with_tuples(structure: Any) -> Any:
+def _with_tuples(structure: object) -> object:
     """Converts lists, as which JSON keeps tuples, to tuples."""
     if isinstance(structure, dict):
-        return {key: _with_tuples(part) for key, part in structure.items()}
-    return tuple(map(_with_tuples, structure)) if isinstance(structure, list) else structure
+        return {key: _with_tuples(part) for key, part in cast("dict[str, object]", structure).items()}
+    return tuple(map(_with_tuples, cast("list[object]", structure))) if isinstance(structure, list) else structure

@@ -14,7 +14,7 @@ from abc import ABCMeta
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-import jax
+import jax.core
 import numpy as np
 
 from headwater.dtypes import DType, from_numpy
@@ -22,7 +22,6 @@ from headwater.graph.ragged_value import RaggedTensorValue, ragged_value
 from headwater.graph.sparse_tensor import SparseTensor as GraphSparseTensor
 from headwater.graph.sparse_tensor import SparseTensorValue
 from headwater.shapes import TensorShape
-from headwater.tf1.functional import ragged_operators  # noqa: F401  adds the operators of ragged tensors
 from headwater.tf1.functional.math import equal, not_equal
 from headwater.tf1.functional.ragged_operators import of_two
 from headwater.tf1.functional.ragged_tensor import RaggedTensor as GraphRaggedTensor
@@ -99,8 +98,8 @@ class SparseTensor(GraphSparseTensor, EagerComposite, metaclass=_Kind):
 
     def numpy(self) -> Any:
         """Returns the dense array, as ``Dataset.as_numpy_iterator`` yields it."""
-        indices, values, shape = self.to_value()
-        dense = np.zeros(shape, values.dtype) if values.dtype != object else np.full(shape, b"", object)
+        indices, values, shape = map(np.asarray, self.arrays)
+        dense = np.full(shape.tolist(), b"" if values.dtype == object else 0, values.dtype)
         dense[tuple(indices.T)] = values
         return dense
 

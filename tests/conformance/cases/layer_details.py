@@ -215,7 +215,7 @@ def case_gradients_of_variables_in_a_custom_gradient(tf):
     def layer(x):
         out = tf.layers.dense(x, 3, use_bias=False, kernel_initializer=tf.ones_initializer())
 
-        def back(grad, variables=None):
+        def back(grad, variables=()):
             (of_x,) = tf.gradients(out, [x], grad_ys=grad)
             return of_x, [tf.fill(variable.shape, 7.0) for variable in variables]
 

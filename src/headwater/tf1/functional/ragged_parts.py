@@ -5,8 +5,8 @@ Each has the arguments of the function of tensors that it replaces.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from headwater.graph.constants import constant_value
 from headwater.graph.convert import convert_to_tensor, name_scope
@@ -38,7 +38,7 @@ def split(
       num: number of sizes, if it is not known statically.
 
     Raises:
-      ValueError: ``axis`` is a ragged dimension, or rows cannot be divided into as many parts.
+      ValueError: ``axis`` is a ragged dimension, the number of parts is unknown, or it does not divide the rows.
     """
     with name_scope(name, "RaggedSplit"):
         place = place_of(axis, value.shape.ndims)
@@ -49,7 +49,10 @@ def split(
             raise ValueError(f"ragged dimension {place} cannot be split: only rows and dimensions that are not ragged")
         sizes = convert_to_tensor(num_or_size_splits)
         if sizes.dims == ():
-            count, rows = int(constant_value(sizes)), value.shape.as_list()[0]
+            known, rows = constant_value(sizes), value.shape.as_list()[0]
+            if known is None:
+                raise ValueError("split: the number of parts must be known when the graph is built")
+            count = int(known)
             if rows is not None and rows % count:
                 raise ValueError(f"cannot split {rows} rows into {count} parts of equal size")
             step = math.floordiv(value.nrows(), count)
@@ -78,10 +81,10 @@ def matmul(
     """
     if transpose_a or adjoint_a:
         raise ValueError("matmul of a ragged tensor: the first operand cannot be transposed")
-    whole = [part.to_tensor() if isinstance(part, RaggedTensor) else convert_to_tensor(part) for part in (a, b)]
+    left, right = (part.to_tensor() if isinstance(part, RaggedTensor) else convert_to_tensor(part) for part in (a, b))
     if isinstance(b, RaggedTensor) and (b.ragged_rank > 1 or transpose_b or adjoint_b):
         raise ValueError("matmul of a ragged tensor: the number of columns must be equal in the whole batch")
-    found = linalg.matmul(*whole, False, transpose_b, False, adjoint_b, *args, **kwargs)
+    found = linalg.matmul(left, right, False, transpose_b, False, adjoint_b, *args, **kwargs)
     if not isinstance(a, RaggedTensor):
         return found
     return RaggedTensor.from_tensor(found, a.row_lengths(), row_splits_dtype=a.row_splits.dtype)
@@ -101,9 +104,11 @@ def _dense_rows(value: RaggedTensor) -> list[Tensor]:
     return [row.to_tensor() if isinstance(row, RaggedTensor) else row for row in rows]
 
 
-def format(template: str, inputs: Any, placeholder: str = "{}", summarize: int = 3, name: str | None = None) -> Tensor:
+def format(
+    template: str, inputs: object, placeholder: str = "{}", summarize: int = 3, name: str | None = None
+) -> Tensor:
     """Replaces the placeholders of a text by tensors, also ragged ones, which are shown with all values."""
-    given = inputs if isinstance(inputs, list | tuple) else [inputs]
+    given = cast("Sequence[object]", inputs) if isinstance(inputs, list | tuple) else [inputs]
     parts = template.split(placeholder)
     if len(parts) != len(given) + 1:
         raise ValueError(f"{len(parts) - 1} placeholder(s) in template does not match {len(given)} tensor(s)")

@@ -51,12 +51,18 @@ def _reduction(plain: Function, segments: Function) -> Function:
     return reduce
 
 
+def _known(axis: TensorLike) -> list[int]:
+    given = constant_value(convert_to_tensor(axis))
+    if given is None:
+        raise ValueError("axis must be known when the graph is built.")
+    return np.ravel(given).astype(int).tolist()
+
+
 def _with_kept(found: Any, axis: Any, rank: int | None) -> Any:
     """Returns a result with dimensions of size 1 in place of the reduced ones."""
     if rank is None:
         raise ValueError("keepdims needs a ragged tensor of known rank.")
-    given = range(rank) if axis is None else np.ravel(constant_value(convert_to_tensor(axis))).tolist()
-    for each in sorted(int(axis) % rank for axis in given):
+    for each in sorted(place % rank for place in (range(rank) if axis is None else _known(axis))):
         found = expand_dims(found, each)
     return found
 
@@ -72,10 +78,7 @@ def reduced(ragged: Any, axis: Any, plain: Function, segments: Function, keep: b
     if axis is None:
         return plain(ragged.flat_values)
     rank = ragged.shape.ndims
-    given = constant_value(convert_to_tensor(axis))
-    if given is None:
-        raise ValueError("axis must be known when the graph is built.")
-    several: list[int] = np.ravel(given).astype(int).tolist()
+    several = _known(axis)
     if any(each < 0 for each in several) and rank is None:
         raise ValueError("A negative axis needs a ragged tensor of known rank.")
     whole = sorted({each + rank if each < 0 else each for each in several}, reverse=True)
@@ -147,7 +150,7 @@ def reduce_std(
 
 
 def reduce_join(
-    inputs: SparseLike,
+    inputs: RaggedTensor,
     axis: Ints | None = None,
     keep_dims: bool | None = None,
     separator: str = "",

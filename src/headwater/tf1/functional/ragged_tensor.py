@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
 from headwater import dtypes
 from headwater.dtypes import DType, as_dtype
@@ -26,6 +26,9 @@ from headwater.tf1.functional.sparse import SparseTensor, sparse_tensor_to_dense
 if TYPE_CHECKING:
     from headwater.dtypes import DTypeLike
     from headwater.graph.types import FeedDict, SessionLike, Structure
+
+RaggedLike: TypeAlias = "TensorLike | RaggedTensor"
+"""The values of rows: dense, or ragged themselves."""
 
 
 def rows_of_splits(splits: TensorLike, name: str | None = None) -> Tensor:
@@ -58,7 +61,7 @@ class RaggedTensor(CompositeTensor):
 
     @classmethod
     def from_row_splits(
-        cls, values: TensorLike, row_splits: TensorLike, name: str | None = None, validate: bool = True
+        cls, values: RaggedLike, row_splits: TensorLike, name: str | None = None, validate: bool = True
     ) -> Self:
         """The rows ``values[row_splits[i]:row_splits[i + 1]]``.
 
@@ -82,7 +85,7 @@ class RaggedTensor(CompositeTensor):
     @classmethod
     def from_value_rowids(
         cls,
-        values: object,
+        values: RaggedLike,
         value_rowids: TensorLike,
         nrows: TensorLike | None = None,
         name: str | None = None,
@@ -112,7 +115,7 @@ class RaggedTensor(CompositeTensor):
 
     @classmethod
     def from_row_lengths(
-        cls, values: TensorLike, row_lengths: TensorLike, name: str | None = None, validate: bool = True
+        cls, values: RaggedLike, row_lengths: TensorLike, name: str | None = None, validate: bool = True
     ) -> Self:
         """Rows of these lengths, one after the other."""
         with name_scope(name, "RaggedFromRowLengths", [values, row_lengths]):
@@ -121,7 +124,7 @@ class RaggedTensor(CompositeTensor):
 
     @classmethod
     def from_row_starts(
-        cls, values: TensorLike, row_starts: TensorLike, name: str | None = None, validate: bool = True
+        cls, values: RaggedLike, row_starts: TensorLike, name: str | None = None, validate: bool = True
     ) -> Self:
         """Rows that begin at these places; the first at 0."""
         with name_scope(name, "RaggedFromRowStarts", [values, row_starts]):
@@ -132,7 +135,7 @@ class RaggedTensor(CompositeTensor):
 
     @classmethod
     def from_row_limits(
-        cls, values: TensorLike, row_limits: TensorLike, name: str | None = None, validate: bool = True
+        cls, values: RaggedLike, row_limits: TensorLike, name: str | None = None, validate: bool = True
     ) -> Self:
         """Rows that end at these places; the last with the values."""
         with name_scope(name, "RaggedFromRowLimits", [values, row_limits]):
@@ -524,7 +527,7 @@ def as_ragged_or_tensor(value: Any, dtype: DTypeLike | None = None, name: str | 
     return convert_to_tensor(value, dtype, name=name)
 
 
-def length_of(value: TensorLike) -> Tensor:
+def length_of(value: RaggedLike) -> Tensor:
     """Returns the number of rows of a tensor or ragged tensor, int64."""
     if isinstance(value, RaggedTensor):
         return value.nrows(dtypes.int64)

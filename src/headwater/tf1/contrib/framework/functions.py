@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 
 from headwater.cluster.devices import DeviceSpec
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import name_scope
 from headwater.graph.graph import Graph
 from headwater.graph.operation import Operation, Tensor
+from headwater.graph.types import TensorLike
 from headwater.tf1.functional import math, reductions
 from headwater.tf1.training.training_util import assert_global_step, get_global_step
 
@@ -60,7 +62,7 @@ def reduce_sum_n(tensors: Sequence[Tensor], name: str | None = None) -> Tensor:
         return sums[0] if len(sums) == 1 else math.add_n(sums, name=scope)
 
 
-def assert_or_get_global_step(graph: Graph | None = None, global_step_tensor: object = None) -> object:
+def assert_or_get_global_step(graph: Graph | None = None, global_step_tensor: TensorLike | None = None) -> object:
     """Returns the given step after a check of its type and shape; the graph's global step if None."""
     if global_step_tensor is None:
         return get_global_step(graph)
@@ -88,11 +90,11 @@ class VariableDeviceChooser:
     ) -> None:
         self._count = num_tasks
         self._job = job_name
-        self._device = {"device_type": device_type, "device_index": device_index, "replica": replica}
+        self._device = partial(DeviceSpec, device_type=device_type, device_index=device_index, replica=replica)
         self._next = 0
 
     def __call__(self, op: Operation) -> str:
         del op
         task, self._next = self._next, (self._next + 1) % max(1, self._count)
-        where = {"job": self._job, "task": task} if self._count else {}
-        return DeviceSpec(**self._device, **where).to_string()
+        device = self._device(job=self._job, task=task) if self._count else self._device()
+        return device.to_string()

@@ -15,6 +15,7 @@ from headwater.tf1.variables.variable_scope import variable_scope
 if TYPE_CHECKING:
     from headwater.graph.operation import Tensor
     from headwater.graph.types import TensorLike
+    from headwater.tf1.variables.variables import Variable
 
 
 def streaming_covariance(
@@ -60,7 +61,7 @@ def _times(value: Tensor, share: Tensor | None) -> Tensor:
     return value if share is None else math.multiply(value, share)
 
 
-def _unbiased(comoment: TensorLike, total: TensorLike, name: str) -> Tensor:
+def _unbiased(comoment: Variable, total: Variable, name: str) -> Tensor:
     return indexing.where(math.less_equal(total, 1.0), float("nan"), math.truediv(comoment, total - 1.0), name=name)
 
 

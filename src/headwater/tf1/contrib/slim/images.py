@@ -11,7 +11,7 @@ from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
 from headwater.tf1.contrib.slim.arg_scope import add_arg_scope
 from headwater.tf1.contrib.slim.initializers import xavier_initializer
-from headwater.tf1.contrib.slim.utils import collect_named_outputs, get_variable_collections
+from headwater.tf1.contrib.slim.utils import collect_named_outputs, get_variable_collections, last_dimension
 from headwater.tf1.contrib.slim.variables import model_variable
 from headwater.tf1.functional import arrays, convolution, grids, nn, reductions
 from headwater.tf1.variables.initializers import ONES, ZEROS, Constant
@@ -32,16 +32,17 @@ def maxout(inputs: TensorLike, num_units: int, axis: int = -1, scope: str | Vari
     """Returns the maximum of each ``num_units``-th part of a dimension (Goodfellow et al., 2013).
 
     Raises:
-      ValueError: the size of the dimension is not a multiple of ``num_units``.
+      ValueError: the size of the dimension is not known, or not a multiple of ``num_units``.
     """
     with variable_scope(scope, "MaxOut", [inputs]):
         inputs = convert_to_tensor(inputs)
         sizes = inputs.shape.as_list()
-        if sizes[axis] % num_units:
-            raise ValueError(f"number of features({sizes[axis]}) is not a multiple of num_units({num_units})")
-        parts = sizes[axis] // num_units
+        features = sizes[axis]
+        if features is None or features % num_units:
+            raise ValueError(f"number of features({features}) is not a multiple of num_units({num_units})")
         sizes[axis] = num_units
-        shape = [arrays.shape(inputs)[i] if size is None else size for i, size in enumerate([*sizes, parts])]
+        sizes.append(features // num_units)
+        shape = [arrays.shape(inputs)[i] if size is None else size for i, size in enumerate(sizes)]
         return reductions.reduce_max(arrays.reshape(inputs, shape), -1)
 
 
@@ -163,7 +164,7 @@ def convolution2d_in_plane(
       others: see `headwater.tf1.contrib.slim.layers`.
     """
     with variable_scope(scope, "ConvInPlane", [inputs], reuse=reuse) as entered:
-        channels = inputs.shape[-1].value
+        channels = last_dimension(inputs.shape)
         height, width = (kernel_size, kernel_size) if isinstance(kernel_size, int) else kernel_size
         down, right = (stride, stride) if isinstance(stride, int) else stride
 
