@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 _ARRAY = "array"
 _TUPLE = "tuple"
 _MAP = "map"
-#: Attributes that Keras sets again in each run, and attributes that hold the position within `fit`.
-_NOT_STATE = frozenset({"params", "validation_data", "_current_epoch", "seen", "_within_epoch"})
+#: Attributes that Keras sets again in each run, and attributes that hold the position within `fit`. Keras negates
+#: ``min_delta`` in each run if lower values are better; a restored value would be negated twice.
+_NOT_STATE = frozenset({"params", "validation_data", "_current_epoch", "seen", "_within_epoch", "min_delta"})
 
 
 class _NotPlainError(Exception):
