@@ -1,8 +1,9 @@
 """The table of kernels: functions of host arrays with the same results as operations' lowerings in an executable.
 
-A kernel takes the positional inputs and the keyword attributes of the lowering, as NumPy arrays, and returns one array
-or a tuple of arrays. It never changes an input; an output may be one of the inputs, or a view of one. Results equal the
-lowering's: integers and booleans exactly, other numbers up to rounding. Kernels do not import JAX.
+A kernel takes the lowering's positional inputs, as NumPy arrays, and its attributes, as keyword arguments. It returns
+one array or a tuple of arrays. Only the kernel of an update changes an input; an output may be one of the inputs, or a
+view of one. Results equal the lowering's: integers and booleans exactly, other numbers up to rounding. Kernels do not
+import JAX.
 
 Example:
   A kernel, its gradient, and an update of a variable::
@@ -34,10 +35,12 @@ GradientKernel = Callable[..., Sequence[Any]]
 
 
 class ElementRule(NamedTuple):
-    """An update whose elements do not depend on each other, so that arrays of several variables can be joined for it.
+    """Describes an update that computes each element independently.
+
+    The arrays of several variables can therefore be concatenated and updated in one call.
 
     Attributes:
-      variables: number of variables, which are the first inputs and have one shape.
+      variables: number of variables; they are the first inputs, and all have the same shape.
       gradient: position of the gradient, which has the same shape.
     """
 
@@ -50,7 +53,7 @@ _gradients: Final[dict[str, GradientKernel]] = {}
 _using_outputs: Final[set[str]] = set()
 _updates: Final[dict[str, Kernel]] = {}
 _element_rules: Final[dict[str, ElementRule]] = {}
-_loading: Final = threading.RLock()
+_load_lock: Final = threading.RLock()
 _loaded = False
 
 
@@ -64,7 +67,7 @@ def kernel(*names: str) -> Callable[[F], F]:
     The function has the attributes of `headwater.graph.registry.OpDef.attrs` as keyword-only parameters. The kernel of
     a random operation takes a key of `headwater.graph.kernels.generator` first.
     """
-    return _adding(_kernels, names)
+    return _registrar(_kernels, names)
 
 
 def gradient_kernel(*names: str, outputs: bool = False) -> Callable[[F], F]:
@@ -72,8 +75,8 @@ def gradient_kernel(*names: str, outputs: bool = False) -> Callable[[F], F]:
 
     The function is called as ``f(inputs, output_gradients, needed, attrs)``: the forward operation's inputs; for each
     of its outputs the gradient, or None; for each input whether its gradient is needed; the forward operation's
-    attributes. It returns one array for each input, of the input's shape and type; the array of an input that is not
-    ``needed`` is ignored.
+    attributes. It returns, for each input, an array of the input's shape and type, or None if the input is not
+    ``needed`` or has no gradient; the result for an input that is not ``needed`` is ignored.
 
     Args:
       names: the names of the forward operation types.
@@ -82,7 +85,7 @@ def gradient_kernel(*names: str, outputs: bool = False) -> Callable[[F], F]:
     """
     if outputs:
         _using_outputs.update(names)
-    return _adding(_gradients, names)
+    return _registrar(_gradients, names)
 
 
 def update_kernel(*names: str) -> Callable[[F], F]:
@@ -93,16 +96,16 @@ def update_kernel(*names: str) -> Callable[[F], F]:
     any other input, and it checks shapes before it changes anything. ``Assign``, which may change the shape, is
     implemented by the runtime instead.
     """
-    return _adding(_updates, names)
+    return _registrar(_updates, names)
 
 
 def element_rule(name: str, rule: ElementRule) -> None:
-    """Declares that the update of an operation type computes each element by itself."""
+    """Registers the element rule of an update."""
     _element_rules[name] = rule
 
 
 def element_rule_of(name: str) -> ElementRule | None:
-    """Returns the inputs of an update that computes each element by itself; None for other operation types."""
+    """Returns the element rule of an update; None if it has none."""
     _load()
     return _element_rules.get(name)
 
@@ -136,7 +139,9 @@ def kernel_names() -> tuple[Sequence[str], Sequence[str], Sequence[str]]:
     return sorted(_kernels), sorted(_gradients), sorted(_updates)
 
 
-def _adding(table: dict[str, Any], names: Sequence[str]) -> Callable[[F], F]:
+def _registrar(table: dict[str, Any], names: Sequence[str]) -> Callable[[F], F]:
+    """Returns a decorator that registers a function in ``table`` under all of ``names``."""
+
     def add(function: F) -> F:
         for name in names:
             if name in table:
@@ -148,10 +153,10 @@ def _adding(table: dict[str, Any], names: Sequence[str]) -> Callable[[F], F]:
 
 
 def _load() -> None:
-    """Imports the modules of kernels when the first is needed."""
+    """Imports all modules of kernels, at the first look-up."""
     global _loaded
     if not _loaded:
-        with _loading:
+        with _load_lock:
             if not _loaded:
                 for module in KERNEL_MODULES:
                     importlib.import_module(f"headwater.graph.kernels.{module}")

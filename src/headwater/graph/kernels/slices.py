@@ -76,7 +76,7 @@ def entries(masks: Masks, count: int, rank: int) -> tuple[Entry, ...]:
 
 
 def keys(
-    written: Sequence[Entry], begin: Sequence[int], end: Sequence[int], strides: Sequence[int], sizes: Sequence[int]
+    parts: Sequence[Entry], begin: Sequence[int], end: Sequence[int], strides: Sequence[int], sizes: Sequence[int]
 ) -> Iterator[Any]:
     """Converts each entry to an index for Python's brackets.
 
@@ -84,7 +84,7 @@ def keys(
       ValueError: an element is out of bounds; the message names it and its dimension.
     """
     axis = 0
-    for entry in written:
+    for entry in parts:
         if entry.adds:
             yield None
             continue
@@ -168,18 +168,23 @@ def strided_slice_grad(
 @kernel("Slice")
 def slice_(input: HostArray, begin: HostArray, size: HostArray) -> HostArray:
     """Returns, for each dimension, ``size`` elements from ``begin`` on; all remaining elements if ``size`` is -1."""
-    return input[_bounds(begin, size, input.shape)]
+    return input[slice_key(begin.tolist(), size.tolist(), input.shape)]
 
 
-def _bounds(begin: HostArray, size: HostArray, sizes: tuple[int, ...]) -> tuple[slice, ...]:
+def slice_key(begin: Sequence[int], counts: Sequence[int], sizes: Sequence[int]) -> tuple[slice, ...]:
+    """Converts a slice of an array of ``sizes`` to an index for Python's brackets.
+
+    Raises:
+      ValueError: the slice exceeds a dimension; the message names the dimension.
+    """
     found: list[slice] = []
-    for axis, (first, count, there) in enumerate(zip(begin.tolist(), size.tolist(), sizes, strict=True)):
-        last = there if count == -1 else first + count
-        if not 0 <= first <= last <= there:
+    for axis, (first, count, dim_size) in enumerate(zip(begin, counts, sizes, strict=True)):
+        stop = dim_size if count == -1 else first + count
+        if not 0 <= first <= stop <= dim_size:
             raise ValueError(
-                f"Expected begin[{axis}] in [0, {there}] and what is taken within it, but got {first} to {last}"
+                f"Expected 0 <= begin[{axis}] <= begin[{axis}] + size[{axis}] <= {dim_size}, but got [{first}, {stop})"
             )
-        found.append(slice(first, last))
+        found.append(slice(first, stop))
     return tuple(found)
 
 
@@ -188,5 +193,5 @@ def slice_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs
     """Zeros with the gradient where the slice was taken."""
     x, begin, size = inputs
     result = np.zeros(x.shape, x.dtype)
-    result[_bounds(begin, size, x.shape)] = grads[0]
+    result[slice_key(begin.tolist(), size.tolist(), x.shape)] = grads[0]
     return result, None, None

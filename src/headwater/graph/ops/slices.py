@@ -9,7 +9,7 @@ import numpy as np
 
 from headwater.dtypes import as_ref
 from headwater.errors import UnimplementedError
-from headwater.graph.kernels.slices import Entry, entries, keys, masks_of
+from headwater.graph.kernels.slices import Entry, entries, keys, masks_of, slice_key
 from headwater.graph.ops.common import as_ints, constant_ints, output
 from headwater.graph.ops.define import pure, stateful
 from headwater.graph.registry import SIZES_KNOWN, Attrs, HostArray, Inference, Spec
@@ -30,17 +30,19 @@ def _slice_spec(inference: Inference) -> Sequence[Spec]:
     if dims is not None and len(dims) != len(size):
         raise ValueError(f"Shape must be rank {len(size)} but is rank {len(dims)}")
     result: list[int | None] = []
-    for axis, wanted in enumerate(size):
-        there = None if dims is None else dims[axis]
+    for axis, count in enumerate(size):
+        dim_size = None if dims is None else dims[axis]
         first = None if begin is None else begin[axis]
-        if wanted is not None and wanted < -1:
-            raise ValueError(f"size {wanted} of a slice must be -1, for all that follow, or at least 0")
-        if wanted == -1:
-            result.append(None if there is None or first is None else there - first)
-        elif wanted is not None and first is not None and there is not None and first + wanted > there:
-            raise ValueError(f"slice of {wanted} from {first} of a dimension of {there}: end must be <= {there}")
+        if count is not None and count < -1:
+            raise ValueError(f"size {count} of a slice must be -1 (all remaining elements) or at least 0")
+        if count == -1:
+            result.append(None if dim_size is None or first is None else dim_size - first)
+        elif count is not None and first is not None and dim_size is not None and first + count > dim_size:
+            raise ValueError(
+                f"a slice of {count} elements from index {first} exceeds the dimension, which has size {dim_size}"
+            )
         else:
-            result.append(wanted)
+            result.append(count)
     return output(inference, tuple(result))
 
 
@@ -48,21 +50,20 @@ def _slice_spec(inference: Inference) -> Sequence[Spec]:
     "Slice", inputs="input:T, begin:Index|index, size:Index", static_of=_slice_static, infer=_slice_spec, strings=True
 )
 def slice_(input: jax.Array, begin: jax.Array, size: HostArray) -> jax.Array:
-    """Returns, for each dimension, ``size`` elements from ``begin`` on; all remaining elements if ``size`` is -1."""
-    sizes = as_ints(size)
+    """Returns, for each dimension, ``size`` elements from ``begin`` on.
+
+    Args:
+      input: the tensor.
+      begin: the first index in each dimension. If it is known only when the step runs (it is not a NumPy array then),
+        an index out of range is moved into the range, as in `jax.lax.dynamic_slice`.
+      size: the number of elements in each dimension. -1, for all remaining elements, requires a NumPy array ``begin``.
+
+    Raises:
+      ValueError: the slice exceeds a dimension, and ``begin`` is a NumPy array.
+    """
     if not isinstance(begin, np.ndarray):
-        return lax.dynamic_slice(input, [begin[axis] for axis in range(input.ndim)], sizes)
-    bounds = [
-        (first, there if count == -1 else first + count)
-        for first, count, there in zip(as_ints(begin), sizes, input.shape, strict=True)
-    ]
-    for axis, (first, last) in enumerate(bounds):
-        if not 0 <= first <= last <= input.shape[axis]:
-            raise ValueError(
-                f"Expected begin[{axis}] in [0, {input.shape[axis]}] and what is taken within it, "
-                f"but got {first} to {last}"
-            )
-    return input[tuple(slice(first, last) for first, last in bounds)]
+        return lax.dynamic_slice(input, [begin[axis] for axis in range(input.ndim)], as_ints(size))
+    return input[slice_key(as_ints(begin), as_ints(size), input.shape)]
 
 
 def dropped_places(attrs: Attrs, count: int, rank: int) -> list[tuple[int, int]]:
@@ -91,21 +92,21 @@ def _strided_dims(inference: Inference) -> Dims:
         if entry.adds:
             result.append(1)
             continue
-        there = dims[axis]
+        dim_size = dims[axis]
         axis += 1
         if entry.position == -1:
-            result.append(there)
+            result.append(dim_size)
         elif entry.drops:
             first = None if begin is None else begin[entry.position]
-            if there is not None and first is not None and not -there <= first < there:
+            if dim_size is not None and first is not None and not -dim_size <= first < dim_size:
                 raise ValueError(f"slice index {first} of dimension {axis - 1} out of bounds.")
         else:
-            result.append(_taken(there, entry, begin, end, strides))
+            result.append(_count_of(dim_size, entry, begin, end, strides))
     return tuple(result)
 
 
-def _taken(there: int | None, entry: Entry, begin: Any, end: Any, strides: Any) -> int | None:
-    """Returns the number of elements that one entry takes from a dimension of size ``there``; None if unknown."""
+def _count_of(dim_size: int | None, entry: Entry, begin: Any, end: Any, strides: Any) -> int | None:
+    """Returns the number of elements that one entry takes from a dimension of size ``dim_size``; None if unknown."""
     if strides is None:
         return None
     step = strides[entry.position]
@@ -114,12 +115,12 @@ def _taken(there: int | None, entry: Entry, begin: Any, end: Any, strides: Any) 
     if (entry.begin and begin is None) or (entry.end and end is None):
         return None
     first = begin[entry.position] if entry.begin else None
-    last = end[entry.position] if entry.end else None
-    if there is None:
-        if first is None or last is None or (first < 0) != (last < 0):
+    stop = end[entry.position] if entry.end else None
+    if dim_size is None:
+        if first is None or stop is None or (first < 0) != (stop < 0):
             return None
-        return None if range(first, last, step) else 0
-    return len(range(*slice(first, last, step).indices(there)))
+        return None if range(first, stop, step) else 0
+    return len(range(*slice(first, stop, step).indices(dim_size)))
 
 
 def _strided_static(attrs: Attrs, count: int) -> frozenset[int]:
@@ -153,19 +154,22 @@ def strided_slice(
     with ``shrink_axis_mask``, an index that removes its dimension.
     """
     masks = begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask
-    written = entries(masks, strides.shape[0], input.ndim)
+    parts = entries(masks, strides.shape[0], input.ndim)
     if not isinstance(begin, np.ndarray):
-        return _index(input, written, begin)
-    key = tuple(keys(written, as_ints(begin), as_ints(end), as_ints(strides), input.shape))
+        return _take_elements(input, parts, begin)
+    key = tuple(keys(parts, as_ints(begin), as_ints(end), as_ints(strides), input.shape))
     result = input[key]
-    # NumPy returns one element of an object array without an array.
+    # If the result is a single element of an object array, NumPy returns the element itself instead of an array.
     return result if hasattr(result, "shape") else np.array(result, input.dtype)
 
 
-def _index(input: jax.Array, written: Sequence[Entry], begin: jax.Array) -> jax.Array:
-    """Slices by single indices, which are known only when the step runs, and whole dimensions."""
+def _take_elements(input: jax.Array, parts: Sequence[Entry], begin: jax.Array) -> jax.Array:
+    """Takes one element of each dropped dimension, at an index that is known only when the step runs.
+
+    Keeps the other dimensions whole, and inserts the added dimensions.
+    """
     axis = 0
-    for entry in written:
+    for entry in parts:
         if entry.adds:
             input = jnp.expand_dims(input, axis)
         elif entry.drops:
@@ -210,16 +214,16 @@ def strided_slice_assign(
     """
     masks = begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask
     ref, value = jnp.asarray(ref), jnp.asarray(value)
-    written = entries(masks, strides.shape[0], ref.ndim)
+    parts = entries(masks, strides.shape[0], ref.ndim)
     if isinstance(begin, np.ndarray):
-        key = tuple(keys(written, as_ints(begin), as_ints(end), as_ints(strides), ref.shape))
+        key = tuple(keys(parts, as_ints(begin), as_ints(end), as_ints(strides), ref.shape))
     else:
-        key = tuple(None if entry.adds else begin[entry.position] if entry.drops else slice(None) for entry in written)
+        key = tuple(None if entry.adds else begin[entry.position] if entry.drops else slice(None) for entry in parts)
     taken = jax.eval_shape(lambda array: array[key], ref).shape
     if value.shape != taken:
         raise UnimplementedError(
             None, None, f"a slice of shape {list(taken)} cannot take a value of shape {list(value.shape)}"
         )
-    # Omit new dimensions, which have size 1: the value has to match the variable's dimensions.
+    # `.at[]` is indexed without the new dimensions; they have size 1, so reshaping the value loses nothing.
     kept = tuple(part for part in key if part is not None)
     return (ref.at[kept].set(value.reshape(jax.eval_shape(lambda array: array[kept], ref).shape)),)
