@@ -44,7 +44,7 @@ class ArchiveStore:
 
         Raises:
           TooLarge: it is larger than ``max_bytes``.
-          ArchiveError: it is neither a tar nor a zip file.
+          ArchiveError: its first bytes are not those of a tar file, a compressed file or a zip file.
         """
         private_folder(self._folder)
         digest, size, head = hashlib.sha256(), 0, b""
@@ -67,7 +67,10 @@ class ArchiveStore:
         return digest.hexdigest()
 
     def has(self, digest: str) -> bool:
-        """Returns whether an archive of this digest is stored, and postpones its removal as if it were new."""
+        """Returns whether an archive of this digest is stored.
+
+        If so, restarts the time after which it may be removed.
+        """
         if _DIGEST.fullmatch(digest) is None:
             return False
         try:
@@ -76,16 +79,17 @@ class ArchiveStore:
             return False
         return True
 
-    def forget_all_but(self, digests: set[str], *, now: float, after_s: float) -> None:
-        """Removes archives that no job needs.
+    def remove_unused(self, digests: set[str], *, now: float, after_s: float) -> None:
+        """Removes archives and unfinished uploads that no job has needed for ``after_s`` seconds.
 
-        An archive uploaded or looked up recently is kept, since its job may be about to be submitted. Its age is
-        measured by ``now``, not by the file's time, because the system clock may have been set since.
+        An archive uploaded or looked up recently is kept, since its job may be about to be submitted. The time for
+        which it has been unused is measured with ``now``, not with the file's modification time, because the system
+        clock may have been changed after the upload. It is counted from the first call that finds the file unused.
 
         Args:
           digests: digests of the archives that jobs need.
-          now: in seconds of any origin, the same at every call.
-          after_s: seconds for which an archive must have been unused before it is removed.
+          now: the current time in seconds of a clock with an arbitrary origin; all calls must use the same clock.
+          after_s: time for which a file must have been unused before it is removed, in seconds.
         """
         unused: dict[Path, tuple[int, float]] = {}
         if self._folder.is_dir():

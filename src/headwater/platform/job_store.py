@@ -60,8 +60,13 @@ class JobStore(ABC):
         """Deletes a job with its events, attempts and samples."""
 
     @abstractmethod
-    def events(self, *, job_id: str | None = None, after: int = 0, limit: int = 1000) -> list[JobEvent]:
-        """Returns events, the oldest first: of one job or all, with ids greater than ``after``."""
+    def events(
+        self, *, job_id: str | None = None, after: int = 0, limit: int = 1000, latest_first: bool = False
+    ) -> list[JobEvent]:
+        """Returns events of one job or all, with ids greater than ``after``.
+
+        The oldest are first, or the latest with ``latest_first``; events after the first ``limit`` ones are omitted.
+        """
 
     @abstractmethod
     def attempt(self, job_id: str, task: str, attempt: int) -> Attempt | None:
@@ -137,9 +142,12 @@ class MemoryStore(JobStore):
             self._attempts = {key: attempt for key, attempt in self._attempts.items() if key[0] != job_id}
         self._notify()
 
-    def events(self, *, job_id: str | None = None, after: int = 0, limit: int = 1000) -> list[JobEvent]:
+    def events(
+        self, *, job_id: str | None = None, after: int = 0, limit: int = 1000, latest_first: bool = False
+    ) -> list[JobEvent]:
         with self._lock:
-            found = (event for event in self._events if event.id > after and job_id in (None, event.job_id))
+            events = reversed(self._events) if latest_first else self._events
+            found = (event for event in events if event.id > after and job_id in (None, event.job_id))
             return [event for event, _ in zip(found, range(limit), strict=False)]
 
     def attempt(self, job_id: str, task: str, attempt: int) -> Attempt | None:

@@ -293,7 +293,7 @@ class Manager:
                 continue
             except BackendError as error:
                 _log.warning("job %s: not deleted yet: %s", job_id, error)
-        self._archives.forget_all_but(self.store.archives(), now=now, after_s=_ARCHIVE_S)
+        self._archives.remove_unused(self.store.archives(), now=now, after_s=_ARCHIVE_S)
 
     def job(self, job_id: str) -> JobRecord:
         """Returns the current state of a job; raises `NoSuchJob`."""

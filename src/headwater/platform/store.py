@@ -205,8 +205,11 @@ class Store(JobStore):
         with self._write() as session:
             session.execute(delete(JobRow).where(JobRow.id == job_id))
 
-    def events(self, *, job_id: str | None = None, after: int = 0, limit: int = 1000) -> list[JobEvent]:
-        query = select(EventRow).where(EventRow.id > after).order_by(EventRow.id).limit(limit)
+    def events(
+        self, *, job_id: str | None = None, after: int = 0, limit: int = 1000, latest_first: bool = False
+    ) -> list[JobEvent]:
+        order = EventRow.id.desc() if latest_first else EventRow.id.asc()
+        query = select(EventRow).where(EventRow.id > after).order_by(order).limit(limit)
         if job_id is not None:
             query = query.where(EventRow.job_id == job_id)
         with Session(self._engine) as session:

@@ -117,6 +117,7 @@ def test_events_and_attempts(either: JobStore) -> None:
     events = either.events(job_id="a-1")
     assert [(event.at, event.note.text) for event in events] == [(7.0, "x"), (7.0, "y"), (9.0, "z")]
     assert [event.note.text for event in either.events(after=events[0].id, limit=2)] == ["y", "other"]
+    assert either.events(job_id="a-1", limit=2, latest_first=True) == events[:0:-1]
     assert either.attempt("a-1", "worker-0", 0) == ended
     assert either.attempt("a-1", "worker-0", 1) is either.attempt("a-2", "worker-0", 0) is None
     either.delete_job("a-1")

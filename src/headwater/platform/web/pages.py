@@ -1,4 +1,4 @@
-"""The pages: signing in and out, the list of jobs, the form for a new job, a job's page."""
+"""The pages: sign-in, the list of jobs, the comparison of jobs, the form for a new job, the page of a job."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Wanted:
     sort: str = "latest"
 
     @property
-    def filters(self) -> bool:
+    def is_filtered(self) -> bool:
         """Whether the filters may exclude jobs."""
         return bool(self.q or self.phase or self.backend)
 
@@ -183,7 +183,7 @@ def new(request: Request, platform: PlatformOf, identity: Runner) -> Response:
 
 @router.post("/new/preview")
 def preview(request: Request, identity: Runner, form: Form) -> Response:
-    """Returns the job file that corresponds to the form, and its problems."""
+    """Returns the job file that the form describes, and the form's problems."""
     return render(request, "preview.html", draft=draft(form))
 
 
@@ -255,7 +255,7 @@ def _listed(platform: Platform, identity: Requester, wanted: Wanted, before: flo
         "older": found[-1].submitted_at if plain and len(found) == _JOBS_PER_PAGE else None,
         "counts": platform.store.counts(),
         "wanted": wanted,
-        "filtered": wanted.filters,
+        "filtered": wanted.is_filtered,
         "may_run": identity.may("run"),
     }
 
@@ -276,13 +276,13 @@ def _loss(job: JobSummary) -> float:
 def _shown(platform: Platform, identity: Requester, job_id: str) -> JsonObject:
     record = platform.manager.job(job_id)
     view = JobView.of(record, values=identity.may("run"))
-    events = platform.store.events(job_id=job_id)
+    events = platform.store.events(job_id=job_id, limit=_EVENTS, latest_first=True)
     workers = record.state.spec.workers.count
     return {
         "job": view,
         "picture": draw(view, {label(name): activity for name, activity in record.activities.items()}),
         "size": (BOX_WIDTH, BOX_HEIGHT),
-        "events": [EventView.of(event) for event in reversed(events[-_EVENTS:])],
+        "events": [EventView.of(event) for event in events],
         "workers": workers,
         "log_dir": record.state.spec.log_dir,
         "text": yaml.safe_dump(view.spec, sort_keys=False, allow_unicode=True),
@@ -310,7 +310,7 @@ def _safe_path(target: str) -> str:
 
 
 def _redirect(target: str) -> Response:
-    """Redirects a page whose script sent the request."""
+    """Answers a request of the page's script (htmx): the browser then loads ``target``."""
     return Response(status_code=204, headers={"HX-Redirect": target})
 
 

@@ -139,13 +139,13 @@ def test_archives_are_kept_for_later_jobs(tmp_path: Path, jump_s: float) -> None
     used, new = "a" * 64, "b" * 64
     for name in (used, new):
         (tmp_path / name).write_bytes(b"x")
-    store.forget_all_but({used}, now=clock(), after_s=HOUR_S)
+    store.remove_unused({used}, now=clock(), after_s=HOUR_S)
     machine.passes(60, jump_s=jump_s)
-    store.forget_all_but({used}, now=clock(), after_s=HOUR_S)
+    store.remove_unused({used}, now=clock(), after_s=HOUR_S)
     assert store.has(new)
     machine.passes(HOUR_S)
-    store.forget_all_but({used}, now=clock(), after_s=HOUR_S)
+    store.remove_unused({used}, now=clock(), after_s=HOUR_S)
     assert {path.name for path in tmp_path.iterdir()} == {used, new}  # it was asked for
     machine.passes(HOUR_S)
-    store.forget_all_but({used}, now=clock(), after_s=HOUR_S)
+    store.remove_unused({used}, now=clock(), after_s=HOUR_S)
     assert {path.name for path in tmp_path.iterdir()} == {used}
