@@ -1,8 +1,10 @@
-"""Histories of mirrored groups, with faults: all processes sum together, and all restart when one is lost.
+"""Histories (see `tests.simulation.scheduler`) of mirrored groups: all processes sum their vectors in each step.
+
+When a process is lost, the others end with an error, and a simulated launcher restarts all of them.
 
 In each step, each process contributes a *unit*: a vector that is 1 at a position of this process and step. The state is
-the total of all sums, so it shows which units were summed, and how often. After the same step, it must be equal on all
-processes, whatever happened before.
+the total of all sums, so it shows which units were summed, and how often. After a given step, it must be equal on all
+processes, whichever faults have occurred.
 """
 
 from __future__ import annotations
@@ -26,10 +28,11 @@ from tests.simulation.scheduler import HistoryError, Simulation, running
 
 Array = NDArray[np.float32]
 
-#: Time until a launcher restarts a lost process, in seconds.
+#: Time until the launcher restarts a process that has ended because it lost a peer, in seconds. The time until the
+#: restart of a killed process is a property of the fault.
 _PAUSE_S = 1.0
-#: Time until it checks whether other processes had finished before, which it restarts as well, in seconds.
-_LOOK_S = 20.0
+#: Time from a restart until the launcher also restarts processes that have already finished, in seconds.
+_FINISHED_RESTART_S = 20.0
 #: Longest time that a process waits for another that never starts, in seconds: its deadline, plus the interval at which
 #: it checks the deadline.
 _LONGEST_WAIT_S = 130.0
@@ -39,7 +42,7 @@ _LONG, _SHORT = 8192, 64
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """The setting of a history.
+    """The parameters of a history.
 
     Attributes:
       workers: number of processes.
@@ -82,8 +85,8 @@ class MirroredHistory:
     """A history of a mirrored group.
 
     Args:
-      simulation: the history.
-      setting: the history's setting.
+      simulation: runs the history.
+      setting: the history's parameters.
     """
 
     def __init__(self, simulation: Simulation, setting: Setting) -> None:
@@ -104,8 +107,8 @@ class MirroredHistory:
         """Runs the whole history; raises HistoryError if a rule is broken."""
         simulation, cluster = self.simulation, self.cluster
         simulation.note(str(self.setting))
-        happens = [fault for fault in self.setting.faults if fault.task in cluster.tasks]
-        faults = Faults(cluster, happens, lambda task: not task.returned, self._may_restart)
+        possible = [fault for fault in self.setting.faults if fault.task in cluster.tasks]
+        faults = Faults(cluster, possible, lambda task: not task.returned, self._allow_restart)
         cluster.start(within_s=0.1)
         faults.begin()
         cluster.wait_until(lambda: all(task.done for task in cluster.tasks.values()))
@@ -119,22 +122,26 @@ class MirroredHistory:
     def _over(self) -> bool:
         return all(task.returned for task in self.cluster.tasks.values())
 
-    def _may_restart(self, task: Task) -> bool:
+    def _allow_restart(self, task: Task) -> bool:
+        """Allows the restart of any killed process, and schedules the restart of finished ones."""
         del task
-        self._started_again()
+        self._schedule_restart_of_finished()
         return True
 
-    def _started_again(self) -> None:
-        """Restarts finished processes as well, as a launcher does: a lost process may lack the last step."""
+    def _schedule_restart_of_finished(self) -> None:
+        """Schedules the restart of finished processes, unless all processes have finished by then.
 
-        def look() -> None:
-            early = [task for task in self.cluster.tasks.values() if task.returned]
-            if len(early) < len(self._members):
-                for task in early:
+        A restarted process may still have to make steps, which need all processes.
+        """
+
+        def restart_finished() -> None:
+            finished = [task for task in self.cluster.tasks.values() if task.returned]
+            if len(finished) < len(self._members):
+                for task in finished:
                     task.returned = task.done = False
                     task.start()
 
-        self.simulation.after(_LOOK_S, look)
+        self.simulation.after(_FINISHED_RESTART_S, restart_finished)
 
     # The program ------------------------------------------------------------------------------------------------------
 
@@ -144,15 +151,15 @@ class MirroredHistory:
             group = Group(self._members, rank, silence_s=10.0)
         except (UnavailableError, DeadlineExceededError) as error:
             if self.setting.absent is not None:  # a launcher would give up as well
-                self._gave_up(rank, self.simulation.now - began, error)
+                self._check_error(rank, self.simulation.now - began, error)
                 return
-            self._again(rank, error)
+            self._restart(rank, error)
             return
         try:
             self._take_steps(group)
         except LostPeerError as error:
             group.close()
-            self._again(rank, error)
+            self._restart(rank, error)
         else:
             group.close()
 
@@ -168,26 +175,39 @@ class MirroredHistory:
             state += collective.sum(vector, f"gradients of step {step}")
             step += 1
             running().note(f"worker{group.rank} has taken step {step}")
-            self._agree(step, state)
+            self._check_agreement(step, state)
             if group.rank == 0 and (step % setting.saves == 0 or step == setting.steps):
                 self._saved = step, state.copy()
 
-    def _gave_up(self, rank: int, waited_s: float, error: Exception) -> None:
-        """Checks that the other processes end with an error that names the process that never started."""
+    def _check_error(self, rank: int, waited_s: float, error: Exception) -> None:
+        """Checks the error with which a process ends in a history with a process that never starts.
+
+        The process must not have waited too long. The error must have the address of the process that never starts, or
+        of one that has already ended because of it: a restarted process waits for that one first if its rank is lower.
+        """
         running().note(f"worker{rank} gave up after {waited_s:.0f} s: {error}")
         if waited_s > _LONGEST_WAIT_S:
             raise HistoryError(f"worker{rank} waited {waited_s:.0f} s for a process that never started")
+        tasks = self.cluster.tasks
+        missing = [
+            member
+            for index, member in enumerate(self._members)
+            if index == self.setting.absent or tasks[f"worker{index}"].returned
+        ]
+        if not any(str(member.address) in str(error) for member in missing):
+            raise HistoryError(f"the error of worker{rank} names no missing process: {error}")
 
-    def _again(self, rank: int, error: Exception) -> None:
-        """Simulates the launcher's restart of a process that has ended with the exit code for a restart."""
+    def _restart(self, rank: int, error: Exception) -> None:
+        """Ends a process, as with the exit code that requests a restart, and schedules its restart by the launcher."""
         simulation, task = self.simulation, self.cluster.tasks[f"worker{rank}"]
-        simulation.note(f"worker{rank} is to be started again: {error}")
+        simulation.note(f"worker{rank} ends, to be restarted: {error}")
         if not self.setting.faults:
-            raise HistoryError(f"worker{rank} lost a process, though nothing happened to any: {error}")
+            raise HistoryError(f"worker{rank} lost a peer, though the history has no faults: {error}")
 
         simulation.after(_PAUSE_S, task.start)
-        self._started_again()
+        self._schedule_restart_of_finished()
         task.end()
+        # Raise Killed in this thread. If it returned, the task would count as finished.
         running().check(running().current)
 
     def _unit(self, step: int, rank: int) -> int:
@@ -196,10 +216,10 @@ class MirroredHistory:
 
     # Rules ------------------------------------------------------------------------------------------------------------
 
-    def _agree(self, step: int, state: Array) -> None:
+    def _check_agreement(self, step: int, state: Array) -> None:
         """Checks that after a given step, all incarnations of all processes have had bitwise equal states."""
         if self._states.setdefault(step, state.tobytes()) != state.tobytes():
-            raise HistoryError(f"two processes differ after step {step}")
+            raise HistoryError(f"the states of two processes differ after step {step}")
 
     def _check(self) -> None:
         expected: Any = np.zeros(self.setting.length, np.float32)
@@ -208,7 +228,7 @@ class MirroredHistory:
                 expected[self._unit(step, rank)] += 1.0
         step, state = self._saved
         if step != self.setting.steps or not np.array_equal(state, expected):
-            raise HistoryError(f"what was saved last, after step {step}, is not the sum of all steps")
+            raise HistoryError(f"the last saved state, after step {step}, is not the sum of all steps")
 
 
 def history(seed: int) -> tuple[Simulation, MirroredHistory]:

@@ -1,11 +1,12 @@
 """Deterministic threads: greenlets that run one at a time, on a simulated clock.
 
-A `Simulation` runs a history. Its threads belong to processes, which can be stopped, continued and killed. All of them
-share one thread of the operating system, so a switch costs about a microsecond, and thousands of threads are possible.
-Switches happen when a thread blocks and, with a certain probability, at other scheduling points (`Simulation.pause`).
-A random generator chooses the next thread. When no thread can run, the clock advances to the next event. When no event
-is left either, the threads wait for each other, and the history ends with `Deadlock`. The same seed results in the same
-history, to the last switch: `Simulation.trace` is a checksum to compare two histories.
+A *history* is a simulated run of a cluster, with faults and interleavings drawn from a seed. A `Simulation` runs a
+history. Its threads belong to processes, which can be stopped, continued and killed. All of them share one thread of
+the operating system, so a switch costs about a microsecond, and thousands of threads are possible. Switches happen when
+a thread blocks and, with a certain probability, at other scheduling points (`Simulation.pause`). A random generator
+chooses the next thread. When no thread can run, the clock advances to the next event. When no event is left either, the
+threads wait for each other, and the history ends with `Deadlock`. The same seed results in the same history, to the
+last switch: `Simulation.trace` is a checksum to compare two histories.
 """
 
 from __future__ import annotations
@@ -140,7 +141,7 @@ class _Carrier(greenlet):
 
 
 class Simulation:
-    """A history.
+    """Runs a history.
 
     Args:
       seed: seed of all random decisions.

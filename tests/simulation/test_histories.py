@@ -191,7 +191,7 @@ def test_histories_that_were_broken_hold() -> None:
         ("graphs", range(80008026, 80008027), "committed steps", "more than once"),
         ("deposits", range(500, 512), "held steps", "a step has not seen units|lacks units|more than once"),
         ("graph-examples", range(384, 385), "held updates", "OutOfTime"),
-        ("mirrored", range(40), "evidence", "lost a process, though nothing happened"),
+        ("mirrored", range(40), "evidence", "lost a peer, though the history has no faults"),
     ],
 )
 def test_a_fault_that_was_repaired_is_found_without_its_repair(
