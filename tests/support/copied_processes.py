@@ -77,4 +77,4 @@ class CopiedTasks:
     def _gives_back(self, index: int, after: int) -> None:
         """Waits until the other ``ps`` has logged that it has handed this one's task back."""
         task = f"/job:ps/task:{index}"
-        self.ps[1 - index].wait_for(f"has handed the state of {task} over to {task} in ", after=after)
+        self.ps[1 - index].wait_for(f"has handed off the state of {task} to {task} in ", after=after)

@@ -17,14 +17,14 @@ from headwater.state.state_saver import Saves
 
 Recovery = Literal["copy", "own"]
 
-#: Maximum number of variables that a text names.
+#: Maximum number of variables that a report names.
 _SHOWN: Final = 5
 
 
 def saves_of(
     recovery: str | None, saves: str | os.PathLike[str] | None, every_s: float, choice: Consistency
 ) -> Saves | None:
-    """Checks a program's choice of recovery; returns None for ``"copy"``.
+    """Checks a program's recovery settings; returns the settings for saving state, or None for ``"copy"``.
 
     Args:
       recovery: ``"copy"`` or ``"own"``; None is ``"own"`` if a folder is given, else ``"copy"``.
@@ -47,8 +47,9 @@ def saves_of(
         return None
     if isinstance(choice, Synchronous | KOfN):
         raise ValueError(
-            f"recovery='own' supports consistency 'async' and 'staleness=...', not {str(choice)!r}: its "
-            "updates are means of gradients of the same values on all ps, and a restored ps has other values"
+            f"recovery='own' supports consistency 'async' and 'staleness=...', not {str(choice)!r}: with it, each "
+            "update is the mean of gradients computed from the same version on all ps, but a restored ps has an "
+            "earlier version"
         )
     return Saves(folder=os.fspath(saves), every_s=float(every_s))
 
@@ -75,7 +76,7 @@ class RecoveryReport:
         """Records a version that a worker has read from an incarnation.
 
         Returns:
-          Whether the version shows that more updates are lost than was known.
+          Whether this version increases the number of updates known to be lost.
         """
         if incarnation != self.incarnation or version <= max(self.seen, self.version):
             return False
@@ -84,7 +85,7 @@ class RecoveryReport:
 
     @property
     def lost(self) -> int:
-        """Number of lost updates that a worker knows of."""
+        """Number of updates known to be lost: those between the saved version and the latest that a worker has read."""
         return max(0, self.seen - self.version)
 
     def __str__(self) -> str:
@@ -92,5 +93,7 @@ class RecoveryReport:
         shown = ", ".join(self.names[:_SHOWN]) + ", ..." * (len(self.names) > _SHOWN)
         if not self.lost:
             return f"restored version {self.version} of {since}; no worker has read a later version"
-        which = f"update {self.seen} is" if self.lost == 1 else f"updates {self.version + 1} to {self.seen} are"
-        return f"{which} lost, made since {since}, of {len(self.names)} variables: {shown}"
+        of = f"of {len(self.names)} variables ({shown})"
+        if self.lost == 1:
+            return f"update {self.seen} {of} is lost; it was applied after the save of {since}"
+        return f"updates {self.version + 1} to {self.seen} {of} are lost; they were applied after the save of {since}"

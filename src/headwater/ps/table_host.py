@@ -351,13 +351,13 @@ class TableService:
                 raise bad_header(frame, channel.peer)
 
     def _warn_of_lost_updates(self, client: Client, number: int, names: Sequence[str], peer: str) -> None:
-        """Logs updates of a worker that are lost, because they were made after the save that this task restored."""
+        """Logs updates of a worker that are lost, because they were applied after the save that this task restored."""
         client.restored = False
         lost = number - 1 - client.last
         if lost > 0:
             self.lost_updates += lost
             _log.warning(
-                "%s has lost updates %d to %d of %s, which were made since its tables were saved: %s",
+                "%s has lost updates %d to %d of %s, which were applied after the last save of its tables: %s",
                 self._task,
                 client.last + 1,
                 number - 1,

@@ -1,7 +1,7 @@
 """Desired placement of a shard's replicas, and the primary's next step towards it. Pure: no threads, no clocks.
 
 Replicas move one at a time, while the primary serves the shard. There are two kinds of steps: the primary fills a third
-replica, which then replaces the backup; or the primary hands over to its backup. A sequence of such steps moves a shard
+replica, which then replaces the backup; or the primary hands off to its backup. A sequence of such steps moves a shard
 to any two ``ps``, and the shard has two replicas at all times.
 """
 
@@ -22,12 +22,12 @@ class Aim(NamedTuple):
 
 
 class Move(enum.Enum):
-    """Next action of a primary: nothing; drop its backup; replace its backup; hand over to its backup."""
+    """Next action of a primary: nothing; drop its backup; replace its backup; hand off to its backup."""
 
     STAY = 0
     DROP = 1
     BRING = 2
-    HAND_OVER = 3
+    HAND_OFF = 3
 
 
 class Step(NamedTuple):
@@ -75,7 +75,7 @@ def next_step(view: View, aim: Aim) -> Step:
     """Returns the next step of the primary of ``view`` towards the placement ``aim``."""
     me, backup = view.primary.ps, None if view.backup is None else view.backup.ps
     if aim.primary != me:
-        return Step(Move.HAND_OVER) if backup == aim.primary else Step(Move.BRING, aim.primary)
+        return Step(Move.HAND_OFF) if backup == aim.primary else Step(Move.BRING, aim.primary)
     if backup == aim.backup:
         return Step(Move.STAY)
     return Step(Move.DROP) if aim.backup is None else Step(Move.BRING, aim.backup)

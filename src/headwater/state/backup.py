@@ -43,8 +43,8 @@ class BackupCopy(Member):
                 if taken:
                     self._primary_channel = channel
                     self._record_view(view)
-                    self._received_handover = False
-                    self._handed_over = self._handed_over and resumes
+                    self._received_handoff = False
+                    self._handed_off = self._handed_off and resumes
                     self._has_been_fed = True
                     self._changed.notify_all()
                 standing = self._standing
@@ -52,8 +52,8 @@ class BackupCopy(Member):
             if deposed:
                 self._step_down()
             try:
-                channel.send(Frame(kinds.DONE, (taken, *standing.me, as_words(standing.view), self._handed_over)))
-                if not taken or (resumes and not self._handed_over):
+                channel.send(Frame(kinds.DONE, (taken, *standing.me, as_words(standing.view), self._handed_off)))
+                if not taken or (resumes and not self._handed_off):
                     return
                 self._watch(link, channel)
                 while True:
@@ -94,7 +94,7 @@ class BackupCopy(Member):
                         if view is not None:
                             known = self._standing.view
                             self._record_view(view)
-                            self._received_handover = self._standing.serves and view != known
+                            self._received_handoff = self._standing.serves and view != known
                             self._changed.notify_all()
                     if view is not None and self._standing.me not in view:
                         channel.close()  # further changes are not for this replica, which has dropped its state

@@ -14,7 +14,7 @@ from headwater.state.views import Copy
 
 
 class Contents:
-    """The state of a replica, which it serves if it is the primary."""
+    """The state of a replica; a primary serves it."""
 
     def _reset(self) -> None:
         """Resets the state to empty."""
@@ -29,7 +29,7 @@ class Contents:
         raise NotImplementedError
 
     def _start_feed(self, channel: FeedChannel, other: Copy) -> Feed:
-        """Creates the feed of another replica, which begins with a snapshot, and passes the feed to `_attach_feed`.
+        """Creates a feed to ``other``, beginning with a snapshot, and passes it to `_attach_feed`.
 
         No change may occur between the snapshot and the call of `_attach_feed`, so that each change is either in the
         snapshot or sent after it. Recorded changes that have not been sent yet are first sent to the current feed.
@@ -48,11 +48,13 @@ class Contents:
         raise NotImplementedError
 
     def _end_rounds(self) -> bool:
-        """Waits, before `_step_down`, until a handover would lose no worker's gradient.
+        """Waits for a limited time until this replica can hand off without losing a gradient.
+
+        The default does not wait: workers push an unanswered gradient again, to the next primary.
 
         Returns:
-          True if the state can be handed over; from then on no gradient is accepted. False if some gradients still wait
-          for other workers' gradients.
+          True if so; from then on, no gradient is accepted that a handoff would lose. False if a round was still
+          incomplete at the time limit; then training continues.
         """
         return True
 

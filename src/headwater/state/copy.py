@@ -10,7 +10,7 @@ state (`headwater.state.contents`).
 Each process of a ``ps`` may have a `KeptCopy` of each shard. A view names one or two of these replicas; the others are
 *spare*: they are empty, and wait to be fed. `KeptCopy.request_placement` sets the desired placement. The primary then
 moves replicas, one at a time, while it serves (`headwater.state.aims`): it feeds a spare replica, which replaces the
-backup, and it hands over to its backup. Handing over requires that the served state implements `KeptCopy._step_down`. A
+backup, and it hands off to its backup. Handing off requires that the served state implements `KeptCopy._step_down`. A
 shard with one replica (`Site.has_backup`) moves in the same way: it has a backup from the end of the snapshot until the
 backup, as the new primary, drops the previous one.
 
@@ -163,21 +163,21 @@ class KeptCopy(PrimaryCopy):
             return
         paired = view.backup is not None
         feed = self._feed
-        if feed is None or feed.broken.is_set() or not paired or feed.target != view.backup:
+        if feed is None or feed.ended.is_set() or not paired or feed.target != view.backup:
             feed = self._resume_backup(view) if paired else self._start_backup(view)
             if feed is None:
                 return
         elif feed.filling:
             feed.fill()
-        if not feed.broken.is_set() and self._standing.serves:
+        if not feed.ended.is_set() and self._standing.serves:
             _log.warning("%s has a copy of %s now", self._other, self._called)
-        while self._standing.serves and not self._closed and not feed.broken.is_set():
+        while self._standing.serves and not self._closed and not feed.ended.is_set():
             feed.check_channel()
             self._do_periodic_work()
             before = self._standing.view
             feed = self._move(feed)
             if self._standing.view == before:  # after a step of a move, take the next one immediately
-                feed.broken.wait(CHECK_INTERVAL_S)
+                feed.ended.wait(CHECK_INTERVAL_S)
         feed.end()
         with self._changed:
             if feed.resigned:

@@ -3,20 +3,21 @@
 The frames of a channel from a primary to the other replica::
 
     BACKUP  (name, view, resumes)  the first frame: the shard, and the primary's view. ``resumes`` is true after a
-                                handover: the other replica was the primary before and still has the state, so the
+                                handoff: the other replica was the primary before and still has the state, so the
                                 primary sends no snapshot, only changes. The other replica answers DONE (accepted, ps,
                                 incarnation, view, has_state): whether it accepts the feed, its ``ps`` number, its
-                                incarnation, the view it knows, and whether it still has the state it handed over
+                                incarnation, the view it knows, and whether it still has the state that it handed off
     NEW_VIEW (number, view, aim)  a new view, and the requested placement (None if none was requested). If the view
                                 makes the other replica the primary, that replica closes this channel and opens one in
                                 the other direction
     ...     (number, ...)       the snapshot and changes, in frames that the kind of state defines
 
-    RESIGNS ()                  from the other replica: its task shuts down, so it can never serve
+    RESIGNS ()                  from the other replica: its task shuts down, and therefore it can never serve
 
 The other replica confirms each later frame of the primary with DONE (number) as soon as it has received the whole
 frame. It then applies the change, and only after that reads the next frame. The last frame of the snapshot is applied
-first and then confirmed: until then no worker waits for this replica, and it may have to compile its update.
+before it is confirmed. This can take long, because the replica may compile its update, but no worker waits for this
+replica yet.
 """
 
 from __future__ import annotations
@@ -58,14 +59,14 @@ class FeedChannel(Protocol):
 class Feed:
     """The stream of state to another replica. `fill` sends the snapshot first; changes are queued until it is sent.
 
-    `send` is called by one thread at a time, which sets the order.
+    Callers must serialize calls of `send` and `send_view`; frames are sent in the order of the calls.
 
     Args:
       channel: the channel to the other replica, which has accepted the feed.
       target: the other replica.
       snapshot: the frames of the snapshot, in order, as (kind, header without the number, tensors). To save memory, a
         frame is taken from this iterator only after the other replica has confirmed the previous one.
-      filled: called once the snapshot has been sent completely, or once the feed has ended without that.
+      filled: called by `fill` when the snapshot has been sent, or when sending it has failed.
     """
 
     def __init__(
@@ -77,10 +78,12 @@ class Feed:
     ) -> None:
         self._channel = channel
         self.target: Copy = target
-        #: The number of the last frame sent or queued, and the highest number that the other replica has confirmed.
+        #: The number of the last frame sent or queued.
         self.last_number: int = END_OF_SNAPSHOT
+        #: The number of the last frame that the other replica has confirmed. While the snapshot is sent, `fill` lowers
+        #: it before each frame, because these frames have the same number.
         self.confirmed: int = 0
-        #: Whether the other replica has announced that it shuts down, so that it can never serve.
+        #: Whether the other replica has announced that it shuts down, and therefore can never serve.
         self.resigned: bool = False
         #: The feed of a third replica that will replace `target` as the backup. `send` sends it the same changes.
         self.replacement: Feed | None = None
@@ -91,21 +94,21 @@ class Feed:
         self._lock = threading.Lock()
         self._snapshot = snapshot
         self._filled = filled
-        self._ended: Callable[[], object] = lambda: None
+        self._at_end: Callable[[], object] = lambda: None
         self._queue: deque[Frame] | None = deque()
         self._waiting_bytes = 0  # of the changes in the queue
         self._receiving = threading.Lock()
         self._heard = threading.Condition()
-        self.broken: threading.Event = threading.Event()
+        self.ended: threading.Event = threading.Event()
 
-    # Under the lock of the state --------------------------------------------------------------------------------------
+    # Changes ----------------------------------------------------------------------------------------------------------
 
     def send_view(self, view: View, aim: Sequence[object] | None = None) -> None:
         """Sends a new view."""
         self._send(kinds.NEW_VIEW, (as_words(view), aim), ())
 
     def send(self, kind: int, header: Sequence[object], tensors: Tensors) -> None:
-        """Sends a change, or queues it while the other replica is filled."""
+        """Sends a change, or queues it until the snapshot has been sent."""
         # Send each change to the third replica, too. The witness may have made it the backup already, while the answer
         # with this information was delayed or lost.
         if self.replacement is not None:
@@ -114,7 +117,7 @@ class Feed:
 
     def _send(self, kind: int, header: Sequence[object], tensors: Tensors) -> None:
         with self._lock:
-            if self.broken.is_set():
+            if self.ended.is_set():
                 return
             self.last_number += 1
             frame = Frame(kind, (self.last_number, *header), tensors)
@@ -122,9 +125,9 @@ class Feed:
                 self._queue.append(frame)
                 self._waiting_bytes += _nbytes(frame)
                 return
-            self._put(frame)
+            self._send_now(frame)
 
-    def _put(self, frame: Frame) -> None:
+    def _send_now(self, frame: Frame) -> None:
         """Sends a frame.
 
         If sending fails, the feed ends: the other replica must not receive later changes without this one.
@@ -147,7 +150,7 @@ class Feed:
     @property
     def has_room(self) -> bool:
         """Whether the queue is short enough; otherwise workers have to wait for the other replica."""
-        return self._waiting_bytes < MAX_WAITING_BYTES or self.broken.is_set()
+        return self._waiting_bytes < MAX_WAITING_BYTES or self.ended.is_set()
 
     def fill(self, continues: Callable[[], bool] = lambda: True) -> None:
         """Sends the snapshot, then the queued changes. Afterwards `send` sends immediately.
@@ -169,11 +172,11 @@ class Feed:
                 # has the same number, for the confirmation of this one.
                 self.confirmed = frame.header[0] - 1
                 self._send_confirmed(frame, continues)
-                if self.broken.is_set():
+                if self.ended.is_set():
                     return
         finally:
             self._filled()
-        while not self.broken.is_set():
+        while not self.ended.is_set():
             # `send` holds this lock, too. So a concurrent change is either in the queue already, or is sent directly
             # after this thread has set the queue to None; none is lost in between.
             with self._lock:
@@ -199,19 +202,19 @@ class Feed:
 
         Unsent bytes therefore accumulate only in the queue, whose size is limited, and not in the channel.
         """
-        self._put(frame)
+        self._send_now(frame)
         if not self.wait(frame.header[0], continues):
             self.end()
 
     def wait(self, number: int, continues: Callable[[], bool]) -> bool:
-        """Waits until the other replica has confirmed frame ``number``; returns False if the feed ends before.
+        """Waits until the other replica has confirmed frame ``number``; returns False if the feed ends first.
 
         Args:
           number: the number of the frame.
           continues: called regularly; if it returns False, this method returns False.
         """
         while self.confirmed < number:
-            if self.broken.is_set() or not continues():
+            if self.ended.is_set() or not continues():
                 return False
             if not self._receiving.acquire(blocking=False):
                 # Another thread is receiving, and notifies this thread when it releases `_receiving`. It may acquire
@@ -223,7 +226,7 @@ class Feed:
                     )
                 continue
             try:
-                if self.confirmed < number and not self.broken.is_set():
+                if self.confirmed < number and not self.ended.is_set():
                     self._receive(CHECK_INTERVAL_S)
             finally:
                 self._stop_receiving()
@@ -262,17 +265,17 @@ class Feed:
 
     def end(self) -> None:
         """Ends the feed: closes the channel, and drops later changes."""
-        self.broken.set()
+        self.ended.set()
         self._channel.close()
-        self._ended()
+        self._at_end()
 
     def at_end(self, call: Callable[[], object]) -> None:
         """Registers ``call`` as the callback for the end of the feed. The callback may be called more than once.
 
         If the feed has already ended, ``call`` is called immediately.
         """
-        self._ended = call
-        if self.broken.is_set():
+        self._at_end = call
+        if self.ended.is_set():
             call()
 
 

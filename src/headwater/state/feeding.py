@@ -94,11 +94,11 @@ class FeedingCopy(BackupCopy):
 
         def is_usable() -> bool:
             feed.check_channel()
-            return not (feed.broken.is_set() or self._closed)
+            return not (feed.ended.is_set() or self._closed)
 
         try:
             third.fill(is_usable)
-            if not third.broken.is_set() and is_usable():
+            if not third.ended.is_set() and is_usable():
                 self._make_backup(third)
         finally:
             self._end_other_feed()
@@ -117,7 +117,7 @@ class FeedingCopy(BackupCopy):
         except Exception:  # noqa: BLE001 - such as a lack of memory: this replica then serves without a backup
             _log.exception("%s cannot send %s to %s", self._task, self._called, self._processes.name(ps))
             return None
-        return None if feed is None or feed.broken.is_set() else feed
+        return None if feed is None or feed.ended.is_set() else feed
 
     def _dial(self, view: View, ps: int, *, resumes: bool = False) -> Feed | None:
         """Opens a feed to the replica of another ``ps``; returns None if it cannot be reached or does not accept.
@@ -125,7 +125,7 @@ class FeedingCopy(BackupCopy):
         Args:
           view: the current view.
           ps: the number of the other ``ps``.
-          resumes: whether to send only changes, and no snapshot. Used after a handover: the other replica was the
+          resumes: whether to send only changes, and no snapshot. Used after a handoff: the other replica was the
             primary until then, so it has the whole state.
         """
         backup = view.backup if view.backup is not None and view.backup.ps == ps else None
@@ -154,7 +154,7 @@ class FeedingCopy(BackupCopy):
             link.release_channel(channel, False)
             return None
         # A feed without a snapshot fits only the view's backup, and only if that replica still has the state that it
-        # handed over. A feed with a snapshot fits any replica, with one exception: if the view's backup is on that ps,
+        # handed off. A feed with a snapshot fits any replica, with one exception: if the view's backup is on that ps,
         # the replica must have the backup's incarnation, because the witness would not promote a later incarnation.
         fits = other == backup and has_all if resumes else backup is None or other == backup
         if not taken or not fits:
@@ -235,7 +235,7 @@ class FeedingCopy(BackupCopy):
             third = feed.replacement if feed is not None else None
             if feed is None or third is None:
                 return
-            whole = not feed.broken.is_set()
+            whole = not feed.ended.is_set()
             if whole and self._standing.pairing is not None:
                 return
             feed.replacement = None
@@ -254,7 +254,7 @@ class FeedingCopy(BackupCopy):
     def _drop_exited_backup(self, standing: Standing) -> None:
         """Stops waiting for backups whose processes have exited with the job."""
         feed, backup = self._feed, standing.view.backup if standing.view is not None else None
-        if feed is None or feed.broken.is_set():
+        if feed is None or feed.ended.is_set():
             others = {copy.ps for copy in (backup, standing.pairing) if copy is not None}
             if not any(self._is_reachable(ps) for ps in others):
                 self._record_backup_exit()

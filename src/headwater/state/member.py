@@ -72,17 +72,17 @@ class Member(Contents):
         # The backup's feed while `_replace_backup` opens the feed of the replica that will replace the backup.
         self._replaced_feed: Feed | None = None
         self._aim: Aim | None = None
-        # `_received_handover`: a primary has handed over to this replica. `_handed_over`: this replica was the primary
-        # and has handed over. Until the state changes, the new primary can feed the old one without a snapshot.
-        self._received_handover = False
-        self._handed_over = False
+        # `_received_handoff`: a primary has handed off to this replica. `_handed_off`: this replica was the primary
+        # and has handed off. Until the state changes, the new primary can feed the old one without a snapshot.
+        self._received_handoff = False
+        self._handed_off = False
         # Whether a primary has sent anything to this replica in its present incarnation.
         self._has_been_fed = False
         # Whether a view promotes this empty replica, because all replicas of the preceding view are lost.
         self._starts_empty = False
         # Whether `shut_down` was called.
         self._has_shut_down = False
-        #: How long the last handover of this replica interrupted service, in seconds.
+        #: How long the last handoff of this replica interrupted service, in seconds.
         self.interruption_s: float = 0.0
         self._serving = False
         self._over = False
@@ -96,7 +96,7 @@ class Member(Contents):
         """Whether this replica serves, and its backup has the whole state."""
         standing, feed = self._standing, self._feed
         paired = standing.serves and standing.view is not None and standing.view.backup is not None
-        return paired and feed is not None and not feed.broken.is_set() and not feed.filling
+        return paired and feed is not None and not feed.ended.is_set() and not feed.filling
 
     @property
     def lacks_backup(self) -> bool:
@@ -191,7 +191,7 @@ class Member(Contents):
         if standing.serves:
             if standing.view is not None and standing.view.backup is None and not self._wants_backup:
                 return f"primary of shard {self._shard}, {term}, no backup is needed"
-            if feed is None or feed.broken.is_set():
+            if feed is None or feed.ended.is_set():
                 return f"primary of shard {self._shard}, {term}, NO BACKUP: {self._other} cannot be reached"
             behind = feed.last_number - feed.confirmed
             if feed.filling or standing.view is None or standing.view.backup is None:
@@ -308,7 +308,7 @@ class Member(Contents):
         feed, self._feed = self._feed, None
         if feed is not None:
             feed.end()
-        self._serving = self._received_handover = self._handed_over = self._has_been_fed = False
+        self._serving = self._received_handoff = self._handed_off = self._has_been_fed = False
         self._end()
         self._reset()
         self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""A replica as the primary: its promotion, its answers to workers, and the handover to its backup."""
+"""A replica as the primary: its promotion, its answers to workers, and the handoff to its backup."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class PrimaryCopy(FeedingCopy):
                 self._restore_deposited_state(view.term - 1)
             self._install_fed_state()
             # The old primary is the backup now and has the same state: it needs only changes, and no snapshot.
-            if self._received_handover and view is not None and view.backup is not None:
+            if self._received_handoff and view is not None and view.backup is not None:
                 self._dial(view, view.backup.ps, resumes=True)
             with self._changed:
-                self._handed_over = self._received_handover = self._backup_exited = self._starts_empty = False
+                self._handed_off = self._received_handoff = self._backup_exited = self._starts_empty = False
                 self._serving = self._standing.serves
                 self._changed.notify_all()
 
@@ -155,8 +155,8 @@ class PrimaryCopy(FeedingCopy):
                 # When the job is over, the witness may have ended, so that there can be no view without the backup.
                 # Then acknowledge without the backup, but only after its process has ended: a backup that runs may have
                 # been promoted while this process was stopped.
-                left = self._backup_exited and (now is None or now.broken.is_set())
-                if self._over and third is not None and third.broken.is_set():
+                left = self._backup_exited and (now is None or now.ended.is_set())
+                if self._over and third is not None and third.ended.is_set():
                     third = None
                 by_third = third.last_number if third is not None else 0
                 alone = self._standing.acknowledges_alone
@@ -167,9 +167,9 @@ class PrimaryCopy(FeedingCopy):
                     # `secures`.
                     feed, number = now, now.secures if now is not None else 0
                 is_needed = third is not None and self._standing.needs(third.target)
-                if feed is None or feed.broken.is_set() or (is_needed and third is not None and third.broken.is_set()):
+                if feed is None or feed.ended.is_set() or (is_needed and third is not None and third.ended.is_set()):
                     self._changed.wait(CHECK_INTERVAL_S)
-            if feed is not None and not feed.broken.is_set():
+            if feed is not None and not feed.ended.is_set():
                 if alone:  # wait for room in the queue of the replica that is being filled
                     feed.wait(feed.confirmed + 1, serves)
                 elif feed.wait(number, serves) and (
@@ -192,7 +192,7 @@ class PrimaryCopy(FeedingCopy):
             self._request_pair(standing.pairing)
             self._end_other_feed()
             return self._feed or feed
-        if view.backup != feed.target or feed.broken.is_set():
+        if view.backup != feed.target or feed.ended.is_set():
             return feed
         step = next_step(view, self._desired_placement(view))
         match step.move:
@@ -207,14 +207,14 @@ class PrimaryCopy(FeedingCopy):
             # There is a backup already, so this is not urgent: do not wait for a process that cannot be reached.
             case Move.BRING if step.ps is not None and may_be_reachable(self._processes, step.ps):
                 return self._replace_backup(feed, view, step.ps)
-            case Move.HAND_OVER:
+            case Move.HAND_OFF:
                 self._hand_off(feed, view)
             case _:
                 pass
         return feed
 
     def _hand_off(self, feed: Feed, view: View) -> None:
-        """Hands over to the backup: the backup becomes the primary, and this replica follows it."""
+        """Hands off to the backup: the backup becomes the primary, and this replica follows it."""
         # Keep serving if the witness cannot be asked or knows no view: after this replica has stopped serving, no
         # replica could serve until the witness answers. Also keep serving when the job is over, as the backup and the
         # witness may have ended.
@@ -230,20 +230,20 @@ class PrimaryCopy(FeedingCopy):
             self._step_down()
         # The backup may serve only after it has confirmed the last changes. This replica makes no further changes.
         if feed.wait(self._last_frame_number(feed), lambda: not self._closed):
-            self._request_view(RequestKind.HAND_OVER)
+            self._request_view(RequestKind.HAND_OFF)
         now = self._standing.view
         if now is None or self._standing.serves:  # not granted, or no answer: serve again
             self._promote()
             return
         with self._changed:
-            self._handed_over = self._standing.follows
+            self._handed_off = self._standing.follows
             self._feed = None
-        if self._handed_over:  # tell the backup that it serves, which is faster than its next request to the witness
+        if self._handed_off:  # tell the backup that it serves, which is faster than its next request to the witness
             feed.send_view(now, self._aim)
             feed.wait(feed.last_number, lambda: not self._closed)
             self.interruption_s = time.monotonic() - began
             _log.warning(
-                "%s has handed %s over to %s in %.3f s: %s",
+                "%s has handed off %s to %s in %.3f s: %s",
                 self._task,
                 self._called,
                 self._other,

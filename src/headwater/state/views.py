@@ -16,7 +16,7 @@ numbered by *terms*. Only the *witness*, on the chief, makes views; `apply_reque
   primary has sent the request, it acknowledges only updates that the other replica has confirmed. A primary with a
   backup may replace the backup by a third replica in the same way. After that request, until it knows which of the two
   other replicas is the backup, it acknowledges only updates that both have confirmed.
-- A primary may *hand over*: its backup, which has confirmed all updates, becomes the primary of the next term, and the
+- A primary may *hand off*: its backup, which has confirmed all updates, becomes the primary of the next term, and the
   old primary becomes the backup. The old primary changes nothing after the last confirmation, and acknowledges nothing
   until the witness has answered.
 
@@ -78,7 +78,7 @@ class RequestKind(enum.Enum):
     """Kinds of a replica's request to the witness.
 
     ``VIEW`` only reads the view. ``ALONE`` removes the other replica from it. ``PAIR`` makes another replica the
-    backup. ``HAND_OVER`` swaps primary and backup. ``GO`` is sent when the replica's process shuts down: if another
+    backup. ``HAND_OFF`` swaps primary and backup. ``GO`` is sent when the replica's process shuts down: if another
     replica remains, the witness marks the sender as lost; otherwise the sender gets a view in which it is alone.
     ``LEAVE`` follows in the second case, when the chief has the sender's state: the witness marks the sender as lost.
     """
@@ -86,7 +86,7 @@ class RequestKind(enum.Enum):
     VIEW = 0
     ALONE = 1
     PAIR = 2
-    HAND_OVER = 3
+    HAND_OFF = 3
     LEAVE = 4
     GO = 5
 
@@ -191,7 +191,7 @@ def _granted(view: View, request: WitnessRequest, lost: Collection[Copy]) -> Vie
         # No new term if ``other`` is the backup already, or is lost: a lost replica has no state.
         case RequestKind.PAIR if me == view.primary and other is not None and other not in {view.backup, *lost}:
             return View(view.term + 1, me, other)
-        case RequestKind.HAND_OVER if me == view.primary and view.backup is not None and view.backup not in lost:
+        case RequestKind.HAND_OFF if me == view.primary and view.backup is not None and view.backup not in lost:
             return View(view.term + 1, view.backup, me)
         case _:
             return view

@@ -155,7 +155,7 @@ class TwoServers:
         feeds = [copy._feed for copy in self.copies[1 - index] if copy.serves]
         self.services[index].close()
         for feed in feeds:
-            feed.broken.wait()
+            feed.ended.wait()
         self.kill(index)
 
     def end_at_once(self) -> None:
@@ -244,7 +244,7 @@ class TwoServers:
                     return at
             looks.wait(0.01)
 
-    def hand_over(self, shard: int) -> None:
+    def hand_off(self, shard: int) -> None:
         """Hands a shard off to its other replica."""
         looks, before = threading.Event(), self.primary(shard)
         for copies in self.copies:

@@ -84,8 +84,9 @@ def test_ps_restores_its_own_state_and_reports_the_loss(
     told = caplog.text
     names = local.hosts[lost]._names
     assert f"/job:ps/task:{lost} continues with its own state of version 2" in told
-    assert "updates 3 to 5 are lost" in told
-    assert f"of {len(names)} variables: {', '.join(names)}; /job:worker/task:0 had read version 5" in told
+    lost_updates = f"updates 3 to 5 of {len(names)} variables ({', '.join(names)}) are lost"
+    assert f"{lost_updates}; they were applied after the save of " in told
+    assert "; /job:worker/task:0 had read version 5" in told
     group = local.group(lost)
     assert group.lost_updates == 3
     assert group.saved == f"no state saved yet; {local.hosts[lost].recovery_report}"

@@ -219,7 +219,7 @@ def test_copies_are_handed_over_while_workers_push() -> None:
 
     def move() -> None:
         for shard in (0, 1, 0):
-            servers.hand_over(shard)
+            servers.hand_off(shard)
         done.set()
 
     together(partial(train, 0), partial(train, 1), move)
@@ -406,7 +406,7 @@ def test_examples_stay_assigned_when_the_first_part_has_a_new_primary(tmp_path: 
     ranges = [iter(ps.batches(np.arange(SIZE), epochs=1, **BATCHES)) for ps in (one, other)]
     mine, its = next(ranges[0]), next(ranges[1])
     ahead = next(ranges[0])
-    servers.hand_over(0)
+    servers.hand_off(0)
     for _ in range(2):
         assert other.push(counted_examples(its))
         its = next(ranges[1])
@@ -435,7 +435,7 @@ def test_examples_count_once_though_a_server_dies_at_any_frame(frame: int, prima
     ps = counter(servers)
     servers.paired()
     if servers.primary(0) != 0:
-        servers.hand_over(0)
+        servers.hand_off(0)
     for number, batch in enumerate(ps.batches(np.arange(SIZE), epochs=1, **BATCHES)):
         if number == 3:
             # In a thread of its own, because the thread that loses the frame may hold locks.
@@ -580,7 +580,7 @@ def test_nothing_is_handed_over_to_a_ps_that_has_just_ended(monkeypatch: pytest.
     ask, answered = Witnesses.request_view, threading.Event()
 
     def ask_late(witnesses: Witnesses, name: str, shard: int, request: WitnessRequest) -> View | None:
-        if request.kind is not RequestKind.HAND_OVER or answered.is_set():
+        if request.kind is not RequestKind.HAND_OFF or answered.is_set():
             return ask(witnesses, name, shard, request)
         servers.services[1 - first].before_end(over=False)
         view = ask(witnesses, name, shard, request)

@@ -107,7 +107,7 @@ def test_a_table_is_handed_over() -> None:
     for step in range(12):
         servers.push(client, step)
         if step % 4 == 1:
-            servers.hand_over(0)
+            servers.hand_off(0)
     assert_alike(servers)
     client.close()
     servers.stop()

@@ -168,7 +168,7 @@ def test_tables_are_handed_over_while_a_worker_trains() -> None:
 
     def move() -> None:
         for shard in (0, 1, 0):
-            servers.hand_over(shard)
+            servers.hand_off(shard)
         done.set()
 
     together(push, move)

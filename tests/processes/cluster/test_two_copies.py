@@ -63,7 +63,7 @@ def test_a_further_process_joins_and_leaves(tmp_path: Path) -> None:
         further = tasks.start("ps", 2)
         ps[0].wait_for("/job:ps/task:2 has a copy of the state of /job:ps/task:0 now, in the place of", after=before)
         ps[0].terminate()
-        assert "/job:ps/task:0 has handed the state of /job:ps/task:0 over to /job:ps/task:2" in ps[0].succeeds()
+        assert "/job:ps/task:0 has handed off the state of /job:ps/task:0 to /job:ps/task:2" in ps[0].succeeds()
         further.wait_for("/job:ps/task:1 has a copy of the state of /job:ps/task:0 now")
         tasks.go_on()
         ps[1].kill()

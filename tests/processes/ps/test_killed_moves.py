@@ -17,7 +17,7 @@ from tests.support.processes import Process, Processes, processes
 
 PROGRAM = Path(__file__).with_name("moves.py")
 
-#: The sender's log message once the receiver is the backup, before the sender hands over to it.
+#: The sender's log message once the receiver is the backup, before the sender hands off to it.
 GIVES = "/job:ps/task:0 has a copy of shard"
 #: The receiver's log message once it has become the primary, before it serves the shard.
 HAS = "serves shard .* now"

@@ -61,11 +61,13 @@ def test_the_other_ps_keeps_its_updates_and_the_loss_is_reported(
         aside.rename(folder)
         ps[lost] = start(cluster, "ps", lost, tmp_path, program=program)
         saved = int(ps[lost].wait_for(r"continues with its own state of version (\d+), saved")[1])
-        ps[lost].wait_for(f"updates {saved + 1} to .* are lost, made since .* variables: {names}")
+        ps[lost].wait_for(
+            rf"updates {saved + 1} to \d+ of \d+ variables \({names}.*\) are lost; they were applied after"
+        )
         for worker in workers:
             worker.wait_for("^read ", after=worker.line_count())
         shown = cluster.run(*HEADWATER, "status", cluster.hosts["ps"][lost]).succeeds()
-        assert "lost, made since" in shown, shown
+        assert "are lost; they were applied after the save of" in shown, shown
         (tmp_path / "stop").touch()
         for one in (*workers, *ps):
             one.succeeds()

@@ -57,7 +57,7 @@ def comes_back(
 
 def gives_back(other: Process, index: int, after: int) -> None:
     """Waits until a ``ps`` has logged the handoff of the other one's part back to that ``ps``."""
-    other.wait_for(f"has handed shard {index} of .* over to /job:ps/task:{index} in ", after=after)
+    other.wait_for(f"has handed off shard {index} of .* to /job:ps/task:{index} in ", after=after)
 
 
 def wait_for_pushes(*workers: Process) -> None:

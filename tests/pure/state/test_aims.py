@@ -17,7 +17,7 @@ MOVED = View(5, Copy(2, 9), Copy(0, 7))
     [
         (ALONE, None, [0, 1, 2], Aim(0, None), Step(Move.STAY)),
         (ALONE, Aim(2, None), [0, 1, 2], Aim(2, None), Step(Move.BRING, 2)),
-        (MOVING, Aim(2, None), [0, 1, 2], Aim(2, None), Step(Move.HAND_OVER)),
+        (MOVING, Aim(2, None), [0, 1, 2], Aim(2, None), Step(Move.HAND_OFF)),
         (MOVED, Aim(2, None), [0, 1, 2], Aim(2, None), Step(Move.DROP)),
         (MOVING, Aim(0, None), [0, 1, 2], Aim(0, None), Step(Move.DROP)),
         (ALONE, None, [1, 2], Aim(1, None), Step(Move.BRING, 1)),
@@ -27,7 +27,7 @@ MOVED = View(5, Copy(2, 9), Copy(0, 7))
     ids=[
         "stays",
         "is sent",
-        "is handed over",
+        "is handed off",
         "is dropped at its previous place",
         "stays after all",
         "leaves a ps that shuts down",

@@ -63,9 +63,9 @@ def test_the_first_that_asks_to_be_alone_is() -> None:
 def test_a_primary_gets_another_backup_or_hands_over() -> None:
     third = Copy(2, 30)
     assert apply_request(Witness(view=PAIR), _told(HOME, PAIR, RequestKind.PAIR, third)).view == View(5, HOME, third)
-    assert apply_request(Witness(view=PAIR), _told(HOME, PAIR, RequestKind.HAND_OVER)).view == View(5, OTHER, HOME)
+    assert apply_request(Witness(view=PAIR), _told(HOME, PAIR, RequestKind.HAND_OFF)).view == View(5, OTHER, HOME)
     assert apply_request(Witness(view=PAIR), _told(OTHER, PAIR, RequestKind.PAIR, third)).view == PAIR
-    assert apply_request(Witness(view=PAIR), _told(OTHER, PAIR, RequestKind.HAND_OVER)).view == PAIR
+    assert apply_request(Witness(view=PAIR), _told(OTHER, PAIR, RequestKind.HAND_OFF)).view == PAIR
 
 
 def test_a_copy_of_an_older_term_gets_nothing() -> None:
@@ -149,7 +149,7 @@ def test_a_replica_without_a_live_backup_is_alone_when_it_shuts_down() -> None:
 def test_a_lost_replica_becomes_neither_primary_nor_backup() -> None:
     third = Copy(2, 30)
     witness = apply_request(Witness(view=PAIR), _told(OTHER, PAIR, RequestKind.GO))
-    assert apply_request(witness, _told(HOME, PAIR, RequestKind.HAND_OVER)) == witness
+    assert apply_request(witness, _told(HOME, PAIR, RequestKind.HAND_OFF)) == witness
     witness = apply_request(witness, _told(third, PAIR, RequestKind.GO))
     assert apply_request(witness, _told(HOME, PAIR, RequestKind.PAIR, third)) == witness
     assert apply_request(witness, _told(HOME, PAIR, RequestKind.PAIR, Copy(2, 31))).view == View(5, HOME, Copy(2, 31))
@@ -354,7 +354,7 @@ class _World:
         )
         self.witness = apply_request(self.witness, request)
         if self.witness.view is not None:
-            self.handed += kind is RequestKind.HAND_OVER and self.witness.view != copy.standing.view
+            self.handed += kind is RequestKind.HAND_OFF and self.witness.view != copy.standing.view
             self.newest = self.witness.view
             self.answers.append((ps, copy.standing.me, self.witness.view))
 
@@ -379,9 +379,9 @@ class _World:
         step = next_step(view, self.aim)
         if view.backup is not None and step.move is Move.DROP:
             return RequestKind.ALONE, None
-        if backup is not None and step.move is Move.HAND_OVER:
+        if backup is not None and step.move is Move.HAND_OFF:
             copy.steps_down = True
-            return (RequestKind.HAND_OVER if backup.has_all else RequestKind.VIEW), None
+            return (RequestKind.HAND_OFF if backup.has_all else RequestKind.VIEW), None
         copy.steps_down = False
         for feed in self.feeds_of(ps):
             if feed is not backup and (view.backup is None or step == (Move.BRING, feed.target.ps)):

@@ -11,10 +11,10 @@ The next incarnation keeps the generation. So to other tasks the restart looks l
 the protocol of `headwater.graph.master.protocol`, a step resumes where it was, and is applied once on every ``ps``.
 
 Some resources (iterators, readers) cannot be serialised and are empty after a restart, and masters have to notice that.
-So a task with such resources hands over only its variables and its seal, and its next incarnation has a new generation.
+So a task with such resources hands off only its variables and its seal, and its next incarnation has a new generation.
 Because of the new generation, masters create their sessions again. The chief finds the seals and restores no
 checkpoint, as with saved states. If there is no seal, or if all ``ps`` have to restore together, a task with such
-resources hands over nothing.
+resources hands off nothing.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class DepositedState:
 
 
 def _unsupported_kinds(runtime: TaskRuntime) -> set[type]:
-    """Returns the classes of the task's resources that cannot be handed over."""
+    """Returns the classes of the task's resources that cannot be handed off."""
     return {kind for kind in runtime.resources.kinds() - {Note} if not can_keep(kind)}
 
 
@@ -198,7 +198,7 @@ def encode_state(runtime: TaskRuntime, steps: StepService, generation: int, conn
 
 
 def _is_deposited(key: Key, theirs: Collection[str]) -> bool:
-    """Whether the resource at ``key`` is handed over; ``theirs`` are the containers of the sessions handed over."""
+    """Whether the resource at ``key`` is handed off; ``theirs`` are the containers of the sessions handed off."""
     return key.container in theirs or not is_of_session(key.container)
 
 
@@ -285,7 +285,7 @@ class StateDeposit:
         """Suspends the task's steps and deposits the state with the chief.
 
         The state is lost, and a warning is logged, in two cases: the chief does not answer; or the state would be
-        unusable, because it lacks resources or parts of an update that cannot be handed over. Does nothing if no
+        unusable, because it lacks resources or parts of an update that cannot be handed off. Does nothing if no
         variable has a value.
         """
         shell, chief = self._shell, self._shell.chief
@@ -320,7 +320,7 @@ class StateDeposit:
             )
 
     def _deposit_obstacle(self) -> str:
-        """Returns the reason not to hand over anything: the task has resources that cannot be handed over, and either
+        """Returns the reason not to hand off anything: the task has resources that cannot be handed off, and either
         the model has no seal or all ``ps`` have to restore together. Returns an empty string if there is no such
         reason."""
         more = _unsupported_kinds(self._runtime)

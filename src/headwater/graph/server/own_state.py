@@ -89,7 +89,7 @@ class Loss:
             alike.setdefault(lost, []).append(name)
         parts = [f"{_updates(*lost)} of {_names(names)}" for lost, names in list(alike.items())[:_SHOWN]]
         more = f"; and those of {len(alike) - _SHOWN} other groups of variables" if len(alike) > _SHOWN else ""
-        return f"lost, made since {since}: {'; '.join(parts)}{more}"
+        return f"lost, applied after the save of {since}: {'; '.join(parts)}{more}"
 
 
 def _updates(first: int, last: int) -> str:

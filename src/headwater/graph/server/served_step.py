@@ -74,7 +74,7 @@ class ResumePoint(NamedTuple):
 
 
 class DepositedStep(NamedTuple):
-    """A step in the state that a draining task hands over: an ended step whose answer the master may lack, or a
+    """A step in the state that a draining task hands off: an ended step whose answer the master may lack, or a
     suspended step.
 
     Attributes:

@@ -227,7 +227,7 @@ class StepService:
                     self._follower.accept_transfer(channel, session, step, transfer, frame.tensors)
                 elif self._runtime.owner(session):  # otherwise the session is over, and no step would take the transfer
                     self._runtime.rendezvous.put(session, step, transfer, frame.tensors)
-                    # Check after `put`. If the state was handed over before `put`, it lacks this transfer, so the
+                    # Check after `put`. If the state was handed off before `put`, it lacks this transfer, so the
                     # transfer must not be acknowledged: its sender repeats it to the next incarnation.
                     self.require_not_frozen()
                 channel.send(Frame(TAKEN, frame.header, ()))
@@ -264,7 +264,7 @@ class StepService:
         return sorted(found, key=lambda step: (step.number, step.session))
 
     def freeze(self) -> Sequence[DepositedStep]:
-        """Freezes the state before it is handed over.
+        """Freezes the state before it is handed off.
 
         After this call, `require_not_frozen` prevents the acknowledgement of changes, because the handed-over state may
         lack them.
@@ -276,10 +276,10 @@ class StepService:
         return [step.deposited_state() for step in list(self._known.values()) if step.over]
 
     def require_not_frozen(self) -> None:
-        """Checks that the state has not been handed over. To be called between a change and its acknowledgement.
+        """Checks that the state has not been handed off. To be called between a change and its acknowledgement.
 
         Raises:
-          UnavailableError: the state was handed over and may lack the change. Before raising this error, the method
+          UnavailableError: the state was handed off and may lack the change. Before raising this error, the method
             blocks until the task stops, so that the master repeats the request to the next incarnation rather than to
             this one.
         """
@@ -291,7 +291,7 @@ class StepService:
         raise UnavailableError(None, None, f"{self._runtime.task} has ended")
 
     def restore(self, left: Sequence[DepositedStep]) -> None:
-        """Registers the steps that the previous incarnation has handed over, and resumes the steps that had not
+        """Registers the steps that the previous incarnation has handed off, and resumes the steps that had not
         ended."""
         until = time.monotonic() + self._patience_s
         for known in left:

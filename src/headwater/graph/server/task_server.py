@@ -296,7 +296,7 @@ class TaskServer(Service):
 
     def before_end(self, *, over: bool) -> None:
         if self._deposit is not None and not over and self.shell.chief.job in self.shell.cluster.jobs:
-            # Sessions of this process's own master end with the process anyway. Close them first, so that the handover
+            # Sessions of this process's own master end with the process anyway. Close them first, so that the handoff
             # does not wait for their steps.
             self._master.close()
             self._deposit.deposit_state()

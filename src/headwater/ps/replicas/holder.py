@@ -1,7 +1,7 @@
 """The replicas of a set's shards on a ``ps``. Each shard has one or two replicas, which can move between ``ps``.
 
 A replica moves by changes of the view, while workers continue to push: the primary feeds a replica on another ``ps``,
-and hands over to it if that replica is to serve; see `headwater.state.copy`. A shard with one replica has a backup only
+and hands off to it if that replica is to serve; see `headwater.state.copy`. A shard with one replica has a backup only
 while it moves. This module sets the desired placement of each shard's replicas: at the request of another ``ps`` or of
 a command, or because this ``ps`` joins or shuts down.
 """
@@ -81,7 +81,7 @@ class MovingCopy(Hosted, Protocol):
 
     @property
     def interruption_s(self) -> float:
-        """How long the last handover of the replica interrupted service, in seconds."""
+        """How long the last handoff of the replica interrupted service, in seconds."""
         ...
 
     def request_placement(self, primary: int, backup: int | None) -> None:

@@ -16,7 +16,7 @@ _log = logging.getLogger("headwater")
 
 
 class Change(NamedTuple):
-    """A change of values, as the fields of a frame; see `headwater.ps.replicas.feed`."""
+    """A change of values: kind, header (without number and memory) and tensors of a frame of a `ParameterFeed`."""
 
     kind: int
     header: Sequence[Any]
@@ -37,8 +37,13 @@ class RecordedUpdater:
             _RecordedTable(table, number, self._record) for number, table in enumerate(updater.tables)
         ]
 
-    def successor(self) -> RecordedUpdater:
-        """Returns a new recorder of the same values. This recorder raises UnavailableError from now on."""
+    def retire(self) -> RecordedUpdater:
+        """Retires this object, and returns a new `RecordedUpdater` of the same updater.
+
+        Afterwards all accesses to the values through this object raise UnavailableError; so does `write` of its tables.
+        The other methods of its tables still access the tables, so that a snapshot in progress can end its save.
+        `pop_changes` still returns the changes that this object has recorded.
+        """
         made = RecordedUpdater(self.inner)
         # A thread that waits for the lock of the old host holds a reference to this recorder, and must get an error.
         self.inner = retired = cast(Updater, _Retired())
@@ -95,7 +100,7 @@ class RecordedUpdater:
 
 
 class _Retired:
-    """Stands in for an updater or table after the step-down; every access raises UnavailableError."""
+    """Stands in for an updater or table after the replica was demoted; every access raises UnavailableError."""
 
     def __getattr__(self, name: str) -> Any:
         raise UnavailableError(None, None, "these values are no longer served")
@@ -131,21 +136,22 @@ class _RecordedTable:
         self._record(kinds.WRITE_ROWS, (self._number, start), arrays)
 
 
-def rehearse(updater: Updater, hyperparameters: Sequence[float]) -> None:
-    """Applies an update of zeros, so that the updater compiles its functions. The caller sets values and state
-    afterwards.
+def compile_update(updater: Updater, hyperparameters: Sequence[float]) -> None:
+    """Applies an update with gradients of zero, so that the updater compiles its functions.
+
+    The update may change the values and the optimizer's state: the caller has to set both again. An error is only
+    logged, and the first real update then compiles the functions.
 
     Args:
       updater: an updater that has values.
-      hyperparameters: the hyperparameters of the latest update. Empty before the first update, which then compiles the
-        function itself.
+      hyperparameters: the hyperparameters of the latest update; empty before the first update.
     """
     try:
         zeros = [np.zeros_like(value) for value in updater.values(())]
         none = [np.empty(0, np.int64) for _ in updater.tables]
         updater.apply(zeros, {}, list(zip(none, updater.rows(none), strict=True)), hyperparameters)
     except Exception as error:  # noqa: BLE001 - the first update of a worker will report the same error
-        _log.debug("an update was not rehearsed: %s", error)
+        _log.debug("the update could not be compiled in advance: %s", error)
 
 
 def repeat(updater: Updater, change: Change) -> None:

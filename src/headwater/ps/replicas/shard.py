@@ -22,7 +22,7 @@ from headwater.ps.consistency import KOfN
 from headwater.ps.host import HostedParameters
 from headwater.ps.recovery import RecoveryReport
 from headwater.ps.replicas.feed import ParameterFeed
-from headwater.ps.replicas.recorded import Change, RecordedUpdater, rehearse, repeat
+from headwater.ps.replicas.recorded import Change, RecordedUpdater, compile_update, repeat
 from headwater.ps.shards.directory import Expect, Load
 from headwater.ps.state_deposits import ROUND_S
 from headwater.ps.state_saver import ROWS_AT_ONCE
@@ -187,7 +187,7 @@ class ShardCopy(KeptCopy):
                 return None, 0
             noted, feed = self._updater.pop_changes(), self._feed
             # Without a feed, drop the changes: the next feed begins with the whole state.
-            if not isinstance(feed, ParameterFeed) or feed.broken.is_set():
+            if not isinstance(feed, ParameterFeed) or feed.ended.is_set():
                 return feed, 0
             try:
                 self._send(feed, host, noted)
@@ -224,7 +224,7 @@ class ShardCopy(KeptCopy):
                 snapshot = Change(kinds.FILL, (count,), frame.tensors)
                 repeat(updater, snapshot)
                 # Compile the update now: after a promotion workers would wait for that.
-                rehearse(updater, hyperparameters)
+                compile_update(updater, hyperparameters)
                 repeat(updater, snapshot)
             case kinds.ROWS, (int(), int(table)):
                 updater.tables[table].restore(frame.tensors[0], frame.tensors[1:])
@@ -312,7 +312,7 @@ class ShardCopy(KeptCopy):
                 self._stop_serving()
                 # The values stay in place, under a new host. Threads that wait for the old host's lock can no longer
                 # change them.
-                self._install(*self._make(self._updater.successor()))
+                self._install(*self._make(self._updater.retire()))
                 self._memory = memory
         self._steps += host.steps
         host.workers.close_connections()

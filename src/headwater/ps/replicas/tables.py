@@ -120,7 +120,7 @@ class CopiedTables(TableService):
         finally:
             self._channels.pop(channel, None)
 
-    def successor(self) -> CopiedTables:
+    def with_same_tables(self) -> CopiedTables:
         """Returns a new service with the same tables. Connections to this service cannot use it. `order` is held."""
         made = CopiedTables(self._copy, self._task, self._index, self._tasks)
         made.saving = self.saving
@@ -282,7 +282,7 @@ class TablesCopy(KeptCopy):
         with contents.order, self._changed:
             self._stop_serving()
             # The tables stay in place, under a new service to which old connections have no access.
-            self._contents = contents.successor()
+            self._contents = contents.with_same_tables()
         contents.end(f"{self._task} no longer serves {self._called}")
 
     # Service interface ------------------------------------------------------------------------------------------------

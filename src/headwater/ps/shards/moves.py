@@ -21,7 +21,7 @@ _log = logging.getLogger("headwater")
 
 #: Time limit of one move, in seconds.
 MOVE_TIMEOUT_S: Final = 180.0
-#: How long a ``ps`` may take to serve a shard that was handed over to it, in seconds.
+#: How long a ``ps`` may take to serve a shard that was handed off to it, in seconds.
 TAKE_OVER_TIMEOUT_S: Final = 20.0
 #: Pause between two attempts, in seconds.
 PAUSE_S: Final = 0.05

@@ -235,7 +235,7 @@ def test_copies_move_while_steps_are_made(reference: list[Any]) -> None:
         _check(found.session.run(found.state), before)
 
 
-def test_a_hand_over_copies_nothing(reference: list[Any]) -> None:
+def test_a_hand_off_copies_nothing(reference: list[Any]) -> None:
     with training() as found:
         results = found.run()
         primary, sent = found.cluster.primary(0), found.cluster.feed_bytes(1)

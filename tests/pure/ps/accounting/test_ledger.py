@@ -373,7 +373,7 @@ class Cluster(RuleBasedStateMachine):
         self.applied, self.gathered = self.applied[:count], []
 
     @rule(again=st.sets(st.sampled_from(WORKERS)))
-    def hand_over(self, again: set[str]) -> None:
+    def hand_off(self, again: set[str]) -> None:
         """Another process takes the ledger over; gathered gradients are lost, and some workers repeat their last
         gradient."""
         held = {worker: [work for work in self.mind[worker] if self.book.holds(worker, work)] for worker in WORKERS}

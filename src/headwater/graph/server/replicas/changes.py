@@ -219,7 +219,7 @@ class Changes:
     def feed(self) -> Feed | None:
         """The feed to the backup; None if there is no backup now."""
         feed = self._feed()
-        return None if feed is None or feed.broken.is_set() else feed
+        return None if feed is None or feed.ended.is_set() else feed
 
     def _pop_ended_steps(self) -> list[StepKey]:
         """Returns the steps that no master will resume and that the backup still remembers, and clears the

@@ -152,7 +152,7 @@ class CopyService(Service):
         self.processes.send_now(over=over or self._shell.is_over)
 
     def _missed(self) -> list[GraphCopy]:
-        """Returns the replicas that still have to be handed over; none if the job is over."""
+        """Returns the replicas that still have to be handed off; none if the job is over."""
         return [] if self._shell.is_over else [copy for copy in self.copies if not copy.is_free]
 
     def _patience_s(self) -> float:
