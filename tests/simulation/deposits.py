@@ -80,7 +80,7 @@ class DepositsHistory(GraphHistory):
             task.process.stopped or (task.process.dead and not task.done) for task in tasks
         )
 
-    def _starts_empty(self) -> None:
+    def _record_new_state(self) -> None:
         if self._prepared:
             raise HistoryError("the chief discarded the state, though nothing of it is lost")
         self.account.lose()

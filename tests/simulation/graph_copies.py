@@ -144,7 +144,7 @@ class GraphCopiesHistory(GraphHistory):
         copies = [copy for running in self._running.values() for copy in running.copies.copies]
         return count_wholes(copies) == self.setting.servers
 
-    def _starts_empty(self) -> None:
+    def _record_new_state(self) -> None:
         if self._prepared:
             raise HistoryError("the chief discarded the state, though each ps has a backup")
         self.account.lose()

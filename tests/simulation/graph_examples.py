@@ -68,7 +68,7 @@ class GraphExamplesHistory(GraphHistory):
                 raise
             # The training was over when the last checkpoint or a hook failed. Such an error has to reach the program.
             running().note(f"worker{index} ends with an error after the training: {error.message}")
-            self._alone = True
+            self._ends_unchecked = True
             self.cluster.changed()
 
     def _apply_all(self, index: int, over: list[int]) -> None:
@@ -104,13 +104,13 @@ class GraphExamplesHistory(GraphHistory):
 
             def begun(scaffold: Any, sess: Any) -> None:
                 del scaffold, sess
-                self._starts_empty()
+                self._record_new_state()
 
             with tf.train.MonitoredTrainingSession(
                 master=server.target,
                 is_chief=index == 0,
                 hooks=[optimizer.make_session_run_hook(index == 0)] if gathers else None,
-                scaffold=tf.train.Scaffold(init_fn=begun, saver=saver_of(self._starts_empty)) if chiefs else None,
+                scaffold=tf.train.Scaffold(init_fn=begun, saver=saver_of(self._record_new_state)) if chiefs else None,
                 checkpoint_dir=self.folder if index == 0 else None,
                 save_checkpoint_steps=2 if self.folder else None,
                 save_checkpoint_secs=None,

@@ -1,7 +1,8 @@
-"""Histories of training graphs on parameter servers, as in a TensorFlow 1 program, with faults.
+"""Histories (see `tests.simulation.scheduler`) of training graphs on parameter servers, as in a TensorFlow 1 program.
 
-Each step adds a unique *unit* to two variables on every parameter server: a vector that is 1 at one position. So the
-values show which steps were applied, and how often.
+Each of the first `UNITS` steps adds a unique *unit* to two variables on every parameter server: a vector that is 1 at
+one position. So the values show which of these steps were applied, and how often; later steps add zeros. In mode
+"consistent" an update adds the mean of the units of a round, so the values show only the number of updates.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ from tests.simulation.disk import SimulatedDisk
 from tests.simulation.faults import Fault, Faults
 from tests.simulation.scheduler import HistoryError, Simulation, running
 
-#: Longest time that a worker waits for a task that never starts: its deadline twice, once after a loss.
+#: Longest time that a worker may wait for a ``ps`` that never starts, in seconds: more than two deadlines, because it
+#: waits a second time if a task is lost during the first wait.
 _LONGEST_WAIT_S = 300.0
 
 _SLACK = 0.001
@@ -45,7 +47,7 @@ Mode = Literal["asynchronous", "synchronous", "k of n", "consistent"]
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """The setting of a history.
+    """The parameters of a history.
 
     Attributes:
       servers: number of parameter servers.
@@ -56,7 +58,7 @@ class Setting:
       faults: the faults.
       delay_s: mean latency of a message, in seconds.
       work_s: mean computation time of a worker's step, in seconds.
-      stale: the worker that a task of an earlier cluster also claims to be; None without such a task.
+      stale: index of the worker whose place a task of an earlier cluster claims as well; None if there is no such task.
       absent: the ``ps`` that never starts; None if all start.
     """
 
@@ -95,8 +97,8 @@ class GraphHistory:
     """A history of training a graph.
 
     Args:
-      simulation: the history.
-      setting: the history's setting.
+      simulation: runs the history.
+      setting: the history's parameters.
     """
 
     def __init__(self, simulation: Simulation, setting: Setting) -> None:
@@ -114,7 +116,8 @@ class GraphHistory:
         self._ends = False
         self._values: dict[str, dict[str, np.ndarray[Any, Any]]] = {}
         self._prepared = False
-        self._alone = False
+        # Whether a loss has prevented the usual end of the training, so that the final values cannot be checked.
+        self._ends_unchecked = False
         self._spec = {
             "ps": [f"ps{index}:1" for index in range(setting.servers)],
             "worker": [f"worker{index}:1" for index in range(setting.workers)],
@@ -131,17 +134,17 @@ class GraphHistory:
         """Runs the whole history; raises HistoryError if a rule is broken."""
         simulation, cluster = self.simulation, self.cluster
         simulation.note(str(self.setting))
-        happens = [fault for fault in self.setting.faults if fault.task in cluster.tasks]
-        self._faults = faults = Faults(cluster, happens, self._may_fail, self._may_restart, self.disk, self._recovery())
+        possible = [fault for fault in self.setting.faults if fault.task in cluster.tasks]
+        faults = Faults(cluster, possible, self._may_fail, self._may_restart, self.disk, self._recovery())
+        self._faults = faults
         cluster.start(within_s=0.1)
         faults.begin()
         workers = [task for name, task in cluster.tasks.items() if name.startswith("worker")]
-        cluster.wait_until(lambda: self._alone or all(task.done for task in workers))
+        cluster.wait_until(lambda: self._ends_unchecked or all(task.done for task in workers))
         if self.setting.absent is not None:
             return  # each worker has ended with an error
-        if self._alone:
-            # As in TensorFlow, the chief waits, with a message, for gradients of workers that a person must restart.
-            simulation.note("the state was lost after other workers had finished: the chief has to train without them")
+        if self._ends_unchecked:
+            simulation.note("the history ends here, and the values are not checked")
             return
         simulation.note("all workers are done")
         faults.end()
@@ -188,7 +191,7 @@ class GraphHistory:
         return None
 
     def _begun(self, index: int, server: Any) -> None:
-        """Records a server that begins to serve."""
+        """Called when a server begins to serve. A hook for subclasses, which does nothing here."""
 
     def _ended(self, index: int, server: Any) -> None:
         """Records the values of a server's variables at its end."""
@@ -244,9 +247,10 @@ class GraphHistory:
         except DataLossError as error:
             if self.disk is None or not self.disk.damaged or f"{self.folder}/model.ckpt" not in error.message:
                 raise
-            # A parameter server was lost while all checkpoints are damaged: the error must name the file.
+            # A parameter server was lost while all checkpoints are damaged: a person has to repair them. The error must
+            # name the file.
             running().note(f"the chief ends: {error.message}")
-            self._alone = True
+            self._ends_unchecked = True
             self.cluster.changed()
 
     def _train(self, index: int) -> None:
@@ -255,16 +259,17 @@ class GraphHistory:
         with tf.Graph().as_default() as graph:
             model = _Model(setting, index)
             chief = index == 0
+            # The key of the plans that histories share; see `tests.simulation.caches`.
             vars(graph)["same_as"] = setting.servers, setting.workers, setting.mode, index, setting.saves
 
             def begun(scaffold: Any, sess: Any) -> None:
                 del scaffold, sess
                 if self.folder is not None and any(Path(self.folder).glob("model.ckpt-*.index")):
                     raise HistoryError("training starts from nothing, though there are checkpoints")
-                self._starts_empty()
+                self._record_new_state()
 
-            # Units of steps between the restore of a checkpoint and the start of gathering gradients may be missing as
-            # well.
+            # Steps that are acknowledged after the chief has restored a checkpoint, but before it starts to gather
+            # gradients, may be missing as well.
             begins = [_Begins(account)] if chief and model.hooks else []
             hooks = [tf.train.StopAtStepHook(last_step=setting.steps), *model.hooks, *begins]
             with tf.train.MonitoredTrainingSession(
@@ -298,21 +303,27 @@ class GraphHistory:
                 if chief:
                     self._ends = True
 
-    def _starts_empty(self) -> None:
-        """Records that the chief has initialized or restored the variables."""
+    def _record_new_state(self) -> None:
+        """Records that the chief has initialized or restored the variables: all earlier updates may be missing.
+
+        Raises:
+          HistoryError: the parameter servers still had the state.
+        """
         if self._prepared and all(task.process.incarnation == 1 and not task.process.dead for task in self._servers()):
             raise HistoryError("the chief discarded the state, though all parameter servers had it")
         self.account.lose()
         if self.setting.mode != "asynchronous" and any(
             task.returned for name, task in self.cluster.tasks.items() if name.startswith("worker")
         ):
-            self._alone = True
+            # As in TensorFlow, the chief waits, with a message, for gradients of workers that a person must restart.
+            self.simulation.note("the state was lost after other workers had finished")
+            self._ends_unchecked = True
             self.cluster.changed()
 
     def _restored(self) -> None:
         """Records that the chief has restored a checkpoint."""
         self.account.again |= self.account.open
-        self._starts_empty()
+        self._record_new_state()
 
     def _servers(self) -> list[Task]:
         return [task for name, task in self.cluster.tasks.items() if name.startswith("ps")]
@@ -325,19 +336,24 @@ class GraphHistory:
                 raise HistoryError(f"a reader of ps{server} saw half an update: {np.flatnonzero(one != other)}")
 
     def _check_seen(self, seen: np.ndarray[Any, Any], before: set[int]) -> None:
-        """Checks that a step's values include all updates that were acknowledged, to any worker, before it began."""
+        """Checks that a step has read all updates that were acknowledged, to any worker, before it began.
+
+        Args:
+          seen: the last variable of the model, as the step has read it.
+          before: units of steps that were acknowledged before the step began.
+        """
         if self.setting.mode not in ("asynchronous", "synchronous"):
             return  # stale gradients are dropped, or are part of a mean
         missing = [unit for unit in sorted(before - self.account.void - {NO_UNIT}) if abs(seen[unit] - 1.0) > _SLACK]
-        if len(missing) > len(self._in_their_place(seen)):
+        if len(missing) > len(self._substitute_units(seen)):
             raise HistoryError(f"a step has not seen units {missing}, which were acknowledged before it began")
 
-    def _in_their_place(self, applied: np.ndarray[Any, Any]) -> list[int]:
-        """Returns the units that synchronous workers had pushed shortly before they were lost.
+    def _substitute_units(self, applied: np.ndarray[Any, Any]) -> list[int]:
+        """Returns the applied units that may each have replaced the unit of another worker in a synchronous round.
 
-        The round may then contain two gradients of one worker: the one that it pushed before it was lost, and one that
-        its next incarnation pushed. So the round is complete although the gradient of another worker is missing. That
-        gradient is stale when it arrives.
+        These are units of steps that are in progress, or were lost. A worker may have pushed such a unit shortly before
+        it was lost. If its next incarnation pushes to the same round, the round has two gradients of one worker. So it
+        is complete although the gradient of another worker is missing. That gradient is stale when it arrives.
         """
         if self.setting.mode != "synchronous":
             return []
@@ -357,14 +373,16 @@ class GraphHistory:
                 expected = lossless if self.setting.mode != "k of n" else []
                 applied = values[f"{name}_{server}"]
                 missing = [unit for unit in expected if applied[unit] < 0.5]
-                if len(missing) <= len(self._in_their_place(applied)):
+                if len(missing) <= len(self._substitute_units(applied)):
                     expected = sorted({*expected} - {*missing})
                 account.check(f"{name} of {server}", applied, expected)
 
     def _check_means(self) -> None:
-        """Checks that each update is a mean of different workers' gradients, so that its units add up to one.
+        """Checks that the sums of all variables are equal.
 
-        The first gradient of a worker that joins during an update may be stale, and is dropped then.
+        An update adds a mean of units, whose sum is 1, to each variable. So all variables have got the same number of
+        updates. Which units an update contains is not checked, because a stale gradient is dropped, such as the first
+        gradient of a worker that joins during an update.
         """
         totals = {
             round(float(values[f"{name}_{server}"].sum()), 3)
@@ -372,7 +390,7 @@ class GraphHistory:
             for name in ("a", "b")
         }
         if len(totals) > 1:
-            raise HistoryError(f"parameter servers have seen different numbers of updates: {totals}")
+            raise HistoryError(f"variables have different sums of updates: {totals}")
 
 
 class _Begins(tf.train.SessionRunHook):
@@ -403,7 +421,8 @@ class _Model:
                 with tf.device(f"/job:ps/task:{server}"):
                     variable = tf.get_variable(f"{name}_ps{server}", [UNITS], initializer=tf.zeros_initializer())
                 with tf.device(worker):
-                    self.seen = variable + 0.0  # the values from which the gradients are computed
+                    # Of the last variable: its value as this step reads it, from which its gradient is computed.
+                    self.seen = variable + 0.0
                     self.variables[f"{name}_ps{server}"] = variable
                     parts.append(tf.reduce_sum(variable * self.unit))
         with tf.device(worker):
