@@ -114,7 +114,24 @@ def _unique_name(base: str) -> str:
     return f"{base}_{used[base]}"
 
 
-class Layer:
+class _WithArguments:
+    """Keeps the arguments of the constructor for `Layer.get_config`.
+
+    It is a class of its own, so that `inspect.signature` and `help` show the arguments of a layer's ``__init__``.
+    """
+
+    _arguments: tuple[tuple[object, ...], dict[str, object]]
+
+    # Hidden from type checkers, so that they read a layer's arguments from its `__init__`, too.
+    if not TYPE_CHECKING:
+
+        def __new__(cls, *args: object, **kwargs: object) -> Self:
+            self = super().__new__(cls)
+            self._arguments = (args, kwargs)
+            return self
+
+
+class Layer(_WithArguments):
     """Base of all layers. A subclass overrides `call`, and `build` if it has variables.
 
     Args:
@@ -128,16 +145,6 @@ class Layer:
       trainable: as given.
       activity_regularizer: a function that returns a loss of an output; None for no loss.
     """
-
-    _arguments: tuple[tuple[object, ...], dict[str, object]]
-
-    # Hidden from type checkers, so that they read a layer's arguments from its `__init__`.
-    if not TYPE_CHECKING:
-
-        def __new__(cls, *args: object, **kwargs: object) -> Self:
-            self = super().__new__(cls)
-            self._arguments = (args, kwargs)
-            return self
 
     def __init__(self, trainable: bool = True, name: Any = None, dtype: DTypeLike | None = None, **kwargs: Any) -> None:
         scope = kwargs.pop("_scope", None)
