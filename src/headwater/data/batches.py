@@ -30,7 +30,7 @@ from headwater.data.node import (
 )
 from headwater.data.sources import Slices
 from headwater.data.spec import TensorSpec, is_array
-from headwater.data.transforms import Wrapper
+from headwater.data.transforms import ByElement, Wrapper
 from headwater.dtypes import DType, bool_, int32, int64
 from headwater.errors import DataLossError, InvalidArgumentError, OpError
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False, kw_only=True)
-class Batch(Wrapper):
+class Batch(ByElement):
     """Stacks ``batch_size`` elements into one; the last may be smaller unless ``drop_remainder``."""
 
     values: ClassVar[dict[str, DType | None]] = {"batch_size": int64, "drop_remainder": bool_}
@@ -50,10 +50,6 @@ class Batch(Wrapper):
     def specs(self) -> tuple[TensorSpec, ...]:
         size = static_value(self.batch_size) if static_value(self.drop_remainder) else None
         return tuple(spec.batched(size) for spec in self.input.specs)
-
-    @property
-    def columnar(self) -> bool:
-        return False
 
     @property
     def cardinality(self) -> int:
@@ -141,7 +137,7 @@ def joined(parts: Sequence[Block]) -> Block:
 
 
 @dataclass(eq=False, kw_only=True)
-class SparseBatch(Wrapper):
+class SparseBatch(ByElement):
     """Combines the values of ``batch_size`` elements into one sparse component; the last may be smaller.
 
     Attributes:
@@ -157,10 +153,6 @@ class SparseBatch(Wrapper):
         (spec,) = self.input.specs
         sizes = [None if size < 0 else int(size) for size in self.row_shape] if is_array(self.row_shape) else None
         return (SparseSpec(None if sizes is None else [None, *sizes], spec.dtype),)
-
-    @property
-    def columnar(self) -> bool:
-        return False
 
     def elements(self, context: Context) -> Iterator[Element]:
         size = positive(int(self.batch_size), "batch_size")
@@ -190,7 +182,7 @@ class SparseBatch(Wrapper):
 
 
 @dataclass(eq=False, kw_only=True)
-class RaggedElements(Wrapper):
+class RaggedElements(ByElement):
     """Elements whose arrays of unknown sizes are ragged, so that a batch joins them as they are.
 
     Attributes:
@@ -202,10 +194,6 @@ class RaggedElements(Wrapper):
     @property
     def specs(self) -> tuple[TensorSpec, ...]:
         return tuple(self._ragged(spec) or spec for spec in self.input.specs)
-
-    @property
-    def columnar(self) -> bool:
-        return False
 
     @property
     def cardinality(self) -> int:
@@ -238,7 +226,7 @@ def _as_ragged(value: Array, spec: RaggedSpec) -> RaggedArray:
 
 
 @dataclass(eq=False, kw_only=True)
-class Rebatch(Wrapper):
+class Rebatch(ByElement):
     """Divides the rows of all elements into elements of ``sizes`` rows, in turn; the last may have fewer rows."""
 
     values: ClassVar[dict[str, DType | None]] = {"sizes": int64, "drop_remainder": bool_}
@@ -250,10 +238,6 @@ class Rebatch(Wrapper):
         sizes = {int(size) for size in np.ravel(self.sizes)} if is_array(self.sizes) else set[int]()
         known = sizes.pop() if len(sizes) == 1 and static_value(self.drop_remainder) else None
         return tuple(spec.sliced().batched(known) for spec in self.input.specs)
-
-    @property
-    def columnar(self) -> bool:
-        return False
 
     def elements(self, context: Context) -> Iterator[Element]:
         sizes = [int(size) for size in np.ravel(self.sizes)]
@@ -277,7 +261,7 @@ class Rebatch(Wrapper):
 
 
 @dataclass(eq=False, kw_only=True)
-class PaddedBatch(Wrapper):
+class PaddedBatch(ByElement):
     """Stacks elements as `Batch` does, after padding them to one shape.
 
     Attributes:
@@ -295,10 +279,6 @@ class PaddedBatch(Wrapper):
     shapes: tuple[Any, ...]
     padding: tuple[Any, ...]
     drop_remainder: TensorLike
-
-    @property
-    def columnar(self) -> bool:
-        return False
 
     @property
     def cardinality(self) -> int:

@@ -33,7 +33,7 @@ from headwater.data.node import (
 from headwater.data.parallel import PrefetchedIterator, Prefetchers
 from headwater.data.prefetch import AUTOTUNE
 from headwater.data.spec import TensorSpec, is_array
-from headwater.data.transforms import Wrapper
+from headwater.data.transforms import ByElement, Wrapper
 from headwater.dtypes import DType, int64, variant
 from headwater.errors import InvalidArgumentError, OpError
 
@@ -187,15 +187,11 @@ class Filter(Wrapper):
 
 
 @dataclass(eq=False, kw_only=True)
-class TakeWhile(Wrapper):
+class TakeWhile(ByElement):
     """The elements before the first for which a function does not return true."""
 
     functions: ClassVar[tuple[str, ...]] = ("function",)
     function: Function
-
-    @property
-    def columnar(self) -> bool:
-        return False
 
     def elements(self, context: Context) -> Iterator[Element]:
         with closing(self.input.elements(context)) as source:
@@ -328,7 +324,7 @@ def node_of(value: Any) -> Node:
 
 
 @dataclass(eq=False, kw_only=True)
-class Scan(Wrapper):
+class Scan(ByElement):
     """The results of a function of a state and each element, which also returns the next state.
 
     Attributes:
@@ -345,10 +341,6 @@ class Scan(Wrapper):
     def specs(self) -> tuple[TensorSpec, ...]:
         return self.function.specs()[len(self.state) :]
 
-    @property
-    def columnar(self) -> bool:
-        return False
-
     def elements(self, context: Context) -> Iterator[Element]:
         state = self.state
         with closing(self.input.elements(context)) as source:
@@ -359,7 +351,7 @@ class Scan(Wrapper):
 
 
 @dataclass(eq=False, kw_only=True)
-class Windows(Wrapper):
+class Windows(ByElement):
     """Datasets of ``size`` elements each, each of which begins ``shift`` elements after the previous one.
 
     Attributes:
@@ -375,10 +367,6 @@ class Windows(Wrapper):
     @property
     def specs(self) -> tuple[TensorSpec, ...]:
         return (TensorSpec((), variant),) * len(self.input.specs)
-
-    @property
-    def columnar(self) -> bool:
-        return False
 
     @property
     def cardinality(self) -> int:
@@ -429,15 +417,11 @@ class Kept(Node):
 
 
 @dataclass(eq=False, kw_only=True)
-class IgnoreErrors(Wrapper):
+class IgnoreErrors(ByElement):
     """Skips elements for which the function of a `Map` or `Filter` fails, their batches, and unreadable files.
 
     Another error ends the iteration.
     """
-
-    @property
-    def columnar(self) -> bool:
-        return False
 
     def elements(self, context: Context) -> Iterator[Element]:
         inner = replace(context, skipped=[0])

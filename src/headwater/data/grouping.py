@@ -10,13 +10,13 @@ import numpy as np
 from headwater.data.functions import Kept
 from headwater.data.node import Context, Element, closing
 from headwater.data.spec import TensorSpec
-from headwater.data.transforms import Wrapper
+from headwater.data.transforms import ByElement
 from headwater.dtypes import variant
 from headwater.errors import InvalidArgumentError
 
 
 @dataclass(eq=False, kw_only=True)
-class Grouped(Wrapper):
+class Grouped(ByElement):
     """Windows of elements with the same key: the key, and for each component a dataset of its values.
 
     The first two components of each element of ``input`` are integers: its key, and the size of a window that begins
@@ -27,10 +27,6 @@ class Grouped(Wrapper):
     def specs(self) -> tuple[TensorSpec, ...]:
         key, _, *rest = self.input.specs
         return (key, *[TensorSpec((), variant)] * len(rest))
-
-    @property
-    def columnar(self) -> bool:
-        return False
 
     def elements(self, context: Context) -> Iterator[Element]:
         held: dict[int, tuple[int, list[Element]]] = {}
@@ -60,7 +56,7 @@ class Grouped(Wrapper):
 
 
 @dataclass(eq=False, kw_only=True)
-class Described(Wrapper):
+class Described(ByElement):
     """Elements of which ragged components without ragged dimensions are arrays, as components of the specs ``of``.
 
     A function's results of this kind are arrays; a batch would not join arrays of different lengths.
@@ -71,10 +67,6 @@ class Described(Wrapper):
     @property
     def specs(self) -> tuple[TensorSpec, ...]:
         return self.of
-
-    @property
-    def columnar(self) -> bool:
-        return False
 
     @property
     def cardinality(self) -> int:

@@ -14,11 +14,11 @@ from headwater.data.functions import Map
 from headwater.data.node import Block, Context, Element, Node, closing, fully_defined, positive, stack
 from headwater.data.prefetch import Prefetch
 from headwater.data.spec import TensorSpec
-from headwater.data.transforms import Wrapper
+from headwater.data.transforms import ByElement, Wrapper
 
 
 @dataclass(eq=False, kw_only=True)
-class _Parts(Wrapper):
+class _Parts(ByElement):
     """Divides the rows of each element, which is a batch, into parts that are as equal as possible, larger ones first.
 
     Attributes:
@@ -30,10 +30,6 @@ class _Parts(Wrapper):
     @property
     def specs(self) -> tuple[TensorSpec, ...]:
         return tuple(_part_spec(spec, self.count) for spec in self.input.specs)
-
-    @property
-    def columnar(self) -> bool:
-        return False
 
     def part(self, element: Element, index: int) -> Element:
         return tuple(column[_part(len(column), self.count, index)] for column in element)

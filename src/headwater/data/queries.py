@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from headwater.data.node import INFINITE, Block, Context, Element, Node, closing, rows_of
+from headwater.data.node import Block, Context, Element, Node, closing, rows_of
 from headwater.data.sources import FilesNode, bytes_column, decoded_text, opened_files
 from headwater.data.spec import TensorSpec
-from headwater.data.transforms import Wrapper, generator_of
-from headwater.dtypes import DType, int64, string
+from headwater.data.transforms import ByElement, InfiniteNumbers, generator_of
+from headwater.dtypes import DType, string
 from headwater.errors import InvalidArgumentError, UnknownError
 
 if TYPE_CHECKING:
@@ -114,12 +114,8 @@ def _cell(value: object, spec: TensorSpec) -> HostArray:
 
 
 @dataclass(eq=False, kw_only=True)
-class Unique(Wrapper):
+class Unique(ByElement):
     """Yields each element once, at its first occurrence."""
-
-    @property
-    def columnar(self) -> bool:
-        return False
 
     def elements(self, context: Context) -> Iterator[Element]:
         seen: set[object] = set()
@@ -132,21 +128,8 @@ class Unique(Wrapper):
                     yield element
 
 
-@dataclass(eq=False, kw_only=True)
-class RandomNumbers(Node):
+class RandomNumbers(InfiniteNumbers):
     """Yields random numbers infinitely, int64 from 0 to below 2^32."""
-
-    values: ClassVar[dict[str, DType | None]] = {"seed": int64, "seed2": int64}
-    seed: int
-    seed2: int
-
-    @property
-    def specs(self) -> tuple[TensorSpec, ...]:
-        return (TensorSpec((), int64),)
-
-    @property
-    def cardinality(self) -> int:
-        return INFINITE
 
     def elements(self, context: Context) -> Iterator[Element]:
         draw = generator_of(self.seed, self.seed2)

@@ -59,6 +59,14 @@ class Wrapper(Node):
         return replace(self, input=input)
 
 
+class ByElement(Wrapper):
+    """A node above one other node that processes single elements also where the other node yields blocks."""
+
+    @property
+    def columnar(self) -> bool:
+        return False
+
+
 @dataclass(eq=False, kw_only=True)
 class Take(Wrapper):
     """Yields the first ``count`` elements; all if it is -1."""
@@ -440,11 +448,10 @@ def generator_of(seed: int, seed2: int) -> np.random.Generator:
 
 
 @dataclass(eq=False, kw_only=True)
-class Draws(Node):
-    """Yields numbers of inputs infinitely, drawn with the given weights."""
+class InfiniteNumbers(Node):
+    """Yields random int64 numbers infinitely."""
 
-    values: ClassVar[dict[str, DType | None]] = {"weights": None, "seed": int64, "seed2": int64}
-    weights: TensorLike
+    values: ClassVar[dict[str, DType | None]] = {"seed": int64, "seed2": int64}
     seed: int
     seed2: int
 
@@ -456,6 +463,14 @@ class Draws(Node):
     def cardinality(self) -> int:
         return INFINITE
 
+
+@dataclass(eq=False, kw_only=True)
+class Draws(InfiniteNumbers):
+    """Yields numbers of inputs infinitely, drawn with the given weights."""
+
+    values: ClassVar[dict[str, DType | None]] = {"weights": None, "seed": int64, "seed2": int64}
+    weights: TensorLike
+
     def elements(self, context: Context) -> Iterator[Element]:
         draw = generator_of(self.seed, self.seed2)
         weights = np.asarray(self.weights, np.float64)
@@ -466,7 +481,7 @@ class Draws(Node):
 
 
 @dataclass(eq=False, kw_only=True)
-class WeightedDraws(Wrapper):
+class WeightedDraws(ByElement):
     """Yields a number of an input for each element of ``input``: a vector of the inputs' weights."""
 
     values: ClassVar[dict[str, DType | None]] = {"seed": int64, "seed2": int64}
@@ -476,10 +491,6 @@ class WeightedDraws(Wrapper):
     @property
     def specs(self) -> tuple[TensorSpec, ...]:
         return (TensorSpec((), int64),)
-
-    @property
-    def columnar(self) -> bool:
-        return False
 
     @property
     def cardinality(self) -> int:
