@@ -287,7 +287,7 @@ class Executable:
         """Runs the operations on kernels and returns their outputs; returns None if this run has to use an
         executable."""
         weigh = pending = None
-        began = time.perf_counter()
+        began = 0.0
         if self._ways is not None:
             key = tuple([value.shape for value in inputs]), tuple([_static_key(inputs[i]) for i in self._static])
             way = self._ways.next_mode(key)
@@ -301,7 +301,8 @@ class Executable:
                 if len(self._compilations) >= _MAX_SHAPES:
                     self._compilations.clear()  # of shapes that did not occur again
                 self._compilations[key] = self._compile_in_background(inputs, self._ways.runs_of(key) - 1)
-            pending = self._compilations.get(key) if way is Mode.KERNELS_BEFORE_WAITING else None
+            elif way is Mode.KERNELS_BEFORE_WAITING:
+                pending, began = self._compilations.get(key), time.perf_counter()
             weigh = self._ways.cost_recorder(key)
         # Kernels detect incompatible shapes and types only when they run, so the first run is never acknowledged before
         # it is made.
