@@ -8,7 +8,7 @@ from typing import Any
 
 from headwater.ps.consistency import Restarted, Stopped
 from headwater.ps.host_state import Answered, HostState
-from headwater.ps.membership import Membership
+from headwater.ps.membership import CONNECT_TIMEOUT_S, Membership
 from headwater.ps.recovery import RecoveryReport
 from headwater.ps.serving_context import ServingContext
 from headwater.ps.updates import Updates
@@ -35,10 +35,15 @@ class HostMemory:
         self._workers = workers
         self._names = names
 
-    def state(self) -> HostState | None:
+    def state(self, *, last: bool = False) -> HostState | None:
         """Returns the whole state except rows of tables; None while there are no values.
 
         Arrays are not copied: an update that runs while an array is in use writes its result to a new array.
+
+        Args:
+          last: whether this incarnation acknowledges no later update. If each gradient is an update, the state then
+            contains the ranges of examples that workers hold: the next incarnation must accept a gradient that other
+            ``ps`` have already applied.
         """
         updates, workers, step_numbers = self._updates, self._workers, self._workers.step_numbers
         with self._changed:
@@ -46,6 +51,7 @@ class HostMemory:
                 return None
             # The state does not contain the gathered gradients of an unfinished round: the workers push these again.
             again = updates.gathered_of()
+            holds = last and not updates.state.gathers
             answered = {
                 worker: Answered(
                     incarnation=incarnation,
@@ -53,6 +59,7 @@ class HostMemory:
                     applied=latest.applied,
                     version=latest.version,
                     step_number=latest.step_number,
+                    handed=latest.handed if holds else None,
                 )
                 if worker not in again and (latest := updates.latest.get(worker)) is not None
                 else Answered(incarnation=incarnation)
@@ -67,7 +74,7 @@ class HostMemory:
                 steps=(step_numbers.epoch, step_numbers.given, step_numbers.base, step_numbers.steps),
                 answered=answered,
                 sums=workers.sums.all_sums(),
-                ledger=updates.accounts.to_bytes(),
+                ledger=updates.accounts.to_bytes(() if holds else None),
                 values=updates.updater.values(None),
                 state=updates.updater.state(),
             )
@@ -92,8 +99,13 @@ class HostMemory:
                 # gradient again as a new request.
                 if one.number >= 0:
                     updates.latest[worker] = Request(
-                        number=one.number, applied=one.applied, version=one.version, step_number=one.step_number
+                        number=one.number,
+                        applied=one.applied,
+                        version=one.version,
+                        step_number=one.step_number,
+                        handed=one.handed,
                     )
+            workers.await_holders(CONNECT_TIMEOUT_S)
             workers.sums.restore(state.sums)
             updates.event(Restarted(state.version))
             updates.recovery_report = RecoveryReport(

@@ -20,6 +20,8 @@ class Answered:
       applied: whether its gradients were accepted.
       version: the version of the values when they were pushed.
       step_number: number of the assigned step; None without one.
+      handed: the assigned range of examples, see `headwater.ps.worker_connections.Request`; only in the last state of
+        an incarnation, see `HostMemory.state`.
     """
 
     incarnation: int
@@ -27,6 +29,7 @@ class Answered:
     applied: bool = False
     version: int = -1
     step_number: int | None = None
+    handed: tuple[int, int, int, int] | str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,7 +68,7 @@ class HostState:
         # Part of the state, so that a restored ps recognises retries. Without the request numbers, simulated
         # histories found gradients that were applied twice.
         answered = {
-            worker: [one.incarnation, one.number, one.applied, one.version, one.step_number]
+            worker: [one.incarnation, one.number, one.applied, one.version, one.step_number, one.handed]
             for worker, one in self.answered.items()
         }
         return {
@@ -108,5 +111,15 @@ class HostState:
             raise InvalidArgumentError(None, None, f"malformed state of parameters: {error}") from error
 
 
-def _answered(incarnation: int, number: int, applied: bool, version: int, step_number: int | None) -> Answered:
-    return Answered(incarnation=incarnation, number=number, applied=applied, version=version, step_number=step_number)
+def _answered(
+    incarnation: int, number: int, applied: bool, version: int, step_number: int | None, handed: Any = None
+) -> Answered:
+    return Answered(
+        incarnation=incarnation,
+        number=number,
+        applied=applied,
+        version=version,
+        step_number=step_number,
+        # JSON has no tuples. Files of earlier versions have no assigned range.
+        handed=tuple(handed) if isinstance(handed, list) else handed,
+    )

@@ -23,6 +23,10 @@ from headwater.ps.worker_connections import Request, WorkerConnection
 
 _log = logging.getLogger("headwater")
 
+#: How long workers may take to connect to a new primary or to the next incarnation of a ``ps``, or to reconnect after
+#: their channel has ended, in seconds.
+CONNECT_TIMEOUT_S = 15.0
+
 
 class Membership:
     """Membership of the workers: they connect, take part, finish, are lost, and reconnect.
@@ -78,6 +82,9 @@ class Membership:
         self.finished: set[str] = set()
         self.expected: tuple[set[str], float] = set(), 0.0
         self._connect_within_s = 0.0
+        # Workers that hold ranges of an earlier incarnation of this server, and the time until which they may connect.
+        self._restored_holders: set[str] = set()
+        self._holders_until = 0.0
         self.stays_s: float = 0.0
         self.is_over: bool = False
         self.began: tuple[int, int] | None = None
@@ -191,6 +198,11 @@ class Membership:
         self.resting.discard(worker)
         updates.accounts.restore_ranges(worker)
         latest = updates.latest.get(worker)
+        if worker in self._restored_holders:
+            self._restored_holders.discard(worker)
+            # A state file may be older than the worker's latest requests, and the worker no longer holds its ranges.
+            if latest is None or number > latest.number + 1:
+                updates.accounts.return_ranges(worker, "")
         if latest is not None and latest.number == number:
             return latest, True
         request = updates.latest[worker] = Request(number=number)
@@ -346,6 +358,18 @@ class Membership:
             self._updates.event(Joined(worker))
         self.resting = set(resting)
         self._expect(members | resting, connect_within_s)
+
+    def await_holders(self, connect_within_s: float) -> None:
+        """Keeps restored ranges for the workers that hold them, for ``connect_within_s`` seconds. The lock is held."""
+        self._restored_holders = set(self._updates.accounts.holders())
+        self._holders_until = self._context.clock() + connect_within_s
+
+    def return_overdue_ranges(self) -> None:
+        """Takes restored ranges back from workers that did not connect in time. The lock is held."""
+        if self._restored_holders and self._context.clock() >= self._holders_until:
+            for worker in sorted(self._restored_holders - self._updates.connections.keys()):
+                self._updates.accounts.return_ranges(worker, f"it did not connect to {self._context.task}")
+            self._restored_holders &= self._updates.connections.keys()
 
     def _expect(self, workers: set[str], connect_within_s: float) -> None:
         self._connect_within_s = connect_within_s

@@ -87,7 +87,7 @@ class StateDeposit:
         host.freeze_until_end(what)
         try:
             with host.lock:  # hold it until all parts of the rows are sent, so that no round completes in between
-                state = host.memory.state()
+                state = host.memory.state(last=True)
                 if state is None:
                     return True
                 parts = self._deposit_rows()

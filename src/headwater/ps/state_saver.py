@@ -62,6 +62,7 @@ class ParameterSaver(StateSaver):
             clock=clock,
         )
         self._host = host
+        self._closing = False
         for table in host.tables:
             table.watch()
 
@@ -124,6 +125,7 @@ class ParameterSaver(StateSaver):
             return
         # Freeze before the last save: a gradient that is acknowledged after it would be lost.
         self._host.freeze_until_end("this task to restart: it saves its state and shuts down")
+        self._closing = True
         self.save()
         self._host.updates.accounts.flush()  # answers flush this journal, and this task sends no more of them
 
@@ -132,7 +134,7 @@ class ParameterSaver(StateSaver):
     def _snapshot(self, *, whole: bool) -> StateSnapshot | None:
         # Under the lock, the values, the rows, and the numbers of the requests that made them are of the same moment.
         with self._host.lock:
-            state, at = self._host.memory.state(), self._clock()
+            state, at = self._host.memory.state(last=self._closing), self._clock()
             if state is None:
                 return None
             rows = [table.start_saving(whole=whole) for table in self._host.tables]

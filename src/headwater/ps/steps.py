@@ -419,6 +419,7 @@ class Steps:
                     if patience is not None and clock() - began >= patience:
                         for slow in set(accounts.holders()) - workers.resting:
                             accounts.return_ranges(slow, f"others have waited for it for {patience:g} s")
+                    workers.return_overdue_ranges()
                     over = self._step_numbers.stopped or workers.trainings > training
                     begun = not self._must_await_chief(last)
                     return over or (begun and (first is None or accounts.has_work(training, first, last)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import jax
@@ -13,7 +14,9 @@ from headwater.errors import UnavailableError
 from headwater.ps.accounting.ledger import Plan, Work
 from headwater.ps.consistency import Contributed, Event, Joined, Left, Released, from_text
 from headwater.ps.host import HostedParameters
+from headwater.ps.host_state import HostState
 from headwater.ps.layout import make_layout
+from headwater.ps.membership import CONNECT_TIMEOUT_S
 from headwater.ps.optax_updates import OptaxUpdater, leaf_specs
 from headwater.ps.worker_connections import Request, WorkerConnection
 
@@ -21,12 +24,15 @@ FIRST, SECOND, THIRD, FOURTH = (f"/job:worker/task:{number}" for number in range
 
 
 def hosted(
-    workers: int, clock: Callable[[], float] = lambda: 0.0, answers: Callable[[str], bool] = lambda worker: False
+    workers: int,
+    clock: Callable[[], float] = lambda: 0.0,
+    answers: Callable[[str], bool] = lambda worker: False,
+    consistency: str = "sync",
 ) -> HostedParameters:
-    """Returns the parameters of a ``ps`` in synchronous training, without values."""
+    """Returns the parameters of a ``ps``, without values."""
     layout, structure = make_layout(leaf_specs({}), 1), jax.tree.structure({})
     updater = OptaxUpdater(layout, 0, structure, optax.sgd(1.0))
-    choice = from_text("sync", workers)
+    choice = from_text(consistency, workers)
     return HostedParameters("params", "/job:ps/task:0", 0, layout, updater, choice, clock=clock, answers=answers)
 
 
@@ -161,3 +167,46 @@ def test_ranges_stay_with_workers_that_send_their_gradients_to_another_ps() -> N
     again = its.assign_range(FOURTH, 0, 0, 9, plan, None, 0)
     assert isinstance(again, tuple)
     assert again[0] == works[SECOND]
+
+
+def test_the_next_incarnation_keeps_held_ranges_until_their_workers_had_time_to_connect() -> None:
+    """Another ``ps`` may have applied the gradient of a held range, so no other worker may get the range."""
+    now, plan = 0.0, Plan(size=20, batch=2)
+    host, other = (hosted(3, lambda: now, consistency="async") for _ in range(2))
+    works: dict[str, Work] = {}
+    with host.lock:
+        host.updates.filled = 1
+        for worker in (FIRST, SECOND, THIRD):
+            connection = host.workers.connect_worker(worker, memory_pair((worker, host.name))[0], 7, 0)
+            request, _ = host.workers.request(connection, 5)
+            found = host.updates.accounts.assign_range(worker, 0, 0, 9, plan, None, 0)
+            assert isinstance(found, tuple)
+            works[worker], seed = found
+            request.handed = *works[worker], seed
+        state = host.memory.state(last=True)
+    assert state is not None
+    facts = json.loads(json.dumps(state.facts()))  # as a state file has them
+    other.memory.resume(HostState.of(facts, state.ledger, (), {}), 0.0)
+    accounts, workers = other.updates.accounts, other.workers
+
+    def held() -> set[str]:
+        with other.lock:
+            workers.return_overdue_ranges()
+        return {worker for worker, work in works.items() if accounts.holds(worker, work)}
+
+    def asks(worker: str, number: int) -> tuple[Request, bool]:
+        with other.lock:
+            connection = workers.connect_worker(worker, memory_pair((worker, other.name))[0], 7, 0)
+            return workers.request(connection, number)
+
+    assert held() == {FIRST, SECOND, THIRD}
+    assert asks(FIRST, 5) == (Request(number=5, handed=(*works[FIRST], seed)), True)
+    assert held() == {FIRST, SECOND, THIRD}
+    # The answers to requests 6 and 7 came from an incarnation that the state file does not know: the range is stale.
+    asks(SECOND, 8)
+    assert held() == {FIRST, THIRD}
+    now = CONNECT_TIMEOUT_S
+    assert held() == {FIRST}
+    # The third worker has only been slow: it gets its range again.
+    asks(THIRD, 6)
+    assert held() == {FIRST, THIRD}

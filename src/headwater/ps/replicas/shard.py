@@ -20,6 +20,7 @@ from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
 from headwater.ps.consistency import KOfN
 from headwater.ps.host import HostedParameters
+from headwater.ps.membership import CONNECT_TIMEOUT_S
 from headwater.ps.recovery import RecoveryReport
 from headwater.ps.replicas.feed import ParameterFeed
 from headwater.ps.replicas.recorded import Change, RecordedUpdater, compile_update, repeat
@@ -33,10 +34,6 @@ from headwater.state.sites import Site
 from headwater.state.views import Copy, View, as_words
 
 _log = logging.getLogger("headwater")
-
-#: How long workers may take to connect to a new primary, or to reconnect after their channel has ended, in seconds.
-#: See `HostMemory.install_words` and `Membership.stays_s`.
-CONNECT_TIMEOUT_S = 15.0
 
 #: Makes a shard's host with its updater: a given updater, or else an empty one.
 MakeHosted = Callable[["RecordedUpdater | None"], tuple[HostedParameters, RecordedUpdater]]
