@@ -321,3 +321,84 @@ def case_what_is_known_of_them(tf):
         except Exception as error:  # noqa: BLE001 - the class of any error is an outcome
             found.append(type(error).__name__)
     return [*found, spec.from_value(r) == spec([3, None], tf.int32)]
+
+
+def case_values_as_arguments(tf):
+    """Values of ragged tensors, as functions take them beside the tensors."""
+    words = tf.ragged.constant_value([[["000", "001"], ["010"]], [["100"], ["110", "111"]], [[], ["210"]]])
+    numbers = tf.ragged.constant_value([[1, 2], [3]])
+    calls = [
+        lambda: tf.gather_nd(words, [[2], [0]]),
+        lambda: tf.gather_nd(words, [[2, 1], [0, 0]]),
+        lambda: tf.gather_nd(words, tf.ragged.constant_value([[[1, 0], [0, 1]], [[0, 0]]], ragged_rank=1)),
+        lambda: tf.gather_nd(numbers, np.zeros([2, 0], np.int32)),
+        lambda: tf.gather_nd(["a", "b"], np.zeros([3, 0], np.int32)),
+        lambda: tf.gather_nd([[1.0, 2.0]], np.zeros([2, 2, 0], np.int32)),
+        lambda: tf.gather(numbers, [1, 0]),
+        lambda: tf.batch_gather(numbers, tf.ragged.constant_value([[1], [0, 0]])),
+        lambda: tf.where(tf.ragged.constant_value([[True, False], [True]]), numbers, numbers),
+        lambda: tf.expand_dims(numbers, 1),
+        lambda: tf.reduce_sum(numbers, 1),
+        lambda: tf.concat([numbers, numbers], 1),
+    ]
+    return [found[1] for found in tried(tf, calls)]
+
+
+def case_refused(tf):
+    """Arguments that ragged functions refuse when the graph is built, or when it runs."""
+    a, b = tf.ragged.constant([[3, 1, 4], [], [1, 5]]), tf.ragged.constant([[1], [2, 3], [4, 5]])
+    unknown = tf.placeholder(tf.int32)
+    ragged = tf.ragged.constant_value
+    return tried(
+        tf,
+        [
+            lambda: tf.ragged.map_flat_values(tf.add, a, b),
+            lambda: tf.ragged.boolean_mask(a, tf.ragged.constant([[True], [True, False], [True, True]])),
+            lambda: tf.ragged.boolean_mask([[1, 2]], [[True, False, True]]),
+            lambda: tf.gather_nd(a, unknown),
+            lambda: tf.gather_nd(a, tf.placeholder(tf.int32, [None])),
+            lambda: tf.gather_nd(a, 0),
+            lambda: tf.gather_nd(["a", "b"], ragged([[0]])),
+            lambda: tf.batch_gather(a, unknown),
+            lambda: tf.batch_gather(ragged([["a"], ["b"], ["c"]]), ragged([[0], [0]])),
+            lambda: tf.batch_gather([[[1, 2], [3, 4]], [[5, 6], [7, 8]]], ragged([[[0, 0], [0, 0, 0]], [[0]]])),
+            lambda: tf.batch_gather(ragged([[[0], [0, 0]], [[0]], [[0]]]), ragged([[[0, 0]], [[0, 0], [0]], [[0]]])),
+            lambda: tf.batch_gather(["a", "b", "c"], ragged([[0], [0]])),
+            lambda: tf.batch_gather(ragged([["a"]]), 0),
+            lambda: tf.batch_gather(ragged([["a"]]), [[[0]]]),
+            lambda: tf.ragged.stack_dynamic_partitions(["a", "b", "c"], [2, -1, 0], 10),
+            lambda: tf.ragged.stack_dynamic_partitions(["a", "b", "c"], [2, 10, 0], 10),
+            lambda: tf.ragged.stack_dynamic_partitions([["a", "b"], ["c"]], ragged([[2], [3, 0]]), 10),
+            lambda: tf.ragged.stack_dynamic_partitions(["a", "b", "c"], [1, 2], 10),
+            lambda: tf.ragged.stack_dynamic_partitions(["a", "b", "c"], [1, 2, 3], [1, 2, 3]),
+            lambda: tf.ragged.stack_dynamic_partitions(["a", "b"], unknown, 3),
+            lambda: tf.ragged.stack_dynamic_partitions(a, 1, 3),
+            lambda: tf.RaggedTensor.from_tensor([[1]], lengths=[0.5]),
+            lambda: tf.RaggedTensor.from_tensor([[1, 2, 3]], lengths=[[1], [1]]),
+            lambda: tf.RaggedTensor.from_tensor([[1]], padding=[1]),
+            lambda: tf.RaggedTensor.from_tensor([[[1]]], padding=1),
+            lambda: tf.RaggedTensor.from_tensor([[1]], ragged_rank="bad"),
+            lambda: tf.RaggedTensor.from_tensor([[[1, 2], [3, 4]], [[5, 6], [7, 8]]], [2, 0, 2, 1], ragged_rank=2),
+            lambda: tf.RaggedTensor.from_row_lengths([1, 2, 3], [1.0, 2.0]),
+            lambda: tf.RaggedTensor.from_row_splits([1, 2], tf.constant([0, 2], tf.uint8)),
+            lambda: tf.ragged.range([[0]], 5),
+            lambda: tf.ragged.range([0], [1, 2]),
+            lambda: tf.ragged.segment_ids_to_row_splits([0.5]),
+            lambda: tf.ragged.segment_ids_to_row_splits([[0]]),
+            lambda: tf.ragged.segment_ids_to_row_splits([0, 4, 3, 2, 4, 0]),
+            lambda: tf.ragged.row_splits_to_segment_ids([]),
+            lambda: tf.ragged.row_splits_to_segment_ids(0),
+            lambda: tf.ragged.constant([[1, 2, 3]]).to_tensor([0]),
+            lambda: tf.ragged.constant([[[1, 2], [3, 4]], [[5, 6]]], ragged_rank=1).to_tensor([7, 8, 9]),
+            lambda: tf.ragged.constant([[[1, 2], [3, 4]], [[5, 6]]], ragged_rank=1).to_tensor([7, 8]),
+            lambda: tf.where(ragged([[True], [False]]), ragged([[1], [2]]), [[1], [2]]),
+            lambda: tf.RaggedTensor.from_row_splits([1, 2, 3], [2, 3], validate=False).to_sparse(),
+            lambda: tf.ragged.stack([], 0),
+            lambda: tf.concat([a, b], "rows"),
+            lambda: tf.concat(a, 0),
+            lambda: a[3],
+            lambda: a[-4],
+            lambda: bool(a),
+        ],
+        {unknown: 1},
+    )

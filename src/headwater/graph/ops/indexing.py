@@ -137,12 +137,13 @@ def _gather_nd_spec(inference: Inference) -> Sequence[Spec]:
 
 @pure("GatherNd", inputs="params:Tparams, indices:Tindices|index", infer=_gather_nd_spec, strings=True)
 def gather_nd(params: jax.Array, indices: jax.Array) -> jax.Array:
-    """``params[indices[..., 0], indices[..., 1], …]``."""
+    """``params[indices[..., 0], indices[..., 1], …]``; for empty indices, ``params`` for each."""
+    shape = indices.shape[:-1] + params.shape[indices.shape[-1] :]
     if _is_exact(params) and isinstance(indices, np.ndarray):
         require_elements(indices, params.shape)
-        return params[_places(indices)]
+        return np.broadcast_to(params[_places(indices)], shape)  # pyright: ignore[reportReturnType]
     places = jnp.asarray(params).at[_places(indices)]
-    return places.get(mode="fill", fill_value=0, wrap_negative_indices=False)
+    return jnp.broadcast_to(places.get(mode="fill", fill_value=0, wrap_negative_indices=False), shape)
 
 
 def _require_fit(indices: Dims, updates: Dims, shape: Dims) -> None:

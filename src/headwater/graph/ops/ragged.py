@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
@@ -11,6 +12,8 @@ from headwater.dtypes import int64, string
 from headwater.errors import InvalidArgumentError
 from headwater.graph.ops.define import host
 from headwater.graph.registry import HostArray, Inference, Spec
+
+_INVALID: Final = "Arguments to from_row_splits do not form a valid RaggedTensor"
 
 
 def _refuse(message: str) -> InvalidArgumentError:
@@ -27,7 +30,7 @@ def _splits_spec(inference: Inference) -> Sequence[Spec]:
     if count is not None and count >= 0:
         number = int(count) + 1
     elif count is not None and rows is not None:
-        number = int(rows[-1]) + 2 if rows.size else 1
+        number = int(rows.max()) + 2 if rows.size else 1
     return [Spec(inference.inputs[0].dtype, (number,))]
 
 
@@ -43,21 +46,24 @@ def _same_as_first(inference: Inference) -> Sequence[Spec]:
 def checked_splits(splits: HostArray, count: HostArray) -> HostArray:
     """Returns the splits, checked for this number of values."""
     if splits.ndim != 1 or not splits.size or splits[0] != 0:
-        raise _refuse("Arguments to from_row_splits do not form a valid RaggedTensor:zero")
+        raise _refuse(f"{_INVALID}:zero: First value of ragged splits must be 0")
     if (np.diff(splits) < 0).any():
-        raise _refuse("Arguments to from_row_splits do not form a valid RaggedTensor:monotonic")
+        raise _refuse(f"{_INVALID}:monotonic")
     if splits[-1] != count:
-        raise _refuse("Arguments to from_row_splits do not form a valid RaggedTensor: row_splits[-1] != nvals")
+        raise _refuse(f"{_INVALID}: Final value of ragged splits must match the number of values")
     return splits
 
 
 @host("RaggedRowsToSplits", inputs="rows:T|index, count:T", infer=_splits_spec)
-def rows_to_splits(rows: HostArray, count: HostArray) -> HostArray:
+def rows_to_splits(rows: HostArray, count: HostArray, *, ascending: bool = True) -> HostArray:
     """Computes splits from the row of each value and the number of rows (-1: derived from the values)."""
-    if (np.diff(rows) < 0).any() or (rows.size and rows[0] < 0):
-        raise _refuse("Arguments to from_value_rowids do not form a valid RaggedTensor:rows must ascend, from 0 on")
-    number = int(count) if count >= 0 else int(rows[-1]) + 1 if rows.size else 0
-    if rows.size and rows[-1] >= number:
+    if ascending and (np.diff(rows) < 0).any():
+        raise _refuse("Arguments to from_value_rowids do not form a valid RaggedTensor: rows must ascend")
+    if (rows < 0).any():
+        raise _refuse("Arguments to from_value_rowids do not form a valid RaggedTensor: rows must be non-negative")
+    last = int(rows.max()) if rows.size else -1
+    number = int(count) if count >= 0 else last + 1
+    if last >= number:
         raise _refuse("Arguments to from_value_rowids do not form a valid RaggedTensor: nrows is too small")
     return _splits_of(np.bincount(rows, minlength=number), rows.dtype)
 
@@ -70,6 +76,11 @@ def splits_to_rows(splits: HostArray) -> HostArray:
 
 def _range_specs(inference: Inference) -> Sequence[Spec]:
     known = [spec.dims for spec in inference.inputs]
+    for dims in known:
+        if dims is not None and len(dims) > 1:
+            raise ValueError(f"Shape must be at most rank 1 but is rank {len(dims)}")
+    if len({dims[0] for dims in known if dims and dims[0] is not None}) > 1:
+        raise ValueError("starts, limits, and deltas must have the same shape")
     rows = [dims[0] for dims in known if dims] or [1]
     count = next((size + 1 for size in rows if size is not None), None) if None not in known else None
     return [Spec(inference.attrs.get("Tsplits", int64), (count,)), Spec(inference.inputs[0].dtype, (None,))]

@@ -9,6 +9,7 @@ import numpy as np
 
 from headwater import dtypes
 from headwater.dtypes import DTypeLike, as_dtype
+from headwater.graph.context import get_default_graph
 from headwater.graph.convert import constant as dense_constant
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
@@ -17,9 +18,12 @@ from headwater.graph.types import TensorLike
 from headwater.shapes import ShapeLike, as_shape
 from headwater.tf1.functional import arrays, indexing, math, reductions, searching
 from headwater.tf1.functional.apply import apply
+from headwater.tf1.functional.checks import assert_less
+from headwater.tf1.functional.control_flow import with_dependencies
 from headwater.tf1.functional.ragged_tensor import (
     RaggedTensor,
     as_ragged_or_tensor,
+    check_splits,
     gather_rows,
     length_of,
     rows_of_splits,
@@ -230,12 +234,15 @@ def row_splits_to_segment_ids(splits: TensorLike, name: str | None = None, out_t
     """Returns the row of each value, computed from the row splits.
 
     Raises:
-      ValueError: ``splits`` are not integers.
+      ValueError: ``splits`` are not integers, not a vector, or empty.
     """
     with name_scope(name, "RaggedSplitsToSegmentIds", [splits]):
         tensor = convert_to_tensor(splits, preferred_dtype=dtypes.int64, name="splits")
         if tensor.dtype not in (dtypes.int32, dtypes.int64):
             raise ValueError("splits must have dtype int32 or int64")
+        tensor.shape.assert_has_rank(1)
+        if tensor.dims == (0,):
+            raise ValueError("Invalid row_splits: []")
         found = rows_of_splits(tensor)
         return found if out_type is None else math.cast(found, as_dtype(out_type))
 
@@ -246,10 +253,18 @@ def segment_ids_to_row_splits(
     out_type: DTypeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Returns the row splits for ascending row indices of values."""
+    """Returns the row splits for the row indices of values, in any order.
+
+    Raises:
+      TypeError: ``segment_ids`` are not integers.
+      ValueError: ``segment_ids`` are not a vector, or ``num_segments`` is not a scalar.
+    """
     with name_scope(name, "SegmentIdsToRaggedSplits", [segment_ids]):
         tensor = convert_to_tensor(segment_ids, preferred_dtype=dtypes.int64, name="segment_ids")
-        found = splits_of_rows(tensor, num_segments)
+        if not tensor.dtype.is_integer:
+            raise TypeError(f"segment_ids must be an integer tensor; dtype={tensor.dtype}")
+        tensor.shape.assert_has_rank(1)
+        found = splits_of_rows(tensor, num_segments, ascending=False)
         return found if out_type is None else math.cast(found, as_dtype(out_type))
 
 
@@ -262,7 +277,8 @@ def boolean_mask(data: SparseLike, mask: Any, name: str | None = None) -> Any:
       name: name scope.
 
     Raises:
-      ValueError: ``mask`` is a scalar, or its rank is not known.
+      ValueError: ``mask`` is a scalar, its rank is not known, or its shape does not fit ``data``.
+      InvalidArgumentError: the rows of ``mask`` and ``data`` differ; when run, unless the rows are known.
     """
     with name_scope(name, "RaggedMask", []):
         data, mask = as_ragged_or_tensor(data, name="data"), as_ragged_or_tensor(mask, dtypes.bool_, name="mask")
@@ -271,6 +287,7 @@ def boolean_mask(data: SparseLike, mask: Any, name: str | None = None) -> Any:
             raise ValueError("mask.shape.ndims must be known statically.")
         if rank == 0:
             raise ValueError("mask cannot be scalar.")
+        data.shape[:rank].assert_is_compatible_with(mask.shape)
         return _masked(data, mask, rank)
 
 
@@ -281,7 +298,9 @@ def _masked(data: Any, mask: Any, rank: int) -> Any:
         return indexing.boolean_mask(data, mask)
     data, mask = (part if isinstance(part, RaggedTensor) else RaggedTensor.from_tensor(part) for part in (data, mask))
     counts = _true_values(mask)
-    values = _masked(data.values, mask.values, rank - 1)
+    message = "Inputs must have identical ragged splits"
+    with get_default_graph().control_dependencies(check_splits([data.row_splits], [mask.row_splits], message)):
+        values = _masked(data.values, mask.values, rank - 1)
     if rank > 2:
         return data.with_values(values)
     return RaggedTensor.from_row_lengths(values, counts, validate=False)
@@ -319,7 +338,9 @@ def stack(values: object, axis: int = 0, name: str | None = None) -> Any:
     if not isinstance(values, list | tuple):
         values = [values]
     if not values:
-        raise ValueError("values may not be empty")
+        raise ValueError("rt_inputs may not be empty.")
+    if not isinstance(axis, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"axis must be an int, not {axis!r}")
     with name_scope(name, "RaggedStack", []):
         parts = [as_ragged_or_tensor(value) for value in cast("list[Any]", values)]
         rank = parts[0].shape.ndims
@@ -370,17 +391,34 @@ def stack_dynamic_partitions(
       partitions: integers from 0 to below ``num_partitions``.
       num_partitions: how many rows the result has.
       name: name scope.
+
+    Raises:
+      ValueError: the rank of ``partitions`` is unknown, its shape is no prefix of the shape of ``data``, or
+        ``num_partitions`` is not a scalar.
+      InvalidArgumentError: when run; a partition is out of range, or rows of ``partitions`` and ``data`` differ.
     """
     with name_scope(name, "SegmentStack", []):
         data = as_ragged_or_tensor(data, name="data")
         partitions = as_ragged_or_tensor(partitions, name="partitions")
-        if isinstance(partitions, RaggedTensor):
-            outer = data if isinstance(data, RaggedTensor) else RaggedTensor.from_tensor(data)
-            return stack_dynamic_partitions(outer.values, partitions.values, num_partitions)
-        rank = partitions.shape.ndims or 0
-        if rank != 1:
-            data = arrays.reshape(data, arrays.concat([[-1], arrays.shape(data)[rank:]], 0))
-            partitions = arrays.reshape(partitions, [-1])
+        count = math.cast(num_partitions, dtypes.int64)
+        rank = partitions.shape.ndims
+        if rank is None:
+            raise ValueError("partitions must have known rank.")
+        count.shape.assert_has_rank(0)
+        partitions.shape.assert_is_compatible_with(data.shape[:rank])
+        if rank == 0:
+            row = math.cast(arrays.stack([partitions]), dtypes.int64)
+            return RaggedTensor.from_value_rowids(stack([data]), row, count)
+        if rank > 1:
+            given, outer = (
+                part if isinstance(part, RaggedTensor) else RaggedTensor.from_tensor(part)
+                for part in (partitions, data)
+            )
+            message = "data and partitions have incompatible ragged shapes"
+            checks = check_splits([outer.row_splits], [given.row_splits], message)
+            with get_default_graph().control_dependencies(checks):
+                return stack_dynamic_partitions(outer.values, given.values, count)
         order = searching.argsort(partitions, stable=True)
         rows = math.cast(indexing.gather(partitions, order), dtypes.int64)
-        return RaggedTensor.from_value_rowids(gather_rows(data, order), rows, math.cast(num_partitions, dtypes.int64))
+        check = assert_less(rows[-1:], count, message="partitions must be less than num_partitions")
+        return RaggedTensor.from_value_rowids(gather_rows(data, order), with_dependencies([check], rows), count)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from headwater.graph.ragged_value import RaggedTensorValue
-from headwater.tf1.functional.ragged_tensor import RaggedTensor
+from headwater.tf1.functional.ragged_tensor import RaggedTensor, as_ragged_or_tensor
 
 Function = Callable[..., Any]
 
@@ -118,12 +118,16 @@ def dispatching(function: object, module: str, name: str) -> Any:
             return function(*args, **kwargs)
         instead = getattr(importlib.import_module(own), there)
         if own != _ELEMENTWISE_MODULE:
-            return instead(*args, **kwargs)
+            return instead(*map(_tensor, args), **{key: _tensor(value) for key, value in kwargs.items()})
         bound = inspect.signature(function).bind(*args, **kwargs)
         bound.apply_defaults()
         return instead(function, *bound.args, **bound.kwargs)
 
     return run
+
+
+def _tensor(value: Any) -> Any:
+    return as_ragged_or_tensor(value) if isinstance(value, RaggedTensorValue) else value
 
 
 def _has_ragged(values: Any) -> bool:

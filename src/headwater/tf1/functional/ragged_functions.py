@@ -13,6 +13,7 @@ import numpy as np
 from headwater import dtypes
 from headwater.dtypes import DTypeLike, as_dtype
 from headwater.graph.constants import constant_value
+from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.tf1.functional import arrays, indexing, math, reductions
@@ -20,6 +21,7 @@ from headwater.tf1.functional.ragged import concatenated_rows, merged_rows, stac
 from headwater.tf1.functional.ragged_tensor import (
     RaggedTensor,
     as_ragged_or_tensor,
+    check_splits,
     gather_rows,
     length_of,
     map_flat_values,
@@ -42,7 +44,10 @@ def place_of(axis: Any, rank: int | None, what: str = "axis") -> int:
 
     Raises:
       ValueError: it is not known, or there is none.
+      TypeError: it is text.
     """
+    if isinstance(axis, str):
+        raise TypeError(f"{what} must be an int, not {axis!r}")
     known = axis if isinstance(axis, int) else constant_value(convert_to_tensor(axis))
     if known is None:
         raise ValueError(f"{what} must be known when the graph is built.")
@@ -62,7 +67,7 @@ def place_of(axis: Any, rank: int | None, what: str = "axis") -> int:
 def concat(values: Any, axis: object, name: str = "RaggedConcat") -> Any:
     """Concatenates tensors and ragged tensors of one rank along a dimension."""
     with name_scope(name, "RaggedConcat", []):
-        parts = [as_ragged_or_tensor(value) for value in values]
+        parts = [as_ragged_or_tensor(value) for value in (values if isinstance(values, list | tuple) else [values])]
         rank = next((part.shape.ndims for part in parts if part.shape.ndims is not None), None)
         return _concat(parts, place_of(axis, rank))
 
@@ -260,23 +265,51 @@ def _gathered_of_each(params: RaggedTensor, indices: RaggedTensor, axis: int, ba
     return _gathered(params.values, indices.with_flat_values(places), 0, 0)
 
 
-def batch_gather(params: object, indices: object, name: str | None = None) -> Any:
-    """The slices at ``indices`` of the last dimension that ``indices`` has."""
-    last = (as_ragged_or_tensor(indices).shape.ndims or 1) - 1
-    return gather(params, indices, name=name, axis=last, batch_dims=last)
+def batch_gather(params: Any, indices: Any, name: str | None = None) -> Any:
+    """The slices at ``indices`` of the last dimension that ``indices`` has.
+
+    Raises:
+      ValueError: the rank of ``indices`` is 0 or unknown, or the batch dimensions differ.
+      InvalidArgumentError: the rows of the batch dimensions differ; when run, unless the rows are known.
+    """
+    params, indices = as_ragged_or_tensor(params, name="params"), as_ragged_or_tensor(indices, name="indices")
+    rank = indices.shape.ndims
+    if rank is None:
+        raise ValueError("batch_gather does not allow indices with unknown shape.")
+    if rank == 0:
+        raise ValueError("indices.rank must be at least 1.")
+    message = "batch shape from indices does not match params shape"
+    ragged = isinstance(params, RaggedTensor)
+    if (params.shape.ndims or rank) < rank or (rank > 2 and not ragged and isinstance(indices, RaggedTensor)):
+        raise ValueError(message)
+    if rank > 1:
+        params.shape[0].assert_is_compatible_with(indices.shape[0])
+    checks = []
+    if ragged and isinstance(indices, RaggedTensor):
+        count = min(rank - 2, params.ragged_rank, indices.ragged_rank)
+        checks = check_splits(params.nested_row_splits[:count], indices.nested_row_splits[:count], message)
+    with get_default_graph().control_dependencies(checks):
+        return gather(params, indices, name=name, axis=rank - 1, batch_dims=rank - 1)
 
 
 def gather_nd(params: Any, indices: Any, name: str | None = None, batch_dims: int = 0) -> Any:
     """The slices of ``params`` at the places that the last dimension of ``indices`` lists.
 
     Raises:
-      ValueError: ``batch_dims``, or the size of a place is not known.
+      ValueError: ``batch_dims``, the shape of ``indices`` is not known, or its last dimension is ragged.
     """
     if batch_dims:
         raise ValueError("batch_dims != 0 is not supported for ragged gather yet.")
     with name_scope(name, "RaggedGatherNd", []):
-        indices = as_ragged_or_tensor(indices, name="indices")
+        params, indices = as_ragged_or_tensor(params, name="params"), as_ragged_or_tensor(indices, name="indices")
+        rank = indices.shape.ndims
+        if rank is None:
+            raise ValueError("indices.rank be statically known.")
+        if rank == 0:
+            raise ValueError("indices.rank must be at least 1.")
         if isinstance(indices, RaggedTensor):
+            if indices.ragged_rank == rank - 1:
+                raise ValueError("The innermost dimension of indices may not be ragged")
             return indices.with_flat_values(gather_nd(params, indices.flat_values))
         dims = indices.shape.as_list()
         if dims[-1] is None:
@@ -284,7 +317,10 @@ def gather_nd(params: Any, indices: Any, name: str | None = None, batch_dims: in
         if not isinstance(params, RaggedTensor):
             return indexing.gather_nd(params, indices)
         if dims[-1] == 0:
-            raise ValueError("gather_nd from a ragged tensor needs places of one number at least")
+            for _ in dims[:-1]:
+                params = _expanded(params, 0)
+            ones = arrays.ones([cast("int", params.shape.ndims) - rank + 1], dtypes.int32)
+            return tile(params, arrays.concat([arrays.shape(indices)[:-1], ones], 0))
         rows = indices[..., 0]
         if dims[-1] == 1:
             return _gathered(params, rows, 0, 0)
@@ -322,7 +358,7 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
     A vector of conditions chooses whole rows.
 
     Raises:
-      ValueError: only one of ``x`` and ``y`` is given.
+      ValueError: only one of ``x`` and ``y`` is given, or they are not ragged as ``condition`` is.
     """
     if (x is None) != (y is None):
         raise ValueError("x and y must be either both None or both non-None")
@@ -333,6 +369,8 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
             return indexing.boolean_mask(sparse.indices, sparse.values)
         x, y = as_ragged_or_tensor(x, name="x"), as_ragged_or_tensor(y, name="y")
         if isinstance(condition, RaggedTensor):
+            if not (isinstance(x, RaggedTensor) and isinstance(y, RaggedTensor)):
+                raise ValueError("Input shapes do not match.")
             return map_flat_values(indexing.where, condition, x, y)
         if condition.shape.ndims != 1:
             raise ValueError("where takes a ragged condition, or a vector that chooses rows, for ragged x and y")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias, cast
 
 from headwater import dtypes
 from headwater.dtypes import DType, as_dtype
 from headwater.graph.composites import CompositeTensor
 from headwater.graph.constants import constant_value
+from headwater.graph.context import get_default_graph
 from headwater.graph.convert import constant, convert_to_tensor, name_scope
 from headwater.graph.fetch_types import register_session_run_conversion_functions
 from headwater.graph.graph import Graph
@@ -19,7 +20,7 @@ from headwater.graph.types import TensorLike
 from headwater.shapes import TensorShape
 from headwater.tf1.functional import arrays, indexing, math, reductions
 from headwater.tf1.functional.apply import apply, one
-from headwater.tf1.functional.checks import Assert
+from headwater.tf1.functional.checks import Assert, assert_equal
 from headwater.tf1.functional.control_flow import with_dependencies
 from headwater.tf1.functional.sparse import SparseTensor, sparse_tensor_to_dense
 
@@ -36,10 +37,26 @@ def rows_of_splits(splits: TensorLike, name: str | None = None) -> Tensor:
     return one("RaggedSplitsToRows", splits, name=name)
 
 
-def splits_of_rows(rows: Tensor, count: TensorLike | None = None, name: str | None = None) -> Tensor:
-    """The splits, from the row of each value; ``count``: the number of rows."""
+def splits_of_rows(
+    rows: Tensor, count: TensorLike | None = None, name: str | None = None, ascending: bool = True
+) -> Tensor:
+    """The splits, from the row of each value; ``count``: the number of rows; ``ascending``: a run checks the order."""
     number = constant(-1, rows.dtype) if count is None else math.cast(count, rows.dtype)
-    return one("RaggedRowsToSplits", rows, number, name=name)
+    return one("RaggedRowsToSplits", rows, number, name=name, ascending=ascending)
+
+
+def check_splits(first: Sequence[Tensor], second: Sequence[Tensor], message: str) -> list[Operation]:
+    """Returns checks that two ragged tensors have the same splits.
+
+    Raises:
+      InvalidArgumentError: the splits are known, and differ.
+    """
+    pairs = zip(first, second, strict=True)
+    return [
+        assert_equal(math.cast(one, dtypes.int64), math.cast(other, dtypes.int64), message=message)
+        for one, other in pairs
+        if one is not other
+    ]
 
 
 class RaggedTensor(CompositeTensor):
@@ -98,12 +115,11 @@ class RaggedTensor(CompositeTensor):
           value_rowids: the row of each value.
           nrows: number of rows; one more than the last value's if None.
           name: name scope.
-          validate: accepted: a run always checks the rows.
+          validate: a run checks the order of the rows.
 
         Raises:
           ValueError: ``nrows`` is negative, or less than a row.
         """
-        del validate
         if isinstance(nrows, int):
             if nrows < 0:
                 raise ValueError(f"Expected nrows >= 0; got {nrows:d}")
@@ -111,7 +127,8 @@ class RaggedTensor(CompositeTensor):
                 raise ValueError(f"Expected nrows >= value_rowids[-1] + 1; got nrows={nrows}")
         with name_scope(name, "RaggedFromValueRowIds", [values, value_rowids]):
             values = as_ragged_or_tensor(values, name="values")
-            return cls(values, splits_of_rows(_index(value_rowids, "value_rowids"), nrows), internal=True)
+            rows = _index(value_rowids, "value_rowids")
+            return cls(values, splits_of_rows(rows, nrows, ascending=validate), internal=True)
 
     @classmethod
     def from_row_lengths(
@@ -232,6 +249,8 @@ class RaggedTensor(CompositeTensor):
         """
         if lengths is not None and padding is not None:
             raise ValueError("Specify lengths or padding, but not both")
+        if not isinstance(ragged_rank, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"ragged_rank expected int, got {ragged_rank!r}")
         if ragged_rank <= 0:
             raise ValueError(f"ragged_rank must be greater than 0; got {ragged_rank}")
         dtype = as_dtype(row_splits_dtype)
@@ -242,14 +261,18 @@ class RaggedTensor(CompositeTensor):
                 raise ValueError("the rank of the tensor must be known")
             if isinstance(lengths, list | tuple) and lengths and isinstance(lengths[0], list | tuple | Tensor):
                 rest = list(cast("Sequence[Any]", lengths))
+                tensor.shape.with_rank_at_least(len(rest) + 1)
                 return _with_nested_lengths(tensor, rest, dtype)
-            if ragged_rank > 1 and (lengths is None or padding is not None):
-                return _outer_dense(tensor, padding, ragged_rank, dtype)
+            if ragged_rank > 1:
+                return _outer_dense(tensor, lengths, padding, ragged_rank, dtype)
             width = arrays.shape(tensor, out_type=dtype)[1]
             if padding is not None:
                 lengths = _lengths_without(tensor, padding, dtype)
             if lengths is not None:
-                kept = math.cast(convert_to_tensor(cast("TensorLike", lengths), name="lengths"), dtype)
+                given = convert_to_tensor(cast("TensorLike", lengths), preferred_dtype=dtype, name="lengths")
+                if not given.dtype.is_integer:
+                    raise TypeError(f"lengths must be an integer tensor; dtype={given.dtype}")
+                kept = math.cast(given, dtype)
                 kept = math.maximum(math.minimum(kept, width), constant(0, dtype))
                 mask = indexing.sequence_mask(kept, width)
                 return cls.from_row_lengths(indexing.boolean_mask(tensor, mask), kept, validate=False)
@@ -430,6 +453,9 @@ class RaggedTensor(CompositeTensor):
             filler = (
                 arrays.zeros([], self.dtype) if default_value is None else convert_to_tensor(default_value, self.dtype)
             )
+            flat = self.flat_values.shape
+            if filler.shape.ndims and flat.ndims is not None:
+                filler.shape.with_rank_at_most(flat.ndims - 1).assert_is_compatible_with(flat[-filler.shape.ndims :])
             if isinstance(values, RaggedTensor):
                 values = values.to_tensor(filler)
             rows = math.cast(self.value_rowids(), dtypes.int64)
@@ -444,7 +470,7 @@ class RaggedTensor(CompositeTensor):
             else:
                 # Gather row by row: positions without a value take the element appended after all values, the padding.
                 inner = arrays.shape(values, out_type=dtypes.int64)[1:]
-                end = arrays.fill(arrays.concat([[1], inner], 0), filler)
+                end = arrays.broadcast_to(filler, arrays.concat([[1], inner], 0))
                 places = sparse_tensor_to_dense(
                     SparseTensor(arrays.stack([rows, columns], axis=1), arrays.range(length_of(values)), size),
                     length_of(values),
@@ -467,10 +493,12 @@ class RaggedTensor(CompositeTensor):
                 width = inner[axis - 1]
                 columns.insert(0, math.floormod(place, width))
                 place = math.floordiv(place, width)
-            for splits in reversed(self.nested_row_splits):
+            size = arrays.shape(flat, out_type=kind)[0]
+            for given in reversed(self.nested_row_splits):
+                splits = one("RaggedCheckedSplits", given, math.cast(size, given.dtype))
                 rows = indexing.gather(math.cast(rows_of_splits(splits), kind), place)
                 columns.insert(0, place - indexing.gather(math.cast(splits, kind), rows))
-                place = rows
+                place, size = rows, arrays.shape(splits, out_type=kind)[0] - 1
             columns.insert(0, place)
             values = arrays.reshape(flat, [-1])
             return SparseTensor(arrays.stack(columns, axis=1), values, self.bounding_shape(out_type=kind))
@@ -486,6 +514,9 @@ class RaggedTensor(CompositeTensor):
     def eval(self, feed_dict: FeedDict | None = None, session: SessionLike | None = None) -> RaggedTensorValue:
         """The value in ``session``, or in the default one."""
         return ragged_value([part.eval(feed_dict, session) for part in self.components])
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError("RaggedTensor may not be used as a boolean.")
 
     def __getitem__(self, key: object) -> Any:
         """Selects rows and parts of rows, as of a tensor; an inner ragged dimension can be sliced, but not indexed."""
@@ -558,6 +589,7 @@ def map_flat_values(op: Callable[..., Structure], *args: object, **kwargs: objec
 
     Raises:
       ValueError: ragged tensors have different ranks, or the result has another size.
+      InvalidArgumentError: ragged tensors have different rows; when run, unless the rows are known.
     """
     found: list[RaggedTensor] = []
 
@@ -572,13 +604,15 @@ def map_flat_values(op: Callable[..., Structure], *args: object, **kwargs: objec
         return value
 
     flat_args, flat_kwargs = plain(list(args)), plain(kwargs)
-    result = op(*flat_args, **flat_kwargs)
     if not found:
-        return result
-    first = found[0]
-    if any(other.ragged_rank != first.ragged_rank for other in found):
-        raise ValueError("Inputs must have identical ragged splits")
-    result = convert_to_tensor(result)
+        return op(*flat_args, **flat_kwargs)
+    first, *others = found
+    message = "Inputs must have identical ragged splits"
+    if any(other.ragged_rank != first.ragged_rank for other in others):
+        raise ValueError(message)
+    pairs = ((first.nested_row_splits, other.nested_row_splits) for other in others)
+    with get_default_graph().control_dependencies([check for pair in pairs for check in check_splits(*pair, message)]):
+        result = convert_to_tensor(op(*flat_args, **flat_kwargs))
     if not first.flat_values.shape[:1].is_compatible_with(result.shape[:1]):
         raise ValueError(
             "tf.ragged.map_flat_values requires that the output of `op` have the same outer-dimension size as "
@@ -590,7 +624,9 @@ def map_flat_values(op: Callable[..., Structure], *args: object, **kwargs: objec
 
 def _index(value: TensorLike, name: str) -> Tensor:
     tensor = convert_to_tensor(value, preferred_dtype=dtypes.int64, name=name)
-    return tensor if tensor.dtype in (dtypes.int32, dtypes.int64) else math.cast(tensor, dtypes.int64)
+    if tensor.dtype not in (dtypes.int32, dtypes.int64):
+        raise ValueError(f"{name} must have dtype int32 or int64")
+    return tensor
 
 
 def _splits_of_lengths(lengths: Tensor) -> Tensor:
@@ -600,6 +636,7 @@ def _splits_of_lengths(lengths: Tensor) -> Tensor:
 def _lengths_without(tensor: Tensor, padding: Any, dtype: DType) -> Tensor:
     """Returns the length of each row without the values ``padding`` at its end."""
     padding = convert_to_tensor(padding, tensor.dtype, name="padding")
+    padding.shape.assert_is_compatible_with(tensor.shape[2:])
     differs = math.not_equal(tensor, padding)
     inner = list(range(2, len(tensor.shape.as_list())))
     has_value = reductions.reduce_any(differs, inner) if inner else differs
@@ -614,12 +651,12 @@ def _with_nested_lengths(tensor: Tensor, nested: list[TensorLike], dtype: DType)
     return outer.with_values(_with_nested_lengths(outer.values, rest, dtype)) if rest else outer
 
 
-def _outer_dense(tensor: Tensor, padding: Any, ragged_rank: int, dtype: DType) -> RaggedTensor:
+def _outer_dense(tensor: Tensor, lengths: Any, padding: Any, ragged_rank: int, dtype: DType) -> RaggedTensor:
     """Makes the outer dimensions of a tensor ragged with all their rows, and the innermost one like `from_tensor`."""
     sizes = arrays.shape(tensor, out_type=dtype)
     flat = arrays.reshape(tensor, arrays.concat([[-1], arrays.shape(tensor)[ragged_rank:]], 0))
     flat.set_shape([None, *tensor.dims[ragged_rank:]] if tensor.dims is not None else None)
-    found = RaggedTensor.from_tensor(flat, padding=padding, row_splits_dtype=dtype)
+    found = RaggedTensor.from_tensor(flat, lengths, padding, row_splits_dtype=dtype)
     for axis in reversed(range(1, ragged_rank)):
         count = reductions.reduce_prod(sizes[:axis])
         found = RaggedTensor(found, arrays.range(count + 1) * sizes[axis], internal=True)
@@ -646,7 +683,10 @@ def _item(value: Any, keys: list[Any]) -> Any:
         return _within(rows, rest) if rest else rows
     known = constant_value(value.row_splits)
     if known is not None and isinstance(first, int):
-        end = first % (len(known) - 1) + 1
+        count = len(known) - 1
+        if not -count <= first < count:
+            raise ValueError(f"slice index {first} of dimension 0 out of bounds.")
+        end = first % count + 1
         return _item(value.values[int(known[end - 1]) : int(known[end])], rest)
     place = _wrapped(convert_to_tensor(first), value)
     splits = indexing.gather(value.row_splits, arrays.stack([place, place + 1]))
