@@ -17,6 +17,7 @@ KERNEL_MODULES: Final[tuple[str, ...]] = (
     "matrices",
     "nn",
     "optimizers",
+    "pooling",
     "random",
     "reductions",
     "routing",

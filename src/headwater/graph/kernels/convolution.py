@@ -1,58 +1,35 @@
-"""Convolutions and pooling over small images and volumes: sums of products of shifted images, by BLAS.
+"""Convolutions of images and volumes: products of matrices, by BLAS.
 
-The result at each position is a sum over the offsets within a window. For one offset, the elements of all windows are a
-strided slice of the padded image, so each offset takes one matrix product.
+The elements of some windows are copied to the rows of a matrix that fits into a core's cache, and multiplied by the
+filter.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
-from headwater.graph.kernels.common import Arrays, Needed, ints, is_floating, sum_over
+from headwater.graph.kernels.common import Arrays, Needed, ints, sum_over
+from headwater.graph.kernels.padding import Pairs, padded_by, pads_of, within
+from headwater.graph.kernels.pieces import PIECE_BYTES, compute_pieces, pieces_of
 from headwater.graph.kernels.registry import NoKernel, gradient_kernel, kernel
 
 if TYPE_CHECKING:
     from headwater.graph.registry import Attrs, HostArray
 
-#: Up to this number of channels, the elements at all offsets are multiplied as one matrix, because with few channels, a
-#: separate product for each offset is slow.
-_FEW_CHANNELS: Final = 16
-
-Pairs = Sequence[tuple[int, int]]
-
-
-def _pads(sizes: Sequence[int], reach: Sequence[int], strides: Sequence[int], padding: str) -> list[tuple[int, int]]:
-    """Returns the padding before and after each dimension; see `headwater.graph.ops.convolution`."""
-    if padding == "VALID":
-        if any(size - window + stride < 0 for size, window, stride in zip(sizes, reach, strides, strict=True)):
-            raise NoKernel  # the executable explains the error
-        return [(0, 0)] * len(sizes)
-    if padding != "SAME":
-        raise NoKernel
-    totals = [
-        max((-(-size // stride) - 1) * stride + window - size, 0)
-        for size, window, stride in zip(sizes, reach, strides, strict=True)
-    ]
-    return [(total // 2, total - total // 2) for total in totals]
-
-
-def _padded(x: HostArray, pads: Pairs, value: object = 0) -> HostArray:
-    if not any(before or after for before, after in pads):
-        return x
-    sizes = [before + size + after for (before, after), size in zip(pads, x.shape, strict=True)]
-    result = np.full(sizes, value, x.dtype)
-    result[_within(pads, x.shape)] = x
-    return result
-
-
-def _within(pads: Pairs, sizes: Sequence[int]) -> tuple[slice, ...]:
-    return tuple(slice(before, before + size) for (before, _), size in zip(pads, sizes, strict=True))
+#: The least number of windows in a product: for each product, BLAS copies the filter.
+_LEAST_WINDOWS: Final = 64
+#: Up to this number, channels are added separately.
+_FEW_CHANNELS: Final = 4
+#: The number of parts of the batch for which the gradient of a filter is summed separately, in threads.
+_SUMS: Final = 4
 
 
 # Convolution ------------------------------------------------------------------------------------------------------
@@ -77,30 +54,53 @@ class _Windows:
     pads: Pairs
     counts: Sequence[int]
 
-    @property
-    def plain(self) -> bool:
-        """Whether each window is a single element, and no two windows have the same element."""
-        return {*self.window, *self.strides} == {1} and not any(map(any, self.pads))
-
     def padded(self, image: HostArray) -> HostArray:
-        return _padded(image, ((0, 0), *self.pads, (0, 0)))
+        return padded_by(image, ((0, 0), *self.pads, (0, 0)))
 
-    def offsets(self) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
-        """Yields, for each element of a window, its place, and the slices of the padded image."""
-        for place in itertools.product(*map(range, self.window)):
-            parts = [
-                slice(at * rate, at * rate + (count - 1) * stride + 1, stride)
-                for at, rate, count, stride in zip(place, self.rates, self.counts, self.strides, strict=True)
-            ]
-            yield place, (slice(None), *parts)
+    def view(self, padded: HostArray) -> HostArray:
+        """Returns a view of the elements of all windows, ``[batch, *counts, *window, channels]``."""
+        batch, *steps, channel = padded.strides
+        windows = [step * stride for step, stride in zip(steps, self.strides, strict=True)]
+        elements = [step * rate for step, rate in zip(steps, self.rates, strict=True)]
+        shape = (len(padded), *self.counts, *self.window, padded.shape[-1])
+        return as_strided(padded, shape, (batch, *windows, *elements, channel), writeable=False)
 
-    def columns(self, padded: HostArray) -> HostArray:
-        """Returns all elements of each window, ``[windows, height * width * channels]``."""
-        parts = [padded[key] for _, key in self.offsets()]
-        return np.stack(parts, axis=-2).reshape(-1, len(parts) * padded.shape[-1])
+    def parts(self, batch: int, nbytes: int) -> Sequence[tuple[slice, slice]]:
+        """Divides the windows, each with ``nbytes`` of temporary arrays, into pieces: whole images, or, if an image has
+        many windows, some of its rows. Returns slices of the images and of the rows."""
+        row = math.prod(self.counts[1:])
+        if self.counts[0] * row > max(_LEAST_WINDOWS, PIECE_BYTES // max(nbytes, 1)):
+            rows = pieces_of(self.counts[0], row * nbytes, -(-_LEAST_WINDOWS // row))
+            return list(itertools.product([slice(i, i + 1) for i in range(batch)], rows))
+        size = self.counts[0] * row
+        return [(images, slice(None)) for images in pieces_of(batch, size * nbytes, -(-_LEAST_WINDOWS // size))]
+
+    def places(self) -> Iterator[tuple[int, ...]]:
+        """Yields the places in a window."""
+        return itertools.product(*map(range, self.window))
+
+    def slices(self, place: Sequence[int], rows: slice = slice(None)) -> tuple[slice, ...]:
+        """Returns the slices of the padded image that have the elements at ``place`` of all windows, or of those in
+        some rows of windows."""
+        first, last, _ = rows.indices(self.counts[0])
+        spans = [(first, last), *((0, count) for count in self.counts[1:])]
+        return (
+            slice(None),
+            *(
+                slice(at * rate + start * stride, at * rate + (stop - 1) * stride + 1, stride)
+                for at, rate, (start, stop), stride in zip(place, self.rates, spans, self.strides, strict=True)
+            ),
+        )
 
     def without_pads(self, padded: HostArray, size: Sequence[int]) -> HostArray:
-        return padded[_within(((0, 0), *self.pads, (0, 0)), size)]
+        return padded[within(((0, 0), *self.pads, (0, 0)), size)]
+
+    def reversed(self, size: Sequence[int]) -> _Windows:
+        """Returns the windows of the result's gradient that determine the gradient of an image of ``size``, if all
+        strides are 1."""
+        reach = [(extent - 1) * rate for extent, rate in zip(self.window, self.rates, strict=True)]
+        pads = [(far - before, far - after) for far, (before, after) in zip(reach, self.pads, strict=True)]
+        return _Windows(window=self.window, strides=self.strides, rates=self.rates, pads=pads, counts=size[1:-1])
 
 
 def _windows(
@@ -110,7 +110,7 @@ def _windows(
     window, steps = filter_shape[:-2], strides[1:-1]
     rates = dilations[1:-1] or [1] * len(window)
     reach = [(size - 1) * rate + 1 for size, rate in zip(window, rates, strict=True)]
-    pads = _pads(size[1:-1], reach, steps, padding)
+    pads = pads_of(size[1:-1], reach, steps, padding)
     counts = [
         (there + sum(pad) - whole) // step + 1
         for there, pad, whole, step in zip(size[1:-1], pads, reach, steps, strict=True)
@@ -120,39 +120,60 @@ def _windows(
     return _Windows(window=window, strides=steps, rates=rates, pads=pads, counts=counts)
 
 
+def _columns(windows: HostArray, channels: int) -> HostArray:
+    """Returns a matrix with a row for each window."""
+    return np.ascontiguousarray(windows).reshape(-1, channels)
+
+
 def _convolved(image: HostArray, filter: HostArray, windows: _Windows) -> HostArray:
-    shape = (len(image), *windows.counts, filter.shape[-1])
-    if windows.plain:
-        return np.matmul(image, filter.reshape(filter.shape[-2:]))
-    padded = windows.padded(image)
-    if image.shape[-1] <= _FEW_CHANNELS:
-        return np.matmul(windows.columns(padded), filter.reshape(-1, filter.shape[-1])).reshape(shape)
-    result = np.zeros(shape, image.dtype)
-    for place, key in windows.offsets():
-        result += np.matmul(padded[key], filter[place])
+    view, matrix = windows.view(windows.padded(image)), filter.reshape(-1, filter.shape[-1])
+    result = np.empty((len(image), *windows.counts, filter.shape[-1]), image.dtype)
+
+    def compute(part: tuple[slice, slice]) -> None:
+        np.matmul(_columns(view[part], len(matrix)), matrix, out=result[part].reshape(-1, filter.shape[-1]))
+
+    compute_pieces(compute, windows.parts(len(image), len(matrix) * image.itemsize))
     return result
 
 
 def _for_image(size: Sequence[int], filter: HostArray, gradient: HostArray, windows: _Windows) -> HostArray:
     """The gradient of an image of ``size``."""
-    if windows.plain:
-        return np.matmul(gradient, filter.reshape(filter.shape[-2:]).T)
-    padded = windows.padded(np.zeros(size, gradient.dtype))
-    for place, key in windows.offsets():
-        padded[key] += np.matmul(gradient, filter[place].T)
+    if {*windows.strides} == {1}:
+        mirrored = np.flip(filter, range(filter.ndim - 2)).swapaxes(-1, -2)
+        return _convolved(gradient, np.ascontiguousarray(mirrored), windows.reversed(size))
+    padded, matrix = windows.padded(np.zeros(size, gradient.dtype)), filter.reshape(-1, filter.shape[-1]).T
+    # NumPy would add few channels in short loops; separately, they are added in loops over the columns.
+    each: Any = range(size[-1]) if size[-1] <= _FEW_CHANNELS else [slice(None)]
+
+    def compute(parts: Sequence[tuple[slice, slice]]) -> None:
+        for images, rows in parts:
+            given, target = gradient[images, rows], padded[images]
+            products = np.matmul(given.reshape(-1, len(matrix)), matrix)
+            products = products.reshape(*given.shape[:-1], *filter.shape[:-1])
+            for place in windows.places():
+                slices = windows.slices(place, rows)
+                for channels in each:
+                    target[*slices, channels] += products[..., *place, channels]
+
+    # Windows in the rows of one image may overlap, so one thread computes all of them.
+    parts = windows.parts(len(gradient), matrix.shape[1] * gradient.itemsize)
+    compute_pieces(compute, [[*group] for _, group in itertools.groupby(parts, lambda part: part[0].start)])
     return windows.without_pads(padded, size)
 
 
 def _for_filter(image: HostArray, shape: Sequence[int], gradient: HostArray, windows: _Windows) -> HostArray:
     """The gradient of a filter of ``shape``."""
-    flat = gradient.reshape(-1, gradient.shape[-1])
-    padded = windows.padded(image)
-    if image.shape[-1] <= _FEW_CHANNELS:
-        return np.matmul(windows.columns(padded).T, flat).reshape(shape)
-    result = np.empty(shape, image.dtype)
-    for place, key in windows.offsets():
-        np.matmul(padded[key].reshape(-1, image.shape[-1]).T, flat, out=result[place])
-    return result
+    view, channels = windows.view(windows.padded(image)), math.prod(shape[:-1])
+    parts = windows.parts(len(image), channels * image.itemsize)
+    totals = np.zeros((min(_SUMS, len(parts)), channels, shape[-1]), image.dtype)
+
+    def compute(index: int) -> None:
+        for part in parts[index * len(parts) // len(totals) : (index + 1) * len(parts) // len(totals)]:
+            columns = _columns(view[part], channels)
+            totals[index] += np.matmul(columns.T, gradient[part].reshape(-1, shape[-1]))
+
+    compute_pieces(compute, range(len(totals)))
+    return np.add.reduce(totals, axis=0).reshape(shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +183,7 @@ class _Layout:
     channels_first: bool
 
     def last(self, image: HostArray) -> HostArray:
-        return np.moveaxis(image, 1, -1) if self.channels_first else image
+        return np.ascontiguousarray(np.moveaxis(image, 1, -1)) if self.channels_first else image
 
     def back(self, image: HostArray) -> HostArray:
         return np.moveaxis(image, -1, 1) if self.channels_first else image
@@ -267,18 +288,31 @@ def convolution_backprop_input_gradient(inputs: Arrays, grads: Arrays, needed: N
     )
 
 
+# Separate convolutions of channels ----------------------------------------------------------------------------------
+
+
 @kernel("DepthwiseConv2dNative")
 def depthwise_conv2d(input: HostArray, filter: HostArray, **attrs: object) -> HostArray:
     """A convolution of each channel with its own filters; filter's shape is [height, width, channels, multiplier]."""
     settings = _Settings.of(attrs)
     image = settings.layout.last(input)
     windows = settings.windows(image.shape, filter.shape)
-    padded = _repeated(windows.padded(image), filter.shape[3])
-    result = np.zeros((len(image), *windows.counts, padded.shape[3]), image.dtype)
-    product = np.empty_like(result)
-    for place, key in windows.offsets():
-        result += np.multiply(padded[key], _in_each_column(filter, place, windows), out=product)
-    return settings.layout.back(result)
+    return settings.layout.back(_depthwise(_repeated(image, filter.shape[3]), filter, windows))
+
+
+def _depthwise(image: HostArray, filter: HostArray, windows: _Windows) -> HostArray:
+    view = windows.view(windows.padded(image))
+    result = np.zeros((len(image), *windows.counts, image.shape[-1]), image.dtype)
+    factors = {place: _in_each_column(filter, place, windows) for place in windows.places()}
+
+    def compute(part: tuple[slice, slice]) -> None:
+        elements, total = view[part], result[part]
+        product = np.empty_like(total)
+        for place, factor in factors.items():
+            total += np.multiply(elements[..., *place, :], factor, out=product)
+
+    compute_pieces(compute, windows.parts(len(image), image.shape[-1] * image.itemsize))
+    return result
 
 
 def _repeated(image: HostArray, times: int) -> HostArray:
@@ -298,132 +332,46 @@ def depthwise_gradient(inputs: Arrays, grads: Arrays, needed: Needed, attrs: Att
     image, filter = settings.layout.last(inputs[0]), inputs[1]
     windows = settings.windows(image.shape, filter.shape)
     gradient = settings.layout.last(grads[0])
-    padded = _repeated(windows.padded(image), filter.shape[3])
-    for_image, for_filter = np.zeros(padded.shape, image.dtype), np.empty(filter.shape, filter.dtype)
-    product = np.empty_like(gradient)
-    for place, key in windows.offsets():
-        if needed[0]:
-            for_image[key] += np.multiply(gradient, _in_each_column(filter, place, windows), out=product)
-        if needed[1]:
-            np.multiply(padded[key], gradient, out=product)
-            for_filter[place] = sum_over(product, 0, 3).reshape(filter.shape[2:])
+    for_image = _depthwise_for_image(image.shape, filter, gradient, windows) if needed[0] else None
+    return (
+        None if for_image is None else settings.layout.back(for_image),
+        _depthwise_for_filter(_repeated(image, filter.shape[3]), filter.shape, gradient, windows)
+        if needed[1]
+        else None,
+    )
+
+
+def _depthwise_for_image(size: Sequence[int], filter: HostArray, gradient: HostArray, windows: _Windows) -> HostArray:
     each = filter.shape[3]
-    for_image = functools.reduce(np.add, [for_image[..., start::each] for start in range(each)])
-    return settings.layout.back(windows.without_pads(for_image, image.shape)), for_filter
+    wide = (*size[:-1], size[-1] * each)
+    if {*windows.strides} == {1}:
+        found = _depthwise(gradient, np.flip(filter, (0, 1)), windows.reversed(wide))
+    else:
+        padded = windows.padded(np.zeros(wide, gradient.dtype))
+        factors = {place: _in_each_column(filter, place, windows) for place in windows.places()}
+
+        def compute(images: slice) -> None:
+            given, target = gradient[images], padded[images]
+            product = np.empty_like(given)
+            for place, factor in factors.items():
+                target[windows.slices(place)] += np.multiply(given, factor, out=product)
+
+        compute_pieces(compute, pieces_of(len(padded), padded[:1].nbytes))
+        found = windows.without_pads(padded, wide)
+    return functools.reduce(np.add, [found[..., start::each] for start in range(each)]) if each > 1 else found
 
 
-# Pooling ----------------------------------------------------------------------------------------------------------
+def _depthwise_for_filter(image: HostArray, shape: Sequence[int], gradient: HostArray, windows: _Windows) -> HostArray:
+    view = windows.view(windows.padded(image))
+    parts = windows.parts(len(image), image.shape[-1] * image.itemsize)
+    totals = np.zeros((len(parts), *windows.window, image.shape[-1]), image.dtype)
 
+    def compute(index: int) -> None:
+        elements, given = view[parts[index]], gradient[parts[index]]
+        product = np.empty_like(given)
+        for place in windows.places():
+            np.multiply(elements[..., *place, :], given, out=product)
+            totals[(index, *place)] = sum_over(product, 0, product.ndim - 1)
 
-def _pool_slices(sizes: Sequence[int], attrs: Attrs) -> tuple[Pairs, list[tuple[slice, ...]]]:
-    """Returns the padding, and for each offset within a window the slices of the padded array."""
-    window, strides = attrs["ksize"], attrs["strides"]
-    pads = _pads(sizes, window, strides, attrs["padding"])
-    counts = [
-        (size + sum(pad) - reach) // stride + 1
-        for size, pad, reach, stride in zip(sizes, pads, window, strides, strict=True)
-    ]
-    if min(counts) < 1:
-        raise NoKernel
-    keys = [
-        tuple(
-            slice(start, start + (count - 1) * stride + 1, stride)
-            for start, count, stride in zip(offset, counts, strides, strict=True)
-        )
-        for offset in itertools.product(*map(range, window))
-    ]
-    return pads, keys
-
-
-def _lowest(dtype: np.dtype[Any]) -> float | int:
-    return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
-
-
-@kernel("MaxPool", "MaxPool3D")
-def max_pool(input: HostArray, **attrs: object) -> HostArray:
-    """The maximum of each window."""
-    pads, keys = _pool_slices(input.shape, attrs)
-    padded = _padded(input, pads, _lowest(input.dtype))
-    result = np.array(padded[keys[0]])
-    for key in keys[1:]:
-        np.maximum(result, padded[key], out=result)
-    if is_floating(result.dtype) and np.isnan(result).any():
-        # As in an executable, NaN is the result only if it is a window's first element.
-        result = padded[keys[0]]
-        for key in keys[1:]:
-            result = np.where(result < padded[key], padded[key], result)
-    return result
-
-
-def _to_maxima(image: HostArray, pooled: HostArray, gradient: HostArray, attrs: Attrs) -> HostArray:
-    """Returns the gradient of the image: each window's gradient is added to the window's maximum, the first one if
-    several elements are equal."""
-    pads, keys = _pool_slices(image.shape, attrs)
-    padded = _padded(image, pads, _lowest(image.dtype))
-    result, left = np.zeros(padded.shape, gradient.dtype), np.array(gradient)
-    # Masks of bits select elements several times faster than `np.where`.
-    bits = np.dtype(f"i{left.dtype.itemsize}")
-    rest = left.view(bits)
-    for key in keys:
-        moved = (padded[key] == pooled).astype(bits)
-        np.negative(moved, out=moved)
-        moved &= rest
-        rest ^= moved
-        result[key] += moved.view(left.dtype)
-    return result[_within(pads, image.shape)]
-
-
-@gradient_kernel("MaxPool", "MaxPool3D", outputs=True)
-def max_pool_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, attrs: Attrs, outputs: Arrays) -> Arrays:
-    """See `_to_maxima`."""
-    return (_to_maxima(inputs[0], outputs[0], grads[0], attrs),)
-
-
-@kernel("MaxPoolGrad", "MaxPool3DGrad")
-def max_pool_grad(orig_input: HostArray, orig_output: HostArray, grad: HostArray, **attrs: object) -> HostArray:
-    """The gradient of MaxPool."""
-    return _to_maxima(orig_input, orig_output, grad, attrs)
-
-
-def _window_sizes(sizes: Sequence[int], pads: Pairs, keys: Sequence[tuple[slice, ...]], dtype: np.dtype[Any]) -> object:
-    """Returns the number of elements of each window without padding."""
-    if not any(before or after for before, after in pads):
-        return dtype.type(len(keys))
-    inside = _padded(np.ones(sizes, dtype), pads)
-    total = inside[keys[0]].copy()
-    for key in keys[1:]:
-        total += inside[key]
-    return total
-
-
-@kernel("AvgPool", "AvgPool3D")
-def avg_pool(value: HostArray, **attrs: object) -> HostArray:
-    """The mean of each window without padding."""
-    pads, keys = _pool_slices(value.shape, attrs)
-    padded = _padded(value, pads)
-    total = padded[keys[0]].copy()
-    for key in keys[1:]:
-        total += padded[key]
-    return total / _window_sizes((1, *value.shape[1:]), pads, keys, value.dtype)
-
-
-def _to_windows(sizes: Sequence[int], gradient: HostArray, attrs: Attrs) -> HostArray:
-    """Returns the gradient of the image: each window's gradient is divided equally among the window's elements."""
-    pads, keys = _pool_slices(sizes, attrs)
-    share = gradient / _window_sizes((1, *sizes[1:]), pads, keys, gradient.dtype)
-    result = _padded(np.zeros(sizes, gradient.dtype), pads)
-    for key in keys:
-        result[key] += share
-    return result[_within(pads, sizes)]
-
-
-@gradient_kernel("AvgPool", "AvgPool3D")
-def avg_pool_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, attrs: Attrs) -> Arrays:
-    """See `_to_windows`."""
-    return (_to_windows(inputs[0].shape, grads[0], attrs),)
-
-
-@kernel("AvgPoolGrad", "AvgPool3DGrad")
-def avg_pool_grad(orig_input_shape: HostArray, grad: HostArray, **attrs: object) -> HostArray:
-    """The gradient of AvgPool."""
-    return _to_windows(ints(orig_input_shape), grad, attrs)
+    compute_pieces(compute, range(len(parts)))
+    return np.add.reduce(totals, axis=0, dtype=image.dtype).reshape(shape)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from headwater.cores import usable_cores
 from headwater.errors import InvalidArgumentError
+from headwater.graph.kernels.pieces import limit_threads
 from headwater.graph.ops.stand_ins import virtual_gpus
 from headwater.graph.runtime.environment import variables_set
 from headwater.import_hooks import on_import
@@ -117,6 +118,7 @@ def share_machine(*, beside: int, sparing: int) -> None:
         global _cpu_threads
         if _cpu_threads is None:
             _cpu_threads = max(1, (cores - sparing) // beside)
+            limit_threads(_cpu_threads)
     if not virtual_gpus():  # emulated GPUs have to compute at the same time
         on_import("jax", _dispatch_at_once)
 

@@ -7,6 +7,7 @@ import logging
 from dataclasses import dataclass
 from typing import Any, Final
 
+from headwater.graph.kernels.pieces import limit_threads
 from headwater.graph.runtime.devices import devices_are_known, local_devices
 from headwater.graph.runtime.environment import variables_set
 from headwater.import_hooks import on_import
@@ -57,6 +58,8 @@ def configure(settings: ProcessSettings) -> bool:
         _log.warning("%s changes nothing: this process's devices are in use already", settings)
         _applied.add(settings)  # so that the warning is not logged again
         return False
+    if settings.cpu_threads:
+        limit_threads(settings.cpu_threads)
     on_import("jax", functools.partial(_start, settings))
     _applied.add(settings)
     return True

@@ -519,6 +519,29 @@ def convolutions() -> Iterator[Case]:
     yield Case("AvgPool3DGrad", (array([1, 4, 4, 2, 1]), reals(1, 2, 2, 1, 1)), once)
 
 
+def large_convolutions() -> Iterator[Case]:
+    """Convolutions and pools that are computed in several pieces: whole images, and rows of one image."""
+
+    def real64(*shape: int) -> Any:
+        return reals(*shape).astype(np.float64)
+
+    for shape, channels, step in (((9, 12, 11, 24), 8, 1), ((1, 48, 50, 20), 8, 1), ((5, 33, 40, 12), 24, 2)):
+        attrs: dict[str, Any] = {"strides": [1, step, step, 1], "padding": "SAME"}
+        filters = real64(3, 3, shape[-1], channels)
+        grad = real64(shape[0], -(-shape[1] // step), -(-shape[2] // step), channels)
+        yield Case("Conv2D", (real64(*shape), filters), attrs)
+        yield Case("Conv2DBackpropInput", (array(list(shape)), filters, grad), attrs)
+        yield Case("DepthwiseConv2dNative", (real64(*shape), real64(3, 3, shape[-1], 1)), attrs)
+        yield Case("MaxPool", (real64(*shape),), attrs | {"ksize": [1, 3, 3, 1]})
+        yield Case("AvgPool", (real64(*shape),), attrs | {"ksize": [1, 3, 3, 1]})
+    # Few channels of a transposed convolution are added separately.
+    attrs = {"strides": [1, 2, 2, 1], "padding": "SAME"}
+    yield Case("Conv2DBackpropInput", (array([2, 9, 8, 3]), real64(5, 5, 3, 6), real64(2, 5, 4, 6)), attrs)
+    attrs = {"strides": [1, 1, 1, 1], "padding": "SAME", "ksize": [1, 3, 3, 1]}
+    # Several elements of a window are equal.
+    yield Case("MaxPool", (np.round(real64(3, 40, 41, 20)),), attrs)
+
+
 _SCALARS = {
     "lr": 0.1, "alpha": 0.1, "l1": 0.02, "l2": 0.03, "l2_shrinkage": 0.01, "lr_power": -0.5, "rho": 0.9,
     "momentum": 0.8, "epsilon": 1e-3, "beta1_power": 0.81, "beta2_power": 0.99, "beta1": 0.9, "beta2": 0.999,
@@ -616,4 +639,5 @@ FAMILIES = (
     special,
     blocks,
     convolutions,
+    large_convolutions,
 )

@@ -1,0 +1,82 @@
+"""Divides operations on large arrays into pieces, computed in threads.
+
+The temporary arrays of a piece fit into a core's cache. The division depends only on sizes, not on the number of
+threads, and each piece writes other elements of the result or has its own sum, so results do not depend on the number
+of cores.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
+
+import numpy as np
+
+from headwater.cores import usable_cores
+
+T = TypeVar("T")
+
+#: Bytes of temporary arrays in a piece. A core's second-level cache has one or two megabytes.
+PIECE_BYTES: Final = 1 << 18
+_MAX_HELPERS: Final = 15
+_limit: int | None = None
+_pool: ThreadPoolExecutor | None = None
+
+
+def limit_threads(count: int) -> None:
+    """Limits the number of threads that compute pieces, for a process that shares its machine's cores with others."""
+    global _limit
+    _limit = count
+
+
+def _threads() -> int:
+    given = os.environ.get("NPROC", "")  # XLA's variable for the same purpose
+    return int(given) if given.isdecimal() else _limit or usable_cores()
+
+
+def pieces_of(count: int, nbytes: int, least: int = 1) -> Sequence[slice]:
+    """Divides ``count`` rows, each with ``nbytes`` of temporary arrays, into slices of equal size, at least ``least``,
+    except for the last."""
+    size = max(least, PIECE_BYTES // max(nbytes, 1))
+    return [slice(start, min(start + size, count)) for start in range(0, count, size)]
+
+
+def compute_pieces(compute: Callable[[T], object], pieces: Sequence[T]) -> None:
+    """Calls ``compute`` for each piece, in several threads if there are several pieces and cores."""
+    helpers = min(len(pieces), _threads(), _MAX_HELPERS + 1) - 1
+    if helpers < 1:
+        for piece in pieces:
+            compute(piece)
+        return
+    global _pool
+    pool = _pool
+    if pool is None:
+        pool = _pool = ThreadPoolExecutor(_MAX_HELPERS, "pieces")
+    rest = iter(pieces)
+    started = [pool.submit(_compute_rest, compute, rest) for _ in range(helpers)]
+    try:
+        _compute_rest(compute, rest)
+    finally:
+        # A helper that has not started, because all cores are busy, is not waited for: no piece is left.
+        for helper in started:
+            if not helper.cancel():
+                helper.result()
+
+
+def _compute_rest(compute: Callable[[T], object], rest: Iterator[T]) -> None:
+    # NumPy's settings for errors belong to a thread.
+    with np.errstate(all="ignore"):
+        for piece in rest:
+            compute(piece)
+
+
+def _forget_threads() -> None:
+    """Drops the threads, which do not exist in a forked process."""
+    global _pool
+    _pool = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_threads)
