@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from headwater.dtypes import DType, from_numpy
 from headwater.graph.ops.define import no_outputs, pure, unary
 from headwater.graph.ops.inner_faults import noting
-from headwater.graph.registry import Attrs, FunctionAttr, Inference, OpDef, Spec, lookup
+from headwater.graph.registry import Attrs, FunctionAttr, Inference, OpDef, Spec, as_outputs, lookup
 from headwater.lazy_jax import jax, jnp
 from headwater.shapes import as_shape, merge_dims
 
@@ -132,26 +130,19 @@ def vjp(*inputs: object, f: FunctionAttr, wanted: Sequence[bool], given: Sequenc
     """
     definition = _forward(f)
     attrs = dict(f.attrs)
-    forward_inputs, grads = list(inputs[: len(wanted)]), iter(inputs[len(wanted) :])
+    forward_inputs, grads = list(inputs[: len(wanted)]), inputs[len(wanted) :]
     positions = [index for index, want in enumerate(wanted) if want]
 
     def forward(*variable: jax.Array) -> tuple[jax.Array, ...]:
         values = list(forward_inputs)
         for index, value in zip(positions, variable, strict=True):
             values[index] = value
-        result = definition.lower(*values, **attrs)
-        return result if isinstance(result, tuple) else (result,)
+        # A gradient of zero for the other outputs would not change the results, and XLA would compute with the zeros.
+        return tuple(y for y, has in zip(as_outputs(definition.lower(*values, **attrs)), given, strict=True) if has)
 
     with noting(None):  # the forward operation has already recorded its failures
         outputs, pull = jax.vjp(forward, *(jnp.asarray(forward_inputs[index]) for index in positions))
         cotangents = tuple(
-            jnp.conj(jnp.asarray(next(grads), y.dtype).reshape(y.shape)) if has else _zero(y)
-            for y, has in zip(outputs, given, strict=True)
+            jnp.conj(jnp.asarray(grad, y.dtype).reshape(y.shape)) for y, grad in zip(outputs, grads, strict=True)
         )
         return tuple(jnp.conj(grad) for grad in pull(cotangents))
-
-
-def _zero(y: jax.Array) -> object:
-    if jnp.issubdtype(y.dtype, jnp.inexact):
-        return jnp.zeros(y.shape, y.dtype)
-    return np.zeros(y.shape, jax.dtypes.float0)

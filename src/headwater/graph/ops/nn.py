@@ -123,13 +123,32 @@ def _sparse_cross_entropy_spec(inference: Inference) -> Sequence[Spec]:
 )
 def sparse_softmax_cross_entropy(features: jax.Array, labels: jax.Array) -> tuple[jax.Array, jax.Array]:
     """-log softmax(features)[label] of each row, and its gradient; NaN for a label that is not a class."""
-    log_p = jax.nn.log_softmax(features, axis=-1)
-    classes = features.shape[-1]
-    valid = (labels >= 0) & (labels < classes)
-    hot = labels[:, None] == jnp.arange(classes, dtype=labels.dtype)
+    valid, hot = _one_hot(labels, features.shape[-1])
     nan = jnp.asarray(jnp.nan, features.dtype)
-    loss = jnp.where(valid, -jnp.sum(jnp.where(hot, log_p, 0), axis=-1), nan)
-    return loss, jnp.where(valid[:, None], jnp.exp(log_p) - hot.astype(features.dtype), nan)
+    slope = jax.nn.softmax(features, axis=-1) - hot.astype(features.dtype)
+    return jnp.where(valid, _sparse_cross_entropy(features, labels), nan), jnp.where(valid[:, None], slope, nan)
+
+
+def _one_hot(labels: jax.Array, classes: int) -> tuple[jax.Array, jax.Array]:
+    """Returns which labels are classes, and for each row, which class is its label."""
+    return (labels >= 0) & (labels < classes), labels[:, None] == jnp.arange(classes, dtype=labels.dtype)
+
+
+@custom_jvp
+def _sparse_cross_entropy(features: jax.Array, labels: jax.Array) -> jax.Array:
+    log_p = jax.nn.log_softmax(features, axis=-1)
+    return -jnp.sum(jnp.where(_one_hot(labels, features.shape[-1])[1], log_p, 0), axis=-1)
+
+
+@_sparse_cross_entropy.defjvp
+def _sparse_cross_entropy_jvp(
+    primals: tuple[jax.Array, jax.Array], tangents: tuple[jax.Array, object]
+) -> tuple[jax.Array, jax.Array]:
+    features, labels = primals
+    # JAX's own derivative would sum the gradients of all classes of a row.
+    hot = _one_hot(labels, features.shape[-1])[1].astype(features.dtype)
+    slope = (jax.nn.softmax(features, axis=-1) - hot) * tangents[0]
+    return _sparse_cross_entropy(features, labels), jnp.sum(slope, axis=-1)
 
 
 @pure("L2Loss", inputs="t:T|floating", infer=lambda inference: output(inference, ()))
