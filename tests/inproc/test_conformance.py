@@ -25,6 +25,7 @@ from tests.conformance.stored import Case, stored_cases
         "loops",
         "meanings",
         "parts",
+        "ragged_arguments",
         "ragged_dispatch",
         "refused",
         "sequences",

@@ -59,6 +59,10 @@ class Composite(ABC):
         """Returns the rows from ``start`` up to, but excluding, ``stop``."""
 
     @abstractmethod
+    def selected(self, rows: HostArray) -> Composite:
+        """Returns the rows with these numbers, in this order."""
+
+    @abstractmethod
     def __len__(self) -> int:
         """Number of rows."""
 
@@ -84,9 +88,22 @@ class Composite(ABC):
                 return self.rows(start, max(start, stop))
             key = np.arange(start, stop, step)
         if isinstance(key, np.ndarray):
-            found = [self.row(int(index)) for index in key]
-            return found[0].stacked(found, "rows", 0) if found else self.rows(0, 0)
+            return self.selected(key)
         return self.row(operator.index(key))
+
+
+def expand(offsets: Any, rows: Any) -> tuple[Any, Any]:
+    """Returns the places of the elements of some rows, [n], and the offsets of these rows among them, [rows + 1].
+
+    Args:
+      offsets: the start of each row among the elements, and the end of the last one.
+      rows: numbers of rows.
+    """
+    starts = offsets[rows]
+    sizes = offsets[rows + 1] - starts
+    found = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum(sizes, out=found[1:])
+    return np.arange(found[-1]) + np.repeat(starts - found[:-1], sizes), found
 
 
 class SparseArray(Composite):
@@ -148,6 +165,13 @@ class SparseArray(Composite):
             indices = indices.copy()
             indices[:, 0] -= start
         return SparseArray(indices, self.values[first:last], [stop - start, *self.dense_shape[1:]])
+
+    def selected(self, rows: HostArray) -> SparseArray:
+        starts = np.searchsorted(self.indices[:, 0], np.arange(len(self) + 1))
+        places, offsets = expand(starts, rows)
+        indices = self.indices[places]
+        indices[:, 0] = np.repeat(np.arange(len(rows)), np.diff(offsets))
+        return SparseArray(indices, self.values[places], [len(rows), *self.dense_shape[1:]])
 
     def __len__(self) -> int:
         if not len(self.dense_shape):
@@ -212,6 +236,13 @@ class RaggedArray(Composite):
             return RaggedArray(self.values[start:stop], (), self._splits_dtype)
         first = self.splits[0][start : stop + 1]
         return self._between(int(first[0]), int(first[-1]), 1, (first - first[0],))
+
+    def selected(self, rows: HostArray) -> RaggedArray:
+        found: list[Any] = []
+        for splits in self.splits:
+            rows, offsets = expand(splits, rows)
+            found.append(offsets.astype(splits.dtype, copy=False))
+        return RaggedArray(self.values[rows], found, self._splits_dtype)
 
     def _between(self, start: int, stop: int, level: int, outer: tuple[object, ...]) -> RaggedArray:
         """Returns rows ``start`` to ``stop`` of the ragged dimension ``level``, with ``outer`` as the splits of the

@@ -16,7 +16,11 @@ from headwater.graph.resources.host_context import HostContext
 
 def _specs(inference: Inference) -> Sequence[Spec]:
     levels = len(inference.inputs) // 2
-    return [Spec(int64, (None,))] * (levels + 2)
+    # The outer splits of both tensors; the splits of a single row have two elements.
+    sizes = [spec.dims[0] if spec.dims else None for spec in inference.inputs[::levels]]
+    known = [size for size in sizes if size not in (None, 2)]
+    outer = known[0] if known else None if None in sizes else 2
+    return [Spec(int64, (outer,)), *[Spec(int64, (None,))] * (levels + 1)]
 
 
 @host("RaggedBroadcast", infer=_specs)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from headwater.data.composites import Composite, RaggedArray, SparseArray, as_component
+from headwater.data.composites import Composite, RaggedArray, SparseArray, as_component, expand
 
 if TYPE_CHECKING:
     from headwater.graph.registry import HostArray
@@ -70,15 +70,6 @@ class Bags:
         for row in range(len(self)):
             found[row] = self.values[self.offsets[row] : self.offsets[row + 1]]
         return found
-
-
-def expand(offsets: Any, rows: Any) -> tuple[Any, Any]:
-    """Returns the places of the elements of some rows, [n], and the offsets of these rows among them, [rows + 1]."""
-    starts = offsets[rows]
-    sizes = offsets[rows + 1] - starts
-    found = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum(sizes, out=found[1:])
-    return np.arange(found[-1]) + np.repeat(starts - found[:-1], sizes), found
 
 
 def with_bags(batch: Tree) -> Tree:

@@ -342,7 +342,9 @@ def fill(dims: TensorLike, value: TensorLike, name: str | None = None) -> Tensor
 def _of(value: int, shape: Any, dtype: Any, name: str | None, default: str) -> Tensor:
     wanted = as_dtype(dtype).base_dtype
     with name_scope(name, default, [shape]) as scope:
-        number = ("" if value == 0 else "1") if wanted == dtypes.string else wanted.numpy_dtype.type(value)
+        if value and wanted == dtypes.string:
+            raise TypeError(f"{default} has no strings: a type of numbers or bool is needed")
+        number = "" if wanted == dtypes.string else wanted.numpy_dtype.type(value)
         if not isinstance(shape, Tensor):
             known = _known_shape(shape)
             if known is not None:

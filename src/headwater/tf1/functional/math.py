@@ -144,7 +144,6 @@ def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
 def logical_xor(x: TensorLike, y: TensorLike, name: str = "LogicalXor") -> Tensor:
     """Either x or y, element by element."""
     with name_scope(name, None, [x, y]) as scope:
-        x, y = convert_to_tensor(x, dtypes.bool_, "x"), convert_to_tensor(y, dtypes.bool_, "y")
         return logical_and(logical_or(x, y), logical_not(logical_and(x, y)), name=scope)
 
 

@@ -27,6 +27,7 @@ from headwater.tf1.functional.ragged_tensor import (
     gather_rows,
     length_of,
     rows_of_splits,
+    same_kind_of_splits,
     splits_of_rows,
 )
 
@@ -343,6 +344,7 @@ def stack(values: object, axis: int = 0, name: str | None = None) -> Any:
         raise TypeError(f"axis must be an int, not {axis!r}")
     with name_scope(name, "RaggedStack", []):
         parts = [as_ragged_or_tensor(value) for value in cast("list[Any]", values)]
+        same_kind_of_splits(parts)
         rank = parts[0].shape.ndims
         if rank is None:
             raise ValueError("the rank of values must be known")
@@ -365,6 +367,8 @@ def stack_along(parts: list[Any], rank: int, axis: int) -> Any:
     if axis > 1:
         ragged = [part if isinstance(part, RaggedTensor) else RaggedTensor.from_tensor(part) for part in parts]
         return ragged[0].with_values(stack_along([part.values for part in ragged], rank - 1, axis - 1))
+    for part in parts[1:]:
+        parts[0].shape[:1].assert_is_compatible_with(part.shape[:1])
     count = length_of(parts[0])
     number = len(parts)
     # Row 0 of each value, then row 1 of each value, and so on.

@@ -21,7 +21,7 @@ _MODULE: Final = "headwater.tf1.functional."
 _ELEMENTWISE_MODULE: Final = _MODULE + "ragged_operators"
 
 #: Names of functions of each value, by module, in `headwater.tf1.functional` unless it is a whole name. Arguments may
-#: be ragged; items of an argument that is a list, too.
+#: be ragged.
 UNARY_FUNCTIONS: Final[Mapping[str, str]] = {
     "arrays": "identity ones_like stop_gradient zeros_like",
     "checks": "check_numerics verify_tensor_all_finite",
@@ -31,19 +31,22 @@ UNARY_FUNCTIONS: Final[Mapping[str, str]] = {
     "headwater.tf1.compat.old": "sigmoid_cross_entropy_with_logits",
     "losses": "sigmoid_cross_entropy_with_logits",
     "math": """
-        abs acos acosh add_n angle asin asinh atan atanh bitcast cast ceil conj cos cosh exp expm1 floor imag invert
+        abs acos acosh angle asin asinh atan atanh bitcast cast ceil conj cos cosh exp expm1 floor imag invert
         is_finite is_inf is_nan log log1p log_sigmoid logical_not negative real reciprocal reciprocal_no_nan rint round
         rsqrt saturate_cast sigmoid sign sin sinh sqrt square tan tanh to_bfloat16 to_complex128 to_complex64 to_double
         to_float to_int32 to_int64""",
     "nn": "elu gelu leaky_relu log_softmax relu relu6 selu softplus softsign swish dropout",
     "special": "bessel_i0 bessel_i0e bessel_i1 bessel_i1e digamma erf erfc erfcinv erfinv lgamma ndtri",
     "strings": """
-        as_string decode_base64 encode_base64 regex_full_match regex_replace string_join string_length string_lower
-        string_strip string_to_number string_upper substr""",
+        as_string decode_base64 encode_base64 regex_full_match regex_replace string_length string_lower string_strip
+        string_to_number string_upper substr""",
     "tables": "string_to_hash_bucket string_to_hash_bucket_fast string_to_hash_bucket_strong",
     "unicode": "unicode_script unicode_transcode",
     "headwater.tf1.input.parsing": "decode_compressed",
 }
+
+#: Functions of a list of values, as above: items of the list may be ragged.
+LIST_FUNCTIONS: Final[Mapping[str, str]] = {"math": "add_n", "strings": "string_join"}
 
 #: Functions of two values, as above: either of the first two arguments, or both, may be ragged.
 BINARY_FUNCTIONS: Final[Mapping[str, str]] = {
@@ -93,7 +96,12 @@ SEPARATE_FUNCTIONS: Final[Mapping[tuple[str, str], str]] = {
 def _table() -> dict[tuple[str, str], tuple[str, str]]:
     """Maps the module and name of each function to the module and name of its implementation for ragged tensors."""
     found: dict[tuple[str, str], tuple[str, str]] = {}
-    kinds = (("of_one", UNARY_FUNCTIONS), ("of_two", BINARY_FUNCTIONS), ("of_check", CHECKS))
+    kinds = (
+        ("of_one", UNARY_FUNCTIONS),
+        ("of_list", LIST_FUNCTIONS),
+        ("of_two", BINARY_FUNCTIONS),
+        ("of_check", CHECKS),
+    )
     for kind, listed in kinds:
         for module, names in listed.items():
             whole = module if "." in module else _MODULE + module
@@ -111,10 +119,11 @@ def dispatching(function: object, module: str, name: str) -> Any:
     if entry is None or not callable(function):
         return function
     own, there = entry
+    takes_list = own != _ELEMENTWISE_MODULE or there == "of_list"
 
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
-        if not _has_ragged(args) and not _has_ragged(kwargs.values()):
+        if not _has_ragged(args, takes_list) and not _has_ragged(kwargs.values(), takes_list):
             return function(*args, **kwargs)
         instead = getattr(importlib.import_module(own), there)
         if own != _ELEMENTWISE_MODULE:
@@ -130,10 +139,10 @@ def _tensor(value: Any) -> Any:
     return as_ragged_or_tensor(value) if isinstance(value, RaggedTensorValue) else value
 
 
-def _has_ragged(values: Any) -> bool:
+def _has_ragged(values: Any, in_lists: bool) -> bool:
     for value in values:
         if isinstance(value, RaggedTensor | RaggedTensorValue):
             return True
-        if type(value) in (list, tuple) and any(isinstance(each, RaggedTensor | RaggedTensorValue) for each in value):
+        if in_lists and type(value) in (list, tuple) and _has_ragged(value, False):
             return True
     return False

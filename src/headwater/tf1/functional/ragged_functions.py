@@ -17,6 +17,8 @@ from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.tf1.functional import arrays, indexing, math, reductions
+from headwater.tf1.functional.checks import assert_equal
+from headwater.tf1.functional.control_flow import with_dependencies
 from headwater.tf1.functional.ragged import concatenated_rows, merged_rows, stack_along, stack_dynamic_partitions
 from headwater.tf1.functional.ragged_tensor import (
     RaggedTensor,
@@ -25,6 +27,7 @@ from headwater.tf1.functional.ragged_tensor import (
     gather_rows,
     length_of,
     map_flat_values,
+    same_kind_of_splits,
 )
 from headwater.tf1.functional.reductions import either
 
@@ -43,14 +46,14 @@ def place_of(axis: Any, rank: int | None, what: str = "axis") -> int:
     """A dimension, counted from the first.
 
     Raises:
-      ValueError: it is not known, or there is none.
-      TypeError: it is text.
+      TypeError: it is not known, or is text.
+      ValueError: there is none.
     """
     if isinstance(axis, str):
         raise TypeError(f"{what} must be an int, not {axis!r}")
-    known = axis if isinstance(axis, int) else constant_value(convert_to_tensor(axis))
+    known = axis if isinstance(axis, int) or axis is None else constant_value(convert_to_tensor(axis))
     if known is None:
-        raise ValueError(f"{what} must be known when the graph is built.")
+        raise TypeError(f"{what} must be an integer that is known when the graph is built")
     number = int(known)
     if number < 0:
         if rank is None:
@@ -68,6 +71,7 @@ def concat(values: Any, axis: object, name: str = "RaggedConcat") -> Any:
     """Concatenates tensors and ragged tensors of one rank along a dimension."""
     with name_scope(name, "RaggedConcat", []):
         parts = [as_ragged_or_tensor(value) for value in (values if isinstance(values, list | tuple) else [values])]
+        same_kind_of_splits(parts)
         rank = next((part.shape.ndims for part in parts if part.shape.ndims is not None), None)
         return _concat(parts, place_of(axis, rank))
 
@@ -125,17 +129,19 @@ def _squeezed(value: Any, axis: int) -> Any:
     if axis > 1:
         return value.with_values(_squeezed(value.values, axis - 1))
     if axis == 1:
-        # Each row must have exactly one value: making a ragged tensor with these splits checks this.
-        checked = RaggedTensor.from_row_splits(value.values, arrays.range(value.nrows() + 1))
-        lengths = arrays.reshape(value.row_lengths(), [-1])
-        return gather_rows(checked.values, value.row_starts() + lengths - 1)
+        message = "squeeze needs rows of exactly one value"
+        check = assert_equal(value.row_splits, arrays.range(value.nrows() + 1), message=message)
+        return gather_rows(value.values, with_dependencies([check], value.row_starts()))
     return gather_rows(value.values, arrays.range(arrays.reshape(value.row_lengths(), [])))
 
 
 def tile(input: Any, multiples: Any, name: str | None = None) -> Any:
     """A ragged tensor, repeated ``multiples[i]`` times along dimension i."""
     with name_scope(name, "RaggedTile", []):
-        times = math.cast(convert_to_tensor(multiples), input.row_splits.dtype)
+        given = convert_to_tensor(multiples)
+        if not given.dtype.is_integer:
+            raise TypeError(f"multiples must be integers, not {given.dtype.name}")
+        times = math.cast(given, input.row_splits.dtype)
         return _tiled(input, times, cast("int", input.shape.ndims))
 
 
@@ -220,6 +226,7 @@ def gather(
     del validate_indices
     with name_scope(name, "RaggedGather", []):
         params, indices = as_ragged_or_tensor(params, name="params"), as_ragged_or_tensor(indices, name="indices")
+        same_kind_of_splits((params, indices))
         batches = place_of(batch_dims, (indices.shape.ndims or 0) + 1, "batch_dims")
         place = batches if axis is None else place_of(axis, params.shape.ndims)
         return _gathered(params, indices, max(place, batches), batches)
@@ -251,6 +258,7 @@ def _gathered(params: Any, indices: Any, axis: int, batches: int) -> Any:
 def _gathered_of_each(params: RaggedTensor, indices: RaggedTensor, axis: int, batches: int) -> Any:
     if batches > 1:
         return indices.with_values(_gathered(params.values, indices.values, axis - 1, batches - 1))
+    params.shape[:1].assert_is_compatible_with(indices.shape[:1])
     if axis > 1:
         raise ValueError("gather from ragged rows takes batch_dims and axis that are the same")
     flat = indices.flat_values
@@ -344,11 +352,9 @@ def one_hot(
     Raises:
       ValueError: the new dimension would be a ragged one, or before a ragged one.
     """
-    place = -1 if axis is None else axis
-    if place >= 0:
-        place -= indices.ragged_rank
-        if place < 1:
-            raise ValueError("axis must be greater than indices.ragged_rank")
+    place = -1 if axis is None else place_of(axis, indices.shape.ndims)
+    if 0 <= place < indices.ragged_rank:
+        raise ValueError("axis must be greater than indices.ragged_rank")
     return map_flat_values(indexing.one_hot, indices, depth, on_value, off_value, place, dtype, name)
 
 
@@ -363,17 +369,21 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
     if (x is None) != (y is None):
         raise ValueError("x and y must be either both None or both non-None")
     with name_scope(name, "RaggedWhere", []):
-        condition = as_ragged_or_tensor(condition, dtypes.bool_, name="condition")
         if x is None:
+            condition = map_flat_values(math.cast, as_ragged_or_tensor(condition), dtypes.bool_)
             sparse = condition.to_sparse()
             return indexing.boolean_mask(sparse.indices, sparse.values)
+        condition = as_ragged_or_tensor(condition, dtypes.bool_, name="condition")
         x, y = as_ragged_or_tensor(x, name="x"), as_ragged_or_tensor(y, name="y")
+        same_kind_of_splits((condition, x, y))
         if isinstance(condition, RaggedTensor):
             if not (isinstance(x, RaggedTensor) and isinstance(y, RaggedTensor)):
                 raise ValueError("Input shapes do not match.")
             return map_flat_values(indexing.where, condition, x, y)
         if condition.shape.ndims != 1:
             raise ValueError("where takes a ragged condition, or a vector that chooses rows, for ragged x and y")
+        for each in (x, y):
+            each.shape[:1].assert_is_compatible_with(condition.shape)
         count = arrays.shape(condition, out_type=dtypes.int64)[0]
         places = arrays.range(count)
         chosen = indexing.where(condition, places, places + length_of(x))
@@ -397,8 +407,14 @@ def of_segments(plain: Function) -> Function:
     def reduce(data: object, segment_ids: object, num_segments: object, name: str | None = None) -> Any:
         with name_scope(name, "RaggedSegment", []):
             data, ids = as_ragged_or_tensor(data, name="data"), as_ragged_or_tensor(segment_ids, name="segment_ids")
+            if ids.dtype not in (dtypes.int32, dtypes.int64):
+                raise ValueError(f"segment_ids must have dtype int32 or int64, not {ids.dtype.name}")
             if isinstance(ids, RaggedTensor):
-                return reduce(_ragged(data).values, ids.values, num_segments)
+                outer = _ragged(data)
+                same_kind_of_splits((outer, ids))
+                checks = check_splits([outer.row_splits], [ids.row_splits], "data and segment_ids have different rows")
+                inner = map_flat_values(lambda values: with_dependencies(checks, values), outer.values)
+                return reduce(inner, ids.values, num_segments)
             if not isinstance(data, RaggedTensor):
                 return plain(data, ids, num_segments)
             kind = data.row_splits.dtype

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from headwater import dtypes
 from headwater.graph.context import get_default_graph
@@ -11,7 +11,12 @@ from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import operator
 from headwater.graph.ragged_value import RaggedTensorValue
 from headwater.tf1.functional import arrays, indexing, math
-from headwater.tf1.functional.ragged_tensor import RaggedTensor, as_ragged_or_tensor, map_flat_values
+from headwater.tf1.functional.ragged_tensor import (
+    RaggedTensor,
+    as_ragged_or_tensor,
+    map_flat_values,
+    same_kind_of_splits,
+)
 
 if TYPE_CHECKING:
     from headwater.graph.operation import Tensor
@@ -29,6 +34,13 @@ _OPERATORS: Final = (
 def of_one(function: Function, *args: object, **kwargs: object) -> Any:
     """Applies ``function`` to the innermost values of ragged tensors with the same rows, also of items of lists."""
     return map_flat_values(function, *args, **kwargs)
+
+
+def of_list(function: Function, values: Any, *args: object, **kwargs: object) -> Any:
+    """Applies ``function([…], …)`` to the innermost values of the items of a list, some of which are ragged."""
+    if isinstance(values, list | tuple):
+        same_kind_of_splits(cast("Sequence[Any]", values))
+    return map_flat_values(function, values, *args, **kwargs)
 
 
 def of_two(function: Function, x: object, y: object, *args: object, **kwargs: object) -> Any:
@@ -53,11 +65,10 @@ def broadcast(x: Any, y: Any) -> tuple[Any, Any]:
     if _fits_each_value(x, y) or _fits_each_value(y, x):
         return x, y
     if isinstance(x, RaggedTensor) and isinstance(y, RaggedTensor):
+        same_kind_of_splits((x, y))
         if _same(x.nested_row_splits, y.nested_row_splits):
             return x, y
         exact = x.ragged_rank == y.ragged_rank and x.shape.ndims == y.shape.ndims
-        if y.row_splits.dtype != x.row_splits.dtype:
-            y = y.with_row_splits_dtype(x.row_splits.dtype)
     else:
         exact = False
     kind = (x if isinstance(x, RaggedTensor) else y).row_splits.dtype
@@ -80,6 +91,8 @@ def _same(first: tuple[Tensor, ...], second: tuple[Tensor, ...]) -> bool:
 def _operand(value: TensorLike, other: object) -> Any:
     if isinstance(value, RaggedTensor | RaggedTensorValue):
         return as_ragged_or_tensor(value)
+    if value is None:
+        raise TypeError(f"None cannot be combined with {other!r}: a tensor or a ragged tensor is needed")
     dtype = other.dtype if isinstance(other, RaggedTensor) else None
     return convert_to_tensor(value, preferred_dtype=dtype)
 

@@ -14,6 +14,7 @@ from headwater.tf1.functional import arrays, indexing, math, reductions, strings
 from headwater.tf1.functional.ragged_functions import (
     expand_dims,
     of_segments,
+    place_of,
     segment_max,
     segment_mean,
     segment_min,
@@ -21,7 +22,7 @@ from headwater.tf1.functional.ragged_functions import (
 )
 from headwater.tf1.functional.ragged_functions import segment_sum as segment_sum
 from headwater.tf1.functional.ragged_operators import of_two
-from headwater.tf1.functional.ragged_tensor import RaggedTensor, map_flat_values
+from headwater.tf1.functional.ragged_tensor import RaggedTensor, as_ragged_or_tensor, map_flat_values
 from headwater.tf1.functional.reductions import either
 
 if TYPE_CHECKING:
@@ -46,23 +47,31 @@ def _reduction(plain: Function, segments: Function) -> Function:
         keep = either(keepdims, keep_dims, "keepdims", "keep_dims")
         axis = either(axis, reduction_indices, "axis", "reduction_indices")
         with name_scope(name, "RaggedReduce"):
-            return reduced(input_tensor, axis, plain, segments, bool(keep))
+            ragged = as_ragged_or_tensor(input_tensor)
+            if plain in (reductions.reduce_all, reductions.reduce_any):
+                # As in TensorFlow, numbers are rounded towards 0 first.
+                ragged = map_flat_values(math.cast, map_flat_values(math.cast, ragged, int32), bool_)
+            return reduced(ragged, axis, plain, segments, bool(keep))
 
     return reduce
 
 
-def _known(axis: TensorLike) -> list[int]:
-    given = constant_value(convert_to_tensor(axis))
+def _known(axis: TensorLike, rank: int | None) -> list[int]:
+    """Returns the reduced dimensions, counted from the first, the last one first."""
+    given = constant_value(convert_to_tensor(axis, int32 if isinstance(axis, str) else None))
     if given is None:
         raise ValueError("axis must be known when the graph is built.")
-    return np.ravel(given).astype(int).tolist()
+    found = [place_of(int(each), rank) for each in np.ravel(given)]
+    if len(set(found)) < len(found):
+        raise ValueError(f"axis={found} has a dimension twice")
+    return sorted(found, reverse=True)
 
 
 def _with_kept(found: Any, axis: Any, rank: int | None) -> Any:
     """Returns a result with dimensions of size 1 in place of the reduced ones."""
     if rank is None:
         raise ValueError("keepdims needs a ragged tensor of known rank.")
-    for each in sorted(place % rank for place in (range(rank) if axis is None else _known(axis))):
+    for each in range(rank) if axis is None else reversed(_known(axis, rank)):
         found = expand_dims(found, each)
     return found
 
@@ -76,12 +85,11 @@ def reduced(ragged: Any, axis: Any, plain: Function, segments: Function, keep: b
     if keep:
         return _with_kept(reduced(ragged, axis, plain, segments), axis, ragged.shape.ndims)
     if axis is None:
-        return plain(ragged.flat_values)
-    rank = ragged.shape.ndims
-    several = _known(axis)
-    if any(each < 0 for each in several) and rank is None:
-        raise ValueError("A negative axis needs a ragged tensor of known rank.")
-    whole = sorted({each + rank if each < 0 else each for each in several}, reverse=True)
+        flat = ragged.flat_values
+        if segments is segment_mean and flat.dtype.is_integer:
+            return math.divide(reductions.reduce_sum(flat), reductions.reduce_sum(arrays.ones_like(flat)))
+        return plain(flat)
+    whole = _known(axis, ragged.shape.ndims)
     if segments is segment_mean and len(whole) > 1:
         ones = ragged.with_flat_values(arrays.ones_like(ragged.flat_values))
         total = reduced(ragged, whole, reductions.reduce_sum, segment_sum)

@@ -524,6 +524,10 @@ class RaggedTensor(CompositeTensor):
         with name_scope(None, "RaggedGetItem", [self.flat_values]):
             return _item(self, keys)
 
+    def __iter__(self) -> NoReturn:
+        """Raises TypeError: the rows of a graph's tensor are not known."""
+        raise TypeError("rows of a RaggedTensor can be iterated over only in eager mode, not in a graph")
+
     # Parts of a structure ---------------------------------------------------------------------------------------
 
     @property
@@ -558,6 +562,19 @@ def as_ragged_or_tensor(value: Any, dtype: DTypeLike | None = None, name: str | 
     return convert_to_tensor(value, dtype, name=name)
 
 
+def same_kind_of_splits(values: Sequence[object]) -> None:
+    """Checks that the splits of all ragged tensors among ``values`` have one type.
+
+    Raises:
+      ValueError: some are int32 and others int64.
+    """
+    if len({value.row_splits.dtype for value in values if isinstance(value, RaggedTensor)}) > 1:
+        raise ValueError(
+            "Input RaggedTensors have mismatched row_splits dtypes; use RaggedTensor.with_row_splits_dtype() to "
+            "convert them to compatible dtypes."
+        )
+
+
 def length_of(value: RaggedLike) -> Tensor:
     """Returns the number of rows of a tensor or ragged tensor, int64."""
     if isinstance(value, RaggedTensor):
@@ -588,8 +605,8 @@ def map_flat_values(op: Callable[..., Structure], *args: object, **kwargs: objec
         and are replaced by their innermost values.
 
     Raises:
-      ValueError: ragged tensors have different ranks, or the result has another size.
-      InvalidArgumentError: ragged tensors have different rows; when run, unless the rows are known.
+      ValueError: ragged tensors have different ranks or types of splits, or the result has another size.
+      InvalidArgumentError: ragged tensors have different rows; usually when the graph runs.
     """
     found: list[RaggedTensor] = []
 
@@ -606,6 +623,7 @@ def map_flat_values(op: Callable[..., Structure], *args: object, **kwargs: objec
     flat_args, flat_kwargs = plain(list(args)), plain(kwargs)
     if not found:
         return op(*flat_args, **flat_kwargs)
+    same_kind_of_splits(found)
     first, *others = found
     message = "Inputs must have identical ragged splits"
     if any(other.ragged_rank != first.ragged_rank for other in others):
