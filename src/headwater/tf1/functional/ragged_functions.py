@@ -187,6 +187,8 @@ def dynamic_partition(data: Any, partitions: Any, num_partitions: int, name: str
     """
     if not isinstance(num_partitions, int) or num_partitions < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError("num_partitions must be a non-negative integer")
+    if not num_partitions:
+        return []
     found = stack_dynamic_partitions(data, partitions, num_partitions, name)
     return [found[index] for index in range(num_partitions)]
 
