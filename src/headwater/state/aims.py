@@ -22,7 +22,8 @@ class Aim(NamedTuple):
 
 
 class Move(enum.Enum):
-    """Next action of a primary: nothing; drop its backup; replace its backup; hand off to its backup."""
+    """Next action of a primary: nothing; drop its backup; fill another replica and make it the backup; hand off to its
+    backup."""
 
     STAY = 0
     DROP = 1
@@ -82,10 +83,10 @@ def next_step(view: View, aim: Aim) -> Step:
 
 
 def distribute_replicas(homes: Sequence[int], staying: Sequence[int]) -> list[Aim]:
-    """Returns the placement of each shard. It balances the number of replicas per ``ps``, and moves few replicas.
+    """Returns a placement of all shards that balances the number of replicas per ``ps`` and moves few replicas.
 
     Args:
-      homes: for each shard, the number of the ``ps`` that serves it when the job starts.
+      homes: for each shard, the number of the ``ps`` that serves the shard when the job starts.
       staying: the numbers of the available ``ps``, at least one.
 
     >>> distribute_replicas([0, 1], [0, 1])

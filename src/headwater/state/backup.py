@@ -34,7 +34,7 @@ class BackupCopy(Member):
         link = self._processes.link(view.primary.ps)
         with self._changed:
             before = self._primary_channel if accepts(self._standing, view) else None
-        if before is not None:  # the thread that serves the preceding primary holds `_state_lock`: end that feed
+        if before is not None:  # the thread that serves the preceding primary holds `_state_lock`: end its feed
             before.close()
         with self._state_lock:
             with self._changed:
@@ -58,10 +58,10 @@ class BackupCopy(Member):
                 self._watch(link, channel)
                 while True:
                     frame = channel.recv()
-                    # Confirm a change before applying it, so that workers wait only for its arrival. A promotion
-                    # acquires `_state_lock`, and so waits until all confirmed changes are applied. The end of the
-                    # snapshot is applied first: its confirmation lets this replica become the backup, and no worker
-                    # waits for it.
+                    # Confirm a change as soon as it has arrived, before applying it, so that workers do not wait for
+                    # the latter. A promotion acquires `_state_lock`, and so waits until all confirmed changes are
+                    # applied. The last frame of the snapshot is applied before it is confirmed: the confirmation lets
+                    # this replica become the backup, and no worker waits for that confirmation.
                     number = frame.header[0]
                     if number == END_OF_SNAPSHOT:
                         self._follow_frame(frame, channel)
@@ -97,7 +97,7 @@ class BackupCopy(Member):
                             self._received_handoff = self._standing.serves and view != known
                             self._changed.notify_all()
                     if view is not None and self._standing.me not in view:
-                        channel.close()  # further changes are not for this replica, which has dropped its state
+                        channel.close()  # this replica has dropped its state, and needs no further changes
                 case _:
                     self._apply(frame, channel)
         except Exception as error:

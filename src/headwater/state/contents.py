@@ -53,25 +53,26 @@ class Contents:
         The default does not wait: workers push an unanswered gradient again, to the next primary.
 
         Returns:
-          True if so; from then on, no gradient is accepted that a handoff would lose. False if a round was still
-          incomplete at the time limit; then training continues.
+          True if this replica can hand off now; from then on, it accepts no gradient that a handoff would lose. False
+          if a round was still incomplete at the time limit; then training continues.
         """
         return True
 
     def _install_fed_state(self) -> None:
-        """Promotes this replica: installs the state that it was fed as the served state. `_state_lock` is held."""
+        """Promotes this replica: the state received from the primary becomes the served state. `_state_lock` is
+        held."""
         raise NotImplementedError
 
     def _is_filled(self) -> bool:
-        """Returns whether there is any state to feed a backup with; may wait briefly for it."""
+        """Returns whether this replica has any state to send to a backup; may wait briefly for that state."""
         return True
 
     def _do_periodic_work(self) -> None:
         """Does periodic work; called regularly while this replica serves."""
 
     def _request_other_replica(self) -> None:
-        """Sends the other ``ps`` a request for its replica, so that the replica is created and reports to the witness.
-        Called regularly while the witness knows no view because the other replica has not reported yet.
+        """Sends the other ``ps`` a request that makes it create its replica, which then reports to the witness. Called
+        regularly while the witness knows no view because the other replica has not reported yet.
         """
 
     @property

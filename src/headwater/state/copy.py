@@ -11,12 +11,12 @@ Each process of a ``ps`` may have a `KeptCopy` of each shard. A view names one o
 *spare*: they are empty, and wait to be fed. `KeptCopy.request_placement` sets the desired placement. The primary then
 moves replicas, one at a time, while it serves (`headwater.state.aims`): it feeds a spare replica, which replaces the
 backup, and it hands off to its backup. Handing off requires that the served state implements `KeptCopy._step_down`. A
-shard with one replica (`Site.has_backup`) moves in the same way: it has a backup from the end of the snapshot until the
-backup, as the new primary, drops the previous one.
+shard with one replica (`Site.has_backup` is false) moves in the same way: it has a backup from the end of the snapshot
+until the backup, as the new primary, drops the old primary.
 
 A process that drains is not in `Processes.staying`. So primaries move its replicas to other processes; the process may
-end once `KeptCopy.is_free` is true for each of them. As long as `request_placement` is not called and no process
-drains, the replicas stay on the same two processes.
+end once `KeptCopy.is_free` is true for each of its replicas. As long as `request_placement` is not called and no
+process drains, the replicas stay on the same two processes.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ class KeptCopy(PrimaryCopy):
         self._keeper.start()
 
     def close(self) -> None:
-        """Stops the keeper. A backup also tells its primary that it will never serve."""
+        """Stops the keeper. If this replica is a backup, first notifies the primary that this replica will never
+        serve."""
         self._stop_acknowledging()
         self._resign()
         self._stop_keeper()
@@ -75,7 +76,7 @@ class KeptCopy(PrimaryCopy):
             self._keeper.join(timeout=ANSWER_TIMEOUT_S)
 
     def _resign(self) -> None:
-        """Stops following, and tells the primary, if there is one, that this replica will never serve."""
+        """Notifies the primary, if one feeds this replica, that this replica will never serve, and ends the feed."""
         fed = self._primary_channel
         if fed is None:
             return
@@ -109,8 +110,8 @@ class KeptCopy(PrimaryCopy):
                 self._pause(PAUSE_S)
 
     def _follow(self) -> None:
-        """Waits while a primary feeds this replica. If the feed is not restored in time, a backup asks to serve
-        alone."""
+        """Waits while a primary feeds this replica. If the feed ends and no new one begins in time, a backup asks to
+        serve alone."""
         with self._changed:
             changed = self._changed.wait_for(
                 lambda: self._closed or self._primary_channel is None or self._standing.serves, _REPORT_INTERVAL_S
@@ -133,7 +134,8 @@ class KeptCopy(PrimaryCopy):
             log = _log.info if self._over else _log.warning
             log("%s lost %s, the primary of %s", self._task, self._other, self._called)
         self._request_view(RequestKind.ALONE if follows else RequestKind.VIEW)
-        # Replicas outside the initial pair are usually spare. They ask less often, to reduce the load of the witness.
+        # A spare replica outside the initial pair usually stays spare. It asks less often, to reduce the load of the
+        # witness.
         rests = self.is_spare and not self._has_been_fed and self._standing.view is not None
         with self._changed:
             self._changed.wait_for(
@@ -194,7 +196,8 @@ class KeptCopy(PrimaryCopy):
         Returns:
           Whether the chief could be reached.
         """
-        # Determine this first: stopping the keeper ends the feed, and then no backup counts as connected.
+        # Determine `has_other` before stopping the keeper, which ends the feed: without a feed, no backup counts as
+        # connected.
         has_other = self.is_whole if self._standing.serves else self._primary_channel is not None
         self._stop_acknowledging()
         self._stop_keeper()
@@ -210,14 +213,14 @@ class KeptCopy(PrimaryCopy):
                     self._deposit(deposits, view)
         except (OpError, MemoryError) as error:
             log = _log.warning if self._standing.serves else _log.info
-            what = "%s could not hand its replica of %s to %s; the state is lost unless another replica has it: %s"
+            what = "%s could not deposit its replica of %s with %s; the state is lost unless another replica has it: %s"
             log(what, self._task, self._called, deposits.chief if deposits is not None else "no chief", error)
         finally:
             self._resign()
         return reached
 
     def _deposit(self, deposits: ReplicaDeposits, view: View) -> None:
-        """Hands the state to the chief, as this is the last replica."""
+        """Deposits the state with the chief, because this is the last replica."""
         if self._is_filled():
             channel = deposits.open_feed(self.name, view.term)
             feed = self._start_feed(channel, _CHIEF_COPY)
@@ -228,10 +231,10 @@ class KeptCopy(PrimaryCopy):
                 self._step_down()
             feed.wait(feed.last_number, lambda: True)
             channel.end()
-            what = "%s has handed its replica of %s to %s until it is served again: term %d"
+            what = "%s has deposited its replica of %s with %s until a ps serves it again: term %d"
             _log.warning(what, self._task, self._called, deposits.chief, view.term)
-        # Send this only after the state is complete: the witness may now promote an empty replica, which fetches the
-        # state from the chief.
+        # Send this request only after the deposit is complete: as soon as the witness has the request, it may promote
+        # an empty replica, which fetches the state from the chief.
         self._request_last_view(RequestKind.LEAVE)
 
     def _last_view(self, has_other: bool) -> View | None:
@@ -241,8 +244,8 @@ class KeptCopy(PrimaryCopy):
           has_other: whether the two replicas were connected. If they were not, the other replica may be lost.
 
         Returns:
-          The view, in which this replica is the primary; None if the shard does not need it, because another replica
-          continues to serve.
+          The view, in which this replica is the primary; None if the state need not be deposited, because another
+          replica continues to serve.
         """
         while True:
             known = self._standing.view
@@ -260,5 +263,6 @@ class KeptCopy(PrimaryCopy):
         return self._standing.view if self._standing.serves else None
 
     def _request_last_view(self, kind: RequestKind) -> View | None:
-        """Sends the witness a request after the keeper has stopped; returns the view, None without one."""
+        """Sends the witness a request after the keeper has stopped. Returns the view; None if the witness knows
+        none."""
         return self._site.request_view(self._set, self._shard, self._request(self._standing, kind))

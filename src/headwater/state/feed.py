@@ -66,7 +66,7 @@ class Feed:
       target: the other replica.
       snapshot: the frames of the snapshot, in order, as (kind, header without the number, tensors). To save memory, a
         frame is taken from this iterator only after the other replica has confirmed the previous one.
-      filled: called by `fill` when the snapshot has been sent, or when sending it has failed.
+      on_filled: called by `fill` when the snapshot has been sent, or when sending it has failed.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Feed:
         channel: FeedChannel,
         target: Copy,
         snapshot: Iterable[tuple[int, Sequence[object], Tensors]],
-        filled: Callable[[], None] = lambda: None,
+        on_filled: Callable[[], None] = lambda: None,
     ) -> None:
         self._channel = channel
         self.target: Copy = target
@@ -87,18 +87,18 @@ class Feed:
         self.resigned: bool = False
         #: The feed of a third replica that will replace `target` as the backup. `send` sends it the same changes.
         self.replacement: Feed | None = None
-        #: The number of the last frame sent before `target` replaced another backup. If `target` has confirmed this
-        #: frame, it has every earlier change. A worker that still waits for the previous backup's confirmation can be
-        #: answered then.
+        #: The number of the last frame sent before `target` replaced another backup. Once `target` has confirmed this
+        #: frame, `target` has every earlier change, and workers that still wait for the previous backup's confirmation
+        #: can be answered.
         self.secures: int = END_OF_SNAPSHOT
         self._lock = threading.Lock()
         self._snapshot = snapshot
-        self._filled = filled
+        self._on_filled = on_filled
         self._at_end: Callable[[], object] = lambda: None
         self._queue: deque[Frame] | None = deque()
         self._waiting_bytes = 0  # of the changes in the queue
         self._receiving = threading.Lock()
-        self._heard = threading.Condition()
+        self._progress = threading.Condition()
         self.ended: threading.Event = threading.Event()
 
     # Changes ----------------------------------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ class Feed:
     def send(self, kind: int, header: Sequence[object], tensors: Tensors) -> None:
         """Sends a change, or queues it until the snapshot has been sent."""
         # Send each change to the third replica, too. The witness may have made it the backup already, while the answer
-        # with this information was delayed or lost.
+        # to the primary was delayed or lost.
         if self.replacement is not None:
             self.replacement.send(kind, header, tensors)
         self._send(kind, header, tensors)
@@ -130,7 +130,7 @@ class Feed:
     def _send_now(self, frame: Frame) -> None:
         """Sends a frame.
 
-        If sending fails, the feed ends: the other replica must not receive later changes without this one.
+        If sending fails, the feed ends: the other replica must not receive later changes without this frame.
         """
         try:
             self._channel.send(frame)
@@ -153,7 +153,7 @@ class Feed:
         return self._waiting_bytes < MAX_WAITING_BYTES or self.ended.is_set()
 
     def fill(self, continues: Callable[[], bool] = lambda: True) -> None:
-        """Sends the snapshot, then the queued changes. Afterwards `send` sends immediately.
+        """Sends the snapshot, then the queued changes. Later calls of `send` send their change immediately.
 
         Args:
           continues: called regularly; if it returns False, the feed ends.
@@ -175,7 +175,7 @@ class Feed:
                 if self.ended.is_set():
                     return
         finally:
-            self._filled()
+            self._on_filled()
         while not self.ended.is_set():
             # `send` holds this lock, too. So a concurrent change is either in the queue already, or is sent directly
             # after this thread has set the queue to None; none is lost in between.
@@ -220,8 +220,8 @@ class Feed:
                 # Another thread is receiving, and notifies this thread when it releases `_receiving`. It may acquire
                 # `_receiving` again before this thread runs. So test the confirmed number, too: if this wait ended only
                 # when `_receiving` is free, `fill` could miss the confirmation and delay its next frame.
-                with self._heard:
-                    self._heard.wait_for(
+                with self._progress:
+                    self._progress.wait_for(
                         lambda: self.confirmed >= number or not self._receiving.locked(), CHECK_INTERVAL_S
                     )
                 continue
@@ -234,8 +234,8 @@ class Feed:
 
     def _stop_receiving(self) -> None:
         self._receiving.release()
-        with self._heard:
-            self._heard.notify_all()
+        with self._progress:
+            self._progress.notify_all()
 
     def _receive(self, timeout_s: float) -> None:
         try:
@@ -256,7 +256,8 @@ class Feed:
                 raise bad_header(answer, self._channel.peer)
 
     def check_channel(self) -> None:
-        """Ends the feed if the channel is lost. While another thread receives, does nothing: that thread detects it."""
+        """Ends the feed if the channel is lost. Does nothing while another thread receives, because that thread detects
+        the loss."""
         if self._receiving.acquire(blocking=False):
             try:
                 self._receive(0)

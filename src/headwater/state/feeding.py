@@ -31,9 +31,10 @@ class FeedingCopy(BackupCopy):
         """
         assert view.backup is not None
         resigned = self._standing.resigned
-        # A large snapshot is sent in pieces, and a backup that lacks some of them cannot be promoted. Waiting for it
-        # would delay workers and protect no update, so ask the witness for a view without the backup. After the end of
-        # the job, fill the backup instead: the witness may have ended, and without its view no primary may serve alone.
+        # A large snapshot is sent in pieces, and a backup that lacks some of them cannot be promoted. Waiting for such
+        # a backup would delay workers and protect no update, so ask the witness for a view without the backup. After
+        # the end of the job, fill the backup instead: the witness may have ended, and without its view no primary may
+        # serve alone.
         waits = not self._fills_slowly or resigned or self._over
         if waits and (feed := self._open_filled_feed(view, view.backup.ps)) is not None:
             return feed
@@ -120,7 +121,8 @@ class FeedingCopy(BackupCopy):
         return None if feed is None or feed.ended.is_set() else feed
 
     def _dial(self, view: View, ps: int, *, resumes: bool = False) -> Feed | None:
-        """Opens a feed to the replica of another ``ps``; returns None if it cannot be reached or does not accept.
+        """Opens a feed to the replica of another ``ps``; returns None if the ``ps`` cannot be reached or refuses the
+        feed.
 
         Args:
           view: the current view.
@@ -177,11 +179,12 @@ class FeedingCopy(BackupCopy):
         return feed
 
     def _start_feed_of_changes(self, channel: Channel, other: Copy, view: View) -> Feed:
-        """Creates the feed of a replica that has the whole state: it begins with the view instead of a snapshot."""
+        """Creates a feed to a replica that has the whole state. The feed begins with the view instead of a snapshot."""
         return Feed(channel, other, [(kinds.NEW_VIEW, (as_words(view), self._aim), ())])
 
     def _attach_feed(self, feed: Feed) -> None:
-        """Attaches a feed: all further changes are sent to it. Its snapshot has the changes made so far."""
+        """Attaches a feed, to which all further changes are sent. The feed's snapshot contains the changes made so
+        far."""
         with self._changed:
             if self._replaced_feed is not None:
                 self._replaced_feed.replacement = feed
@@ -200,9 +203,10 @@ class FeedingCopy(BackupCopy):
     def _make_backup(self, feed: Feed) -> None:
         """Asks the witness to appoint the target of ``feed`` as the backup.
 
-        From this call on the primary acknowledges only updates that this replica has confirmed.
+        From this call on, this primary acknowledges only updates that the target has confirmed.
         """
-        # Set this before asking the witness: if its answer is lost, the target may already be the backup.
+        # Set `pairing` before asking the witness: if the witness's answer is lost, the target may already be the
+        # backup.
         with self._changed:
             self._standing = replace(self._standing, pairing=feed.target)
         # The target may become the backup only after it has received all changes made so far.
@@ -214,7 +218,7 @@ class FeedingCopy(BackupCopy):
         self._request_pair(feed.target)
 
     def _request_pair(self, other: Copy) -> None:
-        """Asks the witness to appoint ``other`` as the backup, and if it does, sends ``other`` the new view."""
+        """Asks the witness to appoint ``other`` as the backup. If the witness does, sends ``other`` the new view."""
         self._request_view(RequestKind.PAIR, other)
         view, feed = self._standing.view, self._feed
         if view is None or view.backup != other or feed is None:
@@ -225,7 +229,7 @@ class FeedingCopy(BackupCopy):
                     each.send_view(view, self._aim)
 
     def _end_other_feed(self) -> None:
-        """Keeps the feed of the backup and ends the other feed, if there are two.
+        """If there are two feeds, keeps the feed of the backup and ends the other.
 
         There are two feeds while a third replica is about to replace the backup. Until the witness has answered which
         of the two replicas is the backup, both feeds continue, because either replica may be promoted.
@@ -245,7 +249,8 @@ class FeedingCopy(BackupCopy):
                 self._feed = third
             self._changed.notify_all()
         if not whole or not replaced:
-            third.end()  # it gets changes through the backup's feed, so it lacks all changes since that feed broke
+            # The third replica gets changes through the backup's feed, and lacks all changes since that feed broke.
+            third.end()
         if replaced:
             feed.end()
 
@@ -262,7 +267,7 @@ class FeedingCopy(BackupCopy):
     def _record_backup_exit(self) -> None:
         """Records, if the job is over, that the backup will never serve, because its process has ended."""
         with self._changed:
-            # While the job runs, only the witness may remove the backup, as it may have promoted the backup already.
+            # While the job runs, only the witness may remove the backup: it may have promoted the backup already.
             self._backup_exited = self._over
             self._changed.notify_all()
 

@@ -1,4 +1,4 @@
-"""Drain of a ``ps`` that shuts down while its job continues: it waits until other processes have its state."""
+"""Drain of a ``ps`` that shuts down while its job continues: the ``ps`` waits until other processes have its state."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from headwater.cluster.task.waiting import Reminder
 
 _log = logging.getLogger("headwater")
 
-#: How long a process that shuts down waits for others to take its state over, in seconds: for processes that can be
-#: reached, and for lost ones, which may be restarted.
+#: How long a process that shuts down waits until other processes have its state, in seconds, if such a process is
+#: reachable.
 LEAVE_TIMEOUT_S: Final = 60.0
+#: The same if all other processes are lost: they may be restarted.
 LOST_TIMEOUT_S: Final = 20.0
 #: Seconds between two checks.
 _POLL_INTERVAL_S: Final = 0.05
@@ -33,21 +34,21 @@ class Leaving(Protocol):
 
 
 def shut_down_after_transfer(
-    task: str, copies: Sequence[Leaving], missed: Callable[[], Sequence[Leaving]], patience_s: Callable[[], float]
+    task: str, copies: Sequence[Leaving], find_last: Callable[[], Sequence[Leaving]], patience_s: Callable[[], float]
 ) -> None:
     """Waits until other processes have the state of all replicas of this process, then shuts the replicas down.
 
-    It logs the replicas that it waits for. After ``patience_s`` it stops waiting, and deposits with the chief the state
-    that no other process has.
+    Logs the status of the replicas whose state no other process has yet. After ``patience_s``, stops waiting, and
+    deposits the state of these replicas with the chief.
 
     Args:
       task: the name of the process.
-      copies: its replicas.
-      missed: returns the replicas whose state no other process has.
-      patience_s: returns how long another process may take to copy their state, in seconds; 0 if no such copy is
-        expected.
+      copies: the replicas of that process.
+      find_last: returns the replicas whose state no other process has.
+      patience_s: returns how long to wait for other processes to copy this state, in seconds; 0 if no process is
+        expected to.
     """
-    _await_others(task, missed, patience_s)
+    _await_others(task, find_last, patience_s)
     shut_down_now(copies)
 
 
@@ -61,9 +62,9 @@ def shut_down_now(copies: Sequence[Leaving]) -> None:
             return
 
 
-def _await_others(task: str, missed: Callable[[], Sequence[Leaving]], patience_s: Callable[[], float]) -> None:
+def _await_others(task: str, find_last: Callable[[], Sequence[Leaving]], patience_s: Callable[[], float]) -> None:
     began, reminder = time.monotonic(), Reminder()
-    while copies := missed():
+    while copies := find_last():
         what = "; ".join(copy.described() for copy in copies)
         if time.monotonic() - began >= (patience := patience_s()):
             within = f" within {patience:g} s" if patience else ""

@@ -1,4 +1,5 @@
-"""Membership of a replica in its shard: the view that it knows, its requests to the witness, and its status."""
+"""Membership of a replica in its shard: the view that the replica knows, its requests to the witness, and its
+status."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ class Member(Contents):
     """A replica of a shard, with its knowledge of the view.
 
     Args:
-      name: the name of the set of shards, by which the witness knows it.
+      name: the name of the set of shards, in requests to the witness.
       shard: the number of the shard in the set.
       site: the location of the replica.
       called: a description of the shard, for messages.
@@ -73,7 +74,7 @@ class Member(Contents):
         self._replaced_feed: Feed | None = None
         self._aim: Aim | None = None
         # `_received_handoff`: a primary has handed off to this replica. `_handed_off`: this replica was the primary
-        # and has handed off. Until the state changes, the new primary can feed the old one without a snapshot.
+        # and has handed off. Until the state changes, the new primary can feed the old primary without a snapshot.
         self._received_handoff = False
         self._handed_off = False
         # Whether a primary has sent anything to this replica in its present incarnation.
@@ -144,7 +145,8 @@ class Member(Contents):
 
     @property
     def is_free(self) -> bool:
-        """Whether this process may end without losing a replica, as far as is known."""
+        """Whether this process may end without losing this replica: the replica has shut down, or its view does not
+        name it."""
         return self._has_shut_down or not (self._standing.serves or self._standing.follows)
 
     @property
@@ -218,7 +220,7 @@ class Member(Contents):
     def _other(self) -> str:
         """The name of the process with the other replica, for messages.
 
-        If the view names no other replica, or none is known, it is the process that should have the other replica.
+        If the view names no other replica, or no view is known, the process that should have the other replica.
         """
         view = self._standing.view
         home, beside = self._site.initial[0], self._site.initial[-1]
@@ -235,7 +237,7 @@ class Member(Contents):
     # Views ------------------------------------------------------------------------------------------------------------
 
     def _request_view(self, kind: RequestKind, other: Copy | None = None) -> View | None:
-        """Sends a request to the witness, and adopts the view that it answers with.
+        """Sends a request to the witness, and adopts the view in the answer.
 
         Returns:
           The view; None if the witness knows none.
@@ -282,7 +284,7 @@ class Member(Contents):
             deposed = self._serving and not self._standing.serves
             fed = self._primary_channel
         if stays:
-            if deposed:  # keep the state: it may be needed until the new primary has fed this replica
+            if deposed:  # keep the state, which may be needed until the new primary has fed this replica
                 with self._state_lock:
                     if self._serving and not self._standing.serves:  # else `serve_peer` has demoted it already
                         self._step_down()
@@ -294,7 +296,8 @@ class Member(Contents):
             self._record_view(view)
 
     def _record_view(self, view: View) -> None:
-        """Records a view in which this replica is not the primary. `_changed` and `_state_lock` are held."""
+        """Records a view, and discards the state if the view removes this replica. `_changed` and `_state_lock` are
+        held."""
         before, self._standing = (
             self._standing,
             standing_after(self._standing, view, new_incarnation(self._standing.me.incarnation)),

@@ -23,7 +23,7 @@ class Periodic:
         self._every_s = every_s
         self._action = action
         self._stopped = False
-        self._woken = threading.Event()
+        self._wake = threading.Event()
         self._thread = threading.Thread(target=self._run, name=what, daemon=True)
 
     def start(self) -> None:
@@ -31,20 +31,20 @@ class Periodic:
         self._thread.start()
 
     def trigger(self) -> None:
-        """Runs the action without waiting for the interval to pass, in the thread."""
-        self._woken.set()
+        """Makes the thread run the action now, instead of at the end of the interval."""
+        self._wake.set()
 
     def stop(self) -> None:
         """Stops the thread once a running action has returned. May be called before `start`."""
         self._stopped = True
-        self._woken.set()
+        self._wake.set()
         if self._thread.is_alive():
             self._thread.join()
 
     def _run(self) -> None:
         while True:
-            self._woken.wait(self._every_s)
-            self._woken.clear()
+            self._wake.wait(self._every_s)
+            self._wake.clear()
             if self._stopped:
                 return
             try:

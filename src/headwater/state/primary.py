@@ -82,8 +82,8 @@ class PrimaryCopy(FeedingCopy):
 
     def _redirects_workers(self) -> bool:
         """Returns whether a worker should try the other replica, as this one neither serves nor will serve soon."""
-        # Workers stay with the primary even if it has neither values nor a backup yet: the chief has to connect here,
-        # to send the values.
+        # Do not redirect workers from a primary that has neither values nor a backup yet: the chief connects to it to
+        # send the initial values.
         view = self._standing.view
         outside = view is not None and self._standing.me not in view
         # When the job is over, the witness makes no more views, so this replica will not be promoted.
@@ -155,16 +155,16 @@ class PrimaryCopy(FeedingCopy):
                 # When the job is over, the witness may have ended, so that there can be no view without the backup.
                 # Then acknowledge without the backup, but only after its process has ended: a backup that runs may have
                 # been promoted while this process was stopped.
-                left = self._backup_exited and (now is None or now.ended.is_set())
+                exited = self._backup_exited and (now is None or now.ended.is_set())
                 if self._over and third is not None and third.ended.is_set():
                     third = None
                 by_third = third.last_number if third is not None else 0
                 alone = self._standing.acknowledges_alone
-                if left or (alone and (now is None or now.has_room)):
+                if exited or (alone and (now is None or now.has_room)):
                     return
                 if now is not feed:
-                    # The update is older than this feed. Its target has the update once it has confirmed frame
-                    # `secures`.
+                    # The update is older than this feed. The target of the feed has the update once it has confirmed
+                    # frame `secures`.
                     feed, number = now, now.secures if now is not None else 0
                 is_needed = third is not None and self._standing.needs(third.target)
                 if feed is None or feed.ended.is_set() or (is_needed and third is not None and third.ended.is_set()):
@@ -188,7 +188,8 @@ class PrimaryCopy(FeedingCopy):
         view = standing.view
         if view is None or not standing.serves:
             return feed
-        if standing.pairing is not None:  # the witness has not answered, as it was restarted: ask again
+        # The witness has not answered, for example because it was restarted: ask again.
+        if standing.pairing is not None:
             self._request_pair(standing.pairing)
             self._end_other_feed()
             return self._feed or feed
@@ -204,7 +205,8 @@ class PrimaryCopy(FeedingCopy):
                         feed.send_view(now, self._aim)
                     feed.wait(feed.last_number, lambda: not self._closed)
                     feed.end()
-            # There is a backup already, so this is not urgent: do not wait for a process that cannot be reached.
+            # There is a backup already, so its replacement is not urgent: do not wait for a process that cannot be
+            # reached.
             case Move.BRING if step.ps is not None and may_be_reachable(self._processes, step.ps):
                 return self._replace_backup(feed, view, step.ps)
             case Move.HAND_OFF:
@@ -214,7 +216,7 @@ class PrimaryCopy(FeedingCopy):
         return feed
 
     def _hand_off(self, feed: Feed, view: View) -> None:
-        """Hands off to the backup: the backup becomes the primary, and this replica follows it."""
+        """Hands off to the backup, which becomes the primary; this replica becomes its backup."""
         # Keep serving if the witness cannot be asked or knows no view: after this replica has stopped serving, no
         # replica could serve until the witness answers. Also keep serving when the job is over, as the backup and the
         # witness may have ended.
@@ -228,7 +230,8 @@ class PrimaryCopy(FeedingCopy):
         began = time.monotonic()
         with self._state_lock:
             self._step_down()
-        # The backup may serve only after it has confirmed the last changes. This replica makes no further changes.
+        # The backup may serve only after it has confirmed the last change. No change follows, as this replica has
+        # stepped down.
         if feed.wait(self._last_frame_number(feed), lambda: not self._closed):
             self._request_view(RequestKind.HAND_OFF)
         now = self._standing.view
@@ -238,7 +241,9 @@ class PrimaryCopy(FeedingCopy):
         with self._changed:
             self._handed_off = self._standing.follows
             self._feed = None
-        if self._handed_off:  # tell the backup that it serves, which is faster than its next request to the witness
+        # Send the backup the view that makes it the primary, so that it need not wait for its next request to the
+        # witness.
+        if self._handed_off:
             feed.send_view(now, self._aim)
             feed.wait(feed.last_number, lambda: not self._closed)
             self.interruption_s = time.monotonic() - began

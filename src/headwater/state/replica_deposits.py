@@ -2,13 +2,13 @@
 
 If all processes that have a replica shut down while the job continues, the last primary feeds the chief as it would
 feed a backup (`headwater.state.feed`). The chief keeps the frames as the parts of a deposited state
-(`headwater.cluster.task.deposited_states`). Part ``n`` has the tensors of frame ``n``, and its kind and header as the
-part's words (the values beside the tensors). The words of the whole state are (number of parts,).
+(`headwater.cluster.task.deposited_states`). Part ``n`` has the tensors of frame ``n``. Its words (the values beside the
+tensors) are the frame's kind and header. The words of the whole state are (number of parts,).
 
 The key of a deposited state is the name of the replica and the *term* in which the replica served. If all replicas of a
 view are lost, the witness creates a view with the next term. The primary of this view is empty, and restores the state
-that was deposited in the preceding term, if any. State from earlier terms is outdated, because replicas have changed it
-since.
+that was deposited in the preceding term, if any. State deposited in earlier terms is outdated, because later primaries
+may have changed it.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ class ChiefFeedChannel:
     """The channel of a feed to the chief; `send` returns once the chief has the frame.
 
     Args:
-      kept: stores the frames on the chief.
+      storage: stores the frames on the chief.
 
     Attributes:
       peer: the chief's name.
     """
 
-    def __init__(self, kept: StateAtChief) -> None:
-        self.peer: str = kept.chief
-        self._kept = kept
+    def __init__(self, storage: StateAtChief) -> None:
+        self.peer: str = storage.chief
+        self._storage = storage
         self._count = 0
         self._last: object = 0
 
@@ -47,7 +47,7 @@ class ChiefFeedChannel:
         Raises:
           OpError: the chief has not confirmed the frame, but may have stored it.
         """
-        self._kept.deposit_part(self._count, (frame.kind, *frame.header), frame.tensors)
+        self._storage.deposit_part(self._count, (frame.kind, *frame.header), frame.tensors)
         self._count += 1
         self._last = frame.header[0]
 
@@ -60,12 +60,12 @@ class ChiefFeedChannel:
         """Does nothing, because there is no connection."""
 
     def end(self) -> None:
-        """Completes the saved state: only from now on can it be restored.
+        """Completes the deposited state. An incomplete one cannot be restored.
 
         Raises:
           OpError: the chief has not confirmed the end, but may have completed the state.
         """
-        self._kept.deposit((self._count,), ())
+        self._storage.deposit((self._count,), ())
 
 
 class ReplicaDeposits:
@@ -85,19 +85,19 @@ class ReplicaDeposits:
 
     def require_chief(self) -> None:
         """Raises UnavailableError if the chief cannot be reached."""
-        self._kept("", 0).require_chief()
+        self._storage("", 0).require_chief()
 
-    def _kept(self, name: str, term: int) -> StateAtChief:
+    def _storage(self, name: str, term: int) -> StateAtChief:
         return StateAtChief(_PREFIX + name, term, self.chief, self._link)
 
     def open_feed(self, name: str, term: int) -> ChiefFeedChannel:
-        """Returns a channel to feed the chief with the state of a replica.
+        """Returns a channel over which a replica's state is sent to the chief.
 
         Args:
           name: the name of the replica.
           term: the term in which it serves.
         """
-        return ChiefFeedChannel(self._kept(name, term))
+        return ChiefFeedChannel(self._storage(name, term))
 
     def find(self, name: str, term: int) -> Iterator[Frame]:
         """Yields the frames that a replica deposited in ``term``, if any. After the last, the chief discards them.
@@ -105,7 +105,7 @@ class ReplicaDeposits:
         Raises:
           OpError: the chief cannot be reached, or does not answer.
         """
-        fetched = self._kept(name, term).fetch()
+        fetched = self._storage(name, term).fetch()
         if fetched is not None:
             yield from _frames(fetched, self.chief)
             fetched.discard_at_chief()
@@ -127,12 +127,12 @@ def _frames(fetched: FetchedState, chief: str) -> Iterator[Frame]:
 
 
 def forget_outdated(deposits: DepositedStates, name: str, shard: int, term: int) -> None:
-    """On the chief: discards outdated state of a shard, which replicas have deposited in terms below ``term``.
+    """Discards, on the chief, the state of a shard that replicas deposited in terms below ``term``.
 
     Args:
-      deposits: the saved states.
+      deposits: the deposited states.
       name: the name of the set.
       shard: the number of the shard.
-      term: the first term whose state is kept.
+      term: the first term whose state is storage.
     """
     deposits.forget(f"{_PREFIX}{name}/{shard}", term)

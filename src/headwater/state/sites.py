@@ -62,7 +62,7 @@ class Processes(Protocol):
         ...
 
     def name(self, number: int) -> str:
-        """Returns the name of a process; also of one that has exited."""
+        """Returns the name of a process, even if the process has exited."""
         ...
 
     def link(self, number: int) -> PeerServerLink:
@@ -116,7 +116,7 @@ class Site:
     Attributes:
       ps: the number of this ``ps``.
       initial: the numbers of the ``ps`` that have replicas when the job starts, the primary's first. One number: the
-        shard has one replica, and a backup only while it moves. Two numbers: it always has a backup.
+        shard has one replica, and a backup only while it moves. Two numbers: the shard always has a backup.
       processes: the processes that may have replicas.
       request_view: sends a request to the witness, see `headwater.state.witness`.
       deposits: deposits the state of a last replica with the chief; None if that state is lost with its process.

@@ -4,8 +4,8 @@ A save is a consistent snapshot: updates wait only while references to its array
 changed since the preceding save are not written again, see `headwater.data.io.state_files`.
 
 The first save is a full state, and later ones are deltas. When the deltas have grown to half the size of the full
-state, another full state is written. Once that is complete, files older than the preceding full state are removed. So
-if a file is damaged, an older state can still be restored.
+state, another full state is written. Once the new full state is complete, files older than the preceding full state are
+removed. So if a file is damaged, an older state can still be restored.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ class StateSaver(PeriodicSaver):
     ) -> None:
         super().__init__(saves, name, what, index=index, tasks=tasks, troubles=troubles, clock=clock)
         self._option = option
-        # Header of the last file written; None if the next must be a full state.
+        # Header of the last file written; None if the next save must be a full state.
         self._last: Header | None = None
         self._digests: dict[Spec, _Digests] = {}
         self._full_bytes = self._delta_bytes = 0
@@ -184,7 +184,7 @@ class StateSaver(PeriodicSaver):
         """Writes the rows of tables of the last snapshot."""
 
     def _failed(self) -> None:
-        """Handles that the last snapshot could not be written."""
+        """Called if the last snapshot could not be written."""
 
     # Lifecycle --------------------------------------------------------------------------------------------------------
 
@@ -192,7 +192,7 @@ class StateSaver(PeriodicSaver):
         """Returns the newest state that is complete and readable; None if there is none.
 
         Raises:
-          FailedPreconditionError: the saved states are of another number of ``ps``.
+          FailedPreconditionError: the saved states belong to a job with another number of ``ps``.
           OpError: the folder cannot be read.
         """
         state_files.remove_unfinished(self.folder)
@@ -206,7 +206,7 @@ class StateSaver(PeriodicSaver):
         return chain if chain.paths else None
 
     def _require_no_others(self) -> None:
-        """Raises FailedPreconditionError if there are saved states of another number of ``ps``."""
+        """Raises FailedPreconditionError if the folder has saved states of a job with another number of ``ps``."""
         parent, mine = os.path.split(self.folder)
         count = mine.rpartition("-of-")[2]
         for name in files.listdir(parent) if files.isdir(parent) else ():

@@ -4,7 +4,7 @@ A *shard* is a part of a set of parameters. It has one or two *replicas*, on as 
 that serves workers (the *primary*) and, if there is another, the replica that follows it (the *backup*). Views are
 numbered by *terms*. Only the *witness*, on the chief, makes views; `apply_request` is its whole logic.
 
-- A primary acknowledges an update when the backup of its view has it too, or when its view has no backup.
+- A primary acknowledges an update when the backup of its view has the update, too, or when its view has no backup.
 - If the two replicas of a view lose their connection, each asks the witness for a view in which it is *alone*. The
   replica whose request arrives first gets a view with the next term; that view does not name the other replica. The
   other replica may still act on the old view, but it cannot acknowledge anything: in the old view an update needs the
@@ -12,10 +12,10 @@ numbered by *terms*. Only the *witness*, on the chief, makes views; `apply_reque
 - A replica that the view no longer names discards its data and rejoins with a new *incarnation* number. As a result,
   each replica that a view names has all updates that were acknowledged in that view.
 - A primary without a backup sends its whole state to another replica, and then asks the witness to make that replica
-  its backup (*pair*). The other replica may become the backup before the primary learns of it. So as soon as the
-  primary has sent the request, it acknowledges only updates that the other replica has confirmed. A primary with a
-  backup may replace the backup by a third replica in the same way. After that request, until it knows which of the two
-  other replicas is the backup, it acknowledges only updates that both have confirmed.
+  its backup (*pair*). The witness may make the other replica the backup before its answer reaches the primary. So as
+  soon as the primary has sent the request, it acknowledges only updates that the other replica has confirmed. A primary
+  with a backup may replace the backup by a third replica in the same way. After that request, until it knows which of
+  the two other replicas is the backup, it acknowledges only updates that both have confirmed.
 - A primary may *hand off*: its backup, which has confirmed all updates, becomes the primary of the next term, and the
   old primary becomes the backup. The old primary changes nothing after the last confirmation, and acknowledges nothing
   until the witness has answered.
@@ -118,13 +118,13 @@ class Witness:
 
     Attributes:
       view: the current view; None before it is known.
-      heard: while the view is not known, the last request of each ``ps``.
-      lost: all lost replicas that the view names. Of the lost replicas that it does not name, the latest of each
-        ``ps`` is kept.
+      reports: the last request of each ``ps`` while the view is not known; empty afterwards.
+      lost: the lost replicas that the view names and, for each ``ps``, the latest lost replica that the view does not
+        name.
     """
 
     view: View | None = None
-    heard: Mapping[int, WitnessRequest] = field(default_factory=dict[int, WitnessRequest])
+    reports: Mapping[int, WitnessRequest] = field(default_factory=dict[int, WitnessRequest])
     lost: frozenset[Copy] = frozenset()
 
     def with_lost(self, copies: Collection[Copy]) -> Witness:
@@ -138,14 +138,15 @@ class Witness:
 
 
 def apply_request(witness: Witness, request: WitnessRequest) -> Witness:
-    """Returns the witness's knowledge after a request. The view in it is the answer. Requests are idempotent."""
+    """Returns the witness's knowledge after a request. Its view is the answer to the request. Requests are
+    idempotent."""
     me, view = request.me, witness.view
     if view is None:
-        heard = {**witness.heard, me.ps: request}
-        view = _present(heard)
+        reports = {**witness.reports, me.ps: request}
+        view = _current_view(reports)
         if view is None:
-            return replace(witness, heard=heard)
-        witness = replace(witness, view=view, heard={})
+            return replace(witness, reports=reports)
+        witness = replace(witness, view=view, reports={})
     both = {copy for copy in (view.primary, view.backup) if copy is not None}
     # A newer incarnation of the same ``ps`` asks, so the state of the older one is lost.
     gone = {copy for copy in both if copy.ps == me.ps and copy.incarnation < me.incarnation}
@@ -157,12 +158,13 @@ def apply_request(witness: Witness, request: WitnessRequest) -> Witness:
         return witness.with_lost({me})
     after = view
     if me in view:
-        # Only a replica that knows the current view may change it; others learn it from the answer first.
+        # Only a replica that knows the current view may change the view. Other replicas first learn the view from the
+        # answer.
         if request.view == view:
-            after = _granted(view, request, witness.lost)
-    # All replicas of the view are lost, so another replica may serve. It must be empty, that is, know the current view
-    # or none, or be a new incarnation. A replica that knows only an older view may still have outdated state, which it
-    # discards when it learns the current view from this answer.
+            after = _grant(view, request, witness.lost)
+    # All replicas of the view are lost, so another replica may serve, provided that it is empty: that it knows the
+    # current view or none, or is a new incarnation. A replica that knows only an older view may still have outdated
+    # state, which it discards when it learns the current view from this answer.
     elif both <= witness.lost and request.kind is RequestKind.VIEW and (gone or request.view in (None, view)):
         after = View(view.term + 1, me, None)
     return replace(witness, view=after)
@@ -181,7 +183,7 @@ def _state_survives(witness: Witness, request: WitnessRequest) -> bool:
     return request.view == view and other is not None and other not in witness.lost
 
 
-def _granted(view: View, request: WitnessRequest, lost: Collection[Copy]) -> View:
+def _grant(view: View, request: WitnessRequest, lost: Collection[Copy]) -> View:
     """Returns the view after the request of a replica of ``view``. No ``lost`` replica becomes primary or backup."""
     me, other = request.me, request.other
     match request.kind:
@@ -197,21 +199,21 @@ def _granted(view: View, request: WitnessRequest, lost: Collection[Copy]) -> Vie
             return view
 
 
-def _present(heard: Mapping[int, WitnessRequest]) -> View | None:
+def _current_view(reports: Mapping[int, WitnessRequest]) -> View | None:
     """Returns the current view, from the reports of the ``ps``; None while the reports do not determine it."""
-    reports = list(heard.values())
-    views = [each.view for each in reports if each.view is not None]
+    requests = list(reports.values())
+    views = [each.view for each in requests if each.view is not None]
     named = {copy.ps for view in views for copy in (view.primary, view.backup) if copy is not None}
-    all_reported = named.union(*(each.among for each in reports), [each.home for each in reports]) <= heard.keys()
+    all_reported = named.union(*(each.among for each in requests), [each.home for each in requests]) <= reports.keys()
     if not views:
-        return View(1, heard[reports[0].home].me, None) if all_reported else None
+        return View(1, reports[requests[0].home].me, None) if all_reported else None
     newest = max(views, key=_term)
     # The two cases of the module's docstring: the replicas of the newest view, and the replicas that they have asked to
     # pair with, have all reported; or all ``ps`` have reported.
-    know = [each for each in reports if each.view == newest and each.me in newest]
+    know = [each for each in requests if each.view == newest and each.me in newest]
     concerned = {newest.primary, newest.backup, *(each.other for each in know)} - {None}
     settled = {each.me for each in know} >= {newest.primary, newest.backup} - {None}
-    return newest if all_reported or (settled and concerned <= {each.me for each in reports}) else None
+    return newest if all_reported or (settled and concerned <= {each.me for each in requests}) else None
 
 
 def _term(view: View) -> int:

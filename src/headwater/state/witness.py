@@ -78,7 +78,7 @@ class WitnessService(Service):
     """Answers requests of replicas, on the chief.
 
     Args:
-      deposits: the states that replicas have deposited there.
+      deposits: the states that replicas have deposited with the chief.
     """
 
     kinds: ClassVar[Collection[int]] = (kinds.VIEW,)

@@ -157,7 +157,7 @@ def test_no_round_that_ends_after_the_state_was_taken_is_answered(
         assert after.version == 0
     else:
         (left,) = chief.left
-        assert left.kind == kinds.LEAVE_STATE
+        assert left.kind == kinds.DEPOSIT_STATE
         assert [tensor.tolist() for tensor in left.tensors] == [[0.0, 0.0]]
 
 

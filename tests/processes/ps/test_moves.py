@@ -101,7 +101,7 @@ def test_the_chief_keeps_shards_of_a_draining_ps_that_no_other_ps_accepts(tmp_pa
         ps, workers = begin(cluster, tmp_path, servers=1)
         go_on(*workers)
         assert ps[0].terminate() == 0
-        assert ps[0].output.count("has handed its replica of shard") == 6
+        assert ps[0].output.count("has deposited its replica of shard") == 6
         ps[0] = start(cluster, "ps", 0, tmp_path)
         ps[0].wait_for("continues with the copy of shard .* of term 1, which was deposited with /job:worker/task:0")
         go_on(*workers)

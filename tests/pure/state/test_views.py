@@ -31,16 +31,16 @@ PAIR = View(4, HOME, OTHER)
 _BOTH = (0, 1)
 
 
-def _told(
+def _request_of(
     me: Copy, view: View | None, kind: RequestKind = RequestKind.VIEW, other: Copy | None = None
 ) -> WitnessRequest:
     return WitnessRequest(me, view, kind, other, 0, _BOTH)
 
 
 def test_the_first_view_waits_for_both_copies() -> None:
-    witness = apply_request(Witness(), _told(OTHER, None))
+    witness = apply_request(Witness(), _request_of(OTHER, None))
     assert witness.view is None
-    assert apply_request(witness, _told(HOME, None)).view == View(1, HOME, None)
+    assert apply_request(witness, _request_of(HOME, None)).view == View(1, HOME, None)
 
 
 def test_the_first_view_waits_for_all_that_may_have_copies() -> None:
@@ -54,29 +54,31 @@ def test_the_first_view_waits_for_all_that_may_have_copies() -> None:
 
 
 def test_the_first_that_asks_to_be_alone_is() -> None:
-    witness = apply_request(Witness(view=PAIR), _told(OTHER, PAIR, RequestKind.ALONE))
+    witness = apply_request(Witness(view=PAIR), _request_of(OTHER, PAIR, RequestKind.ALONE))
     assert witness.view == View(5, OTHER, None)
-    assert apply_request(witness, _told(HOME, PAIR, RequestKind.ALONE)).view == View(5, OTHER, None)
-    assert apply_request(witness, _told(OTHER, PAIR, RequestKind.ALONE)).view == View(5, OTHER, None)
+    assert apply_request(witness, _request_of(HOME, PAIR, RequestKind.ALONE)).view == View(5, OTHER, None)
+    assert apply_request(witness, _request_of(OTHER, PAIR, RequestKind.ALONE)).view == View(5, OTHER, None)
 
 
 def test_a_primary_gets_another_backup_or_hands_over() -> None:
     third = Copy(2, 30)
-    assert apply_request(Witness(view=PAIR), _told(HOME, PAIR, RequestKind.PAIR, third)).view == View(5, HOME, third)
-    assert apply_request(Witness(view=PAIR), _told(HOME, PAIR, RequestKind.HAND_OFF)).view == View(5, OTHER, HOME)
-    assert apply_request(Witness(view=PAIR), _told(OTHER, PAIR, RequestKind.PAIR, third)).view == PAIR
-    assert apply_request(Witness(view=PAIR), _told(OTHER, PAIR, RequestKind.HAND_OFF)).view == PAIR
+    assert apply_request(Witness(view=PAIR), _request_of(HOME, PAIR, RequestKind.PAIR, third)).view == View(
+        5, HOME, third
+    )
+    assert apply_request(Witness(view=PAIR), _request_of(HOME, PAIR, RequestKind.HAND_OFF)).view == View(5, OTHER, HOME)
+    assert apply_request(Witness(view=PAIR), _request_of(OTHER, PAIR, RequestKind.PAIR, third)).view == PAIR
+    assert apply_request(Witness(view=PAIR), _request_of(OTHER, PAIR, RequestKind.HAND_OFF)).view == PAIR
 
 
 def test_a_copy_of_an_older_term_gets_nothing() -> None:
     witness = Witness(view=View(5, OTHER, None))
-    assert apply_request(witness, _told(HOME, PAIR, RequestKind.PAIR, OTHER)).view == witness.view
+    assert apply_request(witness, _request_of(HOME, PAIR, RequestKind.PAIR, OTHER)).view == witness.view
 
 
 def test_restarted_witness_adopts_the_newest_view() -> None:
-    witness = apply_request(Witness(), _told(HOME, PAIR, RequestKind.ALONE))
+    witness = apply_request(Witness(), _request_of(HOME, PAIR, RequestKind.ALONE))
     assert witness.view is None
-    assert apply_request(witness, _told(OTHER, View(5, OTHER, None))).view == View(5, OTHER, None)
+    assert apply_request(witness, _request_of(OTHER, View(5, OTHER, None))).view == View(5, OTHER, None)
 
 
 def test_a_restarted_witness_accepts_a_view_confirmed_by_all_its_replicas() -> None:
@@ -99,60 +101,62 @@ def test_a_restarted_witness_waits_for_the_report_of_a_possible_backup() -> None
 
 def test_single_replica_restarts_with_its_task() -> None:
     witness = Witness(view=View(5, OTHER, None))
-    assert apply_request(witness, _told(Copy(0, 11), None)).view == View(5, OTHER, None)
-    assert apply_request(witness, _told(Copy(1, 21), None)).view == View(6, Copy(1, 21), None)
+    assert apply_request(witness, _request_of(Copy(0, 11), None)).view == View(5, OTHER, None)
+    assert apply_request(witness, _request_of(Copy(1, 21), None)).view == View(6, Copy(1, 21), None)
 
 
 def test_the_last_replica_to_restart_serves_after_both_were_lost() -> None:
-    witness = apply_request(Witness(view=PAIR), _told(Copy(0, 9), None))  # of a former life, and late
-    witness = apply_request(apply_request(witness, _told(Copy(1, 21), None)), _told(Copy(1, 21), None))
+    witness = apply_request(Witness(view=PAIR), _request_of(Copy(0, 9), None))  # of a former life, and late
+    witness = apply_request(apply_request(witness, _request_of(Copy(1, 21), None)), _request_of(Copy(1, 21), None))
     assert witness.view == PAIR
-    assert apply_request(witness, _told(Copy(2, 30), None)).view == PAIR
-    after = apply_request(witness, _told(Copy(0, 11), None))
+    assert apply_request(witness, _request_of(Copy(2, 30), None)).view == PAIR
+    after = apply_request(witness, _request_of(Copy(0, 11), None))
     assert after.view == View(PAIR.term + 1, Copy(0, 11), None)
 
 
 @pytest.mark.parametrize(("first", "last"), [(HOME, OTHER), (OTHER, HOME)])
 def test_the_last_of_two_leaving_replicas_is_alone_until_it_has_left(first: Copy, last: Copy) -> None:
     third = Copy(2, 30)
-    witness = apply_request(Witness(view=PAIR), _told(first, PAIR, RequestKind.GO))
-    assert apply_request(witness, _told(first, PAIR, RequestKind.GO)) == witness
-    assert apply_request(witness, _told(first, PAIR, RequestKind.ALONE)).view == PAIR
-    assert apply_request(witness, _told(third, None)).view == PAIR
-    assert apply_request(witness, _told(last, PAIR, RequestKind.ALONE)).view == View(5, last, None)
+    witness = apply_request(Witness(view=PAIR), _request_of(first, PAIR, RequestKind.GO))
+    assert apply_request(witness, _request_of(first, PAIR, RequestKind.GO)) == witness
+    assert apply_request(witness, _request_of(first, PAIR, RequestKind.ALONE)).view == PAIR
+    assert apply_request(witness, _request_of(third, None)).view == PAIR
+    assert apply_request(witness, _request_of(last, PAIR, RequestKind.ALONE)).view == View(5, last, None)
     alone = View(5, last, None)
-    witness = apply_request(witness, _told(last, PAIR, RequestKind.GO))
+    witness = apply_request(witness, _request_of(last, PAIR, RequestKind.GO))
     assert witness.view == alone
-    assert apply_request(witness, _told(last, alone, RequestKind.GO)).view == alone
-    assert apply_request(witness, _told(third, None)).view == alone
-    witness = apply_request(witness, _told(last, alone, RequestKind.LEAVE))
+    assert apply_request(witness, _request_of(last, alone, RequestKind.GO)).view == alone
+    assert apply_request(witness, _request_of(third, None)).view == alone
+    witness = apply_request(witness, _request_of(last, alone, RequestKind.LEAVE))
     assert witness.view == alone
-    assert apply_request(witness, _told(last, alone)).view == alone
+    assert apply_request(witness, _request_of(last, alone)).view == alone
     assert (
-        apply_request(witness, _told(third, View(3, OTHER, third))).view == alone
+        apply_request(witness, _request_of(third, View(3, OTHER, third))).view == alone
     )  # it may have what others have changed
-    assert apply_request(witness, _told(third, None)).view == View(6, third, None)
-    assert apply_request(witness, _told(third, alone)).view == View(6, third, None)
+    assert apply_request(witness, _request_of(third, None)).view == View(6, third, None)
+    assert apply_request(witness, _request_of(third, alone)).view == View(6, third, None)
 
 
 def test_a_leaving_replica_first_learns_the_current_view() -> None:
-    witness = apply_request(Witness(view=PAIR), _told(HOME, PAIR, RequestKind.GO))
-    assert apply_request(witness, _told(OTHER, View(3, HOME, None), RequestKind.GO)) == witness
-    assert apply_request(witness, _told(OTHER, PAIR, RequestKind.GO)).view == View(5, OTHER, None)
+    witness = apply_request(Witness(view=PAIR), _request_of(HOME, PAIR, RequestKind.GO))
+    assert apply_request(witness, _request_of(OTHER, View(3, HOME, None), RequestKind.GO)) == witness
+    assert apply_request(witness, _request_of(OTHER, PAIR, RequestKind.GO)).view == View(5, OTHER, None)
 
 
 def test_a_replica_without_a_live_backup_is_alone_when_it_shuts_down() -> None:
-    witness = apply_request(Witness(view=PAIR), _told(Copy(1, 21), None))
-    assert apply_request(witness, _told(HOME, PAIR, RequestKind.GO)).view == View(5, HOME, None)
+    witness = apply_request(Witness(view=PAIR), _request_of(Copy(1, 21), None))
+    assert apply_request(witness, _request_of(HOME, PAIR, RequestKind.GO)).view == View(5, HOME, None)
 
 
 def test_a_lost_replica_becomes_neither_primary_nor_backup() -> None:
     third = Copy(2, 30)
-    witness = apply_request(Witness(view=PAIR), _told(OTHER, PAIR, RequestKind.GO))
-    assert apply_request(witness, _told(HOME, PAIR, RequestKind.HAND_OFF)) == witness
-    witness = apply_request(witness, _told(third, PAIR, RequestKind.GO))
-    assert apply_request(witness, _told(HOME, PAIR, RequestKind.PAIR, third)) == witness
-    assert apply_request(witness, _told(HOME, PAIR, RequestKind.PAIR, Copy(2, 31))).view == View(5, HOME, Copy(2, 31))
+    witness = apply_request(Witness(view=PAIR), _request_of(OTHER, PAIR, RequestKind.GO))
+    assert apply_request(witness, _request_of(HOME, PAIR, RequestKind.HAND_OFF)) == witness
+    witness = apply_request(witness, _request_of(third, PAIR, RequestKind.GO))
+    assert apply_request(witness, _request_of(HOME, PAIR, RequestKind.PAIR, third)) == witness
+    assert apply_request(witness, _request_of(HOME, PAIR, RequestKind.PAIR, Copy(2, 31))).view == View(
+        5, HOME, Copy(2, 31)
+    )
 
 
 def test_a_replica_outside_the_view_gets_a_new_incarnation() -> None:

@@ -2,9 +2,9 @@
 
 Used by graphs, Keras and JAX. Frames to the chief, each exchange on a new channel::
 
-    LEAVE_PART  (what, number, at, *words)   stores part ``at`` of the state that the same ``ps`` deposits next, such as
+    DEPOSIT_PART (what, number, at, *words)   stores part ``at`` of the state that the same ``ps`` deposits next, such as
                                          rows of tables, which do not fit into one frame; answered by DONE ()
-    LEAVE_STATE (what, number, *words)   stores a state of that ``ps`` and completes it; answered by DONE ()
+    DEPOSIT_STATE (what, number, *words)   stores a state of that ``ps`` and completes it; answered by DONE ()
     FETCH_STATE (what, number)           answered by DONE (mark, *words) with the same tensors, or by DONE () if there
                                          is no state
     FETCH_PART  (what, number, mark, at) part ``at`` of the state of that mark; answered by DONE (*words)
@@ -93,8 +93,8 @@ class DepositedStates(Service):
     """Service of the chief: keeps the deposited states of ``ps`` that have shut down, until these have restarted."""
 
     kinds: ClassVar[Collection[int]] = (
-        kinds.LEAVE_PART,
-        kinds.LEAVE_STATE,
+        kinds.DEPOSIT_PART,
+        kinds.DEPOSIT_STATE,
         kinds.FETCH_STATE,
         kinds.FETCH_PART,
         kinds.DROP_STATE,
@@ -115,9 +115,9 @@ class DepositedStates(Service):
 
     def _answer(self, channel: Channel, frame: Frame) -> Frame:
         match frame.kind, frame.header:
-            case kinds.LEAVE_PART, (str(what), int(index), int(at), *words):
+            case kinds.DEPOSIT_PART, (str(what), int(index), int(at), *words):
                 self._entry(what, index, channel.peer_generation).add(at, words, frame.tensors)
-            case kinds.LEAVE_STATE, (str(what), int(index), *words):
+            case kinds.DEPOSIT_STATE, (str(what), int(index), *words):
                 deposit = self._entry(what, index, channel.peer_generation)
                 # A new mark for each state, so that a late FETCH_PART or DROP_STATE cannot refer to a newer one.
                 deposit.mark = next(self._marks)
@@ -233,7 +233,7 @@ class StateAtChief:
         Raises:
           OpError: the chief has not confirmed the part, but may have stored it.
         """
-        self.request(kinds.LEAVE_PART, at, *words, tensors=tensors)
+        self.request(kinds.DEPOSIT_PART, at, *words, tensors=tensors)
 
     def deposit(self, words: Sequence[object], tensors: Sequence[object]) -> None:
         """Stores the state on the chief, and completes it: from now on it can be fetched.
@@ -241,7 +241,7 @@ class StateAtChief:
         Raises:
           OpError: the chief has not confirmed the state, but may have stored it.
         """
-        self.request(kinds.LEAVE_STATE, *words, tensors=tensors)
+        self.request(kinds.DEPOSIT_STATE, *words, tensors=tensors)
 
     def fetch(self) -> FetchedState | None:
         """Fetches the deposited state; returns None if the chief has none.

@@ -84,10 +84,10 @@ NEW_VIEW: Final = 89
 RESIGNS: Final = 90
 
 # State that the chief keeps for a ``ps`` until it has restarted: `headwater.cluster.task.deposited_states`
-LEAVE_STATE: Final = 112
+DEPOSIT_STATE: Final = 112
 FETCH_STATE: Final = 113
 DROP_STATE: Final = 114
-LEAVE_PART: Final = 115
+DEPOSIT_PART: Final = 115
 FETCH_PART: Final = 116
 
 # Calls of a coordinator: `headwater.keras.coordinator.calls`

@@ -11,7 +11,7 @@ import pytest
 from headwater.cluster.task import exchange
 from headwater.cluster.task.answers import raise_error
 from headwater.cluster.task.deposited_states import CHIEF_TIMEOUT_S, DepositedStates, StateAtChief
-from headwater.cluster.task.kinds import DONE, FETCH_STATE, LEAVE_STATE
+from headwater.cluster.task.kinds import DONE, FETCH_STATE, DEPOSIT_STATE
 from headwater.cluster.transport.channel import memory_pair
 from headwater.cluster.transport.frames import Frame
 from headwater.cluster.transport.problems import Problem
@@ -187,7 +187,7 @@ def test_a_chief_reports_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
         kept(Link(DepositedStates())).deposit_part(0, (), [np.arange(3)])
 
 
-@pytest.mark.parametrize("frame", [Frame(LEAVE_STATE, (1, 2)), Frame(FETCH_STATE, ("what",)), Frame(DONE)])
+@pytest.mark.parametrize("frame", [Frame(DEPOSIT_STATE, (1, 2)), Frame(FETCH_STATE, ("what",)), Frame(DONE)])
 def test_frames_that_make_no_sense(frame: Frame) -> None:
     mine, theirs = memory_pair()
     DepositedStates().serve(theirs, frame)

@@ -145,13 +145,13 @@ class CopyService(Service):
             # Announce the drain before the handoff, so that no other process chooses this one for a replica meanwhile.
             self.processes.set_state(LEAVING)
             self.processes.send_now()
-            shut_down_after_transfer(str(self._shell.me), self.copies, self._missed, self._patience_s)
+            shut_down_after_transfer(str(self._shell.me), self.copies, self._last_replicas, self._patience_s)
         # Announce the end explicitly. Otherwise the others would notice it only by missing heartbeats, and would wait
         # for this process to return.
         self.processes.set_state(GONE)
         self.processes.send_now(over=over or self._shell.is_over)
 
-    def _missed(self) -> list[GraphCopy]:
+    def _last_replicas(self) -> list[GraphCopy]:
         """Returns the replicas that still have to be handed off; none if the job is over."""
         return [] if self._shell.is_over else [copy for copy in self.copies if not copy.is_free]
 
