@@ -123,7 +123,7 @@ class Examples:
       client: the worker's client.
 
     Attributes:
-      asked: whether the worker has asked for any.
+      asked: whether the worker has asked for ranges.
     """
 
     def __init__(self, client: ParameterClient) -> None:

@@ -72,7 +72,7 @@ class BlockValues:
             check(f"gradient of {self.specs[at].name}", gradient, self.shapes[at], gradient.dtype)
 
     def change(self, changes: Mapping[int, Array]) -> None:
-        """Adds changes to blocks that the optimizer does not update, by position among these."""
+        """Adds changes to blocks that the optimizer does not update. ``changes`` is by position among these blocks."""
         for number, change in changes.items():
             at = self.others_at[number]
             check(f"change of {self.specs[at].name}", change, self.shapes[at], np.dtype(self.specs[at].dtype))
@@ -80,7 +80,7 @@ class BlockValues:
 
 
 def scaled_steps(before: Sequence[Any], after: Sequence[Any], scale: object) -> list[Any]:
-    """Returns ``after`` with each change multiplied by ``scale``; unchanged if that is None."""
+    """Returns ``after`` with each change multiplied by ``scale``; returns ``after`` itself if ``scale`` is None."""
     if scale is None:
         return list(after)
     return [(old + scale * (new - old)).astype(old.dtype) for old, new in zip(before, after, strict=True)]
@@ -95,7 +95,8 @@ def check(name: str, value: Array, shape: tuple[int, ...], dtype: np.dtype[Any])
 
 
 def fill_state(like: Mapping[str, Any], state: Sequence[Array]) -> list[Any]:
-    """Converts ``state`` to JAX arrays after checking shapes and dtypes against ``like``, which is by name."""
+    """Converts ``state`` to JAX arrays, after checking their shapes and dtypes against the values of ``like``, in
+    order."""
     if len(state) != len(like):
         raise InvalidArgumentError(None, None, f"{len(state)} arrays of optimizer state arrived; expected {len(like)}")
     for (name, leaf), array in zip(like.items(), state, strict=True):

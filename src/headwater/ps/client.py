@@ -63,7 +63,7 @@ class ParameterClient:
 
     Args:
       name: the name of the set.
-      worker: this worker's name. Its links carry its generation.
+      worker: this worker's name.
       chief: whether this worker provides the initial values.
       follows: whether this worker only reads values, as an evaluator does. A restarted ``ps`` does not wait for such a
         worker, and may end with the job before the worker has reconnected. The worker then raises an error instead of
@@ -137,17 +137,18 @@ class ParameterClient:
         # Time at which this worker was assigned the range of examples that it still holds.
         self._held_since: float | None = None
         #: Number of trainings that are over, as far as this worker knows: the number that the ``ps`` reported when it
-        #: first connected, increased by each training that it finishes. -1 before it has connected.
+        #: first connected, plus the trainings that this worker has finished since. -1 before it has connected.
         self.trainings: int = -1
         #: Epoch of the current training and seed, as the first ``ps`` reported them.
         self.epoch: int = -1
         self.seed: int = 0
-        #: This worker's part of a batch that several workers share, as the ``ps`` assigned it; None if it did not.
+        #: This worker's part of a batch that several workers share, as the ``ps`` assigned it; None if the ``ps`` has
+        #: assigned none.
         self.share: tuple[int, int] | None = None
         #: Assignment in the latest answer of the first ``ps``: a range of examples and the seed of its epoch's order;
         #: or a text that names the ranges that were set aside.
         self.handed: tuple[Work, int] | str | None = None
-        #: Number of gradients that it has pushed.
+        #: Number of gradients that this worker has pushed.
         self.steps: int = 0
         #: Whether every ``ps`` had values when this worker connected.
         self.joined_late: bool = False
@@ -226,7 +227,7 @@ class ParameterClient:
         if self.conversation.others_are_over(index):
             if self._follows:
                 raise UnavailableError(None, None, f"{lost}; the job is over")
-            # The AbortedError makes `connect` repeat the handshake, in which this worker then sends the values it has.
+            # The AbortedError makes `connect` repeat the handshake, in which this worker then sends its values.
             if session.pieces:
                 raise AbortedError(None, None, f"{lost}; the chief has ended")
             raise FailedPreconditionError(
@@ -299,7 +300,8 @@ class ParameterClient:
 
     @property
     def round(self) -> tuple[int, int]:
-        """Identifies the values that were read last: the incarnation of the first ``ps``, and its number of updates."""
+        """Identifies the values that were read last, by the incarnation of the first ``ps`` and the number of its
+        updates."""
         return self._sessions[0].read_incarnation, self.version
 
     def set_extras(self, variables: Sequence[int]) -> None:
@@ -379,7 +381,7 @@ class ParameterClient:
           False if no examples will be returned, because all workers that hold examples wait here, too.
         """
         frames = [Frame(kinds.REST, (step_request if index == 0 else None,)) for index in range(len(self._sessions))]
-        # Repeat this to a restarted ps, too: otherwise it would wait for gradients of this worker.
+        # Repeat the request to a restarted ps, too: otherwise that ps would wait for gradients of this worker.
         answer = self.conversation.exchange(frames, again=True, always=True)[0]
         return answer is None or answer.header != (False,)
 
@@ -410,13 +412,14 @@ class ParameterClient:
           given: the ranges of examples from which the gradients were computed. The gradients are rejected if the first
             ``ps`` has assigned one of these ranges to another worker meanwhile.
           returned: ranges that were assigned to this worker and that it gives back, each with a reason.
-          part: the part of a batch that ``given`` covers, where workers share each batch and an update uses a whole
-            batch; otherwise None.
+          part: the part of a batch that ``given`` covers, if workers share each batch and an update uses a whole batch;
+            otherwise None.
 
         Returns:
           The step number, and whether every ``ps`` accepted the gradients.
         """
-        # Ask the first ps before the push: if it dropped the gradient, the other ps would apply it all the same.
+        # Ask the first ps before the push: if only the first ps dropped the gradient, the other ps would still apply
+        # it.
         if given and not self._holds(given):
             self.steps += 1
             number, back = self._next_number(), [*returned, *((work, "") for work in given)]
@@ -450,15 +453,15 @@ class ParameterClient:
         """Returns whether this worker still holds ranges of examples.
 
         After a lost connection or a very slow step, the first ``ps`` may have removed this worker and assigned the
-        ranges to another one. Only in these cases this method asks the first ``ps``: if the ranges were assigned again,
-        no ``ps`` may receive the gradient.
+        ranges to another one. Only in these cases does this method ask the first ``ps``. If the ranges were assigned
+        again, no ``ps`` may receive the gradient.
         """
         session, since, patience = self._sessions[0], self._held_since, self._choice.patience_s
         self._held_since = None
         if session.channel is None or session.channel.peer_gone():
             self.conversation.lost(0, UnavailableError(None, None, f"the channel to {session.task} is gone"))
-        # The ps measures this time from the sending of its answer, the worker from the arrival of the answer, which is
-        # later. So ask the ps as soon as half of the time limit has passed here.
+        # The ps measures the time limit from the moment when it sends its answer. This worker knows only when the
+        # answer arrived, which is later. So ask the ps as soon as half of the time limit has passed here.
         slow = patience is not None and since is not None and time.monotonic() - since >= patience / 2
         if not self.conversation.lost_first and not slow:
             return True
@@ -543,7 +546,7 @@ class ParameterClient:
     def finish(self, training: int) -> None:
         """Leaves training number ``training``; returns once all workers have finished or are lost."""
         frame = Frame(kinds.FINISH, (training,))
-        # From now on, a ps that has ended with the job is no error for this worker, and it does not wait for that ps.
+        # From now on, this worker neither fails because of a ps that has ended with the job, nor waits for such a ps.
         self._finishes = True
         try:
             for index, answer in enumerate(
@@ -563,13 +566,14 @@ class ParameterClient:
         """Returns the epoch with which a training begins, which all workers have to use.
 
         Args:
-          training: its number.
+          training: the number of the training.
           epoch: on the chief, the epoch to begin with. None on other workers, which wait until the chief has set it.
           may_stop: whether the chief may stop the training at the end of any epoch.
           resumes: whether the chief resumes its epoch after a restart, so that synchronous workers wait for it.
 
         Returns:
-          The epoch; None if the ``ps`` does not know it, because it was restarted during the training.
+          The epoch; None if the first ``ps`` does not know the epoch, because that ``ps`` was restarted during the
+          training.
         """
         answer = self.conversation.request_until_answered(
             0, Frame(kinds.BEGIN, (training, -1 if epoch is None else epoch, may_stop, resumes))

@@ -297,7 +297,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """``worker`` takes part, and is in a step. (Its first gradient implies this, too.)"""
+    """``worker`` takes part, and is in a step. (The first gradient of a worker implies this event, too.)"""
 
     worker: str
 
@@ -459,7 +459,7 @@ Action = Go | Apply | Drop | Discard
 
 @dataclass(frozen=True, slots=True)
 class ConsistencyDecision:
-    """The next state, the actions in order, and the reason; empty if there is nothing to log."""
+    """The next state, the actions in order, and the reason, which is empty if there is nothing to log."""
 
     state: TrainingState
     actions: tuple[Action, ...] = ()
@@ -526,7 +526,7 @@ def decide(state: TrainingState, event: Event, now: float) -> ConsistencyDecisio
 
 
 def waited_for(state: TrainingState) -> tuple[str, ...]:
-    """Returns the workers whose gradients others wait for; empty if none waits."""
+    """Returns the workers for whose gradients other workers wait; empty if no worker waits."""
     if not any(member.waits_since is not None for member in state.members.values()) or state.updating:
         return ()
     choice = state.choice
@@ -549,7 +549,7 @@ def waiting_text(state: TrainingState, now: float) -> str:
     elif _waits_for_start(state) and _complete(state):
         whom = "the chief to start the training"
     elif missing > 0:
-        whom = f"{missing} more worker{'s' if missing > 1 else ''} to come"
+        whom = f"{missing} more worker{'s' if missing > 1 else ''} to connect"
     else:
         whom = _listed(waited_for(state)) or "more gradients"
     waiting = _listed(sorted(name for name, member in state.members.items() if member.waits_since is not None))

@@ -65,14 +65,14 @@ class ServerSession:
     """A worker's knowledge of one ``ps``.
 
     Attributes:
-      task: its name.
+      task: the name of the ``ps``.
       link: the route to the ``ps``.
       channel: the open channel to the ``ps``; None if there is none.
-      filled: generation of its values; 0 before it has values.
-      version: the version of its values, according to its latest answer.
+      filled: the generation of the values of the ``ps``; 0 before there are values.
+      version: the version of these values, according to the latest answer.
       incarnation: incarnation of the ``ps`` that serves the channel.
       answer_incarnation: incarnation of the ``ps`` that gave the latest answer.
-      pieces: the values of its blocks when they were last read, in the layout's order.
+      pieces: the values of the blocks of the ``ps`` when they were last read, in the layout's order.
       read: the version of ``pieces``.
       read_incarnation: incarnation of the ``ps`` from which ``pieces`` were read.
       optimized: the blocks that the optimizer updates. In this and the two following lists, each block has its position
@@ -124,7 +124,8 @@ class Traffic:
 
 
 class JobOverError(GaveUpError):
-    """A ``ps`` cannot be reached because the job is over. It will not restart, and this worker does not need it."""
+    """A ``ps`` cannot be reached because the job is over. The ``ps`` will not restart, and this worker does not need
+    it."""
 
 
 class _ReconnectedError(UnavailableError):
@@ -148,7 +149,8 @@ class Conversation:
     Attributes:
       sessions: one for each ``ps``.
       rows_read: number of rows of tables that were read.
-      lost_first: whether the first ``ps`` was lost. This object sets it, and its owner resets it.
+      lost_first: whether the first ``ps`` was lost. This object sets the attribute, and the owner of this object resets
+        it.
     """
 
     def __init__(
@@ -246,8 +248,9 @@ class Conversation:
             for index, (session, frame) in enumerate(zip(self.sessions, frames, strict=True))
             if again and frame is not None
         }
-        # Send all frames before receiving any answer, so that all ps work concurrently. It also avoids a deadlock: this
-        # worker could wait for the answer of a ps that answers only after another ps has got its frame.
+        # Send all frames before receiving any answer, so that all ps work concurrently. This order also avoids a
+        # deadlock: this worker could wait for the answer of a ps that answers only after another ps has received a
+        # frame.
         for index in range(len(self.sessions)):
             frame = frames[index]
             if frame is not None and index not in self._asked:  # otherwise it was already sent after reconnecting
@@ -358,7 +361,8 @@ class Conversation:
             self._waits(session, str(frame.header[0]) if frame.header else "")
             if waiting is not None:
                 waiting()
-            # End a wait that may be a deadlock: the update that this worker waits for may need its next gradient.
+            # End a wait that may be a deadlock: the update that this worker waits for may need this worker's next
+            # gradient.
             if self._is_too_late(session):
                 self._send(session, Frame(kinds.RELEASE))
         session.waits_for, session.answer_incarnation = None, session.incarnation
@@ -411,9 +415,9 @@ class Conversation:
         return [wait for session in self.sessions if (wait := session.waits_for) is not None]
 
     def _reconnect_lost(self, waiting_for: ServerSession) -> None:
-        """Reconnects to all lost ``ps`` except ``waiting_for``, which repeats the requests that were lost with them.
+        """Reconnects to all lost ``ps`` except ``waiting_for``, and repeats the requests that were lost with them.
 
-        The awaited ``ps`` may be unable to answer before another ``ps`` has received such a request.
+        The awaited ``ps`` may be unable to answer before another ``ps`` has received such a repeated request.
         """
         for index, session in enumerate(self.sessions):
             channel = session.channel

@@ -50,7 +50,7 @@ class EpochSums:
         """Adds the contribution of a worker.
 
         Args:
-          worker: its name.
+          worker: the worker's name.
           epoch: the worker's epoch.
           sums: ``[numbers]``, or ``[2, numbers]`` with their codes.
           version: identifies the update to which the numbers belong.
@@ -113,5 +113,5 @@ class EpochSums:
 
 
 def _pick(ways: Array, total: Array, one: Array, other: Array) -> Array:
-    """Selects by code the total, the larger or the smaller of two numbers."""
+    """Selects, by code, the total, the larger number or the smaller number."""
     return np.select([ways == 0, ways == 1], [total, np.maximum(one, other)], np.minimum(one, other))

@@ -283,7 +283,7 @@ class HostedParameters:
                 claim = Claim(task=worker, generation=channel.peer_generation, started=started)
             case _:
                 raise bad_header(hello, channel.peer)
-        # Checked before the worker becomes known here: a refused worker must not count as a member.
+        # Check the worker before registering it: a refused worker must not count as a member.
         refused = self._refused(claim, signature, choice)
         if refused is not None:
             channel.send(error_frame(0, refused, self._task))
@@ -333,7 +333,7 @@ class HostedParameters:
         """Answers a frame of a worker. A PUSH frame counts as a step of the worker's training."""
         channel, worker, name = connection.channel, connection.worker, self.name
         if frame.kind == kinds.RELEASE:
-            return  # obsolete: the answer for which the worker no longer wants to wait was already sent
+            return  # too late: the answer for which the worker no longer wants to wait was already sent
         if frame.kind == kinds.PUSH:
             if not connection.watched:
                 watchdog.opened(worker, name)

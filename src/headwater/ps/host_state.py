@@ -18,7 +18,7 @@ class Answered:
       incarnation: incarnation of the worker's program.
       number: the number of the request; -1 before the first.
       applied: whether its gradients were accepted.
-      version: the version of the values when they were pushed.
+      version: the version of the values when the gradients were pushed.
       step_number: number of the assigned step; None without one.
       handed: the assigned range of examples, see `headwater.ps.worker_connections.Request`; only in the last state of
         an incarnation, see `HostMemory.state`.
@@ -39,8 +39,8 @@ class HostState:
     Attributes:
       version: number of updates applied to the values.
       filled: generation of the values, see `headwater.ps.protocol`.
-      incarnation: incarnation of the ``ps`` that has them.
-      trainings: number of trainings that are over.
+      incarnation: incarnation of the ``ps`` that has the values.
+      trainings: the number of trainings that are over.
       seed: the seed for the order of the examples of epochs.
       steps: the current epoch, the number of its steps assigned, the version at which it began, and its length in
         steps.
@@ -48,7 +48,7 @@ class HostState:
       sums: contributions of the workers, by epoch.
       ledger: record of the applied examples; None if none are accounted for.
       values: the values of all blocks except tables.
-      state: the optimizer's, by name.
+      state: the optimizer's state, by name.
     """
 
     version: int

@@ -67,7 +67,8 @@ class Partitioner(Protocol):
     """Chooses the number of parts of a variable."""
 
     def __call__(self, spec: VariableSpec) -> int:
-        """Returns the number of parts for ``spec``, at least 1. `make_layout` limits it to the number of rows."""
+        """Returns the number of parts for ``spec``, at least 1. `make_layout` limits this number to the number of
+        rows."""
         ...
 
 

@@ -48,7 +48,7 @@ class Membership:
         them.
       finished: workers that have finished the present training.
       stays_s: how long a member whose channel has ended stays a member, so that the others wait for it, in seconds. As
-        long as its task can be reached, it stays without a limit. With 0, a member is removed as soon as its channel
+        long as the member's task can be reached, there is no limit. With 0, a member is removed as soon as its channel
         ends.
       expected: members that are not connected, each with the time until which it may connect, by the context's clock.
           Their channel has ended, or this server has taken over from another server, of which they were members.
@@ -57,7 +57,7 @@ class Membership:
       may_stop: whether the chief may stop that training at the end of any epoch.
       chief_resumes: whether a chief that is lost and restarted resumes the epoch that it has not ended, so that in
         synchronous training the others wait for it at the end of that epoch.
-      last_epoch: the last epoch of the latest training that all have finished; -1 before.
+      last_epoch: the last epoch of the latest training that all workers have finished; -1 before.
       is_over: whether the chief's program has ended without an error.
     """
 
@@ -138,8 +138,9 @@ class Membership:
                 before.channel.close()
             raise UnavailableError(None, None, f"{worker} connected to a replica that no longer serves")
         # If members may stay without a channel (`_may_stay`), a worker that reconnects is still a member of its round,
-        # unless its program was restarted. If they may not, an earlier connection shows a loss of the worker that this
-        # task has not noticed yet. So remove the worker; it joins again with its next request.
+        # unless its program was restarted. If members may not stay, an earlier connection means that the worker was
+        # lost and that this task has not noticed the loss yet. So remove the worker, which joins again with its next
+        # request.
         if restarted if self._may_stay(worker) else before is not None:
             self.remove_worker(worker, "it was restarted")
         if before is not None:

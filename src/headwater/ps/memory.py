@@ -84,7 +84,7 @@ def check_memory(compiled: Any, gpu: Mapping[str, int] | None = None) -> None:
 
     Args:
       compiled: a ``jax.stages.Compiled``.
-      gpu: statistics of its memory for a program of a GPU, see `headwater.graph.runtime.devices.memory_stats`.
+      gpu: for a program of a GPU, statistics of the GPU's memory, see `headwater.graph.runtime.devices.memory_stats`.
 
     Raises:
       MemoryError: the program needs more.

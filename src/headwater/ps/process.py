@@ -356,7 +356,7 @@ class ParameterTask:
         index, servers = self.members.number, self.members.servers
         ask, deposits = self._witness_and_deposits()
         sites: dict[int, Site] = {}
-        # Its own shard, and the shard of the previous ps, for which this one has the backup.
+        # The shard of this ps, and the shard of the previous ps, for which this ps has the backup.
         for shard in (index, (index - 1) % len(servers)):
             pair = shard, (shard + 1) % len(servers)
             other = pair[1] if shard == index else shard

@@ -62,7 +62,7 @@ class RecoveryReport:
       incarnation: the incarnation that saved the state.
       version: the version of the state.
       at: time of the save, in seconds since 1970.
-      names: the names of its variables. If it has only some rows of a variable, the name includes their range.
+      names: the names of its variables. If the ``ps`` has only some rows of a variable, the name includes their range.
       seen: the latest version of that incarnation that a worker has read.
     """
 

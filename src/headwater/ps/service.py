@@ -201,14 +201,14 @@ class ParameterService(Service):
     def fetch_ended_workers(self, others: Sequence[WaitingLink]) -> None:
         """Asks each of the other ``ps`` once, as soon as it can be reached, whether the program of a worker has ended.
 
-        This task may have been restarted, and would otherwise wait for that worker to connect.
+        This task may have been restarted, and would otherwise wait for that worker, which will not connect.
         """
         while (others := [link for link in others if not self._fetch_ended_from(link)]) and not self._has_ended:
             if self._closed.wait(CHECK_INTERVAL_S):
                 return
 
     def _fetch_ended_from(self, other: WaitingLink) -> bool:
-        """Returns whether another ``ps`` has answered; notes an ended worker that it reports."""
+        """Returns whether another ``ps`` has answered. If that ``ps`` reports an ended worker, records it."""
         try:
             details = other.reach(0.0).details
         except OpError:

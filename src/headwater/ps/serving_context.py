@@ -19,7 +19,7 @@ class ServingContext:
       choice: the consistency between workers.
       agreement: compares the programs of the workers.
       lock: held by the thread that decides and updates.
-      changed: its condition, notified at every change.
+      changed: a condition of ``lock``, notified at every change.
       clock: returns monotonic seconds.
       answers: returns whether the task of a worker, given by name, can be reached. A call may take some seconds.
     """

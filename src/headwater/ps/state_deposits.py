@@ -86,12 +86,12 @@ class StateDeposit:
         # Freeze before the snapshot: a gradient that is acknowledged after it would be lost.
         host.freeze_until_end(what)
         try:
-            with host.lock:  # hold it until all parts of the rows are sent, so that no round completes in between
+            with host.lock:  # hold the lock until all parts of the rows are sent, so that no round completes in between
                 state = host.memory.state(last=True)
                 if state is None:
                     return True
                 parts = self._deposit_rows()
-            host.updates.accounts.flush()  # answers flush this journal, and this task sends no more of them
+            host.updates.accounts.flush()  # otherwise answers flush the journal, but this task sends no further answers
             tensors = [*state.values, *state.state.values()]
             if state.ledger is not None:
                 tensors.append(np.frombuffer(state.ledger, np.uint8))

@@ -34,7 +34,7 @@ class ParameterSaver(StateSaver):
 
     Args:
       host: the set.
-      saves: where and how often.
+      saves: the folder and the interval of saves.
       index: the number of this ``ps``.
       tasks: number of ``ps``.
       troubles: receives reports of failed writes.
@@ -120,14 +120,15 @@ class ParameterSaver(StateSaver):
         """
         self._periodic.stop()
         if self._host.workers.is_over:
-            # A later job in the same folder must not continue from the states of a finished one.
+            # A later job in the same folder must not continue from the states of a finished job.
             self._remove_all()
             return
         # Freeze before the last save: a gradient that is acknowledged after it would be lost.
         self._host.freeze_until_end("this task to restart: it saves its state and shuts down")
         self._closing = True
         self.save()
-        self._host.updates.accounts.flush()  # answers flush this journal, and this task sends no more of them
+        # Otherwise answers flush the journal, but this task sends no further answers.
+        self._host.updates.accounts.flush()
 
     # Saving -----------------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Assigns the steps of an epoch to workers. Pure; the first ``ps`` does this for all of them.
+"""Assigns the steps of an epoch to workers. Pure; only the first ``ps`` assigns steps.
 
 Steps are assigned one at a time. So an epoch has exactly as many steps as the program requests, even if workers join or
 leave. If an update uses gradients of several workers, a step is a round: all members get the same step number.
@@ -17,15 +17,15 @@ class StepNumbers:
 
     Attributes:
       in_rounds: whether a step is a round of all workers, rather than a step of one worker.
-      epoch: the current one, from 0; -1 before the first.
+      epoch: the current epoch, from 0; -1 before the first.
       given: number of steps assigned in the current epoch; unused with ``in_rounds``: then the version counts steps.
       base: the version of the values at which the epoch began.
       steps: length of the epoch; `UNKNOWN_STEPS` until it is known.
       longest: the largest number of steps for which a worker has had data.
       ends: the number of steps after which the data of a worker ended; None while no worker has reported an end.
       stopped: whether training was stopped early.
-      asked: the latest epoch for which each worker has requested a step, by name.
-      at_work: the step that each worker is computing, by name.
+      asked: by worker, the latest epoch for which it has requested a step.
+      at_work: by worker, the step that it is computing.
     """
 
     in_rounds: bool
@@ -103,7 +103,8 @@ class StepNumbers:
         self.longest = max(self.longest, self.at_work.pop(worker, -1) + 1)
 
     def forget_worker(self, worker: str, *, resumes: bool = False) -> None:
-        """Forgets a worker that no longer takes part, except for the epoch of a worker that ``resumes`` in it."""
+        """Forgets a worker that no longer takes part; with ``resumes``, keeps the epoch in which the worker will
+        resume."""
         self.at_work.pop(worker, None)
         if not resumes:
             self.asked.pop(worker, None)

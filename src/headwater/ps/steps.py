@@ -113,7 +113,7 @@ class Steps:
             if not again:
                 self._record_returned(worker, returned)
             # Do not add the gradient of a retry again. `record_gradient` returns False if the examples were assigned to
-            # another worker meanwhile, because this one counted as lost: they must not count twice.
+            # another worker meanwhile, because this worker counted as lost: the examples must not count twice.
             if not again and self._accounts.record_gradient(worker, given):
                 updates.free.discard(worker)
                 request.version = updates.state.version

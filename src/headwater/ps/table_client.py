@@ -1,4 +1,4 @@
-"""A worker's client of embedding tables: it finds the ``ps`` of each key, and sends one frame to each for all
+"""A worker's client of embedding tables: it finds the ``ps`` of each key, and sends each ``ps`` one frame for all
 tables."""
 
 from __future__ import annotations
@@ -399,8 +399,8 @@ class TableClient:
     def push(self, divided: Mapping[str, Divided], sums: Mapping[str, Reals], number: int | None = None) -> None:
         """Applies one update to several tables, with one gradient for each distinct key or for each bag.
 
-        In a round, the gradients replace earlier gradients with the same ``number``. None stands for the worker's
-        number.
+        In a round, the gradients replace earlier gradients with the same ``number``. With None, the worker's own number
+        is used.
 
         Raises:
           InvalidArgumentError: a gradient is not finite, or the number of gradients is wrong.

@@ -93,7 +93,7 @@ class TableDeposit:
             rows = [self._file.add(fetched.part(number).tensors) for number in range(at, at + parts)]
             self._tables[name] = _Table(packed=what, step=step, rate=rate, rates=rates, rows=rows)
             at += parts
-        # Call this only after all parts have arrived, as the chief then discards them.
+        # Notify the chief only after all parts have arrived, as the chief then discards them.
         fetched.discard_at_chief()
         self._service.restore_counts(last, rounds)
 

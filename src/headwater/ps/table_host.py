@@ -97,7 +97,7 @@ class TableService:
     Attributes:
       saving: held during a save of tables, so that there is one at a time.
       saver: saves the tables periodically; None if that was not requested.
-      deposit: hands the tables to the chief at a graceful shutdown; None if the saver or a backup has them.
+      deposit: deposits the tables with the chief at a graceful shutdown; None if the saver or a backup has them.
       rounds: gradients of rows for the present round of synchronous training.
       lost_updates: number of workers' updates that were lost with an earlier incarnation of this task.
     """
@@ -177,7 +177,7 @@ class TableService:
             self.deposit.deposit()
 
     def close(self, *, over: bool) -> None:
-        """Ends the saves at shutdown, perhaps because the job is over."""
+        """Ends the saves at shutdown. ``over``: the job is over."""
         if self.saver is not None:
             self.saver.close(over=over)
 

@@ -22,8 +22,9 @@ A worker keeps one channel to each ``ps``, and sends a frame only after the answ
                                             ``rates`` are learning rates, or None. Answered by DONE. Idempotent: an
                                             update whose number the task has seen from this client is answered, not
                                             applied again. ``round`` is None, or (incarnation, version, worker)
-    SETTLE       (incarnation, version)     a round, as a lookup names one. Answered by DONE
-    SAVE_TABLE   (name, folder, number, delta)   answered by DONE (file, rows, gone, nbytes, step)
+    SETTLE       (incarnation, version)     names a round, as LOOK_UP does; the ``ps`` applies the gradients of earlier
+    rounds. Answered by DONE SAVE_TABLE   (name, folder, number, delta)   answered by DONE (file, rows, gone, nbytes,
+    step)
     TELL_TABLE   (name, keys)               answered by DONE (statistics, most used keys with their numbers of uses)
     READ_TABLE   (name, shard)              answered by DONE (step, shards) with the rows of one shard: words (key, use
                                             and, where keys are strings, second word), and values with optimizer's state

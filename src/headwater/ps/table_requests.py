@@ -50,7 +50,7 @@ class BagsPart:
     weights: Reals
 
     def tensors(self, keys: int) -> list[Array]:
-        """Returns the tensors that represent it. An empty tensor represents the numbers 0, 1, 2 and so on."""
+        """Returns the tensors that represent this part. An empty tensor represents the numbers 0, 1, 2 and so on."""
         numbers = self.numbers
         sent = numbers[:0] if len(numbers) == keys and np.array_equal(numbers, np.arange(keys)) else numbers
         found = [smallest(self.counts), smallest(sent)]

@@ -100,7 +100,7 @@ class TableRounds:
     def take_ended(self, named: Round) -> list[RowGradients]:
         """Returns the gradients to apply as one update before a request that names a round is handled.
 
-        Empty unless the named round has a later version, as only then the present round is known to be complete.
+        Empty unless the named round has a later version, as only then is the present round known to be complete.
         """
         ends = self.is_later(named) and named.version > self.version
         # Sort by worker: otherwise the last bits of the sums would depend on the order of arrival.

@@ -85,7 +85,7 @@ class TableSessions:
             self._drop(session)
 
     def exchange(self, frames: Sequence[Frame | None]) -> list[Frame | None]:
-        """Sends one frame to each ``ps``, except if it is None, and returns the answers. Waits for lost ``ps``."""
+        """Sends each ``ps`` its frame, if that is not None, and returns the answers. Waits for lost ``ps``."""
         # Send all frames before receiving any answer, so that all ps work concurrently.
         sent = [self._send(session, frame) for session, frame in zip(self._sessions, frames, strict=True)]
         answers: list[Frame | None] = []

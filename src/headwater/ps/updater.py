@@ -74,7 +74,7 @@ class Updater(Protocol):
         ...
 
     def fill(self, values: Sequence[Array], state: Sequence[Array] | None) -> None:
-        """Sets the values of all blocks except tables, and the optimizer's state; None initializes that.
+        """Sets the values of all blocks except tables, and the optimizer's state, which None initializes.
 
         Raises:
           InvalidArgumentError: number, shape or dtype of the arrays does not fit this updater.

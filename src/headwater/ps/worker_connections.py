@@ -12,12 +12,12 @@ class WorkerConnection:
     """The connection of one worker. It also identifies the worker's step in progress for the progress watchdog.
 
     Attributes:
-      worker: its name.
-      channel: the channel to it.
+      worker: the name of the worker.
+      channel: the channel to the worker.
       waits_for: reason and start of the worker's wait here; None while it does not wait. The reason is empty for a wait
         for an update, which `headwater.ps.consistency.waiting_text` describes.
       turn: notified when the worker may continue.
-      watched: whether the watchdog counts its steps.
+      watched: whether the watchdog counts the worker's steps.
     """
 
     def __init__(self, worker: str, channel: Channel, turn: threading.Condition) -> None:
@@ -35,7 +35,7 @@ class Request:
     Attributes:
       number: assigned by the worker.
       applied: whether its gradients were accepted.
-      version: the version of the values when they were pushed.
+      version: the version of the values when the gradients were pushed.
       step_number: number of the assigned step; None without one.
       handed: the assigned range of examples, as (epoch, start, stop, seed of the order); or a text that names the
         ranges that were set aside; None without either.

@@ -528,7 +528,7 @@ def test_parameter_servers_join_and_leave_during_training(running: Server, tmp_p
     running.until(job_id, lambda job: "ps-2" in [task["name"] for task in job["tasks"]])
     running.wait_log(job_id, "ps-2", "/job:ps/task:2 has joined: 2 shards of 'params' have moved")
     running.client.post(f"/jobs/{job_id}/scale", {"ps": 2})
-    running.wait_log(job_id, "ps-2", "/job:ps/task:2 has given away its copies of 'params'")
+    running.wait_log(job_id, "ps-2", "/job:ps/task:2 has handed off its copies of 'params'")
     running.until(job_id, lambda job: {task["name"]: task["phase"] for task in job["tasks"]}["ps-2"] == "stopped")
     (tmp_path / "end").touch()
     assert running.over(job_id)["phase"] == "succeeded"

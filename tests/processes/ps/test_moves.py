@@ -84,7 +84,7 @@ def test_two_ps_become_three_then_two_then_one(tmp_path: Path, consistency: str)
             ps[2].wait_for(f"has joined: 2 shards of '{name}'")
         go_on(*workers)
         assert ps[1].terminate() == 0
-        assert ps[1].output.count("has given away its copies") == 1 + has_table
+        assert ps[1].output.count("has handed off its copies") == 1 + has_table
         go_on(*workers)
         # The chief requests the move; in rounds, the other worker waits for the chief's gradient meanwhile.
         (tmp_path / "scale-1").touch()
@@ -176,7 +176,7 @@ def test_two_ps_with_copies_become_three_then_two_and_one_is_killed(tmp_path: Pa
             ps[2].wait_for(f"has joined: . shards of '{name}'")
         go_on(*workers)
         assert ps[1].terminate() == 0
-        assert ps[1].output.count("has given away its copies") == 2
+        assert ps[1].output.count("has handed off its copies") == 2
         go_on(*workers)
         ps[0].kill()
         go_on(*workers)
@@ -197,7 +197,7 @@ def test_a_draining_ps_gives_its_copies_to_one_that_was_lost_and_is_back(tmp_pat
         ps[0].wait_for("/job:ps/task:0 waits to end until /job:ps/task:1 takes its copies of shards 0, 1, 2, 3 of ")
         go_on(*workers)
         ps[1] = start(cluster, "ps", 1, tmp_path, *chosen)
-        assert ps[0].succeeds().count("has given away its copies") == 2
+        assert ps[0].succeeds().count("has handed off its copies") == 2
         go_on(*workers)
         pushed = end(tmp_path, workers)
         ps[1].succeeds()
@@ -233,7 +233,7 @@ def test_examples_stay_assigned_when_the_first_shard_moves(tmp_path: Path) -> No
         ps.append(start(cluster, "ps", 2, tmp_path, *chosen, known=3, program=COUNTS))
         ps[2].wait_for("has joined: . shards")
         assert ps[0].terminate() == 0
-        assert "has given away its copies" in ps[0].output
+        assert "has handed off its copies" in ps[0].output
         before = workers[1].line_count()
         (tmp_path / "hold-1").write_bytes(b"")
         workers[1].wait_for("^batch ", after=before)
@@ -271,7 +271,7 @@ def test_a_model_of_keras_with_a_table_moves_and_a_ps_is_killed(table: str, tmp_
         for _ in range(2 if table == "grows" else 1):
             ps[2].wait_for("has joined: . shards")
         assert ps[1].terminate() == 0
-        assert "has given away its copies" in ps[1].output
+        assert "has handed off its copies" in ps[1].output
         let_go(20)
         hold(30)
         ps[0].kill()

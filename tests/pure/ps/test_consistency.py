@@ -92,7 +92,7 @@ def test_bounded_staleness_continues_after_a_worker_left() -> None:
 def test_synchronous_takes_one_gradient_of_each() -> None:
     story = Story(Synchronous(workers=2))
     assert story(Contributed("a", 0)) == ()
-    assert waiting_text(story.state, 3.0) == "a (synchronous) for 1 more worker to come, 3 s so far"
+    assert waiting_text(story.state, 3.0) == "a (synchronous) for 1 more worker to connect, 3 s so far"
     assert story(Contributed("b", 0)) == (Apply(2),)
     assert story(Updated()) == (Go("a", 1), Go("b", 1))
     assert story(Contributed("b", 1)) == ()
@@ -105,7 +105,7 @@ def test_many_that_wait_are_not_all_named() -> None:
     for name in "abcdefgh":
         story(Contributed(name, 0))
     waiting = "a, b, c, d, e and 3 others (synchronous)"
-    assert waiting_text(story.state, 3.0) == f"{waiting} for 1 more worker to come, 3 s so far"
+    assert waiting_text(story.state, 3.0) == f"{waiting} for 1 more worker to connect, 3 s so far"
     story(Joined("z"))
     assert waiting_text(story.state, 4.0) == f"{waiting} for z, 4 s so far"
 

@@ -174,7 +174,7 @@ class Accounts:
         """Restores a range to the worker from which it was taken; see `Ledger.reclaim`.
 
         Returns:
-          Whether that was possible: False if the range has been assigned again.
+          Whether the range was restored: False if it has been assigned again.
         """
         return self._ledger is not None and self._ledger.reclaim(worker, work)
 

@@ -39,12 +39,11 @@ class Epoch:
     """The records of an epoch in the journals.
 
     Attributes:
-      training, epoch: its numbers.
-      size: number of examples.
+      training, epoch: the number of the training, and of the epoch in that training. size: number of examples.
       unit: unit of counting, see `headwater.ps.accounting.ledger.Plan`.
-      shuffle, seed: its order.
-      entries: ranges that were applied, and not rolled back.
-      over: whether the ledger recorded its end.
+      shuffle, seed: determine the order of the examples, see `Plan`. entries: ranges that were applied, and not rolled
+      back.
+      over: whether the ledger recorded the end of the epoch.
       back: number of positions that were returned to be assigned again.
       aside: ranges that were set aside, with the latest reason.
     """
@@ -91,7 +90,8 @@ class Epoch:
 
     @property
     def exact(self) -> bool:
-        """Whether each position was applied once; in an epoch that is not over, whether none was applied more often."""
+        """Whether each position was applied exactly once; in an epoch that is not over, whether each was applied at
+        most once."""
         return not self.double() and not self.outside_epoch() and not (self.over and self.missing())
 
     def place_of(self, example: int) -> int:
@@ -124,9 +124,9 @@ class Run:
 
     Attributes:
       name: the name of the set of parameters.
-      task: the task that kept it.
+      task: the task that kept the ledger.
       files: its journals, in their order.
-      epochs: by number of training and epoch.
+      epochs: the epochs, by the numbers of their training and epoch.
       rollbacks: the restarts that undid updates.
     """
 
@@ -191,7 +191,7 @@ def audit(logdir: str) -> Audit:
 
 
 def _start_text(path: str) -> str:
-    """Returns the time in the name of a journal as a sort key: all are of the same length."""
+    """Returns the time in the name of a journal as a sort key: the times in all names have the same length."""
     return ".".join(os.path.basename(path).rsplit(".", 4)[1:3])
 
 

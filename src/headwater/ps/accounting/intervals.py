@@ -26,7 +26,7 @@ class Intervals:
         """Adds the numbers from ``start`` up to, but excluding, ``stop``; ``stop`` must be greater than ``start``."""
         first = bisect_left(self._stops, start)
         behind = bisect_right(self._starts, stop)
-        if first < behind:  # merge the ranges that it touches
+        if first < behind:  # merge the ranges that the new range touches
             start, stop = min(start, self._starts[first]), max(stop, self._stops[behind - 1])
         self._starts[first:behind] = [start]
         self._stops[first:behind] = [stop]
@@ -40,7 +40,7 @@ class Intervals:
 
     @property
     def end(self) -> int:
-        """One more than the greatest number; 0 without any."""
+        """One more than the greatest number; 0 for an empty set."""
         return self._stops[-1] if self._stops else 0
 
     def gaps(self, start: int, stop: int) -> list[Span]:

@@ -168,7 +168,7 @@ class _Epoch:
     Attributes:
       plan: its plan, with a seed.
       fresh: positions from here on were never assigned.
-      waiting: waiting ranges before that, by position.
+      waiting: the waiting ranges before position ``fresh``, by position.
       done: positions whose examples are applied.
       aside: ranges that failed too often, with the latest reason.
       out: number of positions that are held or gathered.
@@ -218,7 +218,7 @@ class _Epoch:
         """Assigns the positions from ``start`` up to ``stop``, which belong to one batch.
 
         Returns:
-          Whether that was possible: False if some of the positions are not waiting.
+          Whether the positions were assigned: False if some of them are not waiting.
         """
         if start >= self.fresh:
             # The positions before the range were not assigned by this ledger: keep them as waiting.
@@ -430,7 +430,7 @@ class Ledger:
         return self._epochs[epoch].plan.size
 
     def dropped(self, worker: str, works: Sequence[Work]) -> None:
-        """Makes ranges available again whose gradient was dropped after `record_gradient`."""
+        """Makes ranges available again after their gradient, which `record_gradient` recorded, was dropped."""
         for work in works:
             at = next(at for at, (given, _) in enumerate(self._gathered) if given == (worker, work))
             _, tries = self._gathered.pop(at)
@@ -483,7 +483,8 @@ class Ledger:
         return True
 
     def confirm_range(self, worker: str, work: Work, plan: Plan) -> bool:
-        """Lets a worker keep a range that another ledger of this training has assigned; returns whether it may.
+        """Lets a worker keep a range that another ledger of this training has assigned; returns whether the worker may
+        keep it.
 
         Raises:
           FailedPreconditionError: see `assign_range`.

@@ -114,7 +114,7 @@ class CopyHolder:
       copies: the replicas of all shards, by shard.
       replicas: number of replicas of each shard.
       task: this task's name.
-      address: this task's address for the others.
+      address: the address at which the other ``ps`` reach this task.
       end_with_job: called with the reason if this task joins after the job is over.
       began: called with the name of another ``ps`` that reports its start.
     """
@@ -203,7 +203,7 @@ class CopyHolder:
         if kept:
             _log.warning("%s ends with its copies of shards %s of %r", self._task, _listed(kept), self._name)
         else:
-            _log.warning("%s has given away its copies of %r", self._task, self._name)
+            _log.warning("%s has handed off its copies of %r", self._task, self._name)
         if not self._over:
             shut_down_now(list(self.copies.values()))
 
@@ -354,7 +354,7 @@ class CopyHolder:
 
     @property
     def counts_steps(self) -> bool:
-        """Whether its version is the job's global step."""
+        """Whether `version` is the job's global step."""
         return self.copies[0].counts_steps
 
     @property

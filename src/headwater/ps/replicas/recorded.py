@@ -100,7 +100,7 @@ class RecordedUpdater:
 
 
 class _Retired:
-    """Stands in for an updater or table after the replica was demoted; every access raises UnavailableError."""
+    """Replaces the updater or table of a replica that was demoted; every access raises UnavailableError."""
 
     def __getattr__(self, name: str) -> Any:
         raise UnavailableError(None, None, "these values are no longer served")

@@ -49,7 +49,7 @@ class ShardCopy(KeptCopy):
 
     Args:
       name: the name of the set of parameters.
-      shard: its number.
+      shard: the number of the shard.
       make: makes the host with its updater: a given updater, or else an empty one.
       site: see `KeptCopy`.
       expect: see `Expect`; None if the task need not wait for workers before it ends.
@@ -107,7 +107,7 @@ class ShardCopy(KeptCopy):
 
     @property
     def counts_steps(self) -> bool:
-        """Whether its version is the job's global step."""
+        """Whether `version` is the job's global step."""
         return self._serving and self._host.counts_steps
 
     @property

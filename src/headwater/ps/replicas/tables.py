@@ -401,7 +401,7 @@ class TablesCopy(KeptCopy):
     def _install_fed_state(self) -> None:
         self._since = time.monotonic()
         view = self._standing.view
-        # The first view is the start of the job and no failover, so it is not reported.
+        # The first view is the start of the job and not a failover, so it is not reported.
         if view is not None and view.term > 1:
             _log.warning("%s serves %s now: %s", self._task, self._called, view)
 

@@ -10,9 +10,9 @@ Each exchange has a channel of its own, whose first frame names the set. WAIT fr
                                             are sent to it. ``backup`` is the ``ps`` of the shard's backup, empty if
                                             there is none, and None if shards have one replica each
     MOVE    (set, shard, primary, address, backup, address)   asks the ``ps`` with the primary to move the shard to
-                                            the ``ps`` for its primary and for its backup; the latter and its address
+                                            the ``ps`` for its primary and for its backup; the backup and its address
                                             are empty for a shard with one replica. Answered by DONE (seconds for which
-                                            workers could not use it, bytes) when the replicas are there, or when
+                                            workers could not use the shard, bytes) when the replicas are there, or when
                                             another primary serves, which completes the move
 
 ``places`` are the result of `headwater.ps.shards.places.Places.words`.
@@ -166,7 +166,7 @@ class Directory:
     def exchange_places(
         self, task: str, *, begins: bool = False, leaves: bool = False, within_s: float = WHERE_TIMEOUT_S
     ) -> tuple[ShardReport, list[int]]:
-        """Sends the known places of shards to a ``ps``, and adopts the places that it knows.
+        """Sends the known places of shards to a ``ps``, and adopts the places that the ``ps`` knows.
 
         Args:
           task: the name of the ``ps``.

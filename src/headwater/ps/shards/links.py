@@ -28,7 +28,7 @@ class ShardLink:
 
     Args:
       directory: this task's knowledge of the places of shards.
-      shard: its number.
+      shard: the number of the shard.
 
     Attributes:
       check: called after each failed attempt of a wait without a deadline. An error that it raises ends the wait.
