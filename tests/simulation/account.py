@@ -14,7 +14,7 @@ from tests.simulation.scheduler import HistoryError
 #: checked.
 UNITS = 256
 NO_UNIT = UNITS
-#: Time between the end of the job and the launcher's end of remaining tasks, in seconds.
+#: How long after the end of the job the launcher ends the remaining tasks, in seconds.
 LAUNCHER_S = 60.0
 
 
@@ -27,8 +27,8 @@ class Account:
       acknowledged: units of steps that have returned.
       void: units of steps that were acknowledged, or in progress, when the state was lost.
       open: units of steps in progress.
-      again: units of steps that were in progress when a checkpoint was restored: the checkpoint may contain them, and
-          these steps are repeated.
+      again: units of steps that were in progress when a checkpoint was restored: the checkpoint may contain these
+          units, and the steps are repeated.
     """
 
     given: int = 0

@@ -21,7 +21,7 @@ def share() -> None:
     _share_plans()
     _share_executables()
     saving: Any = headwater.tf1.training.saving_hooks
-    saving.write_graph = lambda *args, **kwargs: None  # a text that no history reads
+    saving.write_graph = lambda *args, **kwargs: None  # it writes the graph as a text file, which no history reads
 
 
 def _share_plans() -> None:
@@ -94,7 +94,7 @@ def _share_executables() -> None:
 
     def compile_apart(self: Any, *arrays: Any) -> None:
         # A history that finds the executable in the cache has no scheduling points here. With `apart`, a history that
-        # has to create the executable has none either, so both run alike.
+        # has to create the executable has none either. So both histories are the same.
         with running().apart():
             compile_one(self, *arrays)
 

@@ -19,13 +19,13 @@ class Task:
 
     Args:
       cluster: the cluster.
-      name: such as ``ps0``; also its host.
-      program: the program of each incarnation; the task is done when it returns.
+      name: such as ``ps0``; also the name of its host.
+      program: the program of each incarnation; the task is done when the program returns.
 
     Attributes:
-      process: its current incarnation.
-      returned: whether its program has returned.
-      done: whether its process has ended after that.
+      process: the process of the current incarnation.
+      returned: whether the program has returned.
+      done: whether the process has ended after the program has returned.
     """
 
     def __init__(self, cluster: Cluster, name: str, program: Callable[[], None]) -> None:
@@ -41,7 +41,7 @@ class Task:
         simulation = self.cluster.simulation
         self.process = process = simulation.process(self.name)
         simulation.note(f"{process} begins")
-        self.cluster.network.begun(process)
+        self.cluster.network.handle_start(process)
         simulation.thread(process, "program", lambda: self._run(process)).start()
 
     def restart_after(self, after_s: float) -> None:
@@ -78,7 +78,7 @@ class Task:
             return
         self.cluster.killed |= not self.done
         simulation.kill(process)
-        self.cluster.network.ended(process, silently=silently)
+        self.cluster.network.handle_end(process, silently=silently)
         self.cluster.changed()
 
 
@@ -115,8 +115,8 @@ class Cluster:
         self.simulation.sleep(within_s)
 
     def may_restart(self, task: Task, chief: Task) -> bool:
-        """Returns whether a killed task may restart. A worker is not restarted after the chief has ended the job: it
-        counts as done."""
+        """Returns whether a killed task may restart. A worker that is killed after the chief has ended the job is not
+        restarted: it counts as done."""
         if chief.returned and task.name.startswith("worker"):
             task.done = True
             self.changed()
@@ -128,16 +128,17 @@ class Cluster:
         self.simulation.after(0.0, self._changed.set)
 
     def wait_until(self, reached: Callable[[], bool]) -> None:
-        """Waits until ``reached`` is true; it is called each time that a task has ended."""
+        """Waits until ``reached`` returns True; calls it each time that a task has ended."""
         while not reached():
             self._changed.clear()
             self._changed.wait()
 
-    def wait_ended(self, seconds: float) -> None:
+    def wait_for_ends(self, seconds: float) -> None:
         """Waits until serving tasks have noticed the end of the job; then ends tasks that a launcher would end.
 
         Raises:
-          HistoryError: a task does not end although no task was lost, so the task knows that the job is over.
+          HistoryError: a task does not end, although no task was lost, so that all tasks must have learnt that the job
+            is over.
         """
         simulation = self.simulation
         simulation.sleep(seconds)

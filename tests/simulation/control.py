@@ -69,7 +69,7 @@ class _Details:
 
 
 class SimulatedGrpcServer:
-    """Stands in for the result of `grpc.server`."""
+    """Simulates the result of `grpc.server`."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
@@ -241,7 +241,7 @@ class _Watch:
 
 
 class SimulatedGrpcChannel:
-    """Stands in for the result of `grpc.insecure_channel`."""
+    """Simulates the result of `grpc.insecure_channel`."""
 
     def __init__(self, network: Network, address: str) -> None:
         self.network = network

@@ -1,8 +1,8 @@
 """Histories of parameter servers with two replicas of each part, and one failure at a time.
 
 A failure kills, stops or disconnects a task. The next failure happens only after each part has two replicas again.
-Under this condition no acknowledged update may be lost or applied twice. The same checks would detect two replicas of a
-part that acknowledge updates at the same time, because the updates of one of them would be lost. Each example of an
+Under this condition, no acknowledged update may be lost or applied twice. The same checks would detect two replicas of
+a part that acknowledge updates at the same time, because the updates of one of them would be lost. Each example of an
 epoch must count once: on the first parameter server, and on all of them if only parameter servers fail. In some
 histories a table with rows, or a dynamic table, counts units as well.
 """
@@ -79,14 +79,14 @@ class CopiesHistory(ParameterHistory):
         task = self._served[index] = self._task("ps", index)
         choice = from_text(self.setting.consistency, self.setting.workers)
         task.host("set", self._layout, self._updater, choice, replicas=self.replicas, shards=self.shards)
-        self._hosted(index, task)
+        self._on_start(index, task)
         task.shell.wait_until_over()
-        self._ended(index)
+        self._on_end(index)
 
-    def _hosted(self, index: int, task: ParameterTask) -> None:
-        """Hook: called when a parameter server begins to serve."""
+    def _on_start(self, index: int, task: ParameterTask) -> None:
+        """Hook: called when a parameter server has started to serve."""
 
-    def _ended(self, index: int) -> None:
+    def _on_end(self, index: int) -> None:
         """Hook: called when a parameter server has ended without a failure."""
 
     def _access(self, task: ParameterTask, choice: Consistency, initial: Sequence[Any]) -> ParameterClient:
@@ -105,7 +105,7 @@ class CopiesHistory(ParameterHistory):
         """Returns whether these replicas include a primary and a complete backup of each part."""
         return count_wholes(copies) == self.parts
 
-    def _finished(self, index: int, client: ParameterClient) -> None:
+    def _on_finish(self, index: int, client: ParameterClient) -> None:
         if index == 0:
             self._acknowledged = self.account.acknowledged - {NO_UNIT}
             client.pull()
@@ -208,8 +208,8 @@ class CopiesOfRows(CopiesHistory):
     def _look(self, values: Sequence[Any]) -> None:
         super()._look(values[:2])
 
-    def _finished(self, index: int, client: ParameterClient) -> None:
-        super()._finished(index, client)
+    def _on_finish(self, index: int, client: ParameterClient) -> None:
+        super()._on_finish(index, client)
         if index == 0:
             counts = client.tables.read(2).reshape(self.parts, UNITS)
             self._final = [*self._final[:2], counts]
@@ -262,8 +262,8 @@ class CopiesOfTables(CopiesHistory):
                 self._in_table.add(unit)
         return super()._push(client, gradients, unit)
 
-    def _finished(self, index: int, client: ParameterClient) -> None:
-        super()._finished(index, client)
+    def _on_finish(self, index: int, client: ParameterClient) -> None:
+        super()._on_finish(index, client)
         if index == 0:
             acknowledged = sorted(self._in_table)
             counts = self._clients[client].look_up({"t": np.arange(UNITS)}, training=False)["t"]
@@ -303,8 +303,8 @@ def history_in_step(seed: int) -> tuple[Simulation, CopiesHistory]:
 
 def _history(seed: int, name: str, choices: Sequence[str]) -> tuple[Simulation, CopiesHistory]:
     simulation = Simulation(seed, horizon_s=900.0)
-    setting, chance = drawn_setting(seed, name, choices)
-    return simulation, drawn_history(simulation, setting, chance, KINDS)
+    setting, chance = draw_setting(seed, name, choices)
+    return simulation, draw_history(simulation, setting, chance, KINDS)
 
 
 #: The kinds of history: they count units in variables only, in rows, in a growing table, or count examples.
@@ -312,7 +312,7 @@ Kinds = tuple[type[CopiesHistory], type[CopiesOfRows], type[CopiesOfTables], typ
 KINDS: Kinds = CopiesHistory, CopiesOfRows, CopiesOfTables, CopiesOfExamples
 
 
-def drawn_setting(seed: int, name: str, choices: Sequence[str], servers: int = 2) -> tuple[Setting, random.Random]:
+def draw_setting(seed: int, name: str, choices: Sequence[str], servers: int = 2) -> tuple[Setting, random.Random]:
     """Returns a random setting with at least ``servers`` parameter servers, and the generator for further draws."""
     chance = random.Random(f"{name} {seed}")
     drawn = Setting.draw(chance)
@@ -331,7 +331,7 @@ def drawn_setting(seed: int, name: str, choices: Sequence[str], servers: int = 2
     return setting, chance
 
 
-def drawn_history(simulation: Simulation, setting: Setting, chance: random.Random, kinds: Kinds) -> CopiesHistory:
+def draw_history(simulation: Simulation, setting: Setting, chance: random.Random, kinds: Kinds) -> CopiesHistory:
     """Returns a random history of one of the ``kinds``."""
     only, rows, grows, examples = kinds
     if chance.random() < 0.3:

@@ -2,7 +2,7 @@
 
 Each function restores the defect that its docstring describes.
 
-``python -m tests.simulation.run graphs:40 --without "void steps"``
+``python -m tests.simulation.run graphs:40 --without "notice of void steps"``
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from headwater.tf1.training.supervised_session import LOST
 from tests.simulation.scheduler import running
 
 
-def _void_steps() -> None:
+def _ignore_void_steps() -> None:
     """Defect: a worker does not learn that its step is void after the chief has restored an older step."""
     runs: Any = headwater.graph.resources.training_runs
     runs.is_void = lambda *_: False
 
 
-def _numbered_requests() -> None:
+def _forget_retries() -> None:
     """Defect: a ``ps`` does not recognize a push that is retried on another channel."""
     workers: Any = headwater.ps.membership.Membership
     request = workers.request
@@ -55,26 +55,26 @@ def _numbered_requests() -> None:
     workers.request = forgets
 
 
-def _answered_in_states() -> None:
+def _omit_answers_from_states() -> None:
     """Defect: the saved state of a ``ps`` does not record the pushes that it includes."""
     state: Any = headwater.ps.host_state.HostState
     facts = state.facts
     state.facts = lambda self: {**facts(self), "answered": {}}
 
 
-def _living_state() -> None:
+def _always_restore_checkpoints() -> None:
     """Defect: a restarted chief always restores a checkpoint, even if all parameter servers have their state."""
     manager: Any = headwater.tf1.training.session_manager
     manager.always_restores = lambda: True
 
 
-def _claims() -> None:
+def _accept_last_claim() -> None:
     """Defect: of two tasks that claim the same place, the last one gets it."""
     claims: Any = headwater.cluster.claims
     claims.decide = lambda *_, **__: Verdict(prevails=True, reason="it came last")
 
 
-def _deadlines() -> None:
+def _retry_after_deadlines() -> None:
     """Defect: a task that misses its deadline is treated as a lost task, so that others wait for it again."""
     session: Any = headwater.tf1.training.monitored_wrappers.RecoverableSession
 
@@ -89,7 +89,7 @@ def _deadlines() -> None:
     session._created = created
 
 
-def _evidence() -> None:
+def _lose_tasks_by_late_heartbeats() -> None:
     """Defect: a single late heartbeat makes a task lost."""
     detector: Any = headwater.cluster.transport.lifeline.FailureDetector
     init = detector.__init__
@@ -101,19 +101,19 @@ def _evidence() -> None:
     detector.__init__ = impatient
 
 
-def _who_ended() -> None:
+def _skip_query_for_ended_workers() -> None:
     """Defect: a restarted ``ps`` does not ask the other ``ps`` whether a worker's program has ended."""
     service: Any = headwater.ps.service.ParameterService
     service.fetch_ended_workers = lambda *_: None
 
 
-def _list_of_ended() -> None:
+def _drop_list_of_ended_tasks() -> None:
     """Defect: a launcher does not pass the list of ended workers to a task."""
     shell: Any = headwater.cluster.task.shell
     shell.ended_tasks = lambda _: frozenset[Any]()
 
 
-def _gone_gradients() -> None:
+def _wait_after_lost_gradients() -> None:
     """Defect: a worker keeps waiting for a round after a ``ps`` has lost its gradients in a restart."""
     conversation: Any = headwater.ps.conversation.Conversation
     lost = conversation.lost
@@ -126,99 +126,99 @@ def _gone_gradients() -> None:
     conversation.lost = forgets
 
 
-def _current_values() -> None:
+def _accept_outdated_values() -> None:
     """Defect: a ``ps`` accepts gradients of prefetched values that other workers have changed since."""
     reads: Any = headwater.graph.runtime.first_reads.FirstReads
     reads.is_current = lambda *_: True
 
 
-def _known_outcomes() -> None:
+def _ignore_recorded_outcomes() -> None:
     """Defect: a promoted replica does not know the results of the previous primary in a step in progress."""
     changes: Any = headwater.graph.server.replicas.changes.Changes
     changes.recorded_outcome = lambda *_: None
 
 
-def _both_have_it() -> None:
+def _skip_confirmation_of_steps() -> None:
     """Defect: a primary answers before the backup has confirmed the answer's effects."""
     copy: Any = headwater.graph.server.replicas.copy.GraphCopy
     copy.secure = lambda *_: None
 
 
-def _both_have_updates() -> None:
+def _skip_confirmation_of_updates() -> None:
     """Defect: a primary of parameters answers before the backup has confirmed the answer's effects."""
     copy: Any = headwater.ps.replicas.shard.ShardCopy
     copy._await_backup = lambda *_: None
 
 
-def _both_have_tables() -> None:
+def _skip_confirmation_of_tables() -> None:
     """Defect: a primary of tables answers before the backup has confirmed the answer's effects."""
     copy: Any = headwater.ps.replicas.tables.TablesCopy
     copy.secure = lambda *_: None
 
 
-def _rows_of_one_moment() -> None:
+def _mix_rows_of_several_moments() -> None:
     """Defect: a row that changes during a snapshot is sent with the change, which the log then applies again."""
     changes: Any = headwater.ps.row_changes.RowChanges
     changes.will_change = lambda *_: None
 
 
-def _held_ranges() -> None:
+def _forget_held_ranges() -> None:
     """Defect: a ledger of examples that takes over from another one does not know the ranges that workers hold."""
     ledger: Any = headwater.ps.accounting.ledger.Ledger
     ledger._restore_assignments = lambda *_: None
 
 
-def _rounds_of_few() -> None:
+def _never_end_incomplete_rounds() -> None:
     """Defect: at the end of the data, an update still waits for the full number of gradients."""
     ledger: Any = headwater.graph.resources.example_ledger.ExampleLedger
     ledger._is_starved = lambda _: False
 
 
-def _held_updates() -> None:
+def _update_before_start() -> None:
     """Defect: an update of a few workers' gradients is made before the chief has started the training."""
     consistency: Any = headwater.ps.consistency
     consistency._waits_for_start = lambda _: False
 
 
-def _third_copies() -> None:
+def _skip_changes_to_third_replica() -> None:
     """Defect: a replica that will replace the backup does not receive changes during its snapshot."""
     feed: Any = headwater.state.feed.Feed
     feed.send = feed._send
 
 
-def _held_steps() -> None:
+def _save_during_steps() -> None:
     """Defect: a ``ps`` of a graph saves its state for a drain while steps are in progress."""
     steps: Any = headwater.graph.server.steps.StepService
     steps.suspend = lambda *_: ()
 
 
-def _committed_steps() -> None:
+def _drop_committed_steps() -> None:
     """Defect: a task that has committed to its part of an update drops it when the session ends."""
     step: Any = headwater.graph.runtime.step.Step
     step.commit = lambda _: None
 
 
 DEFECTS: dict[str, Callable[[], None]] = {
-    "void steps": _void_steps,
-    "numbered requests": _numbered_requests,
-    "answered in states": _answered_in_states,
-    "living state": _living_state,
-    "claims": _claims,
-    "deadlines": _deadlines,
-    "evidence": _evidence,
-    "who ended": _who_ended,
-    "list of ended tasks": _list_of_ended,
-    "gone gradients": _gone_gradients,
-    "current values": _current_values,
-    "known outcomes": _known_outcomes,
-    "both have it": _both_have_it,
-    "both have updates": _both_have_updates,
-    "both have tables": _both_have_tables,
-    "rows of one moment": _rows_of_one_moment,
-    "held ranges": _held_ranges,
-    "rounds of few": _rounds_of_few,
-    "held steps": _held_steps,
-    "committed steps": _committed_steps,
-    "held updates": _held_updates,
-    "third copies": _third_copies,
+    "notice of void steps": _ignore_void_steps,
+    "recognition of retries": _forget_retries,
+    "answers in saved states": _omit_answers_from_states,
+    "reuse of existing state": _always_restore_checkpoints,
+    "comparison of claims": _accept_last_claim,
+    "final deadlines": _retry_after_deadlines,
+    "evidence of loss": _lose_tasks_by_late_heartbeats,
+    "query for ended workers": _skip_query_for_ended_workers,
+    "list of ended tasks": _drop_list_of_ended_tasks,
+    "detection of lost gradients": _wait_after_lost_gradients,
+    "check of read values": _accept_outdated_values,
+    "recorded outcomes": _ignore_recorded_outcomes,
+    "confirmation of steps": _skip_confirmation_of_steps,
+    "confirmation of updates": _skip_confirmation_of_updates,
+    "confirmation of tables": _skip_confirmation_of_tables,
+    "rows of one moment": _mix_rows_of_several_moments,
+    "transfer of held ranges": _forget_held_ranges,
+    "last rounds of few gradients": _never_end_incomplete_rounds,
+    "suspension of steps": _save_during_steps,
+    "commitment of steps": _drop_committed_steps,
+    "start before updates": _update_before_start,
+    "changes to the third replica": _skip_changes_to_third_replica,
 }

@@ -61,7 +61,7 @@ class DepositsHistory(GraphHistory):
             running().thread(me(), "SIGTERM", end).start()
         with contextlib.suppress(SystemExit):
             server.join()
-        self._ended(index, server)
+        self._on_end(index, server)
         if index in self._away and not self._chief.returned:
             running().after(running().random.random() * _AWAY_S, lambda: self._restart_task(index))
 

@@ -1,6 +1,6 @@
 """The disk of a history, with faults.
 
-It may be full temporarily; a write may be incomplete because its process is killed; and a bit of a file may flip.
+The disk may be full temporarily; a write may be incomplete because its process is killed; and a bit of a file may flip.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class SimulatedDisk(Disk):
     def write(self, raw: io.FileIO, data: memoryview) -> int:
         """Writes a piece in two parts, between which the process may be killed."""
         if simulation() is not None and not self._history.is_alive():
-            return len(data)  # the process was killed, and its threads only unwind: discard what they write
+            return len(data)  # the process was killed, and its threads only unwind: discard their data
         self.check()
         half = len(data) // 2
         raw.write(data[:half])

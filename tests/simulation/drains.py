@@ -23,8 +23,8 @@ from tests.simulation.copies import (
     CopiesOfExamples,
     CopiesOfRows,
     CopiesOfTables,
-    drawn_history,
-    drawn_setting,
+    draw_history,
+    draw_setting,
 )
 from tests.simulation.graph_copies import ROUNDS, GraphCopiesHistory, drawn
 from tests.simulation.parameters import Setting
@@ -87,22 +87,22 @@ class Notices:
 
     def _wait(self) -> None:
         if self._left:
-            self._cluster.simulation.after(self._left[0].after_s, self._tell)
+            self._cluster.simulation.after(self._left[0].after_s, self._notify_all)
 
-    def _tell(self) -> None:
+    def _notify_all(self) -> None:
         simulation = self._cluster.simulation
         if self._cluster.over():
             return
         if not self._whole():
-            simulation.after(_LOOK_S, self._tell)
+            simulation.after(_LOOK_S, self._notify_all)
             return
         notice = self._left.pop(0)
         for index, delay_s in enumerate(notice.delays_s):
             self._away[index] = notice.away_s[index]
-            simulation.after(delay_s, partial(self._tell_one, index))
+            simulation.after(delay_s, partial(self._notify_server, index))
         self._wait()
 
-    def _tell_one(self, index: int) -> None:
+    def _notify_server(self, index: int) -> None:
         process = self._cluster.tasks[f"ps{index}"].process
         if not process.dead:
             self._cluster.simulation.note(f"{process} is asked to end")
@@ -112,7 +112,7 @@ class Notices:
         """Returns whether a parameter server drains or has drained, so that others may serve its parts."""
         return index in self._away
 
-    def ended(self, index: int) -> None:
+    def schedule_restart(self, index: int) -> None:
         """Schedules the restart of a parameter server that has ended, unless the job is over."""
         self._cluster.tasks[f"ps{index}"].restart_after(self._away.pop(index, 0.1))
 
@@ -138,8 +138,8 @@ class DrainedCopies(CopiesHistory):
         if index in self._served:
             self._served[index].shell.end()
 
-    def _ended(self, index: int) -> None:
-        self.notices.ended(index)
+    def _on_end(self, index: int) -> None:
+        self.notices.schedule_restart(index)
 
     def _is_whole(self) -> bool:
         if any(task.process.dead for name, task in self.cluster.tasks.items() if name.startswith("ps")):
@@ -188,13 +188,13 @@ class DrainedGraphs(GraphCopiesHistory):
     def _serve(self, index: int) -> None:
         self._running.pop(index, None)
         server = tf.train.Server(self._spec, job_name="ps", task_index=index)
-        self._begun(index, server)
+        self._on_start(index, server)
         with contextlib.suppress(SystemExit):
             server.join()
         if not self.notices.drains(index):
-            self._ended(index, server)
+            self._on_end(index, server)
         self._running.pop(index, None)
-        self.notices.ended(index)
+        self.notices.schedule_restart(index)
 
     def _is_whole(self) -> bool:
         return len(self._running) == self.setting.servers and super()._is_whole()
@@ -203,8 +203,8 @@ class DrainedGraphs(GraphCopiesHistory):
 def history(seed: int) -> tuple[Simulation, DrainedCopies]:
     """Creates the history of a seed with parameters, without running it."""
     simulation = Simulation(seed, horizon_s=900.0)
-    setting, chance = drawn_setting(seed, "told to end", ("async", "async", "sync", "staleness=2"))
-    made = drawn_history(simulation, setting, chance, (DrainedCopies, DrainedRows, DrainedTables, DrainedExamples))
+    setting, chance = draw_setting(seed, "told to end", ("async", "async", "sync", "staleness=2"))
+    made = draw_history(simulation, setting, chance, (DrainedCopies, DrainedRows, DrainedTables, DrainedExamples))
     assert isinstance(made, DrainedCopies)
     made.begin_with(Notice.draw_some(chance, setting.servers))
     return simulation, made

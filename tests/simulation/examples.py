@@ -78,7 +78,7 @@ class ExampleHistory(ParameterHistory):
                 client.snapshot()
         self._none_left = True
         client.finish(0)
-        self._finished(index, client)
+        self._on_finish(index, client)
 
     def _check(self) -> None:
         if self._lost_late:

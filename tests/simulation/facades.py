@@ -1,9 +1,9 @@
 """Runs Headwater on simulated threads, clocks, random numbers and networks.
 
 `install` patches Headwater's modules once per process: it replaces ``threading``, ``time`` and similar modules by
-facades that decide at each call: a thread of a simulation gets the simulated object, any other thread the real one. Of
-Headwater's own code only the interfaces to the outside are replaced: sockets, gRPC's server and channel, the helper
-process that sends a task's heartbeats, and settings of the whole process.
+facades that decide at each call: a thread of a simulation gets the simulated object, and any other thread gets the real
+object. Of Headwater's own code only the interfaces to the outside are replaced: sockets, gRPC's server and channel, the
+helper process that sends a task's heartbeats, and settings of the whole process.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _PACKAGES = (
 
 
 class _Facade(types.ModuleType):
-    """A module in which some names stand for other objects in threads of a simulation."""
+    """A module in which some names refer to simulated objects in threads of a simulation."""
 
     def __init__(self, real: types.ModuleType, names: dict[str, Any]) -> None:
         super().__init__(real.__name__)

@@ -26,15 +26,16 @@ class Fault:
     """A fault of a task.
 
     Attributes:
-      kind: ``kill``: its process is killed and restarted later. ``vanish``: the same, with its machine, so that
-        connections stay open. ``stop``: its process is stopped temporarily. ``part``: a temporary network partition
-        between it and another task; ``part one way``: in one direction. ``lose connections``: its connections to
-        another task break. ``fill disk``: the disk is temporarily full. ``flip bit``: a bit of a file flips.
+      kind: ``kill``: the task's process is killed and restarted later. ``vanish``: the same, together with its machine,
+        so that connections stay open. ``stop``: the process is stopped temporarily. ``part``: a temporary network
+        partition between the task and another task; ``part one way``: in one direction. ``lose connections``: the
+        connections of the task to another task break. ``fill disk``: the disk is temporarily full. ``flip bit``: a bit
+        of a file flips.
       task: the task.
       other: the other task, for kinds that concern two.
       message: the fault happens after this number of messages since the previous fault ...
       after_s: ... or after this time in seconds, whichever is first.
-      seconds: its duration.
+      seconds: the duration of the fault.
     """
 
     kind: Kind
@@ -79,7 +80,8 @@ class Faults:
       may_fail: whether a task may still have a fault.
       may_restart: whether a killed task may restart.
       disk: the disk, if there is one.
-      whole: whether all tasks have recovered from the previous fault; if given, the next fault waits until they have.
+      whole: whether all tasks have recovered from the previous fault; if given, the next fault waits until it returns
+        True.
     """
 
     def __init__(

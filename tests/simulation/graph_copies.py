@@ -1,7 +1,7 @@
 """Histories of graphs with two replicas of each ``ps`` task, and one failure at a time.
 
 A failure kills, stops or disconnects a task. The next failure happens only after each ``ps`` task has two replicas
-again. Under this condition no acknowledged step may be lost or applied twice, and the chief must not initialize the
+again. Under this condition, no acknowledged step may be lost or applied twice, and the chief must not initialize the
 model a second time. The same checks would detect two replicas of a task that acknowledge steps at the same time,
 because the steps of one of them would be lost.
 
@@ -76,7 +76,7 @@ class GraphCopiesHistory(GraphHistory):
         known = max(self.setting.servers, index + 1)
         spec = {**self._spec, "ps": [f"ps{number}:1" for number in range(known)]}
         server = tf.train.Server(spec, job_name="ps", task_index=index)
-        self._begun(index, server)
+        self._on_start(index, server)
         leaves = running().random.random() < _LEAVES
         if leaves:
             running_server = server._running
@@ -101,16 +101,16 @@ class GraphCopiesHistory(GraphHistory):
             running().thread(me(), "SIGTERM", end).start()
         with contextlib.suppress(SystemExit):
             server.join()
-        self._ended(index, server)
+        self._on_end(index, server)
         self._running.pop(index, None)
         self._leaving = self._leaves_one = False
         if leaves and not self._chief.returned:
             self.cluster.tasks[f"ps{index}"].restart_after(_AWAY_S)
 
-    def _begun(self, index: int, server: Any) -> None:
+    def _on_start(self, index: int, server: Any) -> None:
         self._running[index] = server._running
 
-    def _ended(self, index: int, server: Any) -> None:
+    def _on_end(self, index: int, server: Any) -> None:
         for copy in server._running.copies.copies:
             view = copy._standing.view
             name = f"ps{copy.served.index}"
@@ -128,7 +128,8 @@ class GraphCopiesHistory(GraphHistory):
         tasks = self.cluster.tasks
         alive = [index for index in extra if not tasks[f"ps{index}"].process.dead]
         if any(tasks[f"ps{index}"].process.stopped for index in alive):
-            return True  # when it continues, all others may have ended, so that it cannot learn that the job is over
+            # When a stopped process continues, all others may have ended, so that it cannot learn that the job is over.
+            return True
         return not all(index in self._running and self._running[index].copies.processes.met for index in alive)
 
     def _recovery(self) -> Callable[[], bool]:

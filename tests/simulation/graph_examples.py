@@ -132,11 +132,11 @@ class GraphExamplesHistory(GraphHistory):
 
     def _check(self) -> None:
         values = self._values.get("ps0")
-        if values is None:  # it waited for workers that never connected, until the launcher ended it
+        if values is None:  # this server waited for workers that never connected, until the launcher ended it
             return
         if (
             "a_ps0" not in values and self.cluster.tasks["ps0"].process.incarnation > 1
-        ):  # it was lost after all examples were applied
+        ):  # this server was lost after all examples were applied
             return
         for name in ("a_ps0", "b_ps0"):
             if not np.array_equal(values[name], np.full(SIZE, self.epochs, np.float32)):

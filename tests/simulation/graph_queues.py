@@ -58,7 +58,8 @@ class QueueCopiesHistory(GraphCopiesHistory):
                     self._given[index] += 1
                     sess.run(puts[at], {number: unit})
                     self._put.add(unit)
-                    # A worker that is killed during the dequeue never decrements this: its number may be missing.
+                    # A worker that is killed during the dequeue never decrements this count: the number that it
+                    # dequeued may be missing.
                     self._lost += 1
                     found = int(sess.run(takes[at]))
                     self._lost -= 1

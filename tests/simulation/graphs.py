@@ -151,7 +151,7 @@ class GraphHistory:
         if self.setting.stale is not None:
             cluster.tasks["stale"].end()
         cluster.killed |= self._may_miss_end()
-        cluster.wait_ended(LAUNCHER_S)
+        cluster.wait_for_ends(LAUNCHER_S)
         self._check()
 
     def close(self) -> None:
@@ -173,10 +173,10 @@ class GraphHistory:
 
     def _serve(self, index: int) -> None:
         server = tf.train.Server(self._spec, job_name="ps", task_index=index)
-        self._begun(index, server)
+        self._on_start(index, server)
         with contextlib.suppress(SystemExit):
             server.join()
-        self._ended(index, server)
+        self._on_end(index, server)
 
     def _may_miss_end(self) -> bool:
         """Returns whether a server may be unable to learn that the job is over, so that a launcher has to end it.
@@ -190,10 +190,10 @@ class GraphHistory:
         does not wait for this."""
         return None
 
-    def _begun(self, index: int, server: Any) -> None:
+    def _on_start(self, index: int, server: Any) -> None:
         """Called when a server begins to serve. A hook for subclasses, which does nothing here."""
 
-    def _ended(self, index: int, server: Any) -> None:
+    def _on_end(self, index: int, server: Any) -> None:
         """Records the values of a server's variables at its end."""
         assert server._running is not None
         cells = server._running.runtime.resources.cells()
@@ -276,7 +276,7 @@ class GraphHistory:
                 master=server.target,
                 is_chief=chief,
                 checkpoint_dir=self.folder if chief else None,
-                scaffold=tf.train.Scaffold(init_fn=begun, saver=saver_of(self._restored) if chief else None),
+                scaffold=tf.train.Scaffold(init_fn=begun, saver=saver_of(self._record_restore) if chief else None),
                 hooks=hooks,
                 save_checkpoint_steps=2 if self.folder else None,
                 save_checkpoint_secs=None,
@@ -320,7 +320,7 @@ class GraphHistory:
             self._ends_unchecked = True
             self.cluster.changed()
 
-    def _restored(self) -> None:
+    def _record_restore(self) -> None:
         """Records that the chief has restored a checkpoint."""
         self.account.again |= self.account.open
         self._record_new_state()
@@ -352,8 +352,9 @@ class GraphHistory:
         """Returns the applied units that may each have replaced the unit of another worker in a synchronous round.
 
         These are units of steps that are in progress, or were lost. A worker may have pushed such a unit shortly before
-        it was lost. If its next incarnation pushes to the same round, the round has two gradients of one worker. So it
-        is complete although the gradient of another worker is missing. That gradient is stale when it arrives.
+        it was lost. If its next incarnation pushes to the same round, the round has two gradients of one worker. So the
+        round is complete although the gradient of another worker is missing. The latter gradient is stale when it
+        arrives.
         """
         if self.setting.mode != "synchronous":
             return []

@@ -1,10 +1,10 @@
 """Histories of the platform: a server with a database runs jobs on hosts, and is killed and stopped meanwhile.
 
-The hosts continue to run when the server is killed, as machines do. For some time their answers are late or missing,
-even if they have carried out the request. Tasks succeed, fail, are preempted while their hosts are drained, or are lost
-with their host. The rules: no request that the server has acknowledged is lost, no task is started without a reserved
-place or in the wrong order, no task that saves its state at a request is killed within its grace period, and at the end
-no task and no reservation remains.
+The hosts continue to run when the server is killed, as machines do. For some time, the answers of hosts are late or
+missing, even if the hosts have carried out the request. Tasks succeed, fail, are preempted while their hosts are
+drained, or are lost with their host. The rules: no request that the server has acknowledged is lost, no task is started
+without a reserved place or in the wrong order, no task that saves its state at a request is killed within its grace
+period, and at the end no task and no reservation remains.
 """
 
 from __future__ import annotations
@@ -102,9 +102,9 @@ class Setting:
 
     Attributes:
       jobs: the jobs, in the order of their submission.
-      ends: kills of the server: seconds since the previous one, and seconds until the restart.
-      stops: stops of the server: seconds since the previous one, and the duration.
-      outages: periods without answers of hosts: seconds since the previous one, and the duration.
+      ends: kills of the server: seconds since the previous kill, and seconds until the restart.
+      stops: stops of the server: seconds since the previous stop, and the duration.
+      outages: periods without answers of hosts: seconds since the previous period, and the duration.
       delay_s: mean latency of a host's answer.
       lost: probability that a task is lost with its host.
       drains: seconds between times at which all running tasks are preempted.
@@ -160,11 +160,11 @@ class _Incarnation:
     Attributes:
       attempt: the number of the attempt.
       state: its present state.
-      stopped: whether the server has asked it to end.
-      preempted: whether its host has asked it to end.
-      kill_at: end of its grace period after the first request.
-      end_reported: whether a server has learnt of its end.
-      finished: whether it has completed its work.
+      stopped: whether the server has asked the task to end.
+      preempted: whether the host has asked the task to end.
+      kill_at: the end of the grace period, after the first request to end.
+      end_reported: whether a server has learnt of the end of the attempt.
+      finished: whether the task has completed its work.
     """
 
     attempt: int
@@ -177,22 +177,22 @@ class _Incarnation:
 
     @property
     def asked(self) -> bool:
-        """Whether it was asked to end."""
+        """Whether the task was asked to end."""
         return self.stopped or self.preempted
 
     @property
     def ended_well(self) -> bool:
-        """Whether it has finished its work, or was stopped."""
+        """Whether the task has finished its work, or was stopped."""
         return self.finished or (isinstance(self.state, Exited) and (self.state.code == 0 or self.stopped))
 
     @property
     def failed(self) -> bool:
-        """Whether it has ended with an error, perhaps after its work, without a request to end."""
+        """Whether the task has ended with an error, perhaps after its work, without a request to end."""
         return isinstance(self.state, Exited) and self.state.code != 0 and not self.asked
 
     @property
     def ended_by_itself(self) -> bool:
-        """Whether it has ended without an error, and without a request to end."""
+        """Whether the task has ended without an error, and without a request to end."""
         return isinstance(self.state, Exited) and self.state.code == 0 and not self.asked
 
 
@@ -268,11 +268,11 @@ class Hosts(TaskBackend):
                 self._kill(incarnations[-1])
             incarnations.append(_Incarnation(attempt=order.attempt, state=Running()))
             running().note(f"{order.task} of {order.job_id} runs, attempt {order.attempt}")
-            self._live(order.job_id, order.task, incarnations[-1])
+            self._run_task(order.job_id, order.task, incarnations[-1])
         self.ask()
         return f"{order.job_id}/{order.task.job}/{order.task.index}/{order.attempt}"
 
-    def _live(self, job_id: str, task: TaskName, incarnation: _Incarnation) -> None:
+    def _run_task(self, job_id: str, task: TaskName, incarnation: _Incarnation) -> None:
         chance, job = self.simulation.random, self.setting.jobs[int(job_id.partition("-")[0].removeprefix("job"))]
         after = chance.expovariate(1.0 / job.work_s)
         if chance.random() < self.setting.lost:
@@ -283,7 +283,8 @@ class Hosts(TaskBackend):
             code = 1 if chance.random() < job.fails else 0
             self.simulation.after(after, lambda: self._end(incarnation, code))
         elif task.job in WORKING and self.work_is_complete(job_id):
-            self.simulation.after(600.0, lambda: self._end(incarnation, 1))  # it waits in vain for a ps, and then fails
+            # The task waits in vain for a ps, and then fails.
+            self.simulation.after(600.0, lambda: self._end(incarnation, 1))
         elif task.job in WORKING:
             fails, late = chance.random() < job.fails, task.index > 0 and chance.random() < (job.late or 0.0)
             tail = chance.expovariate(1.0)
@@ -355,7 +356,7 @@ class Hosts(TaskBackend):
                 incarnations[-1].preempted = True
                 self._request_end(incarnations[-1], _GRACE_S)
 
-    def _found(self, handle: str) -> _Incarnation:
+    def _incarnation_of(self, handle: str) -> _Incarnation:
         job_id, job, index, attempt = handle.rsplit("/", 3)
         return next(
             incarnation
@@ -365,13 +366,13 @@ class Hosts(TaskBackend):
 
     def poll(self, handle: str) -> TaskState:
         self.ask()
-        incarnation = self._found(handle)
+        incarnation = self._incarnation_of(handle)
         incarnation.end_reported = not isinstance(incarnation.state, Running)
         return incarnation.state
 
     def stop(self, handle: str, *, grace_s: float) -> None:
         self.ask()
-        incarnation = self._found(handle)
+        incarnation = self._incarnation_of(handle)
         if isinstance(incarnation.state, Running):
             incarnation.stopped = True
             self._request_end(incarnation, grace_s)
@@ -379,7 +380,7 @@ class Hosts(TaskBackend):
 
     def adopt(self, handle: str) -> bool:
         self.ask()
-        return isinstance(self._found(handle).state, Running)
+        return isinstance(self._incarnation_of(handle).state, Running)
 
     def forget(self, job_id: str) -> None:
         self.ask()

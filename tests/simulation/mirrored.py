@@ -28,13 +28,13 @@ from tests.simulation.scheduler import HistoryError, Simulation, running
 
 Array = NDArray[np.float32]
 
-#: Time until the launcher restarts a process that has ended because it lost a peer, in seconds. The time until the
-#: restart of a killed process is a property of the fault.
+#: Time until the launcher restarts a process that has ended because of the loss of a peer, in seconds. The time until
+#: the restart of a killed process is a property of the fault.
 _PAUSE_S = 1.0
 #: Time from a restart until the launcher also restarts processes that have already finished, in seconds.
 _FINISHED_RESTART_S = 20.0
-#: Longest time that a process waits for another that never starts, in seconds: its deadline, plus the interval at which
-#: it checks the deadline.
+#: Longest time that a process waits for another process that never starts, in seconds: the deadline of the waiting
+#: process, plus the interval at which the deadline is checked.
 _LONGEST_WAIT_S = 130.0
 #: Lengths of vectors that are summed in parts, and of vectors that are sent whole.
 _LONG, _SHORT = 8192, 64
@@ -183,7 +183,8 @@ class MirroredHistory:
         """Checks the error with which a process ends in a history with a process that never starts.
 
         The process must not have waited too long. The error must have the address of the process that never starts, or
-        of one that has already ended because of it: a restarted process waits for that one first if its rank is lower.
+        of another process that has ended with this error: a restarted process first waits for the process with the
+        lower rank.
         """
         running().note(f"worker{rank} gave up after {waited_s:.0f} s: {error}")
         if waited_s > _LONGEST_WAIT_S:

@@ -21,8 +21,8 @@ from tests.simulation.copies import (
     CopiesOfExamples,
     CopiesOfRows,
     CopiesOfTables,
-    drawn_history,
-    drawn_setting,
+    draw_history,
+    draw_setting,
 )
 from tests.simulation.moves import move_some
 from tests.simulation.parameters import Setting
@@ -70,7 +70,7 @@ class MovedCopies(CopiesHistory):
 
     # Parameter servers ------------------------------------------------------------------------------------------------
 
-    def _hosted(self, index: int, task: ParameterTask) -> None:
+    def _on_start(self, index: int, task: ParameterTask) -> None:
         self._going.discard(index)
         ends_at = self._leaves.pop(index, None)
         if ends_at is not None:
@@ -86,7 +86,7 @@ class MovedCopies(CopiesHistory):
 
             running().thread(me(), "SIGTERM", end).start()
 
-    def _ended(self, index: int) -> None:
+    def _on_end(self, index: int) -> None:
         self._going.discard(index)
         if not self.cluster.over():
             running().note(f"ps{index} has ended")
@@ -129,8 +129,8 @@ class MovedExamples(MovedCopies, CopiesOfExamples):
 def history(seed: int) -> tuple[Simulation, MovedCopies]:
     """Creates the history of a seed, without running it."""
     simulation = Simulation(seed, horizon_s=900.0)
-    setting, chance = drawn_setting(seed, "moved copies", ("async", "async", "sync", "staleness=2"), 3)
-    made = drawn_history(simulation, setting, chance, (MovedCopies, MovedRows, MovedTables, MovedExamples))
+    setting, chance = draw_setting(seed, "moved copies", ("async", "async", "sync", "staleness=2"), 3)
+    made = draw_history(simulation, setting, chance, (MovedCopies, MovedRows, MovedTables, MovedExamples))
     assert isinstance(made, MovedCopies)
     leaves = {at: 10.0 ** chance.uniform(-1, 1) for at in range(setting.servers) if chance.random() < 0.4}
     made.begin_with(chance.randint(2, setting.servers), leaves)

@@ -122,7 +122,7 @@ class Moves(ParameterHistory):
     def _after_step(self, index: int) -> None:
         move_some(self._tasks[index], _MOVES, 1, self.setting.servers)
 
-    def _trained(self) -> None:
+    def _on_training_end(self) -> None:
         tasks = self.cluster.tasks
         # A server that joined after the others had ended waits for them until the launcher ends it.
         late = len(self._copies) < self.setting.servers

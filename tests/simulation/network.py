@@ -49,7 +49,7 @@ class Place(Protocol):
 
     @property
     def on_channel(self) -> Callable[[Channel], None]:
-        """The function that is called with each new channel to it."""
+        """The function that is called with each new channel to this process."""
         ...
 
 
@@ -107,9 +107,9 @@ class Network:
             if _between(tie, one, other):
                 del self.ties[tie]
                 for process in tie.processes:
-                    self._tell(tie, process, "Connection reset by peer")
+                    self._notify(tie, process, "Connection reset by peer")
 
-    def ended(self, process: Process, *, silently: bool = False) -> None:
+    def handle_end(self, process: Process, *, silently: bool = False) -> None:
         """Closes the connections of a process that has ended, unless it vanished with its machine."""
         for address in [address for address, place in self.places.items() if place.process is process]:
             del self.places[address]
@@ -131,7 +131,7 @@ class Network:
             for process in tie.processes:
                 tie.broken(process, "Connection timed out")
 
-    def begun(self, process: Process) -> None:
+    def handle_start(self, process: Process) -> None:
         """Breaks connections to vanished previous incarnations of a process that has started."""
         for tie in list(self.ties):
             mine = [its for its in tie.processes if its.name == process.name and its.dead]
@@ -175,7 +175,7 @@ class Network:
         self.simulation.at(when, arrives)
         return when
 
-    def _tell(self, tie: Breakable, process: Process, reason: str) -> None:
+    def _notify(self, tie: Breakable, process: Process, reason: str) -> None:
         self.simulation.after(self.delay(), lambda: tie.broken(process, reason))
 
     def connect(self, address: str, me: Process, wanted: PeerIdentity, timeout_s: float) -> Place:
@@ -270,9 +270,9 @@ class _Link:
 
         def arrives() -> None:
             if self._transit[target]:
-                self.ends[target].arrived(self._transit[target].popleft())
+                self.ends[target].receive(self._transit[target].popleft())
 
-        # Not before the previous message in this direction, as TCP delivers in order.
+        # Deliver not before the previous message in this direction, as TCP delivers in order.
         source, there = self.processes[end].name, self.processes[target].name
         self._last[target] = self.network.send(source, there, arrives, self._last[target])
 
@@ -283,8 +283,8 @@ class _Link:
             self.ends[end].reset(reason)
             return
         while self._transit[end]:  # data sent before the close arrive before it
-            self.ends[end].arrived(self._transit[end].popleft())
-        self.ends[end].arrived(None)
+            self.ends[end].receive(self._transit[end].popleft())
+        self.ends[end].receive(None)
 
 
 class SimulatedChannel:
@@ -373,7 +373,7 @@ class SimulatedChannel:
             bytes_received=self._received[1],
         )
 
-    def arrived(self, data: bytes | None) -> None:
+    def receive(self, data: bytes | None) -> None:
         """Receives data from the other end; None when it has closed the connection."""
         if data is None:
             self._gone = self._gone or "the other end closed it"

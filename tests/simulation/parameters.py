@@ -171,8 +171,8 @@ class ParameterHistory:
         cluster.wait_until(lambda: all(task.done for task in workers))
         simulation.note("all workers are done")
         faults.end()
-        self._trained()
-        cluster.wait_ended(LAUNCHER_S)
+        self._on_training_end()
+        cluster.wait_for_ends(LAUNCHER_S)
         self._check()
 
     def close(self) -> None:
@@ -183,7 +183,7 @@ class ParameterHistory:
         overlap."""
         return None
 
-    def _trained(self) -> None:
+    def _on_training_end(self) -> None:
         """Hook: called when all workers are done; no more faults are injected."""
 
     def _may_fail(self, task: Task) -> bool:
@@ -198,8 +198,8 @@ class ParameterHistory:
     def _task(self, job: str, index: int) -> ParameterTask:
         return ParameterTask(Members(self._spec, TaskName(job, index)))
 
-    def _ended_unknown(self) -> list[Task]:
-        """Returns workers that have ended, if no running parameter server can know that."""
+    def _workers_with_unknown_end(self) -> list[Task]:
+        """Returns workers that have ended, if no running parameter server can know of their end."""
         tasks = self.cluster.tasks
         if tasks["worker0"].returned or sum(not tasks[f"ps{n}"].process.dead for n in range(self.setting.servers)) > 1:
             return []
@@ -207,8 +207,8 @@ class ParameterHistory:
         return [task for task in others if task.returned and task.done]
 
     def _before_serving(self) -> None:
-        """Restarts ended workers that no server knows of, as a launcher does before it restarts the last server."""
-        for task in self._ended_unknown():
+        """Restarts workers whose end no server knows of, as a launcher does before it restarts the last server."""
+        for task in self._workers_with_unknown_end():
             task.done = False
             task.start()
 
@@ -265,14 +265,14 @@ class ParameterHistory:
             if setting.snapshots and index == 0 and self._left[index] % setting.snapshots == 0:
                 client.snapshot()
         client.finish(client.trainings)
-        self._finished(index, client)
+        self._on_finish(index, client)
 
     def _push(self, client: ParameterClient, gradients: Sequence[Array], unit: int) -> bool:
         """Pushes the gradient of a unit; returns whether it was accepted."""
         del unit
         return client.push(gradients)[1]
 
-    def _finished(self, index: int, client: ParameterClient) -> None:
+    def _on_finish(self, index: int, client: ParameterClient) -> None:
         """Hook: called in a worker when all workers have finished."""
 
     def _after_step(self, index: int) -> None:

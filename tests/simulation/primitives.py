@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Waiters:
-    """Threads that wait for the same thing."""
+    """Threads that wait for the same event."""
 
     def __init__(self) -> None:
         self._threads: list[scheduler.Thread] = []
@@ -31,7 +31,7 @@ class Waiters:
 
     @contextmanager
     def joined(self) -> Generator[None]:
-        """A context in which the running thread is one of the waiters; the caller blocks it."""
+        """A context in which the running thread is one of the waiters; the caller has to block the thread."""
         thread = running().current
         self._threads.append(thread)
         try:
@@ -106,12 +106,12 @@ class Lock:
     def _owned(self) -> bool:
         return self._owner is running().current
 
-    def _let_go(self) -> int:
+    def _release_fully(self) -> int:
         depth, self._depth, self._owner = self._depth, 0, None
         self._waiters.wake()
         return depth
 
-    def _take_again(self, depth: int) -> None:
+    def _reacquire(self, depth: int) -> None:
         # In a loop: another thread may acquire the lock between the wake-up and the run of this thread.
         while self._owner is not None:
             self._waiters.wait(f"a lock that {self._owner} holds", None)
@@ -144,12 +144,12 @@ class Condition:
             return False
         if not self._lock._owned():
             raise RuntimeError("cannot wait on un-acquired lock")
-        depth = self._lock._let_go()
+        depth = self._lock._release_fully()
         try:
             return self._waiters.wait("a condition", timeout)
         finally:
             if running().is_alive():
-                self._lock._take_again(depth)
+                self._lock._reacquire(depth)
 
     def wait_for(self, predicate: Callable[[], T], timeout: float | None = None) -> T:
         if scheduler.simulation() is None:
@@ -328,7 +328,7 @@ class Thread:
 
 
 class MainThread(Thread):
-    """Stands in for the main thread, which receives signals; no thread of a simulation is the main thread."""
+    """Simulates the main thread, which receives signals; no thread of a simulation is the main thread."""
 
 
 def current_thread() -> Any:

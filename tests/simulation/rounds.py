@@ -1,7 +1,7 @@
 """Histories of synchronous rounds over several parameter servers, with faults during rounds and after the end of a
 worker's program.
 
-They use `tests.simulation.parameters`, with settings that are rare in its random histories.
+The histories are those of `tests.simulation.parameters`, with settings that are rare there.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class EndedHistory(ParameterHistory):
     """A history in which a worker ends while the chief is dead; then a parameter server and the chief are restarted.
 
     The new incarnations of both were never connected to that worker, and must not wait for it: another parameter
-    server, or the launcher, informs them that it has ended.
+    server, or the launcher, informs them of the worker's end.
     """
 
     def run(self) -> None:
@@ -67,7 +67,7 @@ class EndedHistory(ParameterHistory):
             task.start()
             simulation.sleep(chance.choice((0.0, 0.1, 1.0)))
         cluster.wait_until(lambda: chief.done)
-        cluster.wait_ended(LAUNCHER_S)
+        cluster.wait_for_ends(LAUNCHER_S)
         self._check()
 
     def close(self) -> None:
@@ -77,7 +77,7 @@ class EndedHistory(ParameterHistory):
     def _before_serving(self) -> None:
         # A launcher sets this for each process. Tasks of a simulation share os.environ, and the value is valid for all
         # tasks that start from now on.
-        os.environ[ENDED] = ",".join(f"/job:worker/task:{task.name[6:]}" for task in self._ended_unknown())
+        os.environ[ENDED] = ",".join(f"/job:worker/task:{task.name[6:]}" for task in self._workers_with_unknown_end())
 
     def _after_step(self, index: int) -> None:
         if index == 0 and not self.cluster.killed:

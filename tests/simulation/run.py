@@ -116,17 +116,17 @@ def run(options: argparse.Namespace) -> int:
     gc.freeze()
     gc.disable()  # the collector would run finalizers at different moments in each run
     broken = 0
-    for kind, numbers in (_chosen(options, item) for item in options.kinds):
+    for kind, numbers in (_parse_kind(options, item) for item in options.kinds):
         began, before = time.monotonic(), broken
         for number in numbers:
-            broken += not _holds(options, kind, number, kinds[kind])
+            broken += not _check_history(options, kind, number, kinds[kind])
         seconds = time.monotonic() - began
         print(f"{len(numbers)} histories of {kind} in {seconds:.0f} s, {broken - before} broken", flush=True)
     faulthandler.cancel_dump_traceback_later()
     return min(broken, 100)
 
 
-def _chosen(options: argparse.Namespace, item: str) -> tuple[str, Sequence[int]]:
+def _parse_kind(options: argparse.Namespace, item: str) -> tuple[str, Sequence[int]]:
     """Parses a kind and the numbers of its histories from an argument of the command line."""
     kind, _, numbers = item.partition("@")
     if numbers:
@@ -135,7 +135,7 @@ def _chosen(options: argparse.Namespace, item: str) -> tuple[str, Sequence[int]]
     return kind, range(options.first, options.first + int(count) * options.step, options.step)
 
 
-def _holds(options: argparse.Namespace, kind: str, number: int, make: Any) -> bool:
+def _check_history(options: argparse.Namespace, kind: str, number: int, make: Any) -> bool:
     """Runs one history, and prints its number if it breaks a rule."""
     from tests.simulation.scheduler import describe
 

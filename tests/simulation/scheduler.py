@@ -44,7 +44,7 @@ class Process:
 
     Attributes:
       name: for messages; the same for all incarnations of a task.
-      incarnation: its incarnation: 0 for the first process with this name, 1 for the second, and so on.
+      incarnation: 0 for the first process with this name, 1 for the second, and so on.
       began: its start time, in seconds of the simulation.
       stopped: whether it is stopped (as by SIGSTOP).
       dead: whether it has ended, or was killed.
@@ -72,10 +72,10 @@ class Thread:
       process: the process that it belongs to.
       name: for messages.
       number: its number, unique in the simulation.
-      waits_for: a description of the event that it waits for; empty while it can run.
-      ended: whether it has ended.
-      apart: whether it is in an `apart` block, in which it is not preempted (see `Simulation.apart`).
-      locals: its values of each `threading.local`.
+      waits_for: a description of the event that the thread waits for; empty while the thread can run.
+      ended: whether the thread has ended.
+      apart: whether the thread is in an `apart` block, in which it is not preempted (see `Simulation.apart`).
+      locals: the thread's values of each `threading.local`.
       facade: the object that represents this thread to the program, with the interface of `threading.Thread`; None
         until the program first uses it.
     """
@@ -401,8 +401,8 @@ class Simulation:
             if following.begun:
                 following.go()
             else:
-                # Let the hub start it. A new greenlet inherits the recursion depth of the greenlet that starts it, so
-                # threads that start each other could exceed Python's limit.
+                # Let the hub start the thread. A new greenlet inherits the recursion depth of the greenlet that starts
+                # it, so threads that start each other could exceed Python's limit.
                 self._begins = following
                 self.hub.switch()
             self._current = thread

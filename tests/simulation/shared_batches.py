@@ -29,7 +29,7 @@ class BatchUpdater(CountingUpdater):
 
     Args:
       rows: number of rows of each variable.
-      plan: the division of an epoch; None: of a server on which an update may lack a part of the batch.
+      plan: the division of an epoch; None for a server on which an update may lack a part of the batch.
     """
 
     def __init__(self, rows: int, plan: Plan | None) -> None:
@@ -62,7 +62,7 @@ class SharedBatchHistory(ExampleHistory):
     """A history of workers that share each batch of a few epochs."""
 
     def _is_strict(self, server: int) -> bool:
-        # A worker that is killed while it sends a gradient may leave it on some servers only.
+        # If a worker is killed while it sends a gradient, only some servers may have received that gradient.
         return server == 0 or not self.setting.faults
 
     def _updater(self, server: int) -> CountingUpdater:
@@ -92,7 +92,7 @@ class SharedBatchHistory(ExampleHistory):
                 client.snapshot()
         self._none_left = True
         client.finish(0)
-        self._finished(index, client)
+        self._on_finish(index, client)
 
 
 def history(seed: int) -> tuple[Simulation, SharedBatchHistory]:

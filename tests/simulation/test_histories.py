@@ -153,7 +153,7 @@ def test_a_history_is_the_same_alone_and_after_others() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_histories_that_were_broken_hold() -> None:
+def test_histories_that_broke_a_rule_before_a_fix_pass() -> None:
     numbers: dict[str, list[int]] = {}
     for kind, number in _FIXED:
         numbers.setdefault(kind, []).append(number)
@@ -168,33 +168,43 @@ def test_histories_that_were_broken_hold() -> None:
 @pytest.mark.parametrize(
     ("kind", "numbers", "defect", "message"),
     [
-        ("graphs", range(80), "void steps", "OutOfTime|Deadlock|lacks units|more than once"),
-        ("parameters", range(240), "numbered requests", "more than once"),
-        ("own", range(400, 410), "answered in states", "more than once"),
-        ("ended", range(4), "who ended", "OutOfTime"),
+        ("graphs", range(80), "notice of void steps", "OutOfTime|Deadlock|lacks units|more than once"),
+        ("parameters", range(240), "recognition of retries", "more than once"),
+        ("own", range(400, 410), "answers in saved states", "more than once"),
+        ("ended", range(4), "query for ended workers", "OutOfTime"),
         ("ended", range(8), "list of ended tasks", "OutOfTime"),
-        ("rounds", range(1588, 1589), "gone gradients", "OutOfTime"),
-        ("graphs", range(40), "living state", "the chief discarded the state"),
-        ("graphs", range(40), "claims", "FailedPreconditionError: .* it was replaced by"),
-        ("graphs", range(40), "deadlines", "OutOfTime"),
-        ("graphs", range(40), "current values", "a step has not seen units"),
-        ("copies-in-step", range(1041, 1042), "both have updates", "lacks units"),
-        ("copies-in-step", range(20, 60), "numbered requests", "more than once"),
-        ("copies", range(100, 300), "both have tables", "the table lacks units"),
+        ("rounds", range(1588, 1589), "detection of lost gradients", "OutOfTime"),
+        ("graphs", range(40), "reuse of existing state", "the chief discarded the state"),
+        ("graphs", range(40), "comparison of claims", "FailedPreconditionError: .* it was replaced by"),
+        ("graphs", range(40), "final deadlines", "OutOfTime"),
+        ("graphs", range(40), "check of read values", "a step has not seen units"),
+        ("copies-in-step", range(1041, 1042), "confirmation of updates", "lacks units"),
+        ("copies-in-step", range(20, 60), "recognition of retries", "more than once"),
+        ("copies", range(100, 300), "confirmation of tables", "the table lacks units"),
         ("copies-in-step", range(7100394, 7100395), "rows of one moment", "t of shard 0 has units .* more than once"),
-        ("copies", range(13, 14), "held ranges", "a of shard 1 has not counted these examples exactly once"),
-        ("copies-in-step", range(2, 3), "held ranges", "a of shard 1 has not counted these examples exactly once"),
-        ("graph-copies", range(150), "known outcomes", "a step has not seen units|more than once"),
-        ("graph-copies-queues", range(80, 170), "known outcomes", "were dequeued more than once"),
-        ("graph-copies", range(1067, 1068), "both have it", "a step has not seen units|lacks units"),
-        ("graph-examples", range(3), "rounds of few", "OutOfTime"),
-        ("graphs", range(80008026, 80008027), "committed steps", "more than once"),
-        ("deposits", range(500, 512), "held steps", "a step has not seen units|lacks units|more than once"),
-        ("graph-examples", range(384, 385), "held updates", "OutOfTime"),
-        ("mirrored", range(40), "evidence", "lost a peer, though the history has no faults"),
+        (
+            "copies",
+            range(13, 14),
+            "transfer of held ranges",
+            "a of shard 1 has not counted these examples exactly once",
+        ),
+        (
+            "copies-in-step",
+            range(2, 3),
+            "transfer of held ranges",
+            "a of shard 1 has not counted these examples exactly once",
+        ),
+        ("graph-copies", range(150), "recorded outcomes", "a step has not seen units|more than once"),
+        ("graph-copies-queues", range(80, 170), "recorded outcomes", "were dequeued more than once"),
+        ("graph-copies", range(1067, 1068), "confirmation of steps", "a step has not seen units|lacks units"),
+        ("graph-examples", range(3), "last rounds of few gradients", "OutOfTime"),
+        ("graphs", range(80008026, 80008027), "commitment of steps", "more than once"),
+        ("deposits", range(500, 512), "suspension of steps", "a step has not seen units|lacks units|more than once"),
+        ("graph-examples", range(384, 385), "start before updates", "OutOfTime"),
+        ("mirrored", range(40), "evidence of loss", "lost a peer, though the history has no faults"),
     ],
 )
-def test_a_fault_that_was_repaired_is_found_without_its_repair(
+def test_histories_detect_a_defect_after_its_fix_is_reverted(
     kind: str, numbers: range, defect: str, message: str
 ) -> None:
     run = _begin({kind: len(numbers)}, numbers.start, "--without", defect)

@@ -40,7 +40,7 @@ def test_other_seeds_are_other_histories() -> None:
     assert len({_counting(seed)[1] for seed in range(20)}) == 20
 
 
-def _found(histories: int, main: object) -> list[int]:
+def _find_failing_seeds(histories: int, main: object) -> list[int]:
     found: list[int] = []
     for seed in range(histories):
         try:
@@ -67,7 +67,7 @@ def test_two_locks_taken_in_two_orders_are_found() -> None:
         for thread in threads:
             thread.join()
 
-    found = _found(60, main)
+    found = _find_failing_seeds(60, main)
     assert 0 < len(found) < 60
     with pytest.raises(Deadlock, match=r"(?s)forwards.* waits for a lock that history#0/backwards") as caught:
         Simulation(found[0], preemption=0.3).run(main)
@@ -98,7 +98,7 @@ def _lost_wake_up(under_lock: bool) -> list[int]:
                 changed.wait()
         thread.join()
 
-    return _found(60, main)
+    return _find_failing_seeds(60, main)
 
 
 def test_a_lost_wake_up_is_found() -> None:
@@ -124,7 +124,7 @@ def test_a_composite_update_is_found() -> None:
         if count[0] != 3:
             raise HistoryError("an update was lost")
 
-    assert 0 < len(_found(60, main)) < 60
+    assert 0 < len(_find_failing_seeds(60, main)) < 60
 
 
 def test_time_passes_only_when_all_wait() -> None:

@@ -163,7 +163,7 @@ class CopiedCluster:
         self._asks[index] = WitnessRequests(self.witnesses.request_view)
         self.copies[index] = [
             GraphCopy(TaskName("ps", served), site=self._site(index, served), around=around)
-            # Its own task comes first.
+            # The task with the number of this process comes first.
             for served in sorted(range(_SERVERS), key=lambda task: task != index)
         ]
         for copy in self.copies[index]:

@@ -42,7 +42,8 @@ class CopiedTasks:
     def kill_each_ps_in_turn(self) -> None:
         """Kills each ``ps`` in turn, restarts it, and checks the failover and the handoff.
 
-        The other ``ps`` serves both tasks meanwhile, sends snapshots to the restarted ``ps``, and hands its task back.
+        Meanwhile the other ``ps`` serves both tasks. It sends snapshots to the restarted ``ps``, and hands off the task
+        of the latter.
         """
         for index in (0, 1):
             other = self.ps[1 - index]
@@ -54,13 +55,13 @@ class CopiedTasks:
             self.ps[index] = self.start("ps", index)
             for task in (0, 1):
                 other.wait_for(f"has a copy of the state of /job:ps/task:{task} ", after=before)
-            self._gives_back(index, before)
+            self._wait_for_handoff(index, before)
         self.go_on()
 
     def stop_a_ps(self) -> None:
         """Stops the first ``ps`` until the other one serves both tasks, and then continues it.
 
-        It has to discard its replicas, get snapshots from the other ``ps``, and serve its task again.
+        The first ``ps`` has to discard its replicas, receive snapshots from the other ``ps``, and serve its task again.
         """
         self.go_on()
         self.ps[0].suspend()
@@ -71,10 +72,10 @@ class CopiedTasks:
         self.ps[0].wait_for("drops its copy of the state of /job:ps/task:0")
         for task in (0, 1):
             self.ps[1].wait_for(f"has a copy of the state of /job:ps/task:{task} ", after=before)
-        self._gives_back(0, before)
+        self._wait_for_handoff(0, before)
         self.go_on()
 
-    def _gives_back(self, index: int, after: int) -> None:
-        """Waits until the other ``ps`` has logged that it has handed this one's task back."""
+    def _wait_for_handoff(self, index: int, after: int) -> None:
+        """Waits until the other ``ps`` has logged the handoff of task ``index`` to ``ps`` ``index``."""
         task = f"/job:ps/task:{index}"
         self.ps[1 - index].wait_for(f"has handed off the state of {task} to {task} in ", after=after)

@@ -26,7 +26,7 @@ class Link:
 
     Attributes:
       opened: the number of opened channels.
-      tried: the number of attempts to open one.
+      tried: the number of attempts to open a channel.
       refuses: returns the problem with which the next attempt fails; None if it succeeds.
     """
 
@@ -62,5 +62,5 @@ class Link:
 
 
 def replica_deposits(service: DepositedStates, ps: int) -> ReplicaDeposits:
-    """Returns the object with which a ``ps`` hands replicas to the chief."""
+    """Returns the object with which a ``ps`` deposits replicas with the chief."""
     return ReplicaDeposits(CHIEF, Link(service, incarnation=ps + 1))

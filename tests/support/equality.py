@@ -232,7 +232,8 @@ class Program:
             return False
         if self.weights == "class" and (not of_classes or self.data.endswith("generator")):
             return False
-        # Keras multiplies the mask, which has a value for each step, by the weights, which must have one as well.
+        # Keras multiplies the mask, which has a value for each step, by the weights, which must have a value for each
+        # step as well.
         if (self.model == "masked" and self.weights == "sample") or (self.model != "masked" and self.weights == "step"):
             return False
         if self.validation == "split" and self.data not in ("arrays", "shorter epochs"):
@@ -378,7 +379,7 @@ def data_of(program: Program) -> dict[str, Any]:
             found |= {"x": (whole[index] for index in itertools.count()), "steps_per_epoch": 2}
         case "finite generator":
             found |= {"x": (whole[index] for index in range(3))}
-        case _:  # it ends within the second epoch
+        case _:  # a generator that ends within the second epoch
             found |= {"x": (whole[index] for index in range(3)), "steps_per_epoch": 2}
     if program.weights == "class":
         found |= {"class_weight": {0: 0.5, 1: 1.0, 2: 3.0}}

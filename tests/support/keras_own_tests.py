@@ -5,7 +5,7 @@
 A test method runs without a strategy, under a mirrored strategy, and on a ``ps`` with synchronous and asynchronous
 updates, with one and two workers. Each task is a process. The tasks of a test share its temporary folders, as tasks
 share a file system; the first worker alone removes files, and all wait for each other at the end of a mirrored `fit`.
-A test counts if it passes without a strategy; under a strategy it passes if it does on the first worker. Prints each
+A test counts if it passes without a strategy; under a strategy, it passes if it passes on the first worker. Prints each
 test that fails, and the rate of each file.
 """
 

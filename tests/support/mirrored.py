@@ -24,7 +24,7 @@ def collectives(count: int, pair: Callable[[], tuple[Channel, Channel]] = memory
 
 
 def in_threads(bodies: list[Callable[[], Any]]) -> list[Any]:
-    """Runs ``bodies`` at the same time, in threads; returns their results. Raises the first error, if there are any."""
+    """Runs ``bodies`` at the same time, in threads; returns their results. Raises the first error, if any."""
     results: list[Any] = [None] * len(bodies)
     errors: dict[int, BaseException] = {}
 

@@ -106,7 +106,7 @@ class Process:
         raise AssertionError(f"process {self.pid} ended without a line like {pattern!r}:\n{self.output}")
 
     def _line(self, at: int) -> str | None:
-        """Waits for a line; None when there will be none."""
+        """Waits for a line and returns it; returns None if the process ends before."""
         with self._changed:
             self._changed.wait_for(lambda: self._ended or len(self._lines) > at)
             return self._lines[at] if len(self._lines) > at else None
@@ -166,7 +166,7 @@ def terminate_all(processes: Sequence[Process]) -> None:
 
 
 class Processes:
-    """The tasks of a cluster, and other processes that a test starts. Ports are reserved when it is created.
+    """The tasks of a cluster, and other processes that a test starts. The constructor reserves the ports.
 
     Args:
       jobs: the number of tasks of each job.

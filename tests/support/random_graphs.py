@@ -150,7 +150,7 @@ class _Builder:
         with self._graph.as_default():
             for index, task in enumerate(self._program.variables):
                 self._add_variable(index, task)
-            # So that there are an operation and a tensor to choose, whatever the steps are.
+            # Ensures that there are an operation and a tensor to choose, whatever the steps are.
             self._op("NoOp", [], -1)
             self._keep(self._const(_vector(1), -1))
             for step in self._program.steps:

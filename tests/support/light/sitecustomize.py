@@ -5,5 +5,5 @@ Keras imports both if they are installed, which takes almost as long as all its 
 
 import sys
 
-# pyrefly: ignore[bad-assignment] - None stands for a module that cannot be imported, which the type leaves out
+# pyrefly: ignore[bad-assignment] - None marks a module that cannot be imported; the declared type does not allow None
 sys.modules |= dict.fromkeys(("sklearn", "matplotlib"))  # an import fails, as if the package was not installed

@@ -11,7 +11,7 @@ import pytest
 from headwater.cluster.task import exchange
 from headwater.cluster.task.answers import raise_error
 from headwater.cluster.task.deposited_states import CHIEF_TIMEOUT_S, DepositedStates, StateAtChief
-from headwater.cluster.task.kinds import DONE, FETCH_STATE, DEPOSIT_STATE
+from headwater.cluster.task.kinds import DEPOSIT_STATE, DONE, FETCH_STATE
 from headwater.cluster.transport.channel import memory_pair
 from headwater.cluster.transport.frames import Frame
 from headwater.cluster.transport.problems import Problem
