@@ -2,16 +2,17 @@
 
 Used by graphs, Keras and JAX. Frames to the chief, each exchange on a new channel::
 
-    DEPOSIT_PART (what, number, at, *words)   stores part ``at`` of the state that the same ``ps`` deposits next, such as
-                                         rows of tables, which do not fit into one frame; answered by DONE ()
-    DEPOSIT_STATE (what, number, *words)   stores a state of that ``ps`` and completes it; answered by DONE ()
-    FETCH_STATE (what, number)           answered by DONE (mark, *words) with the same tensors, or by DONE () if there
-                                         is no state
-    FETCH_PART  (what, number, mark, at) part ``at`` of the state of that mark; answered by DONE (*words)
-    DROP_STATE  (what, number, mark)     the ``ps`` has restored that state and is about to serve it: the chief discards
-                                         it, so that no later incarnation restores it; answered by DONE ()
+    DEPOSIT_PART  (what, number, at, *words)   stores part ``at`` of the state that the ``ps`` will deposit next, for
+                                          example rows of tables, which do not fit into one frame; answered by DONE ()
+    DEPOSIT_STATE (what, number, *words)  stores a state of the ``ps`` and completes it; answered by DONE ()
+    FETCH_STATE   (what, number)          answered by DONE (mark, *words) with the tensors of the state, or by DONE ()
+                                          if there is no state
+    FETCH_PART    (what, number, mark, at)   part ``at`` of the state with that mark; answered by DONE (*words)
+    DROP_STATE    (what, number, mark)    the ``ps`` has restored the state with that mark and is about to serve it: the
+                                          chief discards the state, so that no later incarnation restores it; answered
+                                          by DONE ()
 
-All requests are idempotent: each may be repeated after its channel was lost before the answer.
+All requests are idempotent: a request may be repeated if its channel was lost before the answer.
 
 If the chief does not answer, a ``ps`` starts without its deposited state, and workers update other values. Then the
 deposited state is outdated, and no later incarnation may restore it. So the chief discards the state once its own
