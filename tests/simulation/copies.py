@@ -144,7 +144,7 @@ class CountedRows:
     def next_saved(self, count: int) -> tuple[Array, list[Array]] | None:
         return self._changes.next_rows([self.counts], count)
 
-    def saving_failed(self) -> None:
+    def abandon_save(self) -> None:
         self._changes.failed()
 
     def restore(self, numbers: Array, arrays: Sequence[Array]) -> None:

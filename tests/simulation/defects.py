@@ -116,14 +116,14 @@ def _drop_list_of_ended_tasks() -> None:
 def _wait_after_lost_gradients() -> None:
     """Defect: a worker keeps waiting for a round after a ``ps`` has lost its gradients in a restart."""
     conversation: Any = headwater.ps.conversation.Conversation
-    lost = conversation.lost
+    lost = conversation.reconnect
 
     def forgets(self: Any, index: int, error: Any) -> None:
         late = self._late
         lost(self, index, error)
         self._late = late
 
-    conversation.lost = forgets
+    conversation.reconnect = forgets
 
 
 def _accept_outdated_values() -> None:
@@ -135,7 +135,7 @@ def _accept_outdated_values() -> None:
 def _ignore_recorded_outcomes() -> None:
     """Defect: a promoted replica does not know the results of the previous primary in a step in progress."""
     changes: Any = headwater.graph.server.replicas.changes.Changes
-    changes.recorded_outcome = lambda *_: None
+    changes.find_outcome = lambda *_: None
 
 
 def _skip_confirmation_of_steps() -> None:

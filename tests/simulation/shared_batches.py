@@ -74,8 +74,8 @@ class SharedBatchHistory(ExampleHistory):
             wish: StepRequest = (0, epoch, -1, -1, request_fields(epoch, self._plan, (index, self.setting.workers)))
             ticket = client.next_step(wish)
             while ticket not in (protocol.EPOCH_OVER, protocol.TRAINING_OVER):
-                assert isinstance(client.handed, tuple)
-                work, _ = client.handed
+                assert isinstance(client.assigned_work, tuple)
+                work, _ = client.assigned_work
                 batch = self._plan.batch_of(work)
                 part = Part(*client.round, work.stop - work.start, batch.stop - batch.start)
                 self._look(client.values())

@@ -76,7 +76,7 @@ class _PeerLink:
         self._other = other
 
     def reach(self, deadline_s: float | None = None) -> None:
-        if self.lost():
+        if self.is_lost():
             raise UnavailableError(None, None, "the other ps is killed")
 
     def open_channel_now(self) -> Channel:
@@ -88,7 +88,7 @@ class _PeerLink:
     def watch(self, channel: Channel) -> None:
         """Does nothing: a server of this cluster is never stopped without closing its channels."""
 
-    def lost(self) -> bool:
+    def is_lost(self) -> bool:
         return self._cluster.parted or self._other in self._cluster.killed
 
 

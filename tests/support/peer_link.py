@@ -22,5 +22,5 @@ class PeerLink:
     def watch(self, channel: Channel) -> None:
         """Does nothing: a ``ps`` of a test is never stopped without closing its channels."""
 
-    def lost(self) -> bool:
+    def is_lost(self) -> bool:
         return False

@@ -151,9 +151,9 @@ class Examples:
         self._step_request, self._ahead, self._step_number = step_request, None, protocol.NOTHING_YET
         # The program may leave its loop at any time; a range that was assigned in advance must then be returned.
         try:
-            while (handed := self._next(step_request)) is not None:
-                self._taken.append(handed[0])
-                yield handed
+            while (assigned_work := self._next(step_request)) is not None:
+                self._taken.append(assigned_work[0])
+                yield assigned_work
         finally:
             self._end()
 
@@ -167,15 +167,15 @@ class Examples:
         client = self._client
         while self._ahead is None and self._step_number == protocol.NOTHING_YET:
             returned, self._returned = self._returned, []
-            self._step_number, self._ahead = client.next_step(step_request, returned), client.handed
+            self._step_number, self._ahead = client.next_step(step_request, returned), client.assigned_work
             if self._step_number == protocol.NOTHING_YET and not client.wait_without_data(step_request) and self._taken:
                 return None  # this worker itself holds the remaining ranges, and must push their gradients first
-        handed, self._ahead = self._ahead, None
-        if isinstance(handed, str):
-            raise DataLossError(None, None, f"these ranges of examples were set aside: {handed}")
-        if handed is not None:
+        assigned_work, self._ahead = self._ahead, None
+        if isinstance(assigned_work, str):
+            raise DataLossError(None, None, f"these ranges of examples were set aside: {assigned_work}")
+        if assigned_work is not None:
             self._step_number = protocol.NOTHING_YET
-        return handed
+        return assigned_work
 
     def return_failed(self, reason: str, work: Work | None = None) -> None:
         """Gives back a range that this worker failed to compute, or all of its ranges if ``work`` is None."""
@@ -198,5 +198,5 @@ class Examples:
             returned=returned,
         )
         if step_request is not None:
-            self._step_number, self._ahead = step_number, self._client.handed
+            self._step_number, self._ahead = step_number, self._client.assigned_work
         return applied

@@ -147,7 +147,7 @@ class ParameterClient:
         self.share: tuple[int, int] | None = None
         #: Assignment in the latest answer of the first ``ps``: a range of examples and the seed of its epoch's order;
         #: or a text that names the ranges that were set aside.
-        self.handed: tuple[Work, int] | str | None = None
+        self.assigned_work: tuple[Work, int] | str | None = None
         #: Number of gradients that this worker has pushed.
         self.steps: int = 0
         #: Whether every ``ps`` had values when this worker connected.
@@ -459,7 +459,7 @@ class ParameterClient:
         session, since, patience = self._sessions[0], self._held_since, self._choice.patience_s
         self._held_since = None
         if session.channel is None or session.channel.peer_gone():
-            self.conversation.lost(0, UnavailableError(None, None, f"the channel to {session.task} is gone"))
+            self.conversation.reconnect(0, UnavailableError(None, None, f"the channel to {session.task} is gone"))
         # The ps measures the time limit from the moment when it sends its answer. This worker knows only when the
         # answer arrived, which is later. So ask the ps as soon as half of the time limit has passed here.
         slow = patience is not None and since is not None and time.monotonic() - since >= patience / 2
@@ -646,8 +646,8 @@ class ParameterClient:
                 try:
                     answer = self.conversation.request(session, frame)
                 except (UnavailableError, AbortedError) as error:
-                    self.conversation.lost(index, error)
-            version, was_applied, its_step_number, share, _, handed, ledger = values_header(answer, session.task)
+                    self.conversation.reconnect(index, error)
+            version, was_applied, its_step_number, share, _, assigned_work, ledger = values_header(answer, session.task)
             session.version = session.read = version
             session.read_incarnation = session.answer_incarnation
             self._store_values(index, answer.tensors, extras[index])
@@ -655,8 +655,8 @@ class ParameterClient:
                 step_number = its_step_number
                 self.share = share
                 self.version: int = version
-                self.handed = handed
-                if self._held_since is None and isinstance(handed, tuple):
+                self.assigned_work = assigned_work
+                if self._held_since is None and isinstance(assigned_work, tuple):
                     self._held_since = time.monotonic()
                 self._ledger = ledger
             if frame.kind == kinds.PUSH:

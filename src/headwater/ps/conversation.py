@@ -257,7 +257,7 @@ class Conversation:
                 try:
                     self._send_asked(index, frame)
                 except (UnavailableError, AbortedError) as error:
-                    self.lost(index, error)
+                    self.reconnect(index, error)
         for index in range(len(self.sessions)):
             answers.append(self._answer(index))
             if index == 0 and after_first is not None:
@@ -276,7 +276,7 @@ class Conversation:
             except _ReconnectedError:
                 continue  # receive again: if the ps still has its values, the frame was repeated on the new channel
             except (UnavailableError, AbortedError) as error:
-                self.lost(index, error)
+                self.reconnect(index, error)
         frame, _ = self._repeated.pop(index, (None, None))
         self._late = self._late or (frame is not None and answer is not None and _is_late(frame, answer))
         return answer
@@ -293,7 +293,7 @@ class Conversation:
         self._send(self.sessions[index], frame)
         self._asked[index] = self.sessions[index].channel
 
-    def lost(self, index: int, error: OpError) -> None:
+    def reconnect(self, index: int, error: OpError) -> None:
         """Reconnects to a ``ps`` that was lost, and repeats its pending request if it still has its values."""
         session = self.sessions[index]
         while True:
@@ -332,7 +332,7 @@ class Conversation:
             try:
                 return self.request(self.sessions[index], frame)
             except (UnavailableError, AbortedError) as error:
-                self.lost(index, error)
+                self.reconnect(index, error)
 
     def _send(self, session: ServerSession, frame: Frame) -> None:
         if session.channel is None or session.channel.closed:
@@ -344,7 +344,7 @@ class Conversation:
         channel = session.channel
         assert channel is not None
         while True:
-            # `_waits` reconnects to lost ps. If this ps was among them, no answer will arrive on the old channel.
+            # `_handle_wait` reconnects to lost ps. If this ps was among them, no answer will arrive on the old channel.
             if session.channel is not channel:
                 raise _ReconnectedError(None, None, f"{session.task} was reconnected, and the request was not repeated")
             if channel.closed:  # this worker noticed the loss while it waited for another ps
@@ -352,13 +352,13 @@ class Conversation:
             try:
                 frame = self._early.pop(channel, None) or channel.recv(SILENCE_S)
             except DeadlineExceededError:
-                self._waits(session, "its answer; it has sent nothing")
+                self._handle_wait(session, "its answer; it has sent nothing")
                 continue
             if frame.kind == kinds.ERROR:
                 raise_error(frame, session.task)
             if frame.kind != kinds.WAIT:
                 break
-            self._waits(session, str(frame.header[0]) if frame.header else "")
+            self._handle_wait(session, str(frame.header[0]) if frame.header else "")
             if waiting is not None:
                 waiting()
             # End a wait that may be a deadlock: the update that this worker waits for may need this worker's next
@@ -394,7 +394,7 @@ class Conversation:
                 self._late = self._late or _is_late(frame, answer)
         return self._late
 
-    def _waits(self, session: ServerSession, what: str) -> None:
+    def _handle_wait(self, session: ServerSession, what: str) -> None:
         """Logs that this worker waits for a ``ps``, and reconnects to other ``ps`` that were lost meanwhile."""
         _log.info("%s waits for %s: %s", self._worker, session.task, what)
         since = session.waits_for[1] if session.waits_for is not None else time.monotonic()
@@ -422,7 +422,7 @@ class Conversation:
         for index, session in enumerate(self.sessions):
             channel = session.channel
             if session is not waiting_for and channel is not None and channel.peer_gone():
-                self.lost(index, UnavailableError(None, None, f"the channel to {session.task} is gone"))
+                self.reconnect(index, UnavailableError(None, None, f"the channel to {session.task} is gone"))
 
 
 def _is_late(asked: Frame, answer: Frame) -> bool:

@@ -80,10 +80,10 @@ class EpochSums:
             return
         if before is not None:
             # The first gradient of a newer update completes the previous update.
-            self._sums[epoch] = self._folded(epoch)
+            self._sums[epoch] = self._sums_with_open_update(epoch)
         self._open[epoch] = _Open(version, numbers, codes)
 
-    def _folded(self, epoch: int) -> Array:
+    def _sums_with_open_update(self, epoch: int) -> Array:
         """Returns the sums of an epoch, including the open update."""
         update, before = self._open.get(epoch), self._sums.get(epoch)
         if update is None or before is None:
@@ -95,11 +95,11 @@ class EpochSums:
 
     def of(self, epoch: int) -> Sequence[Array]:
         """Returns the sums of an epoch; empty if no worker has contributed any."""
-        return (self._folded(epoch),) if epoch in self._sums or epoch in self._open else ()
+        return (self._sums_with_open_update(epoch),) if epoch in self._sums or epoch in self._open else ()
 
     def all_sums(self) -> dict[int, list[float]]:
         """Returns all sums, by epoch."""
-        return {epoch: self._folded(epoch).tolist() for epoch in sorted({*self._sums, *self._open})}
+        return {epoch: self._sums_with_open_update(epoch).tolist() for epoch in sorted({*self._sums, *self._open})}
 
     def restore(self, sums: Mapping[int, Sequence[float]]) -> None:
         """Replaces the sums by the result of `all_sums`."""

@@ -284,7 +284,7 @@ class HostedParameters:
             case _:
                 raise bad_header(hello, channel.peer)
         # Check the worker before registering it: a refused worker must not count as a member.
-        refused = self._refused(claim, signature, choice)
+        refused = self._find_refusal(claim, signature, choice)
         if refused is not None:
             channel.send(error_frame(0, refused, self._task))
             return
@@ -308,7 +308,7 @@ class HostedParameters:
             if self.secured is None:
                 self._accounts.flush()
 
-    def _refused(self, claim: Claim, signature: str, choice: str) -> FailedPreconditionError | None:
+    def _find_refusal(self, claim: Claim, signature: str, choice: str) -> FailedPreconditionError | None:
         """Returns the error with which a worker is refused; None if it is served."""
         mine = without_count(self._choice)
         if signature != self._layout.signature() or choice != mine:
@@ -369,7 +369,7 @@ class HostedParameters:
             case kinds.REST, (step_request,):
                 return self._steps.wait_without_data(connection, step_request)
             case kinds.HOLDS, ([*spans],):
-                return self._steps.holds(connection.worker, spans)
+                return self._steps.answer_holds(connection.worker, spans)
             case kinds.ROWS, (() | (str(),)) as form:
                 return self._rows(connection, frame.tensors, *form)
             case kinds.FILL, (int(version), [*tables], bytes() | None as ledger, bool(over)):

@@ -50,7 +50,7 @@ class HostMemory:
             if not updates.filled:
                 return None
             # The state does not contain the gathered gradients of an unfinished round: the workers push these again.
-            again = updates.gathered_of()
+            again = updates.gathering_workers()
             holds = last and not updates.state.gathers
             answered = {
                 worker: Answered(
@@ -123,7 +123,7 @@ class HostMemory:
         # their gradients again, so their requests are recorded as unknown (number -1). Some workers have continued
         # without waiting, because another ``ps`` rejected their gradient. They do not push again, so their requests are
         # recorded as rejected.
-        gathered = updates.gathered_of()
+        gathered = updates.gathering_workers()
         again = gathered - workers.not_waiting()
         latest = {
             **updates.latest,
@@ -150,7 +150,7 @@ class HostMemory:
                     one.applied,
                     one.version,
                     one.step_number,
-                    one.handed,
+                    one.assigned_work,
                 )
                 for worker, one in latest.items()
             ],
@@ -193,7 +193,7 @@ class HostMemory:
             for worker, incarnation, number, applied, given, step_number, handed in requests:
                 workers.incarnations[worker] = incarnation
                 updates.latest[worker] = Request(
-                    number=number, applied=applied, version=given, step_number=step_number, handed=handed
+                    number=number, applied=applied, version=given, step_number=step_number, assigned_work=handed
                 )
             workers.sums.restore(dict(sums))
             if ledger is not None:

@@ -101,7 +101,7 @@ class ParameterTask:
         self._tables_are = 1, 0
         #: The number of replicas of each shard, and the number of shards (None if shards do not move). The pair is None
         #: until the program has called `host` with two replicas or with shards that move.
-        self._copies_are: tuple[int, int | None] | None = None
+        self._copies_config: tuple[int, int | None] | None = None
         self._known_servers: dict[str, KnownServers] = {}
         self._tables_lock = threading.Lock()
         self.copies: dict[str, ShardCopy] = {}
@@ -187,8 +187,8 @@ class ParameterTask:
 
     def _offer_tables(self) -> None:
         """Creates this task's replicas of tables; does nothing until the program has set their number."""
-        if self._copies_are is not None:
-            self.tables(*self._copies_are)
+        if self._copies_config is not None:
+            self.tables(*self._copies_config)
 
     def host(
         self,
@@ -259,7 +259,7 @@ class ParameterTask:
             return make(shard, shard_name(name, shard), updater), updater
 
         # Set this before the replicas exist: another task may ask for one, and then `_offer_tables` needs the numbers.
-        self._copies_are = replicas, shards
+        self._copies_config = replicas, shards
         expect = None if shards is None else self.shell.expect
         sites = self._sites() if shards is None else self._moving_sites(name, shards, replicas)
         copies = {

@@ -74,7 +74,7 @@ class RowChanges:
                 return found, [part[found] for part in parts]
         return None
 
-    def failed(self) -> None:
+    def abandon_save(self) -> None:
         """Abandons a save that failed: the next save is of all rows."""
         self._aside.clear()
         self._waiting[:] = False

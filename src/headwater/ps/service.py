@@ -113,11 +113,11 @@ class ParameterService(Service):
         # The name may be of a part, ``SET/NUMBER``.
         offered = self._offered.get(name.rpartition("/")[0] or name)
         reminder = Reminder()
-        while (found := self._called(name)) is None:
+        while (found := self._host_of(name)) is None:
             if offered is not None:
                 offered()
             with self._changed:
-                self._changed.wait_for(lambda: self._called(name) is not None, CHECK_INTERVAL_S)
+                self._changed.wait_for(lambda: self._host_of(name) is not None, CHECK_INTERVAL_S)
             if channel.peer_gone():
                 return
             if first.kind == kinds.HELLO and self._complete and offered is None:
@@ -142,7 +142,7 @@ class ParameterService(Service):
           FailedPreconditionError: the worker has sent no description, or this task cannot use one.
         """
         with self._making:
-            if self._called(name) is not None:
+            if self._host_of(name) is not None:
                 return
             if self._make is None or not isinstance(description, bytes):
                 raise FailedPreconditionError(
@@ -153,7 +153,7 @@ class ParameterService(Service):
                 )
             self._make(name, description)
 
-    def _called(self, name: str) -> Hosted | None:
+    def _host_of(self, name: str) -> Hosted | None:
         """Returns the host of a set, or of its part ``SET/NUMBER``."""
         return self._hosted.get(name) or self._hosted.get(name.rpartition("/")[0])
 

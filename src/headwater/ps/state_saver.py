@@ -142,10 +142,10 @@ class ParameterSaver(StateSaver):
         facts = {**state.facts(), "values": len(state.values), "ledger": state.ledger is not None}
         return StateSnapshot(at=at, signature=self._host.signature, facts=facts, arrays=_arrays_of(state), rows=rows)
 
-    def _failed(self) -> None:
+    def _handle_failed_save(self) -> None:
         with self._host.lock:
             for table in self._host.tables:
-                table.saving_failed()
+                table.abandon_save()
 
     def _write_rows(self, writer: StateWriter) -> None:
         for number, table in enumerate(self._host.tables):

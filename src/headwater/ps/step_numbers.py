@@ -82,7 +82,7 @@ class StepNumbers:
             self.epoch, self.given, self.base, self.steps = epoch, 0, version, steps
             self.longest, self.ends = 0, None
 
-    def exhausted(self, epoch: int, step: int) -> None:
+    def end_epoch(self, epoch: int, step: int) -> None:
         """Ends ``epoch`` before ``step``, because a worker has no data for that step."""
         # The epoch ends for all workers when the worker with the least data has no more: in rounds, the others would
         # wait forever for a gradient of that worker.
@@ -98,7 +98,7 @@ class StepNumbers:
         """Returns the workers other than ``but`` that are computing a step of ``epoch`` or an earlier one."""
         return sorted(other for other in self.at_work if other != but and self.asked.get(other, epoch + 1) <= epoch)
 
-    def ended(self, worker: str) -> None:
+    def complete_step(self, worker: str) -> None:
         """Records that a worker has completed its step."""
         self.longest = max(self.longest, self.at_work.pop(worker, -1) + 1)
 

@@ -127,9 +127,9 @@ class Steps:
                     if sums is not None and step_request is not None:
                         workers.sums.add(worker, step_request[1], sums, updates.state.version)
                 else:
-                    self._accounts.dropped(worker, given)
+                    self._accounts.return_dropped(worker, given)
                 self._record_acceptance(worker, request)
-                workers.step_numbers.ended(worker)
+                workers.step_numbers.complete_step(worker)
                 if workers.step_numbers.ends is not None:
                     self._warn_of_uneven_data()
                 try:
@@ -187,7 +187,7 @@ class Steps:
                 step_numbers.at_work.pop(worker, None)
             case (int(training), int(epoch), int(steps), int(exhausted), *_):
                 if exhausted >= 0:
-                    step_numbers.exhausted(epoch, exhausted)
+                    step_numbers.end_epoch(epoch, exhausted)
                     self._warn_of_uneven_data()
                 self._await_epoch(connection, epoch)
                 if training > workers.trainings:
@@ -196,7 +196,7 @@ class Steps:
                     step_number = protocol.TRAINING_OVER
                 # No step may be made after the chief has stopped the training, as `EarlyStopping` does.
                 elif self._must_await_chief(epoch):
-                    step_number, request.handed = protocol.NOTHING_YET, None
+                    step_number, request.assigned_work = protocol.NOTHING_YET, None
                 elif len(step_request) > 4:
                     step_number = self._assign_range(worker, step_request, request, joins=joins)
                 elif request.step_number is not None:  # a retry: the answer with this step was lost
@@ -217,7 +217,7 @@ class Steps:
             values += state.values()
             names += state
         ledger = self._accounts.to_bytes() if keeps else None
-        header = (updates.state.version, request.applied, step_number, share, names, request.handed, ledger)
+        header = (updates.state.version, request.applied, step_number, share, names, request.assigned_work, ledger)
         return Frame(kinds.VALUES, header, values)
 
     def _await_epoch(self, connection: WorkerConnection, epoch: int) -> None:
@@ -344,12 +344,12 @@ class Steps:
         Returns the number of the batch, or a negative code that gives the reason why there is no batch.
         """
         training, last, steps, _, (first, plan, part) = step_request_of(worker, step_request)
-        self._step_numbers.ended(worker)
-        if isinstance(request.handed, tuple):
-            work = Work(*request.handed[:3])
+        self._step_numbers.complete_step(worker)
+        if isinstance(request.assigned_work, tuple):
+            work = Work(*request.assigned_work[:3])
             if self._accounts.holds(worker, work):  # a retry: the answer with this range was lost
                 return self._begins(worker, work, plan)
-        request.handed = None
+        request.assigned_work = None
         if self._step_numbers.stopped:
             return protocol.TRAINING_OVER
         share = part and (self._workers.share(worker) or part)
@@ -361,10 +361,10 @@ class Steps:
             case Nothing.YET:
                 return protocol.NOTHING_YET
             case Nothing.ASIDE:
-                request.handed = self._accounts.set_aside(first, last)
+                request.assigned_work = self._accounts.ranges_set_aside(first, last)
                 return protocol.SET_ASIDE
             case (work, seed):
-                request.handed = work.epoch, work.start, work.stop, seed
+                request.assigned_work = work.epoch, work.start, work.stop, seed
                 self._step_numbers.reach(work.epoch, steps, self._updates.state.version)
                 return self._begins(worker, work, plan)
 
@@ -375,11 +375,11 @@ class Steps:
     def _record_returned(self, worker: str, returned: Sequence[Returned]) -> None:
         """Records ranges that a worker returns; they are assigned to workers again. The lock is held."""
         for work, reason in returned:
-            self._accounts.failed(worker, work, reason)
+            self._accounts.return_failed(worker, work, reason)
         if returned:
             self._changed.notify_all()
 
-    def holds(self, worker: str, spans: Sequence[object]) -> Frame:
+    def answer_holds(self, worker: str, spans: Sequence[object]) -> Frame:
         """Answers whether a worker that was disconnected or slow still holds ranges of examples."""
         works = [range_of(span) for span in spans]
         with self._changed:

@@ -548,7 +548,7 @@ class TableClient:
     ) -> Iterable[tuple[str, tuple[dict[str, Any], Sequence[tuple[int, int]]]]]:
         self._opened(name)
         self._apply_ended_rounds()
-        answers = self._sessions.exchange([Frame(kinds.TELL_TABLE, (name, count)) for _ in self._sessions.tasks])
+        answers = self._sessions.exchange([Frame(kinds.DESCRIBE_TABLE, (name, count)) for _ in self._sessions.tasks])
         for task, answer in zip(self._sessions.tasks, answers, strict=True):
             assert answer is not None
             yield task, cast(Any, tuple(answer.header))

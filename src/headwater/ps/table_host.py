@@ -334,7 +334,7 @@ class TableService:
                 return Frame(kinds.DONE)
             case kinds.SAVE_TABLE, (str(name), str(folder), int(number), bool(delta)):
                 return self._save(self._table(name), folder, number, delta)
-            case kinds.TELL_TABLE, (str(name), int(count)):
+            case kinds.DESCRIBE_TABLE, (str(name), int(count)):
                 table = self._table(name)
                 return Frame(kinds.DONE, (asdict(table.statistics()), table.hottest(min(count, 10_000))))
             case kinds.READ_TABLE, (str(name), int(shard)):
@@ -410,7 +410,7 @@ class TableService:
         def keys() -> list[tuple[Table, Keys]]:
             return [pair for asked, _, _ in over for pair in asked.admitted()]
 
-        if given := self.rounds.take_ended(named):
+        if given := self.rounds.pop_complete_round(named):
             over.append(combined(given, self._table))
         with self._changes(client, Frame(kinds.SETTLE, named), keys):
             for asked, gradients, rates in over:

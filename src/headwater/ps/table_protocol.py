@@ -25,7 +25,7 @@ A worker keeps one channel to each ``ps``, and sends a frame only after the answ
     SETTLE       (incarnation, version)     names a round, as LOOK_UP does; the ``ps`` applies the gradients of earlier
     rounds. Answered by DONE SAVE_TABLE   (name, folder, number, delta)   answered by DONE (file, rows, gone, nbytes,
     step)
-    TELL_TABLE   (name, keys)               answered by DONE (statistics, most used keys with their numbers of uses)
+    DESCRIBE_TABLE   (name, keys)               answered by DONE (statistics, most used keys with their numbers of uses)
     READ_TABLE   (name, shard)              answered by DONE (step, shards) with the rows of one shard: words (key, use
                                             and, where keys are strings, second word), and values with optimizer's state
     WRITE_TABLE  (name, step)               the same two arrays: rows to store. ``step`` is None, or the number of

@@ -97,7 +97,7 @@ class TableRounds:
         # Incarnations are random numbers without an order: an unknown one is new, unless it is a past one.
         return named.incarnation not in self.past
 
-    def take_ended(self, named: Round) -> list[RowGradients]:
+    def pop_complete_round(self, named: Round) -> list[RowGradients]:
         """Returns the gradients to apply as one update before a request that names a round is handled.
 
         Empty unless the named round has a later version, as only then is the present round known to be complete.
@@ -109,7 +109,7 @@ class TableRounds:
     def start(self, named: Round) -> None:
         """Begins the named round, for which `is_later` has returned True; gradients of another version are dropped.
 
-        Call `take_ended` first: it returns the gradients of a complete round.
+        Call `pop_complete_round` first: it returns the gradients of a complete round.
         """
         if not self.is_later(named):
             return
@@ -189,7 +189,7 @@ def combined(
     for one in given:
         for name, part in _split(one, {table.name: table for table in tables}).items():
             by_table[name].append(part)
-    summed = [_added(by_table[table.name], table) for table in tables]
+    summed = [_sum_by_key(by_table[table.name], table) for table in tables]
     some_strings = any(table.config.strings for table in tables)
     checks = [
         one.checks if table.config.strings else np.zeros(len(one.words), np.int64)
@@ -223,7 +223,7 @@ def _split(one: RowGradients, tables: Mapping[str, Table]) -> dict[str, _OfTable
     return dict(zip(one.names, map(_OfTable, words, checks, rows, one.rates), strict=True))
 
 
-def _added(parts: Collection[_OfTable], table: Table) -> _OfTable:
+def _sum_by_key(parts: Collection[_OfTable], table: Table) -> _OfTable:
     """Sums the gradients of equal keys, in the order of the parts; each part has distinct keys."""
     words = np.concatenate([part.words for part in parts])
     checks = np.concatenate([part.checks for part in parts]) if table.config.strings else words[:0]

@@ -48,8 +48,8 @@ class HostedTable(Protocol):
         """Returns some rows to save, see `headwater.ps.row_changes.RowChanges.next_rows`."""
         ...
 
-    def saving_failed(self) -> None:
-        """Abandons a save, see `headwater.ps.row_changes.RowChanges.failed`."""
+    def abandon_save(self) -> None:
+        """Abandons a save, see `headwater.ps.row_changes.RowChanges.abandon_save`."""
         ...
 
     def restore(self, numbers: Array, arrays: Sequence[Array]) -> None:

@@ -74,7 +74,7 @@ class Updates:
         round_sums: RoundSums | None,
     ) -> None:
         self._context = context
-        self._held = [layout.variables[block.variable].name for block in layout.blocks[index]]
+        self._block_names = [layout.variables[block.variable].name for block in layout.blocks[index]]
         self._staleness_aware = staleness_aware
         self.updater = updater
         self.accounts = accounts
@@ -118,26 +118,26 @@ class Updates:
             elif isinstance(action, Discard):
                 _log.warning("%s drops gradients: %s", self._context.task, action.reason)
                 self.round.clear()
-                self.accounts.return_spoiled(action.reason)
+                self.accounts.return_gathered(action.reason)
             elif isinstance(action, Apply):
                 stale = self._staleness_aware and action.staleness > 1
                 total = self.round_sums.total if self.round_sums is not None else None
                 try:
                     self.round.apply(self.updater, 1 / action.staleness if stale else 1.0, total)
                 except BaseException as error:
-                    reason = self._refused(error)
-                    self._spoil(str(reason))
+                    reason = self._error_of_update(error)
+                    self._discard_round(str(reason))
                     raise reason from error
                 # `decide` has counted an update of one gradient in the version already; it counts an update of several
                 # gradients only at the event `Updated` below.
-                self.accounts.applied(self.state.version + self.state.updating)
+                self.accounts.mark_applied(self.state.version + self.state.updating)
                 self.made += 1
                 self.staleness_total += action.staleness
                 self.staleness_max = max(self.staleness_max, action.staleness)
         if decision.state.updating:
             self.event(Updated())
 
-    def gathered_of(self) -> set[str]:
+    def gathering_workers(self) -> set[str]:
         """Returns the workers whose gradients are gathered for the next update, whether or not they still wait here."""
         state = self.state
         if not state.gathers:
@@ -153,24 +153,24 @@ class Updates:
         state = self.state
         waiting = {
             worker
-            for worker in self.gathered_of() & state.members.keys() & self.connections.keys()
+            for worker in self.gathering_workers() & state.members.keys() & self.connections.keys()
             if state.members[worker].gave == 1 and state.members[worker].waits_since is not None
         }
         return waiting if len(waiting) == state.gathered else None
 
-    def _refused(self, error: BaseException) -> BaseException:
+    def _error_of_update(self, error: BaseException) -> BaseException:
         """Returns the error to report for an update that could not be made."""
         if isinstance(error, memory_errors()):
-            names = sorted(set(self._held))
+            names = sorted(set(self._block_names))
             shown = ", ".join(names[:_SHOWN_NAMES]) + ", ..." * (len(names) > _SHOWN_NAMES)
             return no_memory(error, self._context.task, f"an update of {shown}") or error
         if isinstance(error, ValueError):
             return InvalidArgumentError(None, None, f"gradients do not fit together: {error}")
         return error
 
-    def _spoil(self, reason: str) -> None:
+    def _discard_round(self, reason: str) -> None:
         """Discards the gradients of an update that could not be made, so that they count as not applied."""
-        self.accounts.return_spoiled(reason)
+        self.accounts.return_gathered(reason)
         if self.state.updating:
             for request in self.latest.values():
                 request.applied = request.applied and request.version != self.state.version

@@ -32,15 +32,15 @@ def values_header(frame: Frame, task: str) -> _Values:
     Raises:
       InternalError: ``task`` has sent something else.
     """
-    handed: tuple[Work, int] | str | None
+    assigned_work: tuple[Work, int] | str | None
     share: tuple[int, int] | None
     match frame.header:
         case (int(version), bool(applied), int(step_number), its_share, names, given, bytes() | None as ledger):
             match given:
                 case (int(epoch), int(start), int(stop), int(seed)):
-                    handed = Work(epoch, start, stop), seed
+                    assigned_work = Work(epoch, start, stop), seed
                 case str() | None:
-                    handed = given
+                    assigned_work = given
                 case _:
                     raise bad_header(frame, task)
             match its_share:
@@ -50,6 +50,6 @@ def values_header(frame: Frame, task: str) -> _Values:
                     share = None
                 case _:
                     raise bad_header(frame, task)
-            return version, applied, step_number, share, names, handed, ledger
+            return version, applied, step_number, share, names, assigned_work, ledger
         case _:
             raise bad_header(frame, task)

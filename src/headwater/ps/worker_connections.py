@@ -37,12 +37,12 @@ class Request:
       applied: whether its gradients were accepted.
       version: the version of the values when the gradients were pushed.
       step_number: number of the assigned step; None without one.
-      handed: the assigned range of examples, as (epoch, start, stop, seed of the order); or a text that names the
-        ranges that were set aside; None without either.
+      assigned_work: the assigned range of examples, as (epoch, start, stop, seed of the order); or a text that names
+        the ranges that were set aside; None without either.
     """
 
     number: int
     applied: bool = False
     version: int = -1
     step_number: int | None = None
-    handed: tuple[int, int, int, int] | str | None = None
+    assigned_work: tuple[int, int, int, int] | str | None = None

@@ -134,7 +134,7 @@ class FeedingCopy(BackupCopy):
         other_name = self._processes.name(ps)
         try:
             link = self._processes.link(ps)
-            if backup is not None and link.lost():
+            if backup is not None and link.is_lost():
                 return None
             link.reach(DIAL_TIMEOUT_S)
             channel = link.open_channel_now()

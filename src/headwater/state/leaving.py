@@ -24,7 +24,7 @@ _POLL_INTERVAL_S: Final = 0.05
 class Leaving(Protocol):
     """A replica of a process that shuts down; see `headwater.state.copy.KeptCopy`."""
 
-    def described(self) -> str:
+    def status_text(self) -> str:
         """Returns the status of the replica, in words."""
         ...
 
@@ -65,7 +65,7 @@ def shut_down_now(copies: Sequence[Leaving]) -> None:
 def _await_others(task: str, find_last: Callable[[], Sequence[Leaving]], patience_s: Callable[[], float]) -> None:
     began, reminder = time.monotonic(), Reminder()
     while copies := find_last():
-        what = "; ".join(copy.described() for copy in copies)
+        what = "; ".join(copy.status_text() for copy in copies)
         if time.monotonic() - began >= (patience := patience_s()):
             within = f" within {patience:g} s" if patience else ""
             _log.warning("%s shuts down, and no other ps has taken over%s: %s", task, within, what)

@@ -186,7 +186,7 @@ class Member(Contents):
         feed = self._feed
         return feed.last_number - feed.confirmed if self._standing.serves and feed is not None else 0
 
-    def described(self) -> str:
+    def status_text(self) -> str:
         """Returns the status of the replicas, in words."""
         standing, feed = self._standing, self._feed
         term = f"term {standing.view.term}" if standing.view is not None else "no term yet"

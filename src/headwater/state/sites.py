@@ -42,7 +42,7 @@ class PeerServerLink(Protocol):
         """Registers a channel that the other ``ps`` opened: it is closed when that ``ps`` is lost."""
         ...
 
-    def lost(self) -> bool:
+    def is_lost(self) -> bool:
         """Returns whether the ``ps`` was reachable before and is lost now, as far as is known."""
         ...
 
@@ -77,7 +77,7 @@ class Processes(Protocol):
 def may_be_reachable(processes: Processes, number: int) -> bool:
     """Returns whether a process is known and is not known to be lost."""
     try:
-        return not processes.link(number).lost()
+        return not processes.link(number).is_lost()
     except UnavailableError:
         return False  # the process has just been removed
 

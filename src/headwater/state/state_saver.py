@@ -183,7 +183,7 @@ class StateSaver(PeriodicSaver):
     def _write_rows(self, writer: StateWriter) -> None:
         """Writes the rows of tables of the last snapshot."""
 
-    def _failed(self) -> None:
+    def _handle_failed_save(self) -> None:
         """Called if the last snapshot could not be written."""
 
     # Lifecycle --------------------------------------------------------------------------------------------------------
@@ -235,7 +235,7 @@ class StateSaver(PeriodicSaver):
             except BaseException as error:
                 # The next save must be a full state: a delta would lack the rows that belonged to this save.
                 self._last = None
-                self._failed()
+                self._handle_failed_save()
                 if not isinstance(error, OpError):
                     raise
                 self._report_failure(what, error)
@@ -249,7 +249,7 @@ class StateSaver(PeriodicSaver):
         changed = {
             number: found
             for number, (spec, _) in enumerate(arrays)
-            if (found := _changed(self._digests.get(spec), digests[spec]))
+            if (found := _changed_chunks(self._digests.get(spec), digests[spec]))
         }
         last = self._last
         if last is not None and not changed and not any(rows) and last.facts == taken.facts:
@@ -302,7 +302,7 @@ def _digests(array: Array) -> _Digests:
     ]
 
 
-def _changed(before: _Digests | None, after: _Digests) -> list[int]:
+def _changed_chunks(before: _Digests | None, after: _Digests) -> list[int]:
     """Returns the numbers of the chunks that changed; of all chunks if there is no earlier digest."""
     if before is None:
         return list(range(len(after)))

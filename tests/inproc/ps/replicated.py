@@ -43,7 +43,7 @@ class _Link:
         self._index = index
 
     def reach(self, deadline_s: float | None = None) -> None:
-        if self.lost():
+        if self.is_lost():
             raise UnavailableError(None, None, f"ps {self._index} is killed")
 
     def open_channel(self) -> Channel:
@@ -58,7 +58,7 @@ class _Link:
     def watch(self, channel: Channel) -> None:
         """Does nothing: a server here is killed with its channels, and never only stopped."""
 
-    def lost(self) -> bool:
+    def is_lost(self) -> bool:
         return self._index in self._servers.killed or self._index >= len(self._servers.services)
 
 
@@ -254,7 +254,7 @@ class TwoServers:
         self.paired()
 
     def _says(self, index: int, shard: int) -> str:
-        return self.copies[index][shard].described()
+        return self.copies[index][shard].status_text()
 
     def paired(self) -> None:
         """Waits until each shard has two equal replicas."""

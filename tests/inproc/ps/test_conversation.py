@@ -65,7 +65,7 @@ class Lost(Servers):
         self.sessions[index].channel, self.ends[index] = memory_pair()
         self.ends[index].send(Frame(kinds.DONE, (index,)))
         if not index:
-            self.conversation.lost(1, UnavailableError(None, None, "it is gone"))
+            self.conversation.reconnect(1, UnavailableError(None, None, "it is gone"))
 
 
 @pytest.mark.timeout(60)

@@ -117,7 +117,7 @@ class Counted(PeerLink):
     def __init__(self) -> None:
         self.is_lost, self.dialled = True, 0
 
-    def lost(self) -> bool:
+    def is_lost(self) -> bool:
         return self.is_lost
 
     def reach(self, deadline_s: float | None = None) -> None:

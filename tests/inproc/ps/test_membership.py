@@ -144,8 +144,8 @@ def test_ranges_stay_with_workers_that_send_their_gradients_to_another_ps() -> N
     found = accounts.assign_range(SECOND, 0, 0, 9, plan, None, 0)
     assert isinstance(found, tuple)
     next_work, seed = found
-    handed = next_work.epoch, next_work.start, next_work.stop, seed
-    updates.latest[SECOND].handed = handed
+    assigned_work = next_work.epoch, next_work.start, next_work.stop, seed
+    updates.latest[SECOND].assigned_work = assigned_work
     updates.event(Left(THIRD, "its channel has ended"))
 
     with host.lock:
@@ -160,7 +160,7 @@ def test_ranges_stay_with_workers_that_send_their_gradients_to_another_ps() -> N
     }
     # If the answer with the range is lost, it is repeated, without a statement that the gradient counts.
     assert its.holds(SECOND, next_work)
-    assert other.updates.latest[SECOND] == Request(number=5, version=0, handed=handed)
+    assert other.updates.latest[SECOND] == Request(number=5, version=0, assigned_work=assigned_work)
     assert [other.updates.latest[worker].number for worker in (FIRST, THIRD, FOURTH)] == [-1, -1, 5]
     its.restore_ranges(THIRD)
     assert its.holds(THIRD, works[THIRD])

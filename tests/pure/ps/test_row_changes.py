@@ -65,6 +65,6 @@ def test_rows_that_did_not_change_are_not_saved_again_and_a_failed_save_is_made_
         pass
     table.change({3, 4, 20}, 1)
     assert table.changes.start_save(whole=False) == 3
-    table.changes.failed()
+    table.changes.abandon_save()
     assert table.changes.next_rows(table.parts, 5) is None
     assert table.changes.start_save(whole=False) == ROWS

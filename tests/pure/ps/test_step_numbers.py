@@ -24,7 +24,7 @@ def test_a_round_is_one_step_of_all() -> None:
 def test_the_end_of_data_ends_the_epoch_for_all() -> None:
     step_numbers = StepNumbers(in_rounds=False)
     assert [step_numbers.assign(worker, 0, UNKNOWN_STEPS, 0) for worker in "aab"] == [0, 1, 2]
-    step_numbers.exhausted(0, 2)
+    step_numbers.end_epoch(0, 2)
     assert step_numbers.assign("a", 0, UNKNOWN_STEPS, 0) == EPOCH_OVER
 
 
@@ -52,17 +52,17 @@ def test_data_of_different_lengths_are_noticed_in_any_order() -> None:
     for told_first in (True, False):
         step_numbers = StepNumbers(in_rounds=True)
         assert [step_numbers.assign(worker, 0, UNKNOWN_STEPS, 0) for worker in "ab"] == [0, 0]
-        step_numbers.ended("a")
+        step_numbers.complete_step("a")
         assert not step_numbers.uneven
         if told_first:
-            step_numbers.exhausted(0, 0)
+            step_numbers.end_epoch(0, 0)
             assert step_numbers.uneven
             continue
-        step_numbers.ended("b")
+        step_numbers.complete_step("b")
         assert [step_numbers.assign(worker, 0, UNKNOWN_STEPS, 1) for worker in "ab"] == [1, 1]
-        step_numbers.exhausted(0, 1)
+        step_numbers.end_epoch(0, 1)
         assert not step_numbers.uneven
-        step_numbers.ended("b")
+        step_numbers.complete_step("b")
         assert step_numbers.uneven
         step_numbers.reach(1, UNKNOWN_STEPS, 2)
         assert not step_numbers.uneven

@@ -90,9 +90,9 @@ class WaitingLink(Link):
         """Registers a channel that the other task opened: it is closed if that task is lost before it is released."""
         self._pool.adopt(channel, self._peer)
 
-    def lost(self) -> bool:
+    def is_lost(self) -> bool:
         """Returns whether the task was reachable before and is lost now, as far as is known."""
-        return self.control.lost()
+        return self.control.is_lost()
 
     def send_once(self, frame: Frame) -> None:
         """Sends one frame to the task, if it can be reached.

@@ -139,7 +139,7 @@ class ControlClient:
         self._clock = SteadyClock()
         self._ahead_s = 0.0
 
-    def lost(self) -> bool:
+    def is_lost(self) -> bool:
         """Returns whether the connection was established and has broken since.
 
         The task has exited, was stopped, or its machine is unreachable. False again after a reconnection. With
@@ -453,7 +453,7 @@ class ControlClient:
     def _handle_report(self, reason: str) -> None:
         """Handles a report of the lifeline: the reason why the task is lost, or ``""`` when heartbeats arrive again."""
         with self._changed:
-            news = bool(reason) and not self.lost()
+            news = bool(reason) and not self.is_lost()
             self.reason = reason
             self._changed.notify_all()
             calls = list(self._calls) if reason else []

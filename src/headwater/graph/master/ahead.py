@@ -26,7 +26,7 @@ class Values(NamedTuple):
     """Values of variables.
 
     Attributes:
-      version: their version on the task that holds them.
+      version: the version of the variables on their task.
       tensors: in the order of the transfer.
     """
 
@@ -35,8 +35,8 @@ class Values(NamedTuple):
 
 
 class OutdatedError(Exception):
-    """Values read ahead were outdated. The present values have been requested or received; the run's own task has to
-    run its part again from them."""
+    """Values read ahead were outdated. The present values have been requested or received; the master's own task has to
+    run its part again from these."""
 
 
 class ReadsAhead:

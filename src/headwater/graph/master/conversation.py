@@ -31,15 +31,15 @@ Reconnect = Callable[[Step, str, OpError], Channel]
 
 
 class ChannelConversation:
-    """One side of a step: this master's, with one task.
+    """The master's side of a step's exchange with one task.
 
     Args:
       step: the step.
       plan: number of the plan that the task runs.
-      task: its full name.
-      channel: a channel to it, held until the step ends.
+      task: the full name of the task.
+      channel: a channel to the task, reserved until the step ends.
       end: called with the channel and whether it is reusable.
-      others: all conversations of the step; an error on any of them ends a wait on this one.
+      others: all conversations of the step; an error of any of them ends a wait of this conversation.
       reconnect: waits for a lost task and opens a new channel, on which the conversation resumes; None if the loss of
         the channel ends the step.
     """
@@ -167,7 +167,7 @@ class ChannelConversation:
             except DeadlineExceededError:
                 return
             except UnavailableError as error:
-                self._lost(error)
+                self._handle_loss(error)
             else:
                 self._handle_frame(frame)
 
@@ -191,12 +191,12 @@ class ChannelConversation:
                     )
                 before = len(self._stash)
                 self._handle_all_received()
-                # While another conversation reconnected within `_handle_all_received`, it called `handle_received` on
-                # this one, which may have received the awaited frame already.
+                # If another conversation reconnected within `_handle_all_received`, that conversation called
+                # `handle_received` of this one. So this conversation may have received the awaited frame already.
                 if self._done is not None or len(self._stash) > before:
                     return
             except UnavailableError as error:
-                self._lost(error)
+                self._handle_loss(error)
                 return
             else:
                 self._handle_frame(frame)
@@ -276,7 +276,7 @@ class ChannelConversation:
         try:
             self._channel.send(frame)
         except UnavailableError as error:
-            self._lost(error)
+            self._handle_loss(error)
 
     def _close(self, usable: bool) -> None:
         self._open = False
@@ -285,7 +285,7 @@ class ChannelConversation:
 
     # Lost channels ----------------------------------------------------------------------------------------------------
 
-    def _lost(self, error: OpError) -> None:
+    def _handle_loss(self, error: OpError) -> None:
         """Resumes the step on another channel if it is resumable; else raises."""
         if self._reconnect is None:
             raise UnavailableError(
@@ -313,18 +313,19 @@ class ChannelConversation:
         again the frames that the task has not received."""
         channel = self._channel
         channel.send(Frame(RESUME, (*self._request(), len(self._received)), self._feeds))
-        received, coming = self._resumed()
+        received, coming = self._receive_resumed()
         for _ in range(coming):
             self._handle_frame(channel.recv())
         if self._done is None:
             sent = self._sent
-            if self._given is not None and not self._unproved:  # in the task's count, it is the first transfer
+            # The task counts the transfer in RUN as the first transfer.
+            if self._given is not None and not self._unproved:
                 transfer, tensors = self._given
                 sent = [Frame(TENSORS, (self._step.number, transfer), tensors), *sent]
             for frame in sent[received:]:
                 channel.send(frame)
 
-    def _resumed(self) -> tuple[int, int]:
+    def _receive_resumed(self) -> tuple[int, int]:
         while True:
             try:
                 frame = self._channel.recv(CHECK_INTERVAL_S)

@@ -134,7 +134,7 @@ class PreparedStep:
     """A planned request, which can be run any number of times.
 
     Attributes:
-      local: the part of the master's own task, if it takes part.
+      local: the part of the master's own task, if that task takes part.
       remote: the parts of other tasks.
     """
 
@@ -221,8 +221,9 @@ class PreparedStep:
             try:
                 results[None] = self._owner.runtime.execute(self.local, local_feeds, step)
             except OpError:
-                # Values read ahead that are outdated may have caused this error, in which case it must not be reported.
-                # So request the present values and run the part again; the second run has no values read ahead.
+                # Outdated values that were read ahead may have caused this error, in which case the error must not be
+                # reported. So request the present values and run the part again; the second run has no values read
+                # ahead.
                 if not any(conversation.request_again() for conversation in step.conversations.values()):
                     raise
                 raise OutdatedError from None
@@ -326,7 +327,7 @@ class MasterSession:
           UnavailableError: a task cannot be reached.
         """
         self._check_open()
-        placement = self._placed(prune(request))
+        placement = self._place(prune(request))
         plans = join_lookups(combine_bags(merge_equal(schedule(partition(placement)))), placement.pruned)
         number = next(self._plans)
         local: CompiledPlan | None = None
@@ -343,7 +344,7 @@ class MasterSession:
                 remote[task] = plan
         return PreparedStep(self, number, request, local, remote)
 
-    def _placed(self, pruned: Pruned) -> Placement:
+    def _place(self, pruned: Pruned) -> Placement:
         devices = self.devices()
         with self._lock:
             if self._placer is None:
@@ -366,7 +367,7 @@ class MasterSession:
         return step
 
     def close(self) -> None:
-        """Ends the session: running steps raise CancelledError, and its plans are dropped on all tasks."""
+        """Ends the session: running steps raise CancelledError, and all tasks drop the plans of the session."""
         if self._closed:
             return
         self._closed = True

@@ -80,14 +80,14 @@ class ClusterPeers:
     Args:
       cluster: the cluster.
       me: this task.
-      own_devices: its devices.
+      own_devices: the devices of this task.
       link: creates the link to a task.
       courtesy_s: limit of a new session's wait for a task that does not answer, in seconds, if the cluster has not run
         a step yet. In a cluster that has run steps, a session does not wait. (TensorFlow waits for every task forever,
         so one lost worker blocks a restarted chief.)
 
     Attributes:
-      refused: whether a task has refused a plan of this one, because another process has taken this task's place or
+      refused: whether a task has refused a plan of this task, because another process has taken this task's place or
         their configurations differ; this process must then not declare the job over.
     """
 
@@ -171,7 +171,7 @@ class ClusterPeers:
                 _log.warning("%s lost %s and waits for it, to give it a plan: %s", self._me, task, error.message)
             # A task with another generation has lost the session's earlier plans and the variables that they use.
             if link.wait().generation != generations[task]:
-                raise _restarted(task)
+                raise _restart_error(task)
 
     def conversations(self, step: Step, plan: int, tasks: Sequence[str]) -> Mapping[str, StepConversation]:
         found: dict[str, ChannelConversation] = {}
@@ -190,7 +190,7 @@ class ClusterPeers:
                     step, plan, task, channel, link.release_channel, found, self._reconnect if resumes else None
                 )
                 if channel.peer_generation != generations[task]:
-                    raise _restarted(task)
+                    raise _restart_error(task)
         except OpError:
             # A conversation owns its channel; `abort` returns it to the link.
             for conversation in found.values():
@@ -213,7 +213,7 @@ class ClusterPeers:
         channel = self._routes[task].wait_for_channel(lambda: self._check(step))
         if channel.peer_generation != self._generations.get(step.session, {}).get(task):
             self._routes[task].release_channel(channel, True)
-            raise _restarted(task)
+            raise _restart_error(task)
         _log.warning("%s reached %s again and continues with step %d", self._me, task, step.number)
         return channel
 
@@ -296,7 +296,7 @@ class ClusterPeers:
                 _try(task, lambda task=task: self._link(task).reset(containers))
 
 
-def _restarted(task: str) -> AbortedError:
+def _restart_error(task: str) -> AbortedError:
     return AbortedError(None, None, f"{task} was restarted: its state and this session's part of it are lost")
 
 

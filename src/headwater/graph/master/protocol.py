@@ -36,7 +36,8 @@ on a broken channel are lost without an error. So when a task has answered, all 
 task's program may then end, because no other part of the step waits for it.
 
 A master that abandons a step closes the channel. If the step is resumable, the master sends GIVE_UP first; otherwise
-the task would wait for it to reconnect. Frames of a step that has ended are recognised by its number and ignored.
+the task would wait for the master to reconnect. Frames of a step that has ended are recognised by the number of the
+step, and ignored.
 
 A resumable step does not end with its channel. Its master opens another channel and sends RESUME. The task then
 continues the step, or starts it if RUN was never received, and each end sends again the frames that the other has not

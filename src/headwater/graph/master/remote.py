@@ -35,7 +35,7 @@ class RemoteMaster:
 
     Args:
       target: ``grpc://host:port``.
-      timeout_s: how long `reset` waits for it, in seconds; None: as long as the process waits for any task.
+      timeout_s: how long `reset` waits for the master, in seconds; None: as long as the process waits for any task.
     """
 
     def __init__(self, target: str, timeout_s: float | None = None) -> None:
@@ -63,7 +63,7 @@ def _reach(link: Link, target: str, timeout_s: float | None) -> None:
     """Waits for a master.
 
     Raises:
-      DeadlineExceededError: it did not answer within ``timeout_s`` seconds.
+      DeadlineExceededError: the master did not answer within ``timeout_s`` seconds.
     """
     try:
         link.reach(timeout_s)
@@ -152,7 +152,8 @@ class RemoteCallable:
 
     def run(self, feeds: Sequence[Any], timeout_s: float | None = None, trace: StepTrace | None = None) -> list[Any]:
         channel = self._link.open_channel()
-        # A channel is used again only after its answer: otherwise, a late answer would be taken for the next step's.
+        # A channel is used again only after its answer: otherwise, a late answer would be taken for the answer to the
+        # next step.
         usable = False
         try:
             traced = 0 if trace is None else 2 if trace.graphs else 1

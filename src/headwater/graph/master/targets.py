@@ -54,7 +54,7 @@ class LocalMaster:
     """The master of sessions without a target: runs in this process, with separate state for each session.
 
     Args:
-      device_counts: number of devices of each type that it offers.
+      device_counts: number of devices of each type that the master offers.
     """
 
     def __init__(self, device_counts: Mapping[str, int] | None = None) -> None:

@@ -304,7 +304,7 @@ class ExampleLedger(Kept):
 
     def _offer(self, request: RangeRequest, last: int) -> tuple[Work, int] | Nothing:
         # The variable has rows for two epochs only: offer no range beyond the epoch after the first incomplete one.
-        last = min(last, self._accounts.first_open() + 1)
+        last = min(last, self._accounts.first_open_epoch() + 1)
         return self._accounts.assign_range(request.worker, 0, 0, last, request.plan, None, self._update)
 
     def ended(self, session: str, number: int) -> bool:

@@ -72,12 +72,12 @@ class RecordedStep(Protocol):
 class Recorder(Protocol):
     """Records changes of a task's variables, and runs operations on its other resources."""
 
-    def recorded_outcome(self, step: RecordedStep, place: InstructionPlace) -> Outcome | None:
+    def find_outcome(self, step: RecordedStep, place: InstructionPlace) -> Outcome | None:
         """Returns the recorded outcome of an instruction of ``step``, which this task or the previous primary has run;
         None if none is recorded."""
         ...
 
-    def changed(
+    def record_change(
         self,
         step: RecordedStep,
         place: InstructionPlace,
@@ -96,7 +96,7 @@ class Recorder(Protocol):
         """
         ...
 
-    def carry_out(self, operation: KeptOperation, step: Any, inputs: Sequence[Any]) -> Sequence[Any]:
+    def run_operation(self, operation: KeptOperation, step: Any, inputs: Sequence[Any]) -> Sequence[Any]:
         """Runs an operation atomically, after waiting if necessary. If ``step`` has run the operation before, returns
         or raises the recorded outcome instead.
 

@@ -36,8 +36,8 @@ class HostAction:
     Attributes:
       node: the operation.
       sources: for each input, its slot; -1 for a variable.
-      targets: the slots of its outputs in use.
-      cells: the variables among its inputs, by position.
+      targets: the slots of the operation's outputs in use.
+      cells: the variables among the operation's inputs, by position.
       context: returns the context in which the operation runs in a step.
       resources: the task's state.
       place: position of the instruction in the session's plans.
@@ -75,7 +75,7 @@ class HostAction:
 
     @property
     def run(self) -> Action:
-        """The function that runs it, and records its changes on a replicated task."""
+        """The function that runs the operation, and records the changes that it makes on a replicated task."""
         recorder, on_host = self.resources.recorder, self.node.definition.kind is Kind.HOST
         if self.node.type == "Assign":
             return self._assign_strings
@@ -87,7 +87,7 @@ class HostAction:
 
     @cached_property
     def _plain(self) -> Action:
-        """The function that runs it and records nothing."""
+        """The function that runs the operation and records nothing."""
         node, cells, sources, targets, context = self.node, self.cells, self.sources, self.targets, self.context
         definition, attrs = node.definition, attributes_of(node)
         on_host, in_advance = definition.kind is Kind.HOST, self.in_advance
@@ -132,7 +132,7 @@ class HostAction:
         assert recorder is not None
         assert self.kept is not None
         inputs = [self.cells[i] if source < 0 else np.asarray(slots[source]) for i, source in enumerate(self.sources)]
-        for index, value in zip(self.targets, recorder.carry_out(self.kept, step, inputs), strict=True):
+        for index, value in zip(self.targets, recorder.run_operation(self.kept, step, inputs), strict=True):
             slots[index] = value
 
     def _run_without_kept(self, slots: Slots, step: Step) -> None:
@@ -150,7 +150,7 @@ class HostAction:
     def _run_recorded(self, slots: Slots, step: Step) -> None:
         recorder, cells = self.resources.recorder, self.cells
         assert recorder is not None
-        known = recorder.recorded_outcome(step, self.place)
+        known = recorder.find_outcome(step, self.place)
         if known is not None:
             for index, value in zip(self.targets, known.outputs, strict=True):
                 slots[index] = value
@@ -161,20 +161,22 @@ class HostAction:
             self._plain(slots, step)
             changed = [cell for index, cell in cells.items() if cell.updates != before[index]]
             if changed:
-                recorder.changed(step, self.place, None, changed, Outcome([slots[index] for index in self.targets]))
+                recorder.record_change(
+                    step, self.place, None, changed, Outcome([slots[index] for index in self.targets])
+                )
 
     def _assign_strings(self, slots: Slots, step: Step) -> None:
         """Assigns a NumPy array to a variable of strings."""
         recorder, cell = self.resources.recorder, self.cells[0]
         value = np.array(slots[self.sources[1]])
-        value.flags.writeable = False  # a program that fetches it gets a copy
-        if recorder is None or recorder.recorded_outcome(step, self.place) is None:
+        value.flags.writeable = False  # a program that fetches the array gets a copy
+        if recorder is None or recorder.find_outcome(step, self.place) is None:
             with self.resources.lock:
                 check_assigned(cell, value, bool(self.node.attrs.get("validate_shape", True)))
                 cell.value = value
                 cell.counts[cell.slot] += 1
                 if recorder is not None:
-                    recorder.changed(step, self.place, None, [cell], Outcome())
+                    recorder.record_change(step, self.place, None, [cell], Outcome())
         for index in self.targets:
             slots[index] = value
 

@@ -208,7 +208,7 @@ class Executable:
         """
         if self._recorder is not None:
             assert step is not None
-            known = self._recorder.recorded_outcome(step, self._place)
+            known = self._recorder.find_outcome(step, self._place)
             if known is not None:
                 if known.faults:
                     self._raise(known.faults)
@@ -336,7 +336,7 @@ class Executable:
         return outputs
 
     def _program_for(self, inputs: Sequence[Any]) -> tuple[Program, Sequence[Any]]:
-        """Returns the program for the values of static inputs and the shapes of the others, and the others."""
+        """Returns the program for these inputs, and the inputs that are not static, which the program takes."""
         key = self._key(inputs)
         program = self._programs.get(key) or self._add_program(key, self._copies_of_static(inputs))
         executables.use(program)
@@ -353,8 +353,8 @@ class Executable:
     def _add_program(self, key: tuple[object, Any], static: Mapping[str, np.ndarray[Any, Any]]) -> Program:
         if len(self._programs) >= _MAX_SHAPES:
             self._programs = {each: program for each, program in self._programs.items() if executables.keep(program)}
-        # Two threads may build the program at the same time. `setdefault` makes both use the same one, so that it is
-        # compiled once.
+        # Two threads may build the program at the same time. `setdefault` makes both use the same program, so that only
+        # one is compiled.
         return self._programs.setdefault(key, self._build(static, key[1]))
 
     def _compile_in_background(self, inputs: Sequence[Any], runs: int) -> Compilation:
@@ -402,7 +402,7 @@ class Executable:
         assert step is not None
         # None makes the recorder send the new values instead of the inputs.
         inputs = given if self._repeatable else None
-        self._recorder.changed(step, self._place, inputs, self._written_cells, Outcome(outputs, faults or {}))
+        self._recorder.record_change(step, self._place, inputs, self._written_cells, Outcome(outputs, faults or {}))
 
     def _store(
         self,
@@ -421,7 +421,7 @@ class Executable:
                 certain()
             for cell, value in pairs:
                 cell.value = np.array(value)
-                cell.value.flags.writeable = False  # a program that fetches it gets a copy
+                cell.value.flags.writeable = False  # a program that fetches the array gets a copy
                 cell.counts[cell.slot] += 1
             if self._recorder is not None:
                 self._record(step, inputs)

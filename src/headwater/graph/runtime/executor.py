@@ -73,7 +73,7 @@ class CompiledPlan:
             self._slot(name)
         for name, value in plan.constants.items():
             constant = value.view()
-            constant.flags.writeable = False  # a program that fetches it gets a copy
+            constant.flags.writeable = False  # a program that fetches the array gets a copy
             self._template[self._slot(name)] = constant
         on_cpu = [item for item in plan.instructions if not _on_gpu(item)]
         self._wanted_on_host = {*plan.fetches, *(name for item in on_cpu for name in inputs_of(item))}
@@ -188,7 +188,7 @@ class CompiledPlan:
     def can_resume(self, stopped: Stopped) -> bool:
         """Whether a run can resume at the instruction at which it was cancelled.
 
-        It can if the instruction was waiting, and had no effect before that.
+        A run can resume if the instruction was waiting, and had no effect before the wait.
         """
         item = self.plan.instructions[stopped.position]
         if self._blocks is not None or stopped.position >= len(self._before_update):
@@ -369,7 +369,7 @@ class CompiledPlan:
         values = [self._template[self._index[name]] if name in constants else next(given) for name in names]
         if self.uses_resources(position):
             assert self._resources.recorder is not None
-            self._resources.recorder.carry_out(self._kept[position], step, values)
+            self._resources.recorder.run_operation(self._kept[position], step, values)
         else:
             self._executables[position](values, step.number, None, step)
 

@@ -48,7 +48,7 @@ class FirstReads:
         return self._version() == version
 
     def read(self) -> tuple[int, list[NDArray[Any]]]:
-        """Returns the variables' version and values; FailedPreconditionError if one has no value."""
+        """Returns the variables' version and values; FailedPreconditionError if a variable has no value."""
         with self._lock:
             return self._version(), list(map(np.asarray, values_of(self._cells)))
 

@@ -35,7 +35,7 @@ def current(cell: Cell) -> HostArray:
     """Returns the variable's value as a host array. The caller holds `Resources.lock`; waits for a running executable.
 
     Raises:
-      FailedPreconditionError: it has none.
+      FailedPreconditionError: the variable has no value.
     """
     value = cell.value
     return value if type(value) is np.ndarray else np.asarray(cell_value(cell))
@@ -46,7 +46,7 @@ def writable(cell: Cell) -> HostArray:
     `Resources.lock`.
 
     Raises:
-      FailedPreconditionError: it has no value.
+      FailedPreconditionError: the variable has no value.
     """
     value = cell.value
     if type(value) is not np.ndarray or value.base is not None or sys.getrefcount(value) > _OWN_REFERENCES:

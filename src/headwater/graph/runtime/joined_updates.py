@@ -34,7 +34,8 @@ class JoinedUpdate:
     """Updates several variables. The caller holds the lock of the variables.
 
     After the first update, the variables' arrays are views of one array for each input of the rule, so that later
-    updates need no copies. If a variable has got another array since, or a reader holds one, all are copied.
+    updates need no copies. If a variable has got another array since, or a reader refers to one of the views, all
+    arrays are copied again.
 
     Args:
       update: the kernel of one update.
@@ -58,7 +59,7 @@ class JoinedUpdate:
         """Updates the variables.
 
         Args:
-          grads: a gradient for each.
+          grads: a gradient for each variable.
           others: the inputs that all updates share, in order.
           attrs: attributes of the operation.
 
@@ -133,7 +134,7 @@ def joinable(nodes: Sequence[Node]) -> int:
     """Returns how many of the first operations of ``nodes`` can be one `JoinedUpdate`; at least 1.
 
     They have the same type, attributes and inputs, except for variables and gradients. No operation changes a variable
-    that another one updates, or uses another's result.
+    that another operation updates, or uses the result of another operation.
     """
     first = nodes[0]
     rule = element_rule_of(first.type)

@@ -73,7 +73,7 @@ def body_gradient(function: FunctionAttr, wanted: tuple[bool, ...], carried: int
     """Returns the gradient of a body.
 
     Args:
-      function: the attribute that holds it.
+      function: the attribute that holds the body.
       wanted: for each input, whether to compute its gradient; only floating-point inputs have one.
       carried: number of leading outputs that become the leading inputs of the next iteration.
 
@@ -99,7 +99,7 @@ def body_gradient(function: FunctionAttr, wanted: tuple[bool, ...], carried: int
     forward = code.function("*inputs, turn=None", f"({listed(outputs)}), ({listed(tape)})", [*outputs, *tape])
     if tape:
         back.add(f"{listed(tape)} = tape", defines=tape)
-        # Known only after the backward pass was generated, but needed at its beginning.
+        # This statement is known only after the backward pass was generated, but it is needed at the beginning.
         back.statements.insert(0, back.statements.pop())
     grads = [
         back.names.get(f"grad {name}", "None") if want else "None"

@@ -141,7 +141,8 @@ class Code:
         self.statements.append(_Statement(text, node, tuple(defines), tuple(uses), locked, weighing))
 
     def keep_tapes_for(self, nodes: Iterable[Node], used: Mapping[str, Sequence[int]]) -> None:
-        """Makes the loops and branches whose gradients are among ``nodes`` keep a tape of the values that these need.
+        """Makes the loops and branches whose gradients are among ``nodes`` keep a tape of the values that the gradients
+        need.
 
         Args:
           nodes: the operations.
@@ -192,7 +193,7 @@ class Code:
           more: code of a further keyword argument of the kernel, besides the attributes.
 
         Raises:
-          WithoutKernel: it has no kernel.
+          WithoutKernel: the operation has no kernel.
         """
         if node.type == "Const":
             self.constant(f"{node.name}:0", np.asarray(node.attrs["value"]))
@@ -233,7 +234,7 @@ class Code:
           keyed: local variables in ``key``.
 
         Raises:
-          WithoutKernel: it has no kernel.
+          WithoutKernel: the operation has no kernel.
         """
         if not used:
             return
@@ -245,8 +246,8 @@ class Code:
         self.unpack_outputs(node, result, used)
 
     def _fold(self, node: Node, run: Any, attrs: Mapping[str, Any], used: Sequence[int]) -> bool:
-        """Evaluates an operation on small constants now, so that its outputs become constants. Returns whether it
-        did."""
+        """Evaluates an operation on small constants now, so that its outputs become constants. Returns whether the
+        operation was evaluated."""
         inputs = [self.constants.get(name) for name in node.inputs]
         if (
             node.type in _GROWING
@@ -365,7 +366,7 @@ class Code:
         self, node: Node, op_type: str, inputs: Sequence[str], attrs: Mapping[str, Any], wanted: Wanted
     ) -> str | None:
         """Returns a local variable with an operation's outputs, converted from the outputs of the operation that it
-        repeats (see `Repeat`); None if it repeats none."""
+        repeats (see `Repeat`); None if it repeats no operation."""
         repeat = REPEATS.get(op_type)
         if repeat is None:
             return None

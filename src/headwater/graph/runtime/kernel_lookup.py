@@ -40,8 +40,8 @@ GRADIENT_MAKERS: Final[dict[str, Maker]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """Describes an operation that repeats the computation of another operation, so that it can use the other's results.
-    It has the other operation's inputs and one more.
+    """Describes an operation that repeats the computation of another operation, so that it can use the results of the
+    other operation. It has the inputs of the other operation and one more.
 
     Attributes:
       op_type: the type of the other operation.

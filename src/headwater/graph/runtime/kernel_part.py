@@ -36,17 +36,17 @@ class KernelPart:
     """Operations of a `Compute` as one function.
 
     Operations that change no variable run first, without the lock of the variables. Lookups of rows are an exception:
-    each acquires the lock for the lookup. Without the lock, it would need a reference to the table, which would prevent
-    later updates in place. All changes of variables follow, under the lock.
+    each lookup acquires the lock for its duration. Without the lock, the lookup would need a reference to the table,
+    which would prevent later updates in place. All changes of variables follow, under the lock.
 
     Args:
       compute: the operations.
-      cells: its variables, by operation name.
+      cells: the variables of ``compute``, by operation name.
       lock: the lock of the variables.
       seed: seed of operations without seeds.
       prechecked: names of operations with indices that are checked before each run.
-      fetched: names of outputs that are returned to the program, which may change them: they must not share memory with
-        variables, constants or inputs.
+      fetched: names of outputs that are returned to the program. The program may change these outputs, so they must not
+        share memory with variables, constants or inputs.
 
     Raises:
       WithoutKernel: an operation has no kernel.

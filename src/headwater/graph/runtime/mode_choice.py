@@ -9,8 +9,9 @@ executable, by estimate, would have saved its compilation time in the runs so fa
 in the ski rental problem, the total time is then at most about twice the optimum. The number of the first run that uses
 the executable is fixed in advance, so that it does not depend on measured times either: by then kernels have taken one
 and a half times the estimated compilation time, and the executable pays off. If the compilation has not ended, each of
-the last runs before waits for it for a limited time, so that no single run has to wait for long. If kernels are as
-fast, as for a few operations on small arrays or for lookups and updates of rows, a part always uses kernels.
+the last runs before the switch waits for the compilation for a limited time, so that no single run has to wait for
+long. If kernels are as fast, as for a few operations on small arrays or for lookups and updates of rows, a part always
+uses kernels.
 
 Most programs train for hundreds of steps with one shape. So the first shape of a part is compiled earlier: after half
 as many runs if the executable pays off within few runs, and from the second run on if it is also several times faster,
@@ -56,15 +57,15 @@ _COMPILE_CONVOLUTION_NS: Final = 50_000_000
 _DEPTHWISE_CONVOLUTIONS: Final = 2
 _COMPILE_ROWS_NS: Final = 50_000_000
 
-#: Time of the import of JAX, which begins so long before a compilation.
+#: Time of the import of JAX, and how long before a compilation the import begins.
 _IMPORT_NS: Final = 1_000_000_000
 #: Factor by which a compilation takes longer than estimated if it shares the cores with kernels and follows the
 #: compilation of another part.
 _CONCURRENT_FACTOR: Final = 1.5
 #: The factor for executables that are several times faster: waiting for XLA then costs less than steps on kernels.
 _FAST_CONCURRENT_FACTOR: Final = 0.75
-#: Share of the runs beside a compilation that wait for it, each for some times the time of its kernels at most. Without
-#: these waits, a single run would wait for the rest of a compilation that takes longer than estimated.
+#: Share of the runs during a compilation that wait for the compilation, each for at most a multiple of the time of its
+#: kernels. Without these waits, a single run would wait for the rest of a compilation that takes longer than estimated.
 _WAITING_SHARE: Final = 1 / 3
 LONGEST_WAIT: Final = 3
 #: Limits for compiling the first shape of a part early: the number of runs within which the executable has to pay off;
@@ -171,7 +172,8 @@ class Mode(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """The numbers of runs on kernels after which JAX is imported, the executable is compiled, and it is used."""
+    """The numbers of runs on kernels after which JAX is imported, the executable is compiled, and the executable is
+    used."""
 
     imported: int
     compiled: int
@@ -207,7 +209,8 @@ def switch_after(work: Work, *, first: bool = False) -> Switch | None:
 
 
 def explanation_of(work: Work, switch: Switch | None) -> str:
-    """Returns the estimated times of a run, and when or why not the executable is used, for the log."""
+    """Returns a text for the log: the estimated times of a run, and after how many runs the executable is used, if
+    ever."""
     times = f"{work.kernels_ns() / 1e6:.2f} ms on kernels, {work.executable_ns() / 1e6:.2f} ms in an executable"
     if switch is None:
         return f"stays on kernels: {times}"

@@ -42,8 +42,8 @@ class Instruction:
 
 
 class Profile:
-    """Profiles executables from `start` to `stop`. Only one profile per process can be active at a time; a second one
-    returns no instructions."""
+    """Profiles executables from `start` to `stop`. Only one profile per process can be active at a time; a second
+    profile returns no instructions."""
 
     def __init__(self) -> None:
         self._folder = ""

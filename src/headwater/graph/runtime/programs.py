@@ -46,8 +46,8 @@ _MAX_BYTES: Final = 1 << 29
 
 
 class LeastRecentlyUsed:
-    """Bounds the memory of a process's executables: drops the ones that have not run for the longest time. A dropped
-    executable is compiled again if it is needed. Thread-safe.
+    """Bounds the memory of a process's executables: drops the executables that have not run for the longest time. A
+    dropped executable is compiled again if it is needed. Thread-safe.
 
     Args:
       max_bytes: the bound. The executable that was used last is kept even if it alone exceeds the bound.
@@ -62,7 +62,7 @@ class LeastRecentlyUsed:
         self._nbytes = 0
 
     def use(self, program: Program) -> None:
-        """Records a use, and drops others if the memory exceeds the bound."""
+        """Records a use, and drops other executables if the memory exceeds the bound."""
         with self._lock:
             if program.reference in self._sizes:
                 self._sizes.move_to_end(program.reference)
@@ -110,7 +110,7 @@ class Program:
       has_run: whether it has run successfully. Neither tracing nor compiling can fail any more then, and the memory has
         sufficed.
       nbytes: estimated memory of its executable.
-      reference: a weak reference to it.
+      reference: a weak reference to this program.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class Program:
         key = _key_of(donated, kept, inputs)
         if key in self._compiled:
             return
-        # Several workers may send the same plan at once; the others wait instead of compiling it again.
+        # Several workers may send the same plan at once; the other threads wait instead of compiling it again.
         with self._compiling:
             if key not in self._compiled:
                 check_memory(self.run.lower(donated, kept, inputs, counter).compile(), memory_stats(self._device))
@@ -214,7 +214,7 @@ def _checked_gradients(nodes: Sequence[Node]) -> list[str]:
 
 
 def shapes_of(pairs: Iterable[Any]) -> list[object]:
-    """Converts pairs of shape and type to stand-ins for arrays, to compile a program for them."""
+    """Converts pairs of shape and type to abstract arrays, for which a program is compiled."""
     return [_jax.ShapeDtypeStruct(*pair) for pair in pairs]
 
 

@@ -23,7 +23,7 @@ R = TypeVar("R")
 _CHECK_INTERVAL_S = 0.5
 #: Prevents `commit` and `withdraw` from running at the same time. One lock for all steps is enough, since both are
 #: rare.
-_deciding = threading.Lock()
+_commit_lock = threading.Lock()
 
 
 class Stopped(NamedTuple):
@@ -46,16 +46,17 @@ class Step:
 
     Args:
       number: the step's number, the same on all tasks.
-      session: handle of the session it belongs to.
+      session: handle of the step's session.
       deadline: time (`time.monotonic`) after which waiting operations fail; None for no deadline.
 
     Attributes:
-      waits_for: a description of its present wait, and the start of the wait (`time.monotonic`); None without a wait.
+      waits_for: a description of the step's present wait, and the start of the wait (`time.monotonic`); None without a
+        wait.
       trace: records the step's activities; None if it is not traced.
-      resumes: whether it can resume after the loss of a connection to a task that takes part in it.
+      resumes: whether the step can resume after the loss of a connection to a task that takes part in it.
       ends: callbacks for `ended`.
       has_read_ahead: whether `pop_given` may return a transfer.
-      follows: whether it repeats a change of the primary on a backup.
+      follows: whether the step repeats a change of the primary on a backup.
       committed: whether other tasks may rely on this task to make its part of the step's update; see `commit`.
       stopped: the point at which it was cancelled. None if it was not cancelled, or if it cannot resume because the
         instruction at that point had already had a part of its effects.
@@ -133,20 +134,20 @@ class Step:
                 condition.notify_all()
 
     def commit(self) -> None:
-        """Commits the step: from now on, other tasks may apply their parts of its update, so `withdraw` does not end
-        it.
+        """Commits the step: from now on, other tasks may apply their parts of the step's update, so `withdraw` does not
+        end the step.
 
         Raises:
           CancelledError, DeadlineExceededError: as `check`.
         """
-        with _deciding:
+        with _commit_lock:
             # Check and commit under one lock. A `withdraw` in between would cancel a step on which other tasks rely.
             self.check()
             self.committed = True
 
     def withdraw(self, reason: str) -> bool:
-        """As `cancel`, unless the step has committed; returns whether it is cancelled."""
-        with _deciding:
+        """As `cancel`, unless the step has committed; returns whether the step is cancelled."""
+        with _commit_lock:
             if self.committed:
                 return False
             self._cancelled = reason

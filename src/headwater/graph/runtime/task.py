@@ -157,7 +157,7 @@ class TaskRuntime:
             )
             if refused:
                 _log.warning("%s refuses %s: %s", self.task, owner, refused)
-                raise self._refused(owner, refused)
+                raise self._refusal_error(owner, refused)
             stale = [
                 its
                 for its, was in self._owners.items()
@@ -182,7 +182,7 @@ class TaskRuntime:
         with self._lock:
             return self._places.refusal(task, connected=lambda holder: connected(holder.generation), address=address)
 
-    def _refused(self, owner: Claim, reason: str) -> FailedPreconditionError:
+    def _refusal_error(self, owner: Claim, reason: str) -> FailedPreconditionError:
         return FailedPreconditionError(
             None,
             None,

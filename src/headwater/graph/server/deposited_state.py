@@ -1,6 +1,7 @@
-"""Handoff at a drain: a ``ps`` of graphs hands its state to the chief, and its next incarnation restores it from there.
+"""A drained ``ps`` of graphs deposits its state with the chief, and the next incarnation of the ``ps`` restores the
+state.
 
-The handed-over state (`headwater.cluster.task.deposited_states`) is a JSON document, followed by arrays. It contains:
+The deposited state (`headwater.cluster.task.deposited_states`) is a JSON document, followed by arrays. It contains:
 
 - the variables, in the format of saved states (`headwater.graph.server.own_state`), and the seal of the training;
 - the task's other resources (`headwater.graph.resources.keeping`);
@@ -10,11 +11,11 @@ The handed-over state (`headwater.cluster.task.deposited_states`) is a JSON docu
 The next incarnation keeps the generation. So to other tasks the restart looks like a temporary loss of connections: by
 the protocol of `headwater.graph.master.protocol`, a step resumes where it was, and is applied once on every ``ps``.
 
-Some resources (iterators, readers) cannot be serialised and are empty after a restart, and masters have to notice that.
-So a task with such resources hands off only its variables and its seal, and its next incarnation has a new generation.
-Because of the new generation, masters create their sessions again. The chief finds the seals and restores no
-checkpoint, as with saved states. If there is no seal, or if all ``ps`` have to restore together, a task with such
-resources hands off nothing.
+Some resources (iterators, readers) cannot be serialised and are empty after a restart, and masters have to notice the
+loss. So a task with such resources deposits only its variables and its seal, and its next incarnation has a new
+generation. Because of the new generation, masters create their sessions again. The chief finds the seals and restores
+no checkpoint, as with saved states. If there is no seal, or if all ``ps`` have to restore together, a task with such
+resources deposits nothing.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ _DRAIN_TIMEOUT_S: Final = 5.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DepositedState:
-    """The state that a ``ps`` has handed to the chief.
+    """The state that a ``ps`` has deposited with the chief.
 
     Attributes:
       predecessor: the previous incarnation, whose generation the task keeps; None if the task gets a new generation.
@@ -129,7 +130,7 @@ class DepositedState:
 
 
 def _unsupported_kinds(runtime: TaskRuntime) -> set[type]:
-    """Returns the classes of the task's resources that cannot be handed off."""
+    """Returns the classes of the task's resources that cannot be deposited."""
     return {kind for kind in runtime.resources.kinds() - {Note} if not can_keep(kind)}
 
 
@@ -198,7 +199,7 @@ def encode_state(runtime: TaskRuntime, steps: StepService, generation: int, conn
 
 
 def _is_deposited(key: Key, theirs: Collection[str]) -> bool:
-    """Whether the resource at ``key`` is handed off; ``theirs`` are the containers of the sessions handed off."""
+    """Whether the resource at ``key`` is deposited; ``theirs`` are the containers of the deposited sessions."""
     return key.container in theirs or not is_of_session(key.container)
 
 
@@ -211,14 +212,14 @@ def _encode_resume_point(
       resume_point: the point in the plan, with the step's intermediate values.
       runtime: has the plan.
       session: the step's session.
-      places: maps the ``id`` of each handed-over resource to its key, so that handles can be encoded.
+      places: maps the ``id`` of each deposited resource to its key, so that handles can be encoded.
 
     Returns:
       Values for JSON, and arrays.
     """
     position, slots = resume_point.stopped
-    # The next incarnation compiles the same plan, so its initial slots need not be stored: only values that differ from
-    # them are encoded.
+    # The next incarnation compiles the same plan, so the plan's initial slots need not be stored: only values that
+    # differ from these are encoded.
     before = runtime.plan(session, resume_point.plan).slots()
     filled = [(at, value) for at, value in enumerate(slots) if value is not None and value is not before[at]]
     handles = [[at, *places[id(value.item())]] for at, value in filled if is_handle(value)]
@@ -236,7 +237,7 @@ def _array(data: bytes) -> Array:
 
 
 def fetch(cluster: ClusterSpec, task: TaskName, *, inside_grpc: bool) -> DepositedState | None:
-    """Fetches the state that the previous incarnation of a ``ps`` handed to the chief; None if there is none.
+    """Fetches the state that the previous incarnation of a ``ps`` has deposited with the chief; None if there is none.
 
     Args:
       cluster: the cluster.
@@ -254,7 +255,7 @@ def fetch(cluster: ClusterSpec, task: TaskName, *, inside_grpc: bool) -> Deposit
         if fetched is None:
             return None
         # Acknowledge before use, so that the chief drops the state. Otherwise this incarnation could acknowledge
-        # updates, and a later one could fetch the same old state and lose those updates.
+        # updates, and a later incarnation could fetch the same old state and lose those updates.
         fetched.discard_at_chief()
     except OpError as error:
         _log.info("%s cannot fetch its deposited state from %s: %s", task, chief, error.message)
@@ -268,12 +269,12 @@ def fetch(cluster: ClusterSpec, task: TaskName, *, inside_grpc: bool) -> Deposit
 
 
 class StateDeposit:
-    """Hands all state of a ``ps`` to the chief when the ``ps`` is drained.
+    """Deposits all state of a ``ps`` with the chief when the ``ps`` drains.
 
     Args:
       shell: the task.
-      runtime: its state and plans.
-      steps: the steps that it serves.
+      runtime: the task's state and plans.
+      steps: the steps that the task serves.
     """
 
     def __init__(self, shell: TaskShell, runtime: TaskRuntime, steps: StepService) -> None:
@@ -285,8 +286,8 @@ class StateDeposit:
         """Suspends the task's steps and deposits the state with the chief.
 
         The state is lost, and a warning is logged, in two cases: the chief does not answer; or the state would be
-        unusable, because it lacks resources or parts of an update that cannot be handed off. Does nothing if no
-        variable has a value.
+        unusable, because it lacks resources or parts of an update that cannot be deposited. Does nothing if no variable
+        has a value.
         """
         shell, chief = self._shell, self._shell.chief
         if all(cell.value is None for cell in self._runtime.resources.cells().values()):
@@ -297,7 +298,7 @@ class StateDeposit:
             return
         kept = StateAtChief(FOLDER, shell.me.index, str(chief), shell.link(chief))
         try:
-            kept.require_chief()  # checked first: without a chief, suspending the steps would only delay the end
+            kept.require_chief()  # check the chief first: without it, suspending the steps would only delay the end
             on = self._steps.suspend(_DRAIN_TIMEOUT_S)
             for step in on:
                 _log.warning("%s ends during step %d of session %s", shell.me, step.number, step.session)
@@ -320,9 +321,8 @@ class StateDeposit:
             )
 
     def _deposit_obstacle(self) -> str:
-        """Returns the reason not to hand off anything: the task has resources that cannot be handed off, and either
-        the model has no seal or all ``ps`` have to restore together. Returns an empty string if there is no such
-        reason."""
+        """Returns the reason not to deposit anything: the task has resources that cannot be deposited, and either the
+        model has no seal or all ``ps`` have to restore together. Returns an empty string if there is no such reason."""
         more = _unsupported_kinds(self._runtime)
         if not more:
             return ""

@@ -61,8 +61,8 @@ class MasterService:
         self._refuses = refuses
         self._clients: dict[str, _ClientSession] = {}
         self._clock = clock
-        self._not_held: dict[str, float] = {}
-        self._held: dict[Channel, list[str]] = {}
+        self._sessions_without_hold: dict[str, float] = {}
+        self._sessions_of_channel: dict[Channel, list[str]] = {}
         self._lock = threading.Lock()
         self.sessions: int = 0
         self.over: str = ""
@@ -90,13 +90,13 @@ class MasterService:
 
     def create_session(self, config: bytes, graph_def: bytes) -> str:
         """Creates a session for a client in another process; returns its handle."""
-        graph = _checked(lambda: load_graph(graph_pb2.GraphDef.FromString(graph_def)))
+        graph = _checked_request(lambda: load_graph(graph_pb2.GraphDef.FromString(graph_def)))
         session = self.open(graph, SessionOptions.decode(config))
         now = self._clock()
         with self._lock:
             self._clients[session.handle] = _ClientSession(session)
-            self._not_held[session.handle] = now + _HOLD_TIMEOUT_S
-            overdue = [handle for handle, until in self._not_held.items() if until < now]
+            self._sessions_without_hold[session.handle] = now + _HOLD_TIMEOUT_S
+            overdue = [handle for handle, until in self._sessions_without_hold.items() if until < now]
         for handle in overdue:  # no HOLD in time, so their clients have probably ended
             self.close_session(handle)
         return session.handle
@@ -104,7 +104,7 @@ class MasterService:
     def extend_session(self, session: str, graph_def: bytes) -> None:
         """Adds operations to a session's graph."""
         graph = self._client(session).session.graph
-        _checked(lambda: extend_graph(graph, graph_pb2.GraphDef.FromString(graph_def)))
+        _checked_request(lambda: extend_graph(graph, graph_pb2.GraphDef.FromString(graph_def)))
 
     def make_callable(
         self, session: str, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str], options: bytes = b""
@@ -114,7 +114,7 @@ class MasterService:
         del options
         client = self._client(session)
         graph = client.session.graph
-        request = _checked(
+        request = _checked_request(
             lambda: RunRequest(
                 tuple(graph.get_tensor_by_name(name) for name in fetches),
                 tuple(graph.get_tensor_by_name(name) for name in feeds),
@@ -138,7 +138,7 @@ class MasterService:
         """Ends a session; does nothing if it has ended already."""
         with self._lock:
             client = self._clients.pop(session, None)
-            self._not_held.pop(session, None)
+            self._sessions_without_hold.pop(session, None)
         if client is not None:
             client.session.close()
 
@@ -153,14 +153,14 @@ class MasterService:
         match frame.header:
             case (str(session),):
                 with self._lock:
-                    self._not_held.pop(session, None)
-                self._held.setdefault(channel, []).append(session)
+                    self._sessions_without_hold.pop(session, None)
+                self._sessions_of_channel.setdefault(channel, []).append(session)
             case _:
                 raise InvalidArgumentError(None, None, f"not the header of a hold: {str(frame.header)[:80]}")
 
     def detach_sessions(self, channel: Channel) -> None:
         """Ends the sessions held by ``channel``, which has closed: their client has ended."""
-        for session in self._held.pop(channel, ()):
+        for session in self._sessions_of_channel.pop(channel, ()):
             self.close_session(session)
 
     def call(self, channel: Channel, frame: Frame) -> None:
@@ -199,7 +199,7 @@ def _call_header(frame: Frame) -> tuple[str, int, float | None, int]:
             raise InvalidArgumentError(None, None, f"not the header of a call: {str(frame.header)[:80]}")
 
 
-def _checked(make: Any) -> Any:
+def _checked_request(make: Any) -> Any:
     try:
         return make()
     except (DecodeError, ValueError, KeyError, TypeError) as error:

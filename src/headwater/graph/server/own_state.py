@@ -50,7 +50,7 @@ _SHOWN: Final = 5
 
 
 def saves_of_environment(environ: Mapping[str, str] | None = None) -> Saves | None:
-    """Reads the settings of saves from the environment; None if it names no folder.
+    """Reads the settings of saves from the environment; returns None if the environment names no folder.
 
     Raises:
       InvalidArgumentError: ``HEADWATER_SAVE_EVERY_S`` is not a positive number.
@@ -121,7 +121,7 @@ HeldCell = tuple[tuple[str, str], int, int, Array]
 
 
 def capture_cell(key: tuple[str, str], number: int, cell: Cell) -> HeldCell:
-    """Captures the present value of a variable that has one. The caller holds the lock of the resources."""
+    """Captures the value of a variable, which must have one. The caller holds the lock of the resources."""
     # The NumPy view holds a reference to the buffer, so the next update allocates another one instead of writing in
     # place. The captured value therefore needs no copy.
     return key, number, cell.updates, np.asarray(cell.value)
@@ -212,7 +212,7 @@ class GraphSaver(StateSaver):
         with self._resources.lock:
             for key, slot in self._slots.items():
                 self._count_in_file(cells[key], slot)
-        self._note.on_change = self._sealed
+        self._note.on_change = self._handle_seal_change
         return chain is not None
 
     def _continue_from(self, chain: Chain, path: str) -> None:
@@ -249,7 +249,7 @@ class GraphSaver(StateSaver):
         with contextlib.suppress(OpError):
             files.remove(os.path.join(self.folder, _COUNTS))
 
-    def _sealed(self) -> None:
+    def _handle_seal_change(self) -> None:
         """Handles a change of the seal: saves soon after a chief has set the seal, and deletes the saved states after a
         chief has removed it to restore the model on all tasks."""
         if not self._note.text or self._note.together:

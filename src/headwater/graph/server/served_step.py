@@ -63,8 +63,8 @@ class ResumePoint(NamedTuple):
     Attributes:
       plan: number of the plan.
       stopped: position in the plan, with the intermediate values.
-      stash: transfers received from its master and not yet used.
-      seconds: time until its deadline; None without a deadline.
+      stash: transfers received from the step's master and not yet used.
+      seconds: time until the step's deadline; None without a deadline.
     """
 
     plan: int
@@ -74,13 +74,13 @@ class ResumePoint(NamedTuple):
 
 
 class DepositedStep(NamedTuple):
-    """A step in the state that a draining task hands off: an ended step whose answer the master may lack, or a
-    suspended step.
+    """A step in the state that a draining task deposits: an ended step whose answer the master may lack, or a suspended
+    step.
 
     Attributes:
       session, number: identify the step.
-      received: numbers of the transfers received from its master.
-      dropped: number of frames that its master has acknowledged.
+      received: numbers of the transfers received from the step's master.
+      dropped: number of frames that the step's master has acknowledged.
       kept: the frames sent after the acknowledged ones.
       resume_point: the point at which it resumes; None if it has ended.
     """
@@ -99,21 +99,21 @@ class ServedStep(Step):
     Args:
       channel: the channel to the master; used by this step only.
       master: full name of the master's task.
-      runtime: this task's.
+      runtime: this task's runtime.
       push: sends a transfer to another task; see `headwater.graph.master.peers.ClusterPeers.push`.
       secured: see `Secured`; None without a backup.
 
     Attributes:
       channel: the step's present channel.
-      patience_s: how long it waits for its master to reconnect, in seconds.
-      on_lost: called when it starts to wait for the master.
+      patience_s: how long the step waits for its master to reconnect, in seconds.
+      on_lost: called when the step starts to wait for the master.
       gives_values: whether the answer includes the variables' values for the next run. As the update changes these
         values, such an answer can only be sent after the update.
       answered: whether its answer or error was sent, or is kept until its master reconnects.
       unconfirmed: tasks that have not acknowledged a transfer of this step, each with a function that waits for the
         acknowledgement.
-      over: whether it has ended on this task.
-      suspended: whether it was suspended because its task drains.
+      over: whether the step has ended on this task.
+      suspended: whether the step was suspended because its task drains.
       resume_plan: number of the plan that the next incarnation resumes for this step; None if the step is not
         suspended, or cannot resume.
       may_lack_transfers: whether another task may not have received a transfer of this step.
@@ -268,7 +268,7 @@ class ServedStep(Step):
 
     def _check_with_master(self) -> None:
         """Calls `check` during a wait for another task, and checks whether the master is connected. Without this, the
-        loss of the master would go unnoticed during the wait, in which nothing is received from it."""
+        loss of the master would go unnoticed during the wait, in which nothing is received from the master."""
         channel = self.channel
         if self.resumes and channel.peer_gone():
             self._is_master_still_away(channel)
@@ -417,7 +417,7 @@ class ServedStep(Step):
         self.cancel(reason)
         self.channel.break_off(reason)  # wakes the thread that waits for its master
 
-    def deposited_state(self) -> DepositedStep:
+    def to_deposit(self) -> DepositedStep:
         """Returns the state for the task's next incarnation, once the step does not run any more."""
         resume_point, plan = None, self.resume_plan
         if plan is not None:
@@ -427,7 +427,7 @@ class ServedStep(Step):
             self.session, self.number, sorted(self._received), self._dropped, list(self._kept), resume_point
         )
 
-    def delivered(self) -> bool:
+    def is_delivered(self) -> bool:
         """Whether all frames were sent to its master and the channel is not lost."""
         with self._sending:
             return not self.channel.peer_gone()

@@ -56,23 +56,23 @@ def _wait_while(condition: Callable[[], bool], seconds: float) -> bool:
 class Follower(Protocol):
     """Keeps the backup of a replicated task up to date with the steps that its primary runs."""
 
-    def secured(self, waits: Callable[[str], None]) -> None:
+    def await_backup(self, waits: Callable[[str], None]) -> None:
         """See `Secured`."""
         ...
 
-    def failed(self) -> None:
+    def send_empty_change(self) -> None:
         """Sends the backup an empty change; called when a step has failed, before the error is sent to the master.
 
-        The next call of `secured` then returns only if this replica is still the primary. A replica that is not the
-        primary any more may have failed only because it lacks state, so its error must not reach the master.
+        The next call of `await_backup` then returns only if this replica is still the primary. A replica that is not
+        the primary any more may have failed only because it lacks state, so its error must not reach the master.
         """
         ...
 
-    def ended(self, session: str, step: int) -> None:
+    def end_step(self, session: str, step: int) -> None:
         """Called when this task does not run any part of the step any more."""
         ...
 
-    def finished(self, session: str, step: int) -> None:
+    def forget_step(self, session: str, step: int) -> None:
         """Called when the master of a step has its answer, so no master will ask for it again."""
         ...
 
@@ -91,8 +91,8 @@ class StepService:
     """Serves channels, each in its own thread, one step after the other.
 
     A resumable step is registered under its session and number from its start until its master has received the answer.
-    The service knows that when the master sends the next step on the channel. Until then, a master that has lost the
-    channel can resume the step.
+    The service learns of the receipt when the master sends the next step on the channel. Until then, a master that has
+    lost the channel can resume the step.
 
     Args:
       runtime: the state and plans of the task.
@@ -118,7 +118,7 @@ class StepService:
     ) -> None:
         self._runtime = runtime
         self._follower = follower
-        self._secured: Secured | None = None if follower is None else follower.secured
+        self._secured: Secured | None = None if follower is None else follower.await_backup
         self._push = push
         self.steps: int = 0
         self._unanswered: set[ServedStep] = set()
@@ -131,8 +131,8 @@ class StepService:
         self._resumed: dict[str, set[int]] = {}
         #: Registered steps that have lost their channel, in the order of the loss, with the time until which they are
         #: kept.
-        self._left: dict[tuple[str, int], float] = {}
-        self._held = self._frozen = False
+        self._keep_until: dict[tuple[str, int], float] = {}
+        self._is_suspending = self._frozen = False
         self.is_inconsistent: bool = False
         self._stopped = threading.Event()
         runtime.on_release.append(self._forget_session)
@@ -145,7 +145,7 @@ class StepService:
         Args:
           channel: the channel; the caller closes it.
           frame: the first frame, already received.
-          other: handles frames of other kinds; returns whether it has handled this one.
+          other: handles frames of other kinds; returns whether it has handled the given frame.
           on_lost: called, perhaps more than once, when the channel is lost and a step waits for its master to
             reconnect.
 
@@ -172,10 +172,10 @@ class StepService:
                 if kind in (RUN, RESUME):
                     if last is not None:  # the master has the answer: otherwise it would not send the next step
                         if self._follower is not None:
-                            self._follower.finished(last.session, last.number)
+                            self._follower.forget_step(last.session, last.number)
                         self._known.pop((last.session, last.number), None)
-                        if self._left:
-                            self._left.pop((last.session, last.number), None)
+                        if self._keep_until:
+                            self._keep_until.pop((last.session, last.number), None)
                         last = None  # drop its results, too: unreferenced buffers can be updated in place
                     last = self._run(channel, frame, trained, lost)
                 elif kind == TRANSFER:
@@ -210,15 +210,15 @@ class StepService:
             return False
         with self._lock:
             long_ago = time.monotonic() + self._patience_s - return_s
-            disconnected = {key for key, until in self._left.items() if until < long_ago}
+            disconnected = {key for key, until in self._keep_until.items() if until < long_ago}
         sending = [step for step in list(self._unanswered) if step.unconfirmed]
 
-        def undelivered() -> bool:
-            if any(not step.delivered() for key, step in list(self._known.items()) if key not in disconnected):
+        def has_undelivered() -> bool:
+            if any(not step.is_delivered() for key, step in list(self._known.items()) if key not in disconnected):
                 return True
             return any(step in self._unanswered and (step.unconfirmed or not step.waits_for) for step in sending)
 
-        return _wait_while(undelivered, return_s)
+        return _wait_while(has_undelivered, return_s)
 
     def _handle_push(self, channel: Channel, frame: Frame) -> None:
         match frame.header:
@@ -227,7 +227,7 @@ class StepService:
                     self._follower.accept_transfer(channel, session, step, transfer, frame.tensors)
                 elif self._runtime.owner(session):  # otherwise the session is over, and no step would take the transfer
                     self._runtime.rendezvous.put(session, step, transfer, frame.tensors)
-                    # Check after `put`. If the state was handed off before `put`, it lacks this transfer, so the
+                    # Check after `put`. If the state was deposited before `put`, it lacks this transfer, so the
                     # transfer must not be acknowledged: its sender repeats it to the next incarnation.
                     self.require_not_frozen()
                 channel.send(Frame(TAKEN, frame.header, ()))
@@ -252,7 +252,7 @@ class StepService:
         Returns:
           The steps that still run.
         """
-        self._held = True
+        self._is_suspending = True
         _wait_while(lambda: not all(step.is_stalled() for step in self._running()), seconds)
         for step in self._running():
             step.interrupt_waits(f"{self._runtime.task} ends")
@@ -264,22 +264,22 @@ class StepService:
         return sorted(found, key=lambda step: (step.number, step.session))
 
     def freeze(self) -> Sequence[DepositedStep]:
-        """Freezes the state before it is handed off.
+        """Freezes the state before it is deposited.
 
-        After this call, `require_not_frozen` prevents the acknowledgement of changes, because the handed-over state may
+        After this call, `require_not_frozen` prevents the acknowledgement of changes, because the deposited state may
         lack them.
 
         Returns:
           The state of steps with answers that masters may ask for again, and of steps that are to resume.
         """
         self._frozen = True
-        return [step.deposited_state() for step in list(self._known.values()) if step.over]
+        return [step.to_deposit() for step in list(self._known.values()) if step.over]
 
     def require_not_frozen(self) -> None:
-        """Checks that the state has not been handed off. To be called between a change and its acknowledgement.
+        """Checks that the state has not been deposited. To be called between a change and its acknowledgement.
 
         Raises:
-          UnavailableError: the state was handed off and may lack the change. Before raising this error, the method
+          UnavailableError: the state was deposited and may lack the change. Before raising this error, the method
             blocks until the task stops, so that the master repeats the request to the next incarnation rather than to
             this one.
         """
@@ -291,8 +291,7 @@ class StepService:
         raise UnavailableError(None, None, f"{self._runtime.task} has ended")
 
     def restore(self, left: Sequence[DepositedStep]) -> None:
-        """Registers the steps that the previous incarnation has handed off, and resumes the steps that had not
-        ended."""
+        """Registers the steps that the previous incarnation has deposited, and resumes the steps that had not ended."""
         until = time.monotonic() + self._patience_s
         for known in left:
             step = ServedStep.of_previous_incarnation(
@@ -301,7 +300,7 @@ class StepService:
             key = step.session, step.number
             self._known[key] = step
             if known.resume_point is None:
-                self._left[key] = until
+                self._keep_until[key] = until
             else:
                 step.patience_s = self._patience_s
                 self._start_without_master(step, known.resume_point.plan, known.resume_point.stopped)
@@ -345,15 +344,15 @@ class StepService:
         with self._lock:
             if self._known.get(key) is not step:
                 return  # the session is over, so no master will resume the step
-            self._left.pop(key, None)
-            self._left[key] = now + self._patience_s
+            self._keep_until.pop(key, None)
+            self._keep_until[key] = now + self._patience_s
             # Each loss of a channel also removes expired steps, so no timer is needed.
-            for old in [old for old, until in self._left.items() if until < now]:
+            for old in [old for old, until in self._keep_until.items() if until < now]:
                 self._known.pop(old, None)
-                del self._left[old]
+                del self._keep_until[old]
 
     def _forget(self, step: ServedStep) -> None:
-        """Treats a step as never received: its master runs it again, on the next incarnation."""
+        """Treats a step as never received: the master runs the step again, on the next incarnation."""
         with self._lock:
             if self._known.get((step.session, step.number)) is step:
                 del self._known[step.session, step.number]
@@ -364,7 +363,7 @@ class StepService:
                 step.cancel("Session has been closed.")  # it may still wait for a task that has ended
         with self._lock:
             self._resumed.pop(session, None)
-            for known in (self._known, self._left):
+            for known in (self._known, self._keep_until):
                 for key in [key for key in known if key[0] == session]:
                     del known[key]
 
@@ -401,7 +400,7 @@ class StepService:
     def _run(
         self, channel: Channel, frame: Frame, trained: dict[str, str], on_lost: Callable[[], None]
     ) -> ServedStep | None:
-        """Runs a step; returns it if its master may ask for its answer again.
+        """Runs a step; returns the step if its master may ask for the answer again.
 
         Args:
           trained: maps sessions that have run training steps on this channel to their workers.
@@ -421,7 +420,7 @@ class StepService:
             known = self._register(step, again)
             if known is not None:
                 if not again:
-                    # A RUN delayed on a lost channel: the master has resumed the step on another one.
+                    # A RUN delayed on a lost channel: the master has resumed the step on another channel.
                     return None
                 known.attach(channel, received or 0, on_lost)
                 return known
@@ -435,7 +434,7 @@ class StepService:
         self._unanswered.add(step)
         # Checked after registration in `_unanswered`: a step that was registered before `suspend` is seen there, and a
         # later one is stopped here.
-        if self._held:
+        if self._is_suspending:
             self._forget(step)
             self._unanswered.discard(step)
             self._wait_for_stop()
@@ -449,7 +448,7 @@ class StepService:
         if step.resumes:
             return step
         if self._follower is not None:
-            self._follower.finished(session, number)
+            self._follower.forget_step(session, number)
         return None
 
     def _run_step(
@@ -496,7 +495,7 @@ class StepService:
             if step.unconfirmed:
                 step.confirm()
         except Exception as error:  # noqa: BLE001 - any error must be reported to the master
-            self._failed(step, error, plan, compiled)
+            self._handle_failure(step, error, plan, compiled)
             return
         self.steps += 1
         if not step.answered:
@@ -521,7 +520,7 @@ class StepService:
         finally:
             self.watchdog.ended(worker, step.session, plan, step, done=done)
 
-    def _failed(self, step: ServedStep, error: Exception, plan: int, compiled: CompiledPlan | None) -> None:
+    def _handle_failure(self, step: ServedStep, error: Exception, plan: int, compiled: CompiledPlan | None) -> None:
         runtime = self._runtime
         if isinstance(error, CancelledError) and not step.answered and (step.suspended or self._stopped.is_set()):
             if step.suspended and compiled is not None and step.stopped is not None:
@@ -532,7 +531,7 @@ class StepService:
                     self._forget(step)
                     return
                 # If another task lacks a transfer of this step, the step cannot resume: transfers that were sent are
-                # not part of the handed-over state, so the next incarnation could not send them again.
+                # not part of the deposited state, so the next incarnation could not send them again.
                 if step.resumes and not step.may_lack_transfers and compiled.can_resume(step.stopped):
                     step.resume_plan = plan
                     return
@@ -551,7 +550,7 @@ class StepService:
             # A missed deadline does not depend on a replica's state, so the error is valid even if this replica is not
             # the primary any more.
             if self._follower is not None and not isinstance(error, DeadlineExceededError):
-                self._follower.failed()
+                self._follower.send_empty_change()
             step.fail(error)
 
 

@@ -67,7 +67,7 @@ class TaskServer(Service):
     Attributes:
       shell: the task.
       target: the target of sessions that use this task.
-      runtime: its state and plans.
+      runtime: the task's state and plans.
     """
 
     kinds: ClassVar[Collection[int]] = (RUN, RESUME, TENSORS, TRANSFER, RUN_CALLABLE, HOLD)
@@ -87,8 +87,8 @@ class TaskServer(Service):
         configure(settings or ProcessSettings())
         self.runtime: TaskRuntime = TaskRuntime(task.device_prefix, device_counts)
         self._twice = replicas_of(cluster) > 1
-        # A drained ps hands its state to the chief only if the state is kept nowhere else: not on a backup, and not in
-        # saved states.
+        # A drained ps deposits its state with the chief only if the state is stored nowhere else: neither on a backup
+        # nor in saved states.
         leaves = task.job == PS and not self._twice and saves_of_environment() is None
         # Fetch before the shell exists: the fetched state has the generation with which the shell must start.
         found = deposited_state.fetch(cluster, task, inside_grpc=inside_grpc) if leaves else None

@@ -106,7 +106,7 @@ class Fetches:
             return lambda values: make([build(values) for build in inner])
         if isinstance(item, Mapping):
             made = {key: self._expand(value) for key, value in cast(Mapping[object, object], item).items()}
-            return lambda values: _filled(type(cast(Any, item))(), made, values)
+            return lambda values: _fill(type(cast(Any, item))(), made, values)
         if isinstance(item, list | tuple):
             builds = [self._expand(part) for part in cast(Sequence[object], item)]
             if isinstance(item, list):
@@ -133,7 +133,7 @@ class Fetches:
         return lambda values: values[index]
 
 
-def _filled(mapping: Any, builds: Mapping[object, Rebuild], values: Sequence[Any]) -> object:
+def _fill(mapping: Any, builds: Mapping[object, Rebuild], values: Sequence[Any]) -> object:
     for key, build in builds.items():
         mapping[key] = build(values)
     return mapping
@@ -168,7 +168,7 @@ class FedTensor:
             array: Any = value  # pyright: ignore[reportUnknownVariableType]
         else:
             fits = type(value) in _FLOATS and self._least <= abs(value) <= self._most
-            array = np.asarray(value, self._numpy) if fits else self._converted(value)
+            array = np.asarray(value, self._numpy) if fits else self._convert(value)
         dims = self._dims
         if dims is not None:
             shape = array.shape
@@ -177,7 +177,7 @@ class FedTensor:
                 self._fits = shape
         return array
 
-    def _converted(self, value: Any) -> HostArray:
+    def _convert(self, value: Any) -> HostArray:
         if isinstance(value, Tensor):
             raise TypeError(
                 "The value of a feed cannot be a tf.Tensor object. Acceptable feed values include Python scalars, "

@@ -20,7 +20,7 @@ _RENEWED: Final = frozenset({"Const", "Placeholder", "VariableV2", "NoOp"})
 
 
 class PartialRun:
-    """One step in parts. Each part runs as a separate step; results of earlier parts are fed to it, so that no
+    """One step in parts. Each part runs as a separate step, to which results of earlier parts are fed, so that no
     operation runs twice.
 
     Args:
@@ -86,7 +86,7 @@ class PartialRun:
                     None, op, f"partial_run would run {op.name!r} ({op.type}), of an earlier part, again; fetch it last"
                 )
         self._done |= now
-        wanted = dict.fromkeys([*fetches, *self._handed_on(now, known)])
+        wanted = dict.fromkeys([*fetches, *self._tensors_for_later_parts(now, known)])
         taken = {tensor for op in now for tensor in op.inputs}
         taken |= {tensor for op in now for before in op.control_inputs for tensor in before.outputs}
         used = [tensor for tensor in known if tensor in taken]
@@ -113,7 +113,7 @@ class PartialRun:
                     done = {"feed": "fed", "fetch": "fetched"}[what]
                     raise InvalidArgumentError(None, None, f"The {what} {tensor.name} has already been {done}.")
 
-    def _handed_on(self, now: set[Operation], known: Mapping[Tensor, object]) -> list[Tensor]:
+    def _tensors_for_later_parts(self, now: set[Operation], known: Mapping[Tensor, object]) -> list[Tensor]:
         """Returns the tensors computed in this part that later parts need."""
         later = self._needs - self._done
         found: list[Tensor] = [tensor for tensor in self._fetches if tensor not in self._fetched and tensor.op in now]

@@ -225,7 +225,7 @@ class BaseSession:
                 self._parts[key] = prepared
                 values = prepared.run(part[1])
         except OpError as error:
-            raise self._explained(error) from None
+            raise self._explain_error(error) from None
         found = partial.finish(part and part[0], wanted.tensors, values)
         if partial.is_over:
             del self._partial[handle]
@@ -258,7 +258,7 @@ class BaseSession:
         try:
             return self._require_open().prepare(make_request(wanted, feeds, block))
         except OpError as error:
-            raise self._explained(error) from None
+            raise self._explain_error(error) from None
 
     def _run(self, runner: _Runner, arrays: Sequence[object], options: Any, run_metadata: object = None) -> object:
         if self._opened is None:
@@ -275,10 +275,10 @@ class BaseSession:
                 values = runner.prepared.run(arrays, timeout_s, trace)
                 wanted.fill(run_metadata, trace, self._graph)
         except OpError as error:
-            raise self._explained(error) from None
+            raise self._explain_error(error) from None
         return runner.fetches.rebuild([to_result(value) for value in values])
 
-    def _explained(self, error: OpError) -> OpError:
+    def _explain_error(self, error: OpError) -> OpError:
         """Returns the error to raise for the ``error`` of a step: the error because of which the session was closed, if
         any, otherwise ``error`` with its operation."""
         if self._given_up_for is not None and isinstance(error, CancelledError):

@@ -463,8 +463,8 @@ class ServedModel(ModelValues):
         while ticket >= 0:
             works: list[Work] = []
             part: Part | None = None
-            if plan is not None and isinstance(client.handed, tuple):
-                work, seed = client.handed
+            if plan is not None and isinstance(client.assigned_work, tuple):
+                work, seed = client.assigned_work
                 works, share = _examples_of_range(batches, plan, work, seed)
                 if plan.in_turn:
                     batch = plan.batch_of(work)
@@ -665,8 +665,8 @@ def _await_step_number(client: ParameterClient, wish: StepRequest, ticket: int) 
     while ticket == NOTHING_YET:
         client.wait_without_data(wish)
         ticket = client.next_step(wish)
-    if isinstance(client.handed, str):
-        raise DataLossError(None, None, f"these ranges of examples were set aside: {client.handed}")
+    if isinstance(client.assigned_work, str):
+        raise DataLossError(None, None, f"these ranges of examples were set aside: {client.assigned_work}")
     return ticket
 
 

@@ -162,8 +162,8 @@ class TableUpdates:
     def next_saved(self, count: int) -> tuple[Array, list[Array]] | None:
         return self._watched().next_rows(self._parts(), count)
 
-    def saving_failed(self) -> None:
-        self._watched().failed()
+    def abandon_save(self) -> None:
+        self._watched().abandon_save()
 
     def _watched(self) -> RowChanges:
         assert self._changes is not None

@@ -101,19 +101,19 @@ class Accounts:
             ledger = self._ledger = Ledger(run=ledger.run, seed=seed, training=training)
         return ledger
 
-    def first_open(self) -> int:
+    def first_open_epoch(self) -> int:
         """Returns the first epoch that is not over."""
-        return 0 if self._ledger is None else self._ledger.first_open()
+        return 0 if self._ledger is None else self._ledger.first_open_epoch()
 
     def has_work(self, training: int, first: int, last: int) -> bool:
         """Returns whether a worker should ask for a range, see `Ledger.has_work`."""
         ledger = self._ledger
         return ledger is None or ledger.training < training or ledger.has_work(first, last)
 
-    def set_aside(self, first: int, last: int) -> str:
+    def ranges_set_aside(self, first: int, last: int) -> str:
         """Describes the ranges of some epochs that were set aside, with the reasons."""
         ledger = self._ledger
-        return "; ".join(f"{work}: {reason}" for work, reason in ledger.set_aside(first, last)) if ledger else ""
+        return "; ".join(f"{work}: {reason}" for work, reason in ledger.ranges_set_aside(first, last)) if ledger else ""
 
     def holds(self, worker: str, work: Work) -> bool:
         """Returns whether a worker holds a range."""
@@ -131,17 +131,17 @@ class Accounts:
         # assigned again.
         return self._ledger is not None and self._ledger.record_gradient(worker, works)
 
-    def dropped(self, worker: str, works: Sequence[Work]) -> None:
+    def return_dropped(self, worker: str, works: Sequence[Work]) -> None:
         """Returns ranges whose gradient arrived too late to the ledger, which assigns them again."""
         if self._ledger is not None:
-            self._ledger.dropped(worker, works)
+            self._ledger.return_dropped(worker, works)
 
-    def applied(self, update: int) -> None:
+    def mark_applied(self, update: int) -> None:
         """Marks the gathered ranges as part of update number ``update``."""
         ledger = self._ledger
         if ledger is None:
             return
-        found = ledger.applied()
+        found = ledger.mark_applied()
         if found.given:
             # Only queued here: `flush` writes the record before an answer acknowledges the update.
             given = [[worker, *work] for worker, work in found.given]
@@ -150,15 +150,15 @@ class Accounts:
             self._journal_record("over", self._clock(), ledger.training, epoch)
             _log.info("%s: each example of epoch %d of %r is applied", self._task, epoch, self._name)
 
-    def return_spoiled(self, reason: str) -> None:
+    def return_gathered(self, reason: str) -> None:
         """Returns the gathered ranges to the ledger, because their update has failed."""
         if self._ledger is not None:
-            self._record_returned(self._ledger.return_spoiled(reason))
+            self._record_returned(self._ledger.return_gathered(reason))
 
-    def failed(self, worker: str, work: Work, reason: str) -> None:
-        """Takes a range back from a worker, see `Ledger.failed`."""
+    def return_failed(self, worker: str, work: Work, reason: str) -> None:
+        """Takes a range back from a worker, see `Ledger.return_failed`."""
         if self._ledger is not None:
-            self._record_returned(self._ledger.failed(worker, work, reason))
+            self._record_returned(self._ledger.return_failed(worker, work, reason))
 
     def return_ranges(self, worker: str, reason: str) -> None:
         """Takes back the ranges of a worker that has left or was lost, see `Ledger.return_ranges`."""
@@ -178,10 +178,10 @@ class Accounts:
         """
         return self._ledger is not None and self._ledger.reclaim(worker, work)
 
-    def worker_restarted(self, worker: str) -> None:
+    def handle_restart(self, worker: str) -> None:
         """Takes back the ranges of a worker that was restarted."""
         if self._ledger is not None:
-            self._record_returned(self._ledger.worker_restarted(worker))
+            self._record_returned(self._ledger.handle_restart(worker))
 
     def _record_returned(self, backs: Sequence[ReturnedRange]) -> None:
         ledger = self._ledger

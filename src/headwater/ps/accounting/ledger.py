@@ -270,7 +270,7 @@ class Ledger:
         self._held: dict[str, dict[Work, int]] = {}
         self._gathered: list[tuple[AppliedRange, int]] = []
         #: The ranges of each worker's latest gradient, gathered or not.
-        self._given_last: dict[str, Sequence[Work]] = {}
+        self._latest_gradients: dict[str, Sequence[Work]] = {}
         #: The ranges that were taken from lost workers, which `restore_ranges` restores to a worker that returns.
         self._away: dict[str, list[Work]] = {}
 
@@ -321,7 +321,7 @@ class Ledger:
                 return Nothing.ASIDE
         return Nothing.YET if known else Nothing.OVER
 
-    def first_open(self) -> int:
+    def first_open_epoch(self) -> int:
         """Returns the first epoch that is not over."""
         return self._over.next_absent(0)
 
@@ -373,7 +373,7 @@ class Ledger:
         """Returns the plan, with its seed, of each epoch that has begun and is not over."""
         return {epoch: known.plan for epoch, known in self._epochs.items()}
 
-    def set_aside(self, first: int, last: int) -> list[tuple[Work, str]]:
+    def ranges_set_aside(self, first: int, last: int) -> list[tuple[Work, str]]:
         """Returns the ranges of some epochs that were set aside, with the reasons."""
         return [
             (Work(epoch, *span), reason)
@@ -407,10 +407,12 @@ class Ledger:
                 self._put_back(worker, work, held.pop(work))
             return False
         self._gathered += [(AppliedRange(worker, work), held.pop(work)) for work in works]
-        self._given_last[worker] = works  # for `_assignments`: only the latest gradient of a worker is pushed again
+        self._latest_gradients[worker] = (
+            works  # for `_assignments`: only the latest gradient of a worker is pushed again
+        )
         return True
 
-    def applied(self) -> Applied:
+    def mark_applied(self) -> Applied:
         """Marks the gathered ranges as done, because their update is applied."""
         given = [one for one, _ in self._gathered]
         self._gathered.clear()
@@ -429,20 +431,20 @@ class Ledger:
     def _size(self, epoch: int) -> int:
         return self._epochs[epoch].plan.size
 
-    def dropped(self, worker: str, works: Sequence[Work]) -> None:
+    def return_dropped(self, worker: str, works: Sequence[Work]) -> None:
         """Makes ranges available again after their gradient, which `record_gradient` recorded, was dropped."""
         for work in works:
             at = next(at for at, (given, _) in enumerate(self._gathered) if given == (worker, work))
             _, tries = self._gathered.pop(at)
             self._put_back(worker, work, tries)
 
-    def return_spoiled(self, reason: str) -> list[ReturnedRange]:
+    def return_gathered(self, reason: str) -> list[ReturnedRange]:
         """Makes the gathered ranges available again, because their update has failed."""
         gathered, self._gathered = self._gathered, []
         # Count this as a try: if the update fails because of its examples, it must not be repeated forever.
         return [self._put_back(worker, work, tries + 1, reason) for (worker, work), tries in gathered]
 
-    def failed(self, worker: str, work: Work, reason: str) -> list[ReturnedRange]:
+    def return_failed(self, worker: str, work: Work, reason: str) -> list[ReturnedRange]:
         """Takes a range back from a worker. A ``reason`` means that the range failed, which counts as a try."""
         tries = self._held.get(worker, {}).pop(work, None)
         return [] if tries is None else [self._put_back(worker, work, tries + bool(reason), reason)]
@@ -494,7 +496,7 @@ class Ledger:
         self._held.setdefault(worker, {})[work] = 0
         return True
 
-    def worker_restarted(self, worker: str) -> list[ReturnedRange]:
+    def handle_restart(self, worker: str) -> list[ReturnedRange]:
         """Takes back the ranges of a worker whose program was restarted; `restore_ranges` does not return them."""
         backs = self.return_ranges(worker, "its program was restarted")
         self._away.pop(worker, None)
@@ -550,7 +552,7 @@ class Ledger:
         held = {worker: dict(its) for worker, its in self._held.items() if its}
         waiting = {epoch: list(known.waiting) for epoch, known in self._epochs.items()}
         for (worker, work), tries in self._gathered:
-            if worker in again and work in self._given_last[worker]:
+            if worker in again and work in self._latest_gradients[worker]:
                 held.setdefault(worker, {})[work] = tries
             else:
                 insort(waiting[work.epoch], _Piece(work.start, work.stop, tries))
@@ -573,7 +575,7 @@ class Ledger:
             for start, stop in _spans(state["over"]):
                 made._over.add(start, stop)
             for epoch, plan, done, aside in state["epochs"]:
-                made._epochs[int(epoch)] = _restored(Plan(**plan), list(_spans(done)), aside)
+                made._epochs[int(epoch)] = _restore_epoch(Plan(**plan), list(_spans(done)), aside)
             made._restore_assignments(*state.get("hands", ((), (), ())))
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise InvalidArgumentError(None, None, f"this is not a ledger of examples: {error}") from error
@@ -600,7 +602,7 @@ class Ledger:
             raise ValueError(f"ranges of epochs {sorted(out)} are held, which have not begun")
 
 
-def _restored(plan: Plan, done: Sequence[Span], aside: Sequence[tuple[int, int, str]]) -> _Epoch:
+def _restore_epoch(plan: Plan, done: Sequence[Span], aside: Sequence[tuple[int, int, str]]) -> _Epoch:
     spans = list(_spans((start, stop) for start, stop, _ in aside))
     known = Intervals([*done, *spans])
     if known.end > plan.size or len(known) != len(Intervals(done)) + len(Intervals(spans)):

@@ -96,7 +96,7 @@ class MovingCopy(Hosted, Protocol):
         """Returns the load of the shard on this task."""
         ...
 
-    def described(self) -> str:
+    def status_text(self) -> str:
         """Returns the status of the replicas, in words."""
         ...
 

@@ -42,7 +42,7 @@ class EitherLink:
         while True:
             link = self._links[self._at]
             try:
-                if self._tries_lost or not link.lost():
+                if self._tries_lost or not link.is_lost():
                     self._tries_lost = False
                     return link.reach(_ATTEMPT_S)
                 error = UnavailableError(None, None, "it sends no heartbeats")

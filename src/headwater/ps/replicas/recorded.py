@@ -128,7 +128,7 @@ class _RecordedTable:
         self.watch = table.watch
         self.start_saving = table.start_saving
         self.next_saved = table.next_saved
-        self.saving_failed = table.saving_failed
+        self.abandon_save = table.abandon_save
         self.restore = table.restore
 
     def write(self, start: int, arrays: Sequence[Array]) -> None:

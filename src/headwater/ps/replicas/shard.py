@@ -134,7 +134,7 @@ class ShardCopy(KeptCopy):
         return replace(
             self._host.group(),
             updates=self.version,
-            copies=self.described(),
+            copies=self.status_text(),
             lacks_backup=self.lacks_backup,
             backup_lag=self.unconfirmed_frames,
         )
@@ -211,9 +211,9 @@ class ShardCopy(KeptCopy):
     # Backup and primary ----------------------------------------------------------------------------------------------
 
     def _apply(self, frame: Frame, channel: Channel) -> None:
-        self._carry_out(frame, channel.peer)
+        self._apply_frame(frame, channel.peer)
 
-    def _carry_out(self, frame: Frame, peer: str) -> None:
+    def _apply_frame(self, frame: Frame, peer: str) -> None:
         updater = self._updater.inner
         match frame.kind, frame.header:
             case kinds.STATE, (int(), int(count), [*hyperparameters], memory):
@@ -291,7 +291,7 @@ class ShardCopy(KeptCopy):
     def _end_snapshot(host: HostedParameters, tables: Sequence[HostedTable]) -> None:
         with host.lock:
             for table in tables:
-                table.saving_failed()  # stop setting aside rows that change
+                table.abandon_save()  # stop setting aside rows that change
 
     def _end_rounds(self) -> bool:
         # With k of n gradients, a worker may continue before its gradient is applied. It would not push the gradient

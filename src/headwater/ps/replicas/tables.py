@@ -327,7 +327,7 @@ class TablesCopy(KeptCopy):
         return GroupProgress(
             name=self._called,
             updates=self.version,
-            copies=self.described(),
+            copies=self.status_text(),
             lacks_backup=self.lacks_backup,
             backup_lag=self.unconfirmed_frames,
         )

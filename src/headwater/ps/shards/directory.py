@@ -195,11 +195,11 @@ class Directory:
             raise bad_header(answer, task) from error
         return ShardReport(takes=takes, over=over, loads=parsed), moved
 
-    def query_all(self, *, but_lost: bool = False) -> dict[str, ShardReport]:
+    def query_all(self, *, skip_lost: bool = False) -> dict[str, ShardReport]:
         """Exchanges known places with every other ``ps``; returns the reports of all ``ps`` that answer, by name.
 
         Args:
-          but_lost: whether to skip a ``ps`` that sends no heartbeats.
+          skip_lost: whether to skip a ``ps`` that sends no heartbeats.
         """
         found: dict[str, ShardReport] = {}
         asked: set[str] = set()
@@ -207,7 +207,7 @@ class Directory:
         while left := [task for task in self.servers() if task not in asked and task != self.me]:
             task = left[0]
             asked.add(task)
-            if but_lost and self.link(task).lost():
+            if skip_lost and self.link(task).is_lost():
                 continue
             try:
                 found[task], _ = self.exchange_places(task)

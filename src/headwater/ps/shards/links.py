@@ -40,7 +40,7 @@ class ShardLink:
         self._shard = shard
         self._at: tuple[str, PeerServerLink] | None = None
         #: Whether the known place may be outdated.
-        self._doubts = False
+        self._may_be_outdated = False
         #: Time of the last successful `reach`; and the number of consecutive calls that followed a success within
         #: `_ATTEMPT_S` seconds each.
         self._reached = -float("inf")
@@ -58,7 +58,7 @@ class ShardLink:
             pause(min(_PAUSE_S[1], _PAUSE_S[0] * 2 ** min(self._soon, 10)))
         while True:
             place = self._directory.of(self._shard)
-            if self._doubts or place is None:
+            if self._may_be_outdated or place is None:
                 place = self._locate()
             what = f"no ps knows the place of shard {self._shard} of {self._directory.name!r}"
             error = UnavailableError(None, None, what)
@@ -66,14 +66,14 @@ class ShardLink:
                 link = self._directory.link(place.task)
                 self._at = place.task, link
                 try:
-                    if not link.lost():
+                    if not link.is_lost():
                         found = link.reach(_ATTEMPT_S)
-                        self._doubts, self._reached = False, time.monotonic()
+                        self._may_be_outdated, self._reached = False, time.monotonic()
                         return found
                     error = UnavailableError(None, None, f"{place.task} sends no heartbeats")
                 except UnavailableError as failure:
                     error = failure
-            self._doubts = True
+            self._may_be_outdated = True
             if time.monotonic() >= give_up_at:
                 raise GaveUpError(None, None, error.message) from error
             if self.check is not None and deadline_s is None:
@@ -84,14 +84,14 @@ class ShardLink:
     def _locate(self) -> ShardPlace | None:
         """Queries the place of the shard, first from the ``ps`` that owned it, which knows the next owner."""
         directory, before = self._directory, self._directory.of(self._shard)
-        if before is not None and not directory.link(before.task).lost():
+        if before is not None and not directory.link(before.task).is_lost():
             try:
                 directory.exchange_places(before.task)
             except OpError as error:
                 _log.debug("%s does not report the place of shard %d: %s", before.task, self._shard, error.message)
             if directory.of(self._shard) != before:
                 return directory.of(self._shard)
-        directory.query_all(but_lost=True)
+        directory.query_all(skip_lost=True)
         return directory.of(self._shard)
 
     def open_channel(self) -> Channel:
@@ -103,4 +103,4 @@ class ShardLink:
         """Returns a channel after use; if its connection is lost, the known place counts as outdated."""
         assert self._at is not None
         self._at[1].release_channel(channel, usable)
-        self._doubts = self._doubts or not usable
+        self._may_be_outdated = self._may_be_outdated or not usable

@@ -115,7 +115,7 @@ def _loads(reports: dict[str, ShardReport], *, by_rate: bool) -> dict[int, float
     return {shard: 1.0 + (load.rate if by_rate else load.nbytes) for shard, load in loads.items()}
 
 
-def _moved(directory: Directory, task: str, frame: Frame) -> tuple[float, int]:
+def _request_move(directory: Directory, task: str, frame: Frame) -> tuple[float, int]:
     """Sends a ``ps`` the request for a move.
 
     Returns:
@@ -143,11 +143,11 @@ def move_copies(directory: Directory, change: CopyMove) -> Moved:
     primary, backup = after
     both = primary, directory.address(primary), backup or "", directory.address(backup) if backup else ""
     frame = Frame(kinds.MOVE, (directory.name, shard, *both))
-    seconds, nbytes = _moved(directory, before.primary, frame)
+    seconds, nbytes = _request_move(directory, before.primary, frame)
     give_up_at = time.monotonic() + TAKE_OVER_TIMEOUT_S
     while primary != before.primary:  # the new primary may still have to move the backup
         try:
-            _moved(directory, primary, frame)
+            _request_move(directory, primary, frame)
             break
         except UnavailableError:
             # The new primary may not know yet that it is the primary.

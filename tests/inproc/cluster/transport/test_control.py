@@ -340,7 +340,7 @@ def test_no_server_at_the_address() -> None:
         client = ControlClient(address, peer=PS.task, security=Security())
         with pytest.raises(errors.UnavailableError, match=f"/job:ps/task:0 at {address} cannot be reached"):
             client.status()
-        assert not client.lost()
+        assert not client.is_lost()
         client.close()
         with pytest.raises(errors.CancelledError):
             client.status()
@@ -349,11 +349,11 @@ def test_no_server_at_the_address() -> None:
 def test_a_task_that_asks_to_go_is_lost(serve: Serve) -> None:
     server, client = serve()
     client.status()
-    assert not client.lost()
+    assert not client.is_lost()
     server.stop()
     with pytest.raises(errors.UnavailableError):
         client.status()
-    assert client.lost()
+    assert client.is_lost()
 
 
 def test_both_planes_at_one_port(serve: Serve) -> None:

@@ -120,7 +120,7 @@ def test_authenticated_peers_are_served_during_a_flood(listener: Listener) -> No
         # All of them were accepted, and all in excess of the limit were closed.
         assert statistics.refused >= HALF_OPEN + SLOW + GREETING + CALLING - OPTIONS.max_unauthenticated - len(slow)
         assert not before.closed
-        assert not client.lost()
+        assert not client.is_lost()
 
 
 def test_a_connection_to_the_control_plane_must_bring_a_call_that_is_let_in(listener: Listener) -> None:
@@ -141,5 +141,5 @@ def test_a_connection_to_the_control_plane_must_bring_a_call_that_is_let_in(list
         statistics = listener.statistics()
         while statistics.control != 1:
             statistics = listener.statistics()
-        assert not friend.lost()
+        assert not friend.is_lost()
         assert friend.status().task == PS.task

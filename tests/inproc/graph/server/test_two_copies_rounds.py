@@ -82,14 +82,14 @@ def test_another_copy_knows_that_a_step_has_committed_itself() -> None:
     changes = Changes(TaskRuntime("/job:ps/replica:0/task:0", resources=resources), resources, lambda: None)
     step, place = Step(7, "session"), InstructionPlace(2, 1)
     step.resumes = True
-    changes.carry_out(KeptOperation(place, lambda attempt, _: (attempt.commit(), [3])[1], stable=True), step, [])
+    changes.run_operation(KeptOperation(place, lambda attempt, _: (attempt.commit(), [3])[1], stable=True), step, [])
     assert step.committed
     (frame,) = changes.snapshot_frames()
     header: Any = frame[1]
     over, instruction, variables, kept = header
     other = Changes(TaskRuntime("/job:ps/replica:0/task:0", resources=resources), resources, lambda: None)
     other.replace(over, instruction, variables, kept, frame[2])
-    assert other.committed() == [(("session", 7), 2)]
+    assert other.committed_steps() == [(("session", 7), 2)]
     again = Step(7, "session")
-    assert other.carry_out(KeptOperation(place, lambda *_: []), again, []) == [3]
+    assert other.run_operation(KeptOperation(place, lambda *_: []), again, []) == [3]
     assert again.committed

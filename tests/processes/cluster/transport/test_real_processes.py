@@ -169,7 +169,7 @@ def test_a_task_that_is_busy_is_not_lost(linked: Linked, what: str, amount: int,
         assert second.recv().header == ("hello",)
         assert link.control.list_devices() == []
         assert first.recv().header == (what, amount)
-        assert not link.control.lost()
+        assert not link.control.is_lost()
         assert link.control.is_alive()
         assert link.control.reason == ""
 
@@ -182,10 +182,10 @@ def test_a_call_to_a_task_that_is_stopped_ends(linked: Linked) -> None:
     # Without the lifeline, the call would wait for minutes, since the task had proved to be alive.
     with pytest.raises(UnavailableError, match="no longer answers: it is stopped"):
         link.control.list_devices()
-    assert link.control.lost()
+    assert link.control.is_lost()
     process.send_signal(signal.SIGCONT)
     assert link.reach().task == PS.task
-    assert not link.control.lost()
+    assert not link.control.is_lost()
     assert link.control.list_devices() == []
 
 
@@ -199,10 +199,10 @@ def test_the_helper_process_ends_with_its_task_and_is_replaced(
     helper.kill()
     # The link opens another lifeline, for which the task starts another helper process.
     while helper.is_running() or len(psutil.Process(process.pid).children()) != 1:
-        assert not link.control.lost()
+        assert not link.control.is_lost()
         link.control.status()
     (second,) = psutil.Process(process.pid).children()
-    assert not link.control.lost()
+    assert not link.control.is_lost()
     process.kill()
     psutil.wait_procs([second])
     assert not second.is_running()
@@ -221,13 +221,13 @@ def test_a_task_that_is_stopped_is_noticed_each_time(start: Start) -> None:
     client = ControlClient(address, peer=PS.task, security=OURS, on_lost=on_lost)
     client.status()
     for _ in range(3):
-        assert not client.lost()
+        assert not client.is_lost()
         # Except for the first time, the task is stopped too soon after it has continued for any heartbeat to be sent.
         process.send_signal(signal.SIGSTOP)
         with pytest.raises(UnavailableError, match=r"/job:ps/task:0 .* no longer answers"):
             channel.recv()
         losses.get()
-        assert client.lost()
+        assert client.is_lost()
         process.send_signal(signal.SIGCONT)
         client.status(wait=True)
     client.close()

@@ -35,7 +35,7 @@ def test_an_epoch_is_handed_out_in_batches_and_is_over_when_all_is_applied() -> 
     assert book.record_gradient("a", [Work(0, 0, 4), Work(0, 8, 10)])
     assert book.record_gradient("b", [Work(0, 4, 8)])
     assert str(book) == "epoch 0: 0 of 10 examples done, 10 assigned, 0 waiting"
-    applied = book.applied()
+    applied = book.mark_applied()
     assert [worker for worker, _ in applied.given] == ["a", "a", "b"]
     assert applied.over == [0]
     assert book.assign_range("a", 0, 0, plan()) is Nothing.OVER
@@ -47,11 +47,11 @@ def test_the_next_epoch_begins_when_one_is_handed_out_and_the_second_next_when_i
     assert [book.assign_range(worker, 0, 9, small) for worker in "ab"] == [Work(0, 0, 2), Work(1, 0, 2)]
     assert book.assign_range("c", 0, 9, small) is Nothing.YET
     book.record_gradient("b", [Work(1, 0, 2)])
-    assert book.applied().over == [1]
+    assert book.mark_applied().over == [1]
     assert book.assign_range("c", 0, 9, small) == Work(2, 0, 2)
     assert book.assign_range("b", 0, 9, small) is Nothing.YET
     book.record_gradient("a", [Work(0, 0, 2)])
-    book.applied()
+    book.mark_applied()
     assert book.assign_range("b", 0, 9, small) == Work(3, 0, 2)
 
 
@@ -75,7 +75,7 @@ def test_worker_that_reconnects_in_time_keeps_its_ranges() -> None:
     assert all(back.aside for back in book.return_ranges("a", "its channel has ended"))
     book.restore_ranges("a")
     assert book.record_gradient("a", [first, second])
-    assert book.set_aside(0, 0) == []
+    assert book.ranges_set_aside(0, 0) == []
 
 
 def test_restarted_program_has_no_ranges() -> None:
@@ -83,7 +83,7 @@ def test_restarted_program_has_no_ranges() -> None:
     first = book.assign_range("a", 0, 0, plan())
     assert isinstance(first, Work)
     book.return_ranges("a", "it was killed")
-    book.worker_restarted("a")
+    book.handle_restart("a")
     book.restore_ranges("a")
     assert not book.record_gradient("a", [first])
 
@@ -93,7 +93,7 @@ def test_a_gradient_with_a_reassigned_range_returns_its_other_ranges() -> None:
     first, second = (book.assign_range("a", 0, 0, plan()) for _ in range(2))
     assert isinstance(first, Work)
     assert isinstance(second, Work)
-    book.failed("a", first, "")
+    book.return_failed("a", first, "")
     assert not book.record_gradient("a", [first, second])
     assert not book.holds("a", second)
     assert [book.assign_range("b", 0, 0, plan()) for _ in range(2)] == [first, second]
@@ -112,17 +112,17 @@ def test_a_range_that_keeps_failing_is_set_aside_and_the_epoch_is_never_over() -
     backs: list[ReturnedRange] = []
     for worker in "ab":
         assert book.assign_range(worker, 0, 1, small) == Work(0, 0, 2)
-        backs += book.failed(worker, Work(0, 0, 2), "it is not a number")
+        backs += book.return_failed(worker, Work(0, 0, 2), "it is not a number")
     assert [back.aside for back in backs] == [False, True]
     assert book.assign_range("a", 0, 0, small) == Work(0, 2, 4)
     assert book.assign_range("b", 0, 0, small) is Nothing.YET
     book.record_gradient("a", [Work(0, 2, 4)])
-    assert book.applied().over == []
+    assert book.mark_applied().over == []
     assert book.assign_range("b", 0, 0, small) is Nothing.ASIDE
     assert book.assign_range("b", 0, 1, small) is Nothing.ASIDE
-    assert book.set_aside(0, 1) == [(Work(0, 0, 2), "it is not a number (b)")]
+    assert book.ranges_set_aside(0, 1) == [(Work(0, 0, 2), "it is not a number (b)")]
     assert "2 set aside" in str(book)
-    assert Ledger.from_bytes(book.to_bytes()).set_aside(0, 1) == book.set_aside(0, 1)
+    assert Ledger.from_bytes(book.to_bytes()).ranges_set_aside(0, 1) == book.ranges_set_aside(0, 1)
 
 
 def test_a_late_gradient_does_not_count_as_a_try() -> None:
@@ -132,7 +132,7 @@ def test_a_late_gradient_does_not_count_as_a_try() -> None:
     assert isinstance(work, Work)
     for _ in range(3):
         assert book.record_gradient("a", [work])
-        book.dropped("a", [work])
+        book.return_dropped("a", [work])
         assert book.assign_range("a", 0, 0, once) == work
 
 
@@ -141,7 +141,7 @@ def test_an_update_that_cannot_be_made_is_a_try() -> None:
     work = book.assign_range("a", 0, 0, plan())
     assert isinstance(work, Work)
     book.record_gradient("a", [work])
-    (back,) = book.return_spoiled("a gradient has another shape")
+    (back,) = book.return_gathered("a gradient has another shape")
     assert back.tries == 1
     assert book.assign_range("b", 0, 0, plan()) == work
 
@@ -170,7 +170,7 @@ def test_a_batch_in_turn_is_assigned_after_all_before_it_is_applied() -> None:
     assert book.assign_range("a", 0, 0, whole, (0, 1)) == Work(0, 2, 4)
     book.record_gradient("a", [Work(0, 2, 4)])
     assert book.assign_range("a", 0, 0, whole, (0, 1)) == Work(0, 0, 0)
-    book.applied()
+    book.mark_applied()
     assert book.assign_range("a", 0, 0, whole, (0, 1)) == Work(0, 4, 8)
     assert whole.batch_of(Work(0, 8, 9)) == Work(0, 8, 10)
 
@@ -203,7 +203,7 @@ def test_done_ranges_that_go_beyond_the_epoch_are_refused() -> None:
     book = ledger()
     book.assign_range("a", 0, 0, plan())
     book.record_gradient("a", [Work(0, 0, 4)])
-    book.applied()
+    book.mark_applied()
     with pytest.raises(InvalidArgumentError, match="beyond 10"):
         Ledger.from_bytes(book.to_bytes().replace(b"[0,4]", b"[0,40]"))
 
@@ -215,7 +215,7 @@ def test_ranges_of_workers_are_passed_to_the_next_ledger() -> None:
     assert isinstance(second, Work)
     assert isinstance(third, Work)
     assert isinstance(lost, Work)
-    book.failed("a", first, "it cannot be read")
+    book.return_failed("a", first, "it cannot be read")
     assert book.assign_range("a", 0, 0, small) == first
     book.return_ranges("c", "its channel has ended")
     other = Ledger.from_bytes(book.to_bytes(()))
@@ -224,8 +224,8 @@ def test_ranges_of_workers_are_passed_to_the_next_ledger() -> None:
     other.restore_ranges("c")
     assert other.record_gradient("c", [lost])
     assert other.record_gradient("a", [second])
-    assert [back.aside for back in other.failed("a", first, "it cannot be read")] == [True]
-    assert other.worker_restarted("b") == [ReturnedRange("b", third, 1, False, "its program was restarted")]
+    assert [back.aside for back in other.return_failed("a", first, "it cannot be read")] == [True]
+    assert other.handle_restart("b") == [ReturnedRange("b", third, 1, False, "its program was restarted")]
     assert other.assign_range("b", 0, 0, small) == third
 
 
@@ -250,7 +250,7 @@ def test_restarted_worker_gets_its_remaining_range_again() -> None:
     assert isinstance(first, Work)
     assert isinstance(second, Work)
     assert book.record_gradient("a", [first])
-    book.worker_restarted("a")
+    book.handle_restart("a")
     assert book.assign_range("a", 0, 0, plan()) == second
     assert book.record_gradient("a", [second])
     other = Ledger.from_bytes(book.to_bytes(["a"]))
@@ -276,7 +276,7 @@ def test_ranges_that_workers_cannot_hold_are_refused(hands: object) -> None:
     book = ledger()
     work = book.assign_range("a", 0, 0, plan())
     assert isinstance(work, Work)
-    book.failed("a", work, "")
+    book.return_failed("a", work, "")
     state = json.loads(book.to_bytes(()))
     with pytest.raises(InvalidArgumentError, match="not a ledger of examples"):
         Ledger.from_bytes(json.dumps({**state, "hands": hands}).encode())
@@ -290,7 +290,7 @@ def test_memory_does_not_grow_with_the_examples() -> None:
         for worker, work in works.items():
             assert isinstance(work, Work)
             book.record_gradient(worker, [work])
-        book.applied()
+        book.mark_applied()
         sizes.append(len(book.to_bytes("abcd")))
     assert max(sizes) < 260
 
@@ -326,7 +326,7 @@ class Cluster(RuleBasedStateMachine):
         works, self.mind[worker] = self.mind[worker][:count], self.mind[worker][count:]
         if works and self.book.record_gradient(worker, works):
             if late:
-                self.book.dropped(worker, works)
+                self.book.return_dropped(worker, works)
             else:
                 self.gathered += [(worker, work) for work in works]
             self.given[worker] = works
@@ -334,9 +334,9 @@ class Cluster(RuleBasedStateMachine):
     @rule(fails=st.booleans())
     def update(self, fails: bool) -> None:
         if fails:
-            self.book.return_spoiled("it cannot be made")
+            self.book.return_gathered("it cannot be made")
         else:
-            assert sorted(self.book.applied().given) == sorted(self.gathered)
+            assert sorted(self.book.mark_applied().given) == sorted(self.gathered)
             self.applied += [work for _, work in self.gathered]
         self.gathered = []
 
@@ -352,14 +352,14 @@ class Cluster(RuleBasedStateMachine):
     @rule(worker=st.sampled_from(WORKERS))
     def start_anew(self, worker: str) -> None:
         self.book.return_ranges(worker, "it was killed")
-        self.book.worker_restarted(worker)
+        self.book.handle_restart(worker)
         self.mind[worker] = []
 
     @precondition(lambda self: any(self.mind.values()))
     @rule(data=st.data())
     def fail(self, data: st.DataObject) -> None:
         worker = data.draw(st.sampled_from([worker for worker in WORKERS if self.mind[worker]]))
-        self.book.failed(worker, self.mind[worker].pop(), "it cannot be read")
+        self.book.return_failed(worker, self.mind[worker].pop(), "it cannot be read")
 
     @rule()
     def save(self) -> None:
@@ -417,7 +417,7 @@ class Cluster(RuleBasedStateMachine):
             self.check_all_is_applied()
         else:
             assert found is Nothing.ASIDE
-            assert self.book.set_aside(0, EPOCHS - 1)
+            assert self.book.ranges_set_aside(0, EPOCHS - 1)
 
 
 def places(work: Work) -> list[tuple[int, int]]:

@@ -71,12 +71,12 @@ class Changes:
 
     # The recorder -----------------------------------------------------------------------------------------------------
 
-    def recorded_outcome(self, step: RecordedStep, place: InstructionPlace) -> Outcome | None:
+    def find_outcome(self, step: RecordedStep, place: InstructionPlace) -> Outcome | None:
         """Returns the recorded outcome of an instruction of ``step``; None if none is recorded."""
         found = self._outcomes.get((step.session, step.number))
         return None if found is None else found.get(place)
 
-    def changed(
+    def record_change(
         self,
         step: RecordedStep,
         place: InstructionPlace,
@@ -108,7 +108,7 @@ class Changes:
             # with the optimizer's slots. The backup runs the same executable, so its results are bitwise equal.
             feed.send(kinds.REPEAT, (self._pop_ended_steps(), (*words, (), True)), sent)
         else:
-            feed.send(*self._replaced((*words, *_ended(outcome)), cells, (), outcome.outputs))
+            feed.send(*self._replace_frame((*words, *_ended(outcome)), cells, (), outcome.outputs))
 
     def _record_outcome(self, step: RecordedStep, place: InstructionPlace, outcome: Outcome) -> None:
         # Only a resumed step looks its outcomes up, so those of other steps need not be kept.
@@ -118,16 +118,16 @@ class Changes:
 
     # Resources other than variables -----------------------------------------------------------------------------------
 
-    def carry_out(self, operation: KeptOperation, step: Step, inputs: Sequence[Any]) -> Sequence[Any]:
+    def run_operation(self, operation: KeptOperation, step: Step, inputs: Sequence[Any]) -> Sequence[Any]:
         """Runs an operation on resources other than variables, and replicates its changes. In a resumed step, returns
         the recorded outcome of the operation, if there is one.
 
         Raises:
           OpError: the operation has failed, or its recorded outcome is an error.
         """
-        known = self.recorded_outcome(step, operation.place)
+        known = self.find_outcome(step, operation.place)
         if known is None:
-            known = self._carry_out(operation, step, inputs)
+            known = self._try_operation(operation, step, inputs)
         else:
             if known.commits:
                 step.commit()
@@ -137,7 +137,7 @@ class Changes:
             raise known.error
         return known.outputs
 
-    def _carry_out(self, operation: KeptOperation, step: Step, inputs: Sequence[Any]) -> Outcome:
+    def _try_operation(self, operation: KeptOperation, step: Step, inputs: Sequence[Any]) -> Outcome:
         notes: dict[str, object] = {}
         error: OpError | None = None
         with self._resources.lock:
@@ -190,10 +190,12 @@ class Changes:
             # Resources without repeatable changes are sent by value, which also corrects any difference on the backup.
             rest = {key: its for key, its in changed.items() if not its.repeats}
             if rest:
-                feed.send(*self._replaced(None, (), rest.items(), ()))
+                feed.send(*self._replace_frame(None, (), rest.items(), ()))
             return
         instruction = (*_place_words(step, operation.place), *_ended(tried.outcome)) if noted else None
-        feed.send(*self._replaced(instruction, tried.cells, changed.items(), tried.outcome.outputs if noted else ()))
+        feed.send(
+            *self._replace_frame(instruction, tried.cells, changed.items(), tried.outcome.outputs if noted else ())
+        )
 
     def publish(self) -> None:
         """Sends changes made outside of steps. The caller holds the lock of the resources."""
@@ -203,9 +205,9 @@ class Changes:
         kept = [(key, its) for key, its in kept_of(self._resources).items() if not its.repeats]
         changed = [(key, its) for key, its in kept if self._sent_changes.get(key) != (its, its.changes)]
         if changed:
-            feed.send(*self._replaced(None, (), changed, ()))
+            feed.send(*self._replace_frame(None, (), changed, ()))
 
-    def ended(self, session: str, step: int) -> None:
+    def end_step(self, session: str, step: int) -> None:
         """Handles the end of a step's execution on this task: releases the ranges of examples that the step has
         reserved in the ledgers, and sends this change to the backup."""
         ledgers = self._resources.of_kind(ExampleLedger)
@@ -228,7 +230,7 @@ class Changes:
             over, self._over = self._over, []
         return over
 
-    def _replaced(
+    def _replace_frame(
         self,
         instruction: tuple[object, ...] | None,
         cells: Sequence[Cell],
@@ -270,7 +272,7 @@ class Changes:
         with self._resources.lock:
             feed = self.feed
             if feed is not None:
-                feed.send(*self._replaced(None, (), (), ()))
+                feed.send(*self._replace_frame(None, (), (), ()))
 
     def accept_transfer(self, session: str, step: int, transfer: int, tensors: Sequence[Any]) -> None:
         """Accepts a transfer from another task to a step, and sends it to the backup. Idempotent; ignores the transfer
@@ -299,7 +301,7 @@ class Changes:
             if feed is not None:
                 feed.send(kinds.PASSED, (session, step, transfer), tensors)
 
-    def committed(self) -> list[tuple[StepKey, int]]:
+    def committed_steps(self) -> list[tuple[StepKey, int]]:
         """Returns the steps that have committed (their update is decided) but may not have ended, each with the number
         of its plan."""
         with self._lock:
@@ -310,7 +312,7 @@ class Changes:
                 if outcome.commits
             ]
 
-    def finished(self, session: str, step: int) -> None:
+    def forget_step(self, session: str, step: int) -> None:
         """Forgets the outcomes and transfers of a step whose master has the answer; the backup forgets them with the
         next change."""
         key = session, step
@@ -340,17 +342,17 @@ class Changes:
                 if self._sent_changes.get(key) != (its, its.changes)
             ]
             if changed:
-                feed.send(*self._replaced(None, (), changed, ()))
+                feed.send(*self._replace_frame(None, (), changed, ()))
         self._sent_changes = {}
         with self._lock:
             outcomes = [(key, place, its) for key, known in self._outcomes.items() for place, its in known.items()]
             passed = [(key, transfer, its) for key, known in self._passed.items() for transfer, its in known.items()]
         cells = [cell for cell in self._runtime.resources.cells().values() if cell.value is not None]
         return [
-            *(self._replaced(None, [cell], (), ()) for cell in cells),
-            *(self._replaced(None, (), [kept], ()) for kept in kept_of(self._resources).items()),
+            *(self._replace_frame(None, [cell], (), ()) for cell in cells),
+            *(self._replace_frame(None, (), [kept], ()) for kept in kept_of(self._resources).items()),
             *(
-                self._replaced((session, *place, step, True, *_ended(outcome)), (), (), outcome.outputs)
+                self._replace_frame((session, *place, step, True, *_ended(outcome)), (), (), outcome.outputs)
                 for (session, step), place, outcome in outcomes
             ),
             *((kinds.PASSED, (*key, transfer), tensors) for key, transfer, tensors in passed),
@@ -413,7 +415,7 @@ class Changes:
 
     def _end_steps(self, over: Sequence[Any]) -> None:
         for session, step in over:
-            self.finished(session, step)
+            self.forget_step(session, step)
             self._runtime.rendezvous.forget(session, step)
 
 

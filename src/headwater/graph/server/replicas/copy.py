@@ -92,24 +92,24 @@ class _Contents:
         self.plans: dict[tuple[str, int], tuple[bytes, Claim]] = {}
         self.channels: dict[Channel, None] = {}  # ordered, so that simulated histories are reproducible
         self.met: set[int] = set()  # generations of masters served here
-        self.note: Note = self._watched_note()
+        self.note: Note = self._create_note()
         self.steps: StepService = StepService(self.runtime, around.push, around.watchdog, follower=self)
-        self.runtime.on_release.append(self._released)
+        self.runtime.on_release.append(self._handle_release)
 
     # Notifications by `StepService` (`headwater.graph.server.steps.Follower`)
     # ------------------------------------------------------
 
-    def secured(self, waits: Callable[[str], None]) -> None:
+    def await_backup(self, waits: Callable[[str], None]) -> None:
         self._copy.secure(self, waits)
 
-    def failed(self) -> None:
+    def send_empty_change(self) -> None:
         self.changes.send_empty_change()
 
-    def ended(self, session: str, step: int) -> None:
-        self.changes.ended(session, step)
+    def end_step(self, session: str, step: int) -> None:
+        self.changes.end_step(session, step)
 
-    def finished(self, session: str, step: int) -> None:
-        self.changes.finished(session, step)
+    def forget_step(self, session: str, step: int) -> None:
+        self.changes.forget_step(session, step)
 
     def accept_transfer(
         self, channel: Channel, session: str, step: int, transfer: int, tensors: Sequence[object]
@@ -125,12 +125,12 @@ class _Contents:
         if feed is not None:
             feed.send(kind, header, tensors)
 
-    def _watched_note(self) -> Note:
+    def _create_note(self) -> Note:
         note = training_note_of(self.runtime.resources)
-        note.on_change = self._sealed
+        note.on_change = self._handle_seal_change
         return note
 
-    def _sealed(self) -> None:
+    def _handle_seal_change(self) -> None:
         with self.runtime.resources.lock:
             self._send_change(*self._seal())
 
@@ -138,7 +138,7 @@ class _Contents:
         """Returns a frame that sends the note to the backup."""
         return kinds.SEAL, (self.note.text, self.note.together, self.note.prepares), ()
 
-    def _released(self, session: str) -> None:
+    def _handle_release(self, session: str) -> None:
         with self.runtime.resources.lock:
             for key in [key for key in self.plans if key[0] == session]:
                 del self.plans[key]
@@ -176,7 +176,7 @@ class _Contents:
         # Under the lock, so that the backup gets the reset at the same place in the order of changes.
         with self.runtime.resources.lock:
             self.runtime.reset(list(containers))
-            self.note = self._watched_note()
+            self.note = self._create_note()
             self._send_change(kinds.COPY_RESET, (list(containers),))
 
     def snapshot_frames(self) -> list[tuple[int, Sequence[object], Sequence[Any]]]:
@@ -201,9 +201,9 @@ class GraphCopy(KeptCopy):
 
     Args:
       served: the task.
-      site: where the replica is.
-      around: its access to its process.
-      aims: returns the processes that the replicas should be on; see `KeptCopy.request_placement`.
+      site: the location of the replica.
+      around: the replica's access to its process.
+      aims: returns the processes that should have the replicas; see `KeptCopy.request_placement`.
 
     Attributes:
       served: the task.
@@ -261,7 +261,7 @@ class GraphCopy(KeptCopy):
         return GroupProgress(
             name=f"state of {self.served}",
             updates=max((cell.updates for cell in self.runtime.resources.cells().values()), default=0),
-            copies=self.described(),
+            copies=self.status_text(),
             lacks_backup=self.lacks_backup,
             backup_lag=self.unconfirmed_frames,
         )
@@ -322,7 +322,7 @@ class GraphCopy(KeptCopy):
         except OpError as error:
             # If this replica is not the primary any more, it may have failed only because it lacks newer state. So an
             # error, like an answer, is sent only after the backup has confirmed that this replica is still the primary.
-            contents.failed()
+            contents.send_empty_change()
             self.secure(contents, lambda _: _require_there(channel))
             channel.send(error_frame(0, error, contents.runtime.task))
         else:
@@ -342,9 +342,9 @@ class GraphCopy(KeptCopy):
     # Backup and primary -----------------------------------------------------------------------------------------------
 
     def _apply(self, frame: Frame, channel: Channel) -> None:
-        self._carry_out(frame, channel.peer)
+        self._apply_frame(frame, channel.peer)
 
-    def _carry_out(self, frame: Frame, peer: str) -> None:
+    def _apply_frame(self, frame: Frame, peer: str) -> None:
         contents = self._contents
         match frame.kind, frame.header:
             case kinds.STATE, (int(), int(generation)):
@@ -381,7 +381,7 @@ class GraphCopy(KeptCopy):
         if self._serving:
             # These steps update several tasks, and the other tasks may have made their parts. Complete them here, even
             # if their master has ended: otherwise an update would be applied on some tasks only.
-            for (session, step), plan in contents.changes.committed():
+            for (session, step), plan in contents.changes.committed_steps():
                 contents.steps.resume_step(session, step, plan)
 
     def _desired_placement(self, view: View) -> Aim:
@@ -410,7 +410,7 @@ class GraphCopy(KeptCopy):
         # This replica continues as a backup. Install its own snapshot as new contents: steps that still run on the old
         # contents then cannot change the new ones.
         for kind, header, tensors in frames:
-            self._carry_out(Frame(kind, (0, *header), tensors), self._task)
+            self._apply_frame(Frame(kind, (0, *header), tensors), self._task)
 
 
 def _plan(session: str, number: int, data: bytes, owner: Claim) -> tuple[int, Sequence[object], Sequence[Any]]:

@@ -35,7 +35,7 @@ class CopiedResources(Resources):
     """The containers of a replicated task.
 
     Args:
-      task: its full name.
+      task: the full name of the task.
     """
 
     def __init__(self, task: str) -> None:
@@ -188,10 +188,10 @@ class TryResult:
 
     Attributes:
       waits: the wait that has ended the try; None if the operation has completed.
-      outcome: its outcome, if it has completed.
-      touched: the resources that it has used.
-      cells: the variables among its inputs that it has changed.
-      failure: an exception other than `OpError`, after which its effects are unknown.
+      outcome: the operation's outcome, if the operation has completed.
+      touched: the resources that the operation has used.
+      cells: the variables among the operation's inputs that it has changed.
+      failure: an exception other than `OpError`, after which the effects of the operation are unknown.
     """
 
     def __init__(

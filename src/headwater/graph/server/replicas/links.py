@@ -116,7 +116,7 @@ class CopyLink(Link):
 
     def is_lost(self) -> bool:
         """Whether the process was connected and is lost, as far as is known."""
-        return self.control.lost()
+        return self.control.is_lost()
 
 
 class CopiedTaskLink:
@@ -125,8 +125,9 @@ class CopiedTaskLink:
     Args:
       link_settings: see `LinkSettings`.
       task: the other task.
-      address: its address in the cluster spec.
-      links: returns the links to the processes that may hold replicas of it, the initial primary first; may grow later.
+      address: the address of ``task`` in the cluster spec.
+      links: returns the links to the processes that may hold replicas of ``task``, the initial primary first. Later
+        calls may return more links.
       owner: the claim of this task.
     """
 
@@ -155,8 +156,8 @@ class CopiedTaskLink:
         return status
 
     def open_channel(self) -> Channel:
-        """Opens a channel to the last known primary; if it is not the primary any more, the next call tries another
-        replica."""
+        """Opens a channel to the last known primary; if that replica is not the primary any more, the next call tries
+        another replica."""
         links = self._links()
         link = links[self._at]
         try:

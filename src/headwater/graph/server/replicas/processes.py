@@ -63,7 +63,7 @@ class GraphProcesses:
 
     Attributes:
       tasks: numbers of the graph's tasks.
-      met: whether any other task has sent records to this one.
+      met: whether any other task has sent records to this task.
     """
 
     def __init__(
@@ -80,8 +80,8 @@ class GraphProcesses:
         self._me = me
         self._changed = threading.Condition()
         # Incarnation numbers start at the present time, not at 0: masters may know the number of this process's
-        # previous incarnation, and this one must be greater even if every process that could report that number has
-        # ended.
+        # previous incarnation, and the present number must be greater, even if every process that could report the
+        # previous number has ended.
         self._records = {
             number: Record(new_incarnation() if number == me else 0, THERE, address)
             for number, address in addresses.items()
@@ -168,7 +168,7 @@ class GraphProcesses:
                 if number == self._me:
                     assert known is not None
                     # The other task knows a previous incarnation of this process with a greater number (clocks differ,
-                    # for example). Choose a greater one, so that this incarnation's records count as newer.
+                    # for example). Choose a greater number, so that this incarnation's records count as newer.
                     if record[:2] > known[:2]:
                         self._records[number] = known._replace(incarnation=record.incarnation + 1)
                 elif known is None or record[:2] > known[:2]:
@@ -211,7 +211,7 @@ class GraphProcesses:
             self._changed.wait_for(lacks_records, again_s if missed else None)
 
     def others_answer(self) -> bool:
-        """Whether any other process answers; also True if no other process has ever sent records to this one."""
+        """Whether any other process answers; also True if no other process has ever sent records to this process."""
         others = self._others()
         return not self.met or len(self._send_to_each(others, again=True)) < len(others)
 

@@ -57,13 +57,13 @@ class CopyService(Service):
         self._shell = shell
         self._around = around
         self._alone_since: float | None = None
-        self._looks = Periodic("looks for other ps", CHECK_INTERVAL_S, self._end_if_alone)
+        self._checks = Periodic("looks for other ps", CHECK_INTERVAL_S, self._end_if_alone)
 
     def start(self) -> None:
         """Starts the replicas, which look for their primaries, and announces this process to the others."""
         self.processes.start()
         if self.processes.is_extra:
-            self._looks.start()
+            self._checks.start()
         for copy in self.copies:
             copy.start()
 
@@ -71,7 +71,7 @@ class CopyService(Service):
         match first.kind, first.header:
             case _, (int(task),) if first.kind == OPEN_COPY and (found := self._copy_of_task(task)) is not None:
                 found.serve(channel, lambda: self._shell.disconnected(channel))
-            case _, (str(name), *_) if first.kind == BACKUP and (found := self._called(name)) is not None:
+            case _, (str(name), *_) if first.kind == BACKUP and (found := self._copy_of_name(name)) is not None:
                 found.serve_peer(channel, first)
             case _, (words, bool(over)) if first.kind == PROCESSES:
                 self.processes.merge_records(words)
@@ -98,7 +98,7 @@ class CopyService(Service):
     def _copy_of_task(self, index: int) -> GraphCopy | None:
         return next((copy for copy in self.copies if copy.served.index == index), None)
 
-    def _called(self, name: str) -> GraphCopy | None:
+    def _copy_of_name(self, name: str) -> GraphCopy | None:
         return next((copy for copy in self.copies if copy.name == name), None)
 
     def has_served(self, generation: int) -> bool:
@@ -140,7 +140,7 @@ class CopyService(Service):
             copy.runtime.resources.job_over(reason)
 
     def before_end(self, *, over: bool) -> None:
-        """Hands this process's replicas to other processes if the job continues and there are others."""
+        """Hands off this process's replicas to other processes, if the job continues and there are other processes."""
         if not over:
             # Announce the drain before the handoff, so that no other process chooses this one for a replica meanwhile.
             self.processes.set_state(LEAVING)
@@ -166,7 +166,7 @@ class CopyService(Service):
         return LOST_TIMEOUT_S if self.processes.others_stay(lost=self._shell.is_needed) else 0.0
 
     def close(self) -> None:
-        self._looks.stop()
+        self._checks.stop()
         self.processes.close()
         for copy in self.copies:
             copy.close()
