@@ -1,8 +1,9 @@
 """The platform: jobs, the policy that restarts and scales them, backends, hosts, the web page, the command line.
 
-It reaches a job's tasks through processes and HTTP only; code that trains does not belong here. Start with `policy`,
-which decides the next action as a function of state, event and time, then `manager`, which carries decisions out on the
-`backends`; `spec` and `job_file` define a job, `store` keeps it, `api` and `web` show it, and `cli` is ``headwater``.
+The platform communicates with a job's tasks through processes and HTTP only; code that trains does not belong here.
+Start with `policy`, which decides the next action as a function of state, event and time, then `manager`, which
+performs the decisions on the `backends`. `spec` and `job_file` define a job, `store` stores jobs, `api` and `web` show
+them, and `cli` is the command ``headwater``.
 
 Jobs run as the user of the server.
 """

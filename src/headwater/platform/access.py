@@ -47,7 +47,7 @@ def identify(
     """
     client = client_of(request)
     # Only failures count against the address, so a valid token is never refused because other clients behind the same
-    # proxy have tried wrong ones.
+    # proxy have tried wrong tokens.
     identity = _known(request, platform, credentials)
     if identity is None:
         if credentials is not None or SESSION_COOKIE in request.cookies:
@@ -76,7 +76,8 @@ def _may(role: TokenRole) -> Callable[[Requester], Requester]:
             raise Refused(403, f"the token of {identity.name!r} has role {identity.role}, but this needs role {role}")
         return identity
 
-    # FastAPI resolves annotations in the global namespace; as text they would refer to `role`, which is local.
+    # FastAPI resolves textual annotations in the global namespace, but these annotations refer to the local `role`. So
+    # set them as objects.
     check.__annotations__ = {"identity": Annotated[Requester, Depends(identify)], "return": Requester}
     return check
 

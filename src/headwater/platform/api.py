@@ -92,7 +92,7 @@ class Me(ApiView):
 
 
 class Digest(ApiView):
-    """The digest of an uploaded archive, which names it."""
+    """The digest of an uploaded archive, which is the archive's name."""
 
     digest: str
 
@@ -125,7 +125,7 @@ class SecretRequest(ApiView):
 
 
 class TokenRequest(ApiView):
-    """A token to be issued; ``valid_s``: its validity in seconds; it does not expire unless given."""
+    """A token to be issued; ``valid_s``: its validity in seconds; without it, the token does not expire."""
 
     name: Annotated[str, Body(min_length=1, max_length=100, pattern=r"^[\w .@-]+$")]
     role: Literal["view", "run", "admin"]
@@ -381,7 +381,7 @@ def secrets(platform: PlatformOf, identity: MayRun) -> list[SecretView]:
 def put_secret(
     name: Annotated[SecretName, Path()], request: SecretRequest, platform: PlatformOf, identity: MayRun
 ) -> SecretView:
-    """Stores a secret, replacing one of the same name. Tasks that start from now on get the new value."""
+    """Stores a secret, replacing a secret of the same name. Tasks that start from now on get the new value."""
     try:
         return SecretView.of(platform.secrets.put(name, request.value, identity.name))
     except SecretError as error:

@@ -43,8 +43,8 @@ class ArchiveStore:
         """Stores an archive and returns its digest.
 
         Raises:
-          TooLarge: it is larger than ``max_bytes``.
-          ArchiveError: its first bytes are not those of a tar file, a compressed file or a zip file.
+          TooLarge: the archive is larger than ``max_bytes``.
+          ArchiveError: the first bytes are not those of a tar file, a compressed file or a zip file.
         """
         private_folder(self._folder)
         digest, size, head = hashlib.sha256(), 0, b""
@@ -83,8 +83,9 @@ class ArchiveStore:
         """Removes archives and unfinished uploads that no job has needed for ``after_s`` seconds.
 
         An archive uploaded or looked up recently is kept, since its job may be about to be submitted. The time for
-        which it has been unused is measured with ``now``, not with the file's modification time, because the system
-        clock may have been changed after the upload. It is counted from the first call that finds the file unused.
+        which a file has been unused is counted from the first call that finds the file unused, and measured with
+        ``now``. The file's modification time is not used, because the system clock may have been changed after the
+        upload.
 
         Args:
           digests: digests of the archives that jobs need.

@@ -35,7 +35,7 @@ _DAMAGED = (
 
 
 class ArchiveError(ValueError):
-    """The archive cannot or must not be unpacked; the message names it and the member."""
+    """The archive cannot or must not be unpacked; the message names the archive and the member."""
 
 
 def unpack(archive: Path, folder: Path, *, max_bytes: int = MAX_BYTES, max_members: int = MAX_MEMBERS) -> None:
@@ -49,9 +49,9 @@ def unpack(archive: Path, folder: Path, *, max_bytes: int = MAX_BYTES, max_membe
       max_members: the maximum number of files and folders.
 
     Raises:
-      ArchiveError: the file is not a tar or zip archive, is damaged, is too large, or has a forbidden member. If its
-        name ends with 64 hexadecimal digits, they must be the SHA-256 of its content.
-      OSError: it cannot be read, or the folder cannot be written.
+      ArchiveError: the file is not a tar or zip archive, is damaged, is too large, or has a forbidden member. If the
+        file's name ends with 64 hexadecimal digits, these must be the SHA-256 of its content.
+      OSError: the file cannot be read, or the folder cannot be written.
     """
     digest = _DIGEST.search(archive.name)
     if digest is not None:
@@ -79,7 +79,7 @@ def _unpack_tar(archive: Path, folder: Path, max_bytes: int, max_members: int) -
             else:  # Python before 3.11.4, as in Debian 12
                 tar.extraction_filter = _unchanged_member
                 tar.extract(_as_data(member, folder), folder)
-        # tarfile stops after the last member. Read on to the end of the file, so that the checksum there is verified.
+        # tarfile stops after the last member. Read to the end of the file, so that the checksum there is verified.
         rest = 0
         while piece := tar.fileobj.read(_PIECE):
             rest += len(piece)

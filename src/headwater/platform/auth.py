@@ -1,8 +1,8 @@
 """Access control: tokens for programs, sessions with CSRF protection for the web page.
 
-A secret has 256 random bits, so guessing is hopeless, and only its SHA-256 is stored. Each role includes the previous
-one: ``view`` may look, ``run`` may also submit, stop, restart, scale and delete jobs, ``admin`` may also issue and
-revoke tokens.
+A secret has 256 random bits, so guessing is hopeless, and only its SHA-256 is stored. Each role includes the
+permissions of the previous role: ``view`` may look, ``run`` may also submit, stop, restart, scale and delete jobs,
+``admin`` may also issue and revoke tokens.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Requester:
     Attributes:
       name: the token's name.
       role: the role of the token.
-      token_id: the id of the token or session; empty if the server requires none.
+      token_id: the id of the token or session; empty if the server requires no token.
     """
 
     name: str
@@ -95,11 +95,11 @@ class Auth:
         return self._store.tokens()
 
     def revoke_token(self, token_id: str) -> bool:
-        """Revokes a token and its sessions; returns whether it existed."""
+        """Revokes a token and its sessions; returns whether the token existed."""
         return self._store.delete_token(token_id)
 
     def identify(self, secret: str) -> Requester | None:
-        """Returns the owner of the token with this secret; None if there is no such token or it has expired."""
+        """Returns the owner of the token with this secret; None if there is no such token, or the token has expired."""
         found = self._find(secret, "token")
         return found[0] if found is not None else None
 
@@ -124,12 +124,12 @@ class Auth:
         return Opened(secret=secret, csrf=csrf, identity=identity)
 
     def identify_session(self, secret: str, *, csrf: str | None, changes: bool) -> Requester | None:
-        """Returns the owner of the session with this secret; None if it is not valid.
+        """Returns the owner of the session with this secret; None if the session is not valid.
 
         Args:
           secret: the cookie's value.
           csrf: the value that the page sent in a header or a form field.
-          changes: whether the request changes something; only then ``csrf`` is checked.
+          changes: whether the request changes something; only then is ``csrf`` checked.
         """
         found = self._find(secret, "session")
         if found is None:

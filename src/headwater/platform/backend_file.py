@@ -7,7 +7,7 @@
         - {host: trainer@a.example, labels: {zone: north}}
         - {host: trainer@b.example}
 
-Each key holds the settings of that backend. Without a file there is only this machine.
+Each key, except ``default``, has the settings of that backend. Without a file, this machine is the only backend.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from headwater.platform.lanes import BackendSource
 if TYPE_CHECKING:
     from headwater.data.io.json_types import Json, JsonObject
 
-# The module of each kind of backend, and the names of its classes. A module is imported when it is needed, because
-# most need packages that are not always installed.
+# The module of each kind of backend, and the names of its classes. A module is imported when it is needed, because most
+# modules need packages that are not always installed.
 _BACKENDS = {
     "local": ("local", "LocalBackend", "LocalSettings"),
     "ssh": ("ssh", "SshBackend", "SshSettings"),
@@ -47,7 +47,7 @@ def load_backends(path: Path | None, data_dir: Path, *, local: dict[str, object]
       local: defaults for settings of this machine that the file does not give.
 
     Raises:
-      JobSpecError: a field of the file is wrong; the message names it and its line.
+      JobSpecError: a field of the file is wrong; the message names the field and its line.
       BackendError: a package that a backend needs is not installed.
       OSError: the file cannot be read.
     """

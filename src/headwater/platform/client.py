@@ -48,7 +48,8 @@ def default_data_dir(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def find_token(environ: Mapping[str, str] = os.environ) -> str | None:
-    """Returns the token: ``HEADWATER_SERVER_TOKEN``, else this user's server's admin token; None without either."""
+    """Returns the token: ``HEADWATER_SERVER_TOKEN``, or else the admin token of this user's server; None if there is
+    neither."""
     value = environ.get(TOKEN)
     if value:
         return value.strip()
@@ -63,7 +64,7 @@ class ApiClient:
 
     Args:
       server: its address, e.g. ``http://127.0.0.1:8470``; unless given, ``HEADWATER_SERVER`` or this machine's server.
-      token: the token to send; `find_token` unless given, and none if it is empty.
+      token: the token to send; by default the result of `find_token`. If it is empty, no token is sent.
     """
 
     def __init__(self, server: str | None = None, token: str | None = None) -> None:
@@ -115,7 +116,8 @@ class ApiClient:
         return str(answer["digest"])
 
     def job_id(self, job: str) -> str:
-        """Returns the id of a job, given its id or its name; of several jobs with a name, of the latest.
+        """Returns the id of a job, given its id or its name. If several jobs have the name, returns the id of the
+        latest.
 
         Raises:
           ClientError: there is no such job.

@@ -27,7 +27,7 @@ def is_killed(how: Exited) -> bool:
 
 
 def done_at(state: JobState, now: float) -> float | None:
-    """Returns when the last worker or chief finished its work; None if some have not."""
+    """Returns when the last worker or chief finished its work; None if one of them has not finished."""
     working = [task for task in state.tasks.values() if task.name.job in WORKING]
     wanted = [task for task in working if task.phase is not TaskPhase.STOPPED and not _is_absent(state, task, now)]
     if not wanted or not all(task.phase is TaskPhase.SUCCEEDED for task in wanted):
@@ -40,8 +40,8 @@ def _is_absent(state: JobState, task: TaskState, now: float) -> bool:
 
     A job does not wait for a worker that cannot be placed if the job is elastic or the worker has never started.
     Otherwise several jobs could deadlock: each would hold the places of its finished workers and wait for a place for
-    one more. A worker that was restarted alone may find that the ``ps`` have already ended: the job waits for it only
-    for the period ``grace``.
+    one more. A worker that was restarted alone may find that the ``ps`` have already ended: the job waits for such a
+    worker only for the period ``grace``.
     """
     if task.phase is TaskPhase.WAITING and not task.placed and (state.spec.elastic or not task.attempt):
         return True
@@ -78,7 +78,7 @@ def _was_restarted_alone(state: JobState, task: TaskState) -> bool:
 
 
 def nothing_left(state: JobState, task: TaskState, now: float, *, killed: bool) -> bool:
-    """Returns whether the job's work is complete without ``task``, so that its failure can be ignored.
+    """Returns whether the job's work is complete without ``task``, so that the failure of ``task`` can be ignored.
 
     Args:
       state: the state of the job.

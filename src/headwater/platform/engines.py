@@ -110,7 +110,7 @@ class EngineJobs:
         return self._jobs.decide(record, alter=lambda now: replace(now, handle=None))
 
     def _submit(self, record: JobRecord) -> None:
-        # Objects may exist from here on, also if the server is killed before it stores the handle.
+        # From here on, objects may exist, even if the server is killed before it stores the handle.
         self._jobs.mark_held(record)
         state = record.state
         log_dir = self._log_dir(record.id)
@@ -304,7 +304,8 @@ def _final_decision(state: JobState, report: JobReport, now: float) -> JobDecisi
 
 
 def _cause(state: JobState, reason: str) -> str:
-    """Returns ``reason``, with the last output lines of the failed task if it is the reason of the first failure."""
+    """Returns ``reason``, with the last output lines of the failed task if ``reason`` is the reason of the first
+    failure."""
     first = state.first
     if first is None or first.reason not in reason:
         return reason

@@ -31,7 +31,7 @@ class Problem:
 
     Attributes:
       field: the field, e.g. ``"workers.count"``; empty for the job as a whole.
-      line: its line in the file, from 1; None without a file.
+      line: the line of the field in the file, from 1; None without a file.
       message: the mistake.
     """
 
@@ -99,7 +99,7 @@ def read_job_file(text: str, source: str = "job.yaml") -> JobFile:
       source: its name in error messages.
 
     Raises:
-      JobSpecError: it is not YAML, not a mapping, contains a key twice, or is too large.
+      JobSpecError: the text is not YAML, is not a mapping, contains a key twice, or is too large.
     """
     if len(text) > MAX_CHARACTERS:
         raise JobSpecError([_whole(None, f"has {len(text)} characters, more than {MAX_CHARACTERS}")], source)

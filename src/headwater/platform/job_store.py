@@ -39,7 +39,7 @@ class JobStore(ABC):
 
     @abstractmethod
     def unfinished(self) -> Sequence[JobRecord]:
-        """Returns unfinished jobs, and finished ones that still hold resources, as after a crash of the server."""
+        """Returns unfinished jobs, and finished jobs that still hold resources, as after a crash of the server."""
 
     @abstractmethod
     def ended(self, *, before: float | None, beyond: int | None, limit: int) -> list[tuple[str, float]]:
@@ -65,12 +65,12 @@ class JobStore(ABC):
     ) -> list[JobEvent]:
         """Returns events of one job or all, with ids greater than ``after``.
 
-        The oldest are first, or the latest with ``latest_first``; events after the first ``limit`` ones are omitted.
+        The oldest are first, or the latest with ``latest_first``; only the first ``limit`` events are returned.
         """
 
     @abstractmethod
     def attempt(self, job_id: str, task: str, attempt: int) -> Attempt | None:
-        """Returns an attempt of a task; None if there was none."""
+        """Returns an attempt of a task; None if there was no such attempt."""
 
     def wait_change(self, seen: int, timeout_s: float) -> int:
         """Waits until the number of changes exceeds ``seen``, for at most ``timeout_s``; returns the number of

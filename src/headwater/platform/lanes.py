@@ -28,8 +28,8 @@ class BackendSource:
 
     Attributes:
       name: the backend's name in the ``backend:`` field of job files.
-      kind: its class, which can check jobs without a connection.
-      connect: connects to it; raises `BackendError`. It may take long.
+      kind: the backend's class, which can check jobs without a connection.
+      connect: connects to the backend; raises `BackendError`. A call may take long.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Lane:
         """Returns the backend.
 
         Raises:
-          BackendError: it could not be reached, or has not been tried yet.
+          BackendError: the backend could not be reached, or no connection has been tried yet.
         """
         if self.backend is None:
             why = self._failure or "it has not been reached yet"
@@ -102,7 +102,7 @@ class Lane:
             self._asked_since = None
 
     def problem(self) -> str:
-        """Returns why the backend is not usable now; empty if it is."""
+        """Returns why the backend is not usable now; empty if it is usable."""
         if self.backend is None:
             return self._failure or "it has not been reached yet"
         since = self._asked_since
@@ -113,7 +113,7 @@ class Lane:
         """Returns all hosts of the backend, if it answers within ``timeout_s``.
 
         Raises:
-          BackendError: it is not usable, refuses, or does not answer in time.
+          BackendError: the backend is not usable, refuses, or does not answer in time.
         """
         backend = self.usable()
         with self._lock:

@@ -34,7 +34,7 @@ class RateLimit:
             left = min(self._burst, left + (now - since) * self._per_s)
             allowed = left >= max(cost, 1.0)
             self._left[key] = (left - cost if allowed else left, now)
-            # The client of a dropped bucket gets a new, full one. Drop the least recently used bucket, because it is
+            # The client of a dropped bucket gets a new, full bucket. Drop the least recently used bucket, because it is
             # probably the fullest.
             while len(self._left) > _MAX_KEYS:
                 self._left.popitem(last=False)

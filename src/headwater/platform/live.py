@@ -1,8 +1,8 @@
 """Unfinished jobs: in memory, in the store, and behind one lock that is not held during calls to backends.
 
-A backend may take long to answer, or never answer. So the lock is not held while it is queried, and the job's state may
-change before the answer arrives. The answer is then applied to the new state (`LiveJobs.decide`), but results of an
-attempt that is not the current one any more are ignored.
+A backend may take long to answer, or never answer. So the lock is not held while a backend is queried, and the job's
+state may change before the answer arrives. The answer is then applied to the new state (`LiveJobs.decide`), but results
+of an attempt that is not the current one any more are ignored.
 """
 
 from __future__ import annotations
@@ -111,7 +111,8 @@ class LiveJobs:
             self._save(record, notes)
 
     def mark_held(self, seen: JobRecord) -> None:
-        """Marks that a job may hold resources at its backend; called before the backend is asked for any.
+        """Marks that a job may hold resources at its backend; called before any resources are requested from the
+        backend.
 
         The mark need not be stored immediately: after a crash, `load` sets it for all unfinished jobs. When a job ends,
         its end and the mark are stored together.
@@ -149,7 +150,7 @@ class LiveJobs:
           seen: the job's state when its backend was queried.
           events: the events, in order.
           attempts: attempts of tasks that have started.
-          alter: a change that is stored with them, such as new places.
+          alter: a change that is stored with the effects of the events, such as new places.
 
         Returns:
           The job's new state.

@@ -25,7 +25,7 @@ class LogPart:
 
     Attributes:
       data: its bytes, including times.
-      offset: its offset in the file.
+      offset: the offset of the part in the file.
       size: the size of the whole file.
     """
 
@@ -40,7 +40,7 @@ class LogLine:
 
     Attributes:
       text: the line, without line break.
-      at: when it was printed, in seconds since 1970 by its host's clock; None if unknown.
+      at: when it was printed, in seconds since 1970 by the clock of the task's host; None if unknown.
       offset: its offset in the log file, in bytes.
     """
 

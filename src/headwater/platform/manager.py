@@ -176,8 +176,8 @@ class Manager:
         """Queues a job; ``sweep`` and ``settings`` name its sweep and its values in it.
 
         Raises:
-          NotPossible: its backend does not exist or refuses it, the number of workers is out of range, or a secret that
-            it names does not exist.
+          NotPossible: the job's backend does not exist or refuses the job, the number of workers is out of range, or a
+            secret that the job names does not exist.
         """
         backend = spec.backend or self.default_backend
         if backend not in self.lanes:
@@ -239,8 +239,8 @@ class Manager:
 
         Raises:
           NoSuchJob: there is no such job.
-          NotPossible: it is not over, or is being deleted.
-          BackendError: its backend does not answer, or refuses; the deletion can be repeated.
+          NotPossible: the job is not over, or is being deleted.
+          BackendError: the job's backend does not answer, or refuses; the deletion can be repeated.
         """
         with self._jobs.lock:
             record = self.job(job_id)
@@ -251,7 +251,8 @@ class Manager:
             # From here on, the job is not processed any more, and requests for it are refused.
             self._deleting.add(job_id)
         try:
-            # Wait until a thread that processes the job is done: resources that it acquires would otherwise be leaked.
+            # Wait until a thread that processes the job is done: otherwise, resources that the thread acquires would be
+            # leaked.
             record = self._wait_for_idle_job(record)
             lane = self.lanes.get(record.backend)
             if lane is not None:
@@ -318,8 +319,8 @@ class Manager:
         return self._jobs.ordered()
 
     def resume_jobs(self) -> None:
-        """Loads the jobs of the store and takes them over at their backends, without starting threads. A program that
-        calls `process_jobs` itself, such as a test, calls this instead of `start`."""
+        """Loads the jobs of the store and resumes them at their backends, without starting threads. A program that
+        calls `process_jobs` itself, such as a test, calls this method instead of `start`."""
         self._jobs.load()
         for lane in self.lanes.values():
             if lane.reach():
@@ -327,7 +328,8 @@ class Manager:
 
     def process_jobs(self) -> None:
         """Processes each unfinished job once."""
-        # In placement order across all backends; the threads process only the jobs of their own backend.
+        # Process the jobs in placement order across all backends; each thread of a server processes only the jobs of
+        # its own backend.
         for record in self.live():
             lane = self.lanes.get(record.backend)
             if lane is not None:
@@ -338,7 +340,7 @@ class Manager:
         wake = self._wakes[lane.name]
         adopted = False
         while not self._closing.is_set():
-            # Cleared before the jobs are processed: a request that arrives meanwhile must lead to another pass
+            # Clear the event before processing the jobs: a request that arrives meanwhile must lead to another pass
             # immediately.
             wake.clear()
             if lane.reach() and not adopted:

@@ -64,7 +64,7 @@ class Job:
 
     @property
     def samples(self) -> list[JsonObject]:
-        """Progress and speed of its tasks over time: ``task``, ``at``, ``step``, ``steps_per_s``, ``loss`` ..."""
+        """Progress and speed of the job's tasks over time: ``task``, ``at``, ``step``, ``steps_per_s``, ``loss`` ..."""
         found: list[JsonObject] = self._client.get(f"/jobs/{self.id}/samples")
         return found
 
@@ -98,7 +98,7 @@ class Job:
         return self
 
     def scale(self, workers: int | None = None, *, ps: int | None = None) -> Job:
-        """Changes its number of workers, of parameter servers, or of both."""
+        """Changes the job's number of workers, of parameter servers, or of both."""
         self._client.post(f"/jobs/{self.id}/scale", {"workers": workers, "ps": ps})
         return self
 
@@ -107,7 +107,7 @@ class Job:
         self._client.delete(f"/jobs/{self.id}")
 
     def plot(self) -> str:
-        """Returns its curves over time as an SVG image: loss, step, and number of running workers."""
+        """Returns the job's curves over time as an SVG image: loss, step, and number of running workers."""
         return sketch(curves(self.samples))
 
     def __repr__(self) -> str:
@@ -154,7 +154,7 @@ class Client(ApiClient):
 
         Raises:
           JobSpecError: the job is invalid.
-          ClientError: the server refuses it, or does not answer.
+          ClientError: the server refuses the job, or does not answer.
           OSError, ValueError: the job file or the working folder cannot be read.
         """
         spec: JobSpec = job_from_data(job) if isinstance(job, Mapping) else placed(read_job(Path(job)), Path(job))

@@ -6,7 +6,7 @@ import tarfile
 from pathlib import Path
 
 MAX_BYTES = 1 << 30
-# Folders that are generated or belong to tools, and are often larger than all the rest.
+# Folders that are generated or belong to tools. They are often larger than all other files.
 _EXCLUDED_FOLDERS = frozenset(
     {".git", ".hg", ".svn", ".venv", "venv", "__pycache__", "node_modules", ".ipynb_checkpoints"}
 )

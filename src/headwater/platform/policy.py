@@ -195,8 +195,8 @@ def _ended(state: JobState, event: Ended, now: float) -> JobDecision:
         return JobDecision(state)
     if isinstance(event.how, Lost):
         return _lost(state, task, event.how.reason, now)
-    # The order of the following checks matters: the exit code is considered last. It says little about a task that was
-    # asked to end, that this server has killed (its ``verdict`` has the reason), or whose job has no work left.
+    # The order of the following checks matters: the exit code is considered last. An exit code says little about a task
+    # that was asked to end, that this server has killed (``verdict`` has the reason), or whose job has no work left.
     how = event.how
     # A task that ends before its start was confirmed may have run, so this attempt counts as started.
     began = now if task.started_at is None else task.started_at
@@ -207,7 +207,8 @@ def _ended(state: JobState, event: Ended, now: float) -> JobDecision:
         return _ended_after_work(state, task)
     if task.verdict:
         return _failed(state, replace(task, verdict=""), fault_of(task, how, task.verdict, now), now)
-    if task.phase is TaskPhase.ENDING:  # scaling down has removed it; scaling up may have added it again meanwhile
+    # Scaling down has removed the task; scaling up may have added it again meanwhile.
+    if task.phase is TaskPhase.ENDING:
         away = replace(task, phase=TaskPhase.STOPPED, placed=False)
         return JobDecision(state.with_task(_next_attempt(away, now, "") if task.name in _wanted_tasks(state) else away))
     if how.preempted or (how.code in _TERMINATED and not how.stopped):
@@ -248,7 +249,7 @@ def _failed(state: JobState, task: TaskState, fault: Fault, now: float) -> JobDe
     if healthy_since is not None and now - healthy_since >= rules.reset_after:
         task = replace(task, restarts=0, first=None)
         state = replace(state, restarts=0, first=None)
-    # The first of a series of failures has the cause; later ones are often only its consequences.
+    # The first of a series of failures has the cause; later failures are often only consequences.
     first = state.first if state.first is not None else fault
     task = replace(task, first=task.first or fault)
     state = replace(state.with_task(task), first=first)
@@ -402,7 +403,7 @@ def _scaled(state: JobState, now: float) -> JobState:
     for name, task in wanted.items():
         if name not in state.tasks:
             state = state.with_task(task)
-        elif task.phase is TaskPhase.STOPPED:  # it was removed by scaling down, and is added again
+        elif task.phase is TaskPhase.STOPPED:  # the task was removed by scaling down, and is added again
             state = state.with_task(_next_attempt(task, now, ""))
     return state
 
@@ -471,8 +472,8 @@ def _apply_consequences(state: JobState, now: float) -> JobDecision:
 
 
 def _end_tasks(state: JobState, then: JobPhase, reason: str, now: float, *, noted: bool = False) -> JobDecision:
-    """Asks all tasks to end; ``then`` is the phase after that. ``noted`` is whether an earlier note has the reason
-    already, so that this note omits it."""
+    """Asks all tasks to end; ``then`` is the phase after that. ``noted``: whether an earlier note has the reason
+    already, so that the note of this change omits it."""
     tasks: dict[TaskName, TaskState] = {}
     for name, task in state.tasks.items():
         if task.phase.alive:

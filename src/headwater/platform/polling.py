@@ -62,7 +62,7 @@ def poll_tasks(record: JobRecord, backend: TaskBackend, now: float) -> PollResul
             ends.append((found.at if isinstance(found, Exited) else now, Ended(name, found)))
         elif found.usage is not None:
             usages[name] = found.usage
-    # Ordered by time, so that the first failure is the earliest one, not the first one polled.
+    # Order by time, so that the first failure is the earliest failure, not the failure that was polled first.
     ends.sort(key=lambda entry: entry[0])
     return PollResult(events=(*moves, *(end for _, end in ends)), usages=usages, activities=activities)
 
@@ -94,7 +94,7 @@ class Sampler:
         for name, task in record.state.tasks.items():
             usage = record.usages.get(name)
             if not task.phase.alive and task.ended_at is not None and task.step is not None:
-                # The final progress is always sampled, however short the attempt was.
+                # Always sample the final progress, however short the attempt was.
                 if self._at.get((record.id, name), 0.0) < task.ended_at:
                     self._at[record.id, name] = task.ended_at
                     samples.append(

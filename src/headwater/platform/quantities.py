@@ -34,7 +34,7 @@ def parse_duration(value: object) -> float:
     """Returns ``value`` in seconds: a number of seconds, or text such as ``"90s"`` or ``"1h30m"``.
 
     Raises:
-      ValueError: it is neither, negative, or beyond ten years.
+      ValueError: ``value`` is not a duration, or is negative, or exceeds ten years.
     """
     if isinstance(value, int | float) and not isinstance(value, bool):
         seconds = float(value)
@@ -51,7 +51,7 @@ def parse_size(value: object) -> int:
     """Returns ``value`` in bytes: a number of bytes, or text such as ``"512MiB"``, ``"4Gi"`` or ``"4GB"``.
 
     Raises:
-      ValueError: it is neither, negative, or beyond 2**60.
+      ValueError: ``value`` is not a size, or is negative, or exceeds 2**60.
     """
     if isinstance(value, int) and not isinstance(value, bool):
         size = value

@@ -12,7 +12,7 @@ from headwater.platform.backends.base import TaskPlace, Usage
 from headwater.platform.states import JobState, Note
 
 TokenRole = Literal["view", "run", "admin"]
-"""The permissions of a token: to look, to run jobs, to issue tokens. Each role includes the previous ones."""
+"""The permissions of a token: to look, to run jobs, to issue tokens. Each role includes those before it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,12 +21,12 @@ class JobRecord:
 
     Attributes:
       id: unique among all jobs of this server, including deleted ones.
-      owner: the name of the token that submitted it.
+      owner: the name of the token that submitted the job.
       submitted_at: when, in seconds since 1970.
-      backend: the backend that runs it.
-      archive: the digest of its archive; None without one.
-      state: its state.
-      places: the places of its tasks.
+      backend: the name of the backend that runs the job.
+      archive: the digest of the job's archive; None without an archive.
+      state: the state of the job.
+      places: the places of the job's tasks.
       handles: the backend's handle of each task that was started.
       usages: the resource usage of each running task.
       activities: the traffic, staleness and waits that each running task reports in addition to its progress.
@@ -34,7 +34,7 @@ class JobRecord:
       handle_attempt: the job's attempt that ``handle`` belongs to.
       holds: whether its backend may hold resources that must be released when the job is over: places, or a submission
         for which the engine has not returned a handle yet.
-      sweep: the sweep that it belongs to; None without one.
+      sweep: the sweep that the job belongs to; None if it belongs to none.
       settings: the values of this job that differ within its sweep.
     """
 
@@ -85,10 +85,10 @@ class Attempt:
       attempt: how often the task had been started before.
       host: the host on which it ran.
       started_at: when, in seconds since 1970.
-      ended_at: when; None while it runs.
-      code: its exit code; None if it has none.
-      reason: how it ended, in words.
-      last_lines: the last lines of its output.
+      ended_at: the time of the end; None while the attempt runs.
+      code: the exit code; None if there is none.
+      reason: how the attempt ended, in words.
+      last_lines: the last lines of the task's output.
     """
 
     task: str
@@ -111,8 +111,8 @@ class Sample:
       step: the global step.
       steps_per_s: the task's own speed.
       loss: the latest loss.
-      metrics: further metrics that it reported, by name.
-      usage: its resource usage.
+      metrics: further metrics that the task reported, by name.
+      usage: the task's resource usage.
     """
 
     task: str
@@ -129,8 +129,8 @@ class Secret:
     """A secret of the server, without its value.
 
     Attributes:
-      name: its name in job files.
-      owner: the name of the token that stored it.
+      name: the name of the secret in job files.
+      owner: the name of the token that stored the secret.
       stored_at: when, in seconds since 1970.
     """
 
@@ -144,14 +144,14 @@ class Token:
     """A right to use the server. Its secret is not included: only a hash of it is stored.
 
     Attributes:
-      id: its id.
-      name: its owner or purpose.
-      kind: a ``token``, or a ``session`` of the web page that was opened with one.
-      role: its permissions.
+      id: the id of the token.
+      name: the owner or purpose of the token.
+      kind: a ``token``, or a ``session`` of the web page that was opened with a token.
+      role: the permissions of the token.
       parent: the token that opened the session.
       created_at: when, in seconds since 1970.
-      expires_at: when it expires; None for never.
-      last_used_at: about when it was last used.
+      expires_at: the time at which the token expires; None if it never expires.
+      last_used_at: the approximate time of the last use.
     """
 
     id: str

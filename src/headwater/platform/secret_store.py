@@ -1,8 +1,8 @@
 """Secrets: values that jobs refer to by name and that are never shown again, stored encrypted in the server's database.
 
 The encryption is Fernet's (AES-128 in CBC mode with an HMAC, https://github.com/fernet/spec), from the package
-``cryptography``. Its key is not in the database: it is in the variable ``HEADWATER_SECRETS_KEY``, or in a file beside
-the database that only the server's user can read. So a copy of the database alone reveals no secret.
+``cryptography``. The key is not in the database, but in the variable ``HEADWATER_SECRETS_KEY``, or in a file beside the
+database that only the server's user can read. So a copy of the database alone reveals no secret.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class StoredSecrets(Secrets):
 
     Args:
       store: the database of secrets.
-      keys: one Fernet key, or several, of which the first encrypts and all decrypt.
+      keys: the Fernet keys: all of them decrypt, and the first encrypts.
       clock: returns seconds since 1970.
 
     Raises:
@@ -62,7 +62,7 @@ class StoredSecrets(Secrets):
             ) from error
 
     def put(self, name: str, value: str, owner: str) -> Secret:
-        """Stores a secret, replacing one of the same name.
+        """Stores a secret, replacing a secret of the same name.
 
         Raises:
           SecretError: the value is empty, too long, or contains a zero byte, which an environment cannot hold.
@@ -79,7 +79,7 @@ class StoredSecrets(Secrets):
         return self._store.secrets()
 
     def delete(self, name: str) -> bool:
-        """Deletes a secret; returns whether it existed."""
+        """Deletes a secret; returns whether the secret existed."""
         return self._store.delete_secret(name)
 
 
@@ -94,7 +94,8 @@ def secrets_keys(folder: Path, environ: Mapping[str, str] = os.environ) -> list[
         return value.split(",")
     path = folder / KEY_FILE
     try:
-        # Written under a temporary name first: a truncated key would lose the secrets encrypted with it.
+        # Write the key under a temporary name first: if the key were truncated, the secrets encrypted with it would be
+        # lost.
         if not path.exists():
             written = path.with_suffix(".tmp")
             written.unlink(missing_ok=True)

@@ -52,7 +52,7 @@ class ServerSettings:
       host: the address to listen at.
       port: the port; 0 for any that is free.
       certificate: a PEM file with the server's certificate chain, for TLS.
-      key: a PEM file with its private key.
+      key: a PEM file with the private key of the certificate.
       auth: whether clients need a token.
       trusted_proxies: addresses of proxies whose ``X-Forwarded-For`` and ``X-Forwarded-Proto`` are trusted.
       max_running: maximum number of jobs that run at once; 0 for no limit.
@@ -189,7 +189,7 @@ def serve_forever(
             try:
                 with handling({signal.SIGINT: _nothing, signal.SIGTERM: _nothing}):
                     _Server(config, platform).run(sockets=[listening])
-            except OSError as error:  # from the certificate or its key: the socket is already open
+            except OSError as error:  # the certificate or its key caused the error: the socket is already open
                 raise ServerError(f"{settings.certificate}, {settings.key}: {error}") from error
     finally:
         manager.close()
@@ -203,7 +203,7 @@ def proxy_settings(trusted: Sequence[str]) -> JsonObject:
 
 
 class _Server(uvicorn.Server):
-    """Ends streams at a shutdown, so that it need not wait for their clients."""
+    """Ends streams at a shutdown, so that the shutdown need not wait for their clients."""
 
     def __init__(self, config: uvicorn.Config, platform: Platform) -> None:
         super().__init__(config)
@@ -216,7 +216,8 @@ class _Server(uvicorn.Server):
 
 
 def _nothing(_signum: int, _frame: FrameType | None) -> None:
-    """Ignores signals that uvicorn sends to itself again after its shutdown: they must not kill this process."""
+    """Ignores signals that uvicorn sends to itself again after its shutdown: such signals must not kill this
+    process."""
 
 
 def _listen(settings: ServerSettings) -> socket.socket:

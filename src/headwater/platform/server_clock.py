@@ -1,7 +1,7 @@
 """The clock of the platform's server: it continues the previous server's clock, even if the system clock was set.
 
 Deadlines, pauses and expiry times are stored as times. So the file ``clock`` stores the time of day at which the
-machine started; it is valid until the machine's next start.
+machine started. This time is valid until the machine's next start.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class Platform:
         """Queues a job.
 
         Raises:
-          Refused: it names an archive that was not uploaded, or a relative folder without an archive.
+          Refused: the job names an archive that was not uploaded, or a relative folder without an archive.
           NotPossible: as `Manager.submit`.
         """
         if archive is not None and not self.archives.has(archive):

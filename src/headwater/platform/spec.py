@@ -150,7 +150,7 @@ class SecretRef(_Model):
     """A value that is not in the job file: `secret` names a secret that the server keeps encrypted.
 
     Attributes:
-      secret: its name, as given to ``headwater secret set``.
+      secret: the name of the secret, as given to ``headwater secret set``.
     """
 
     secret: SecretName
@@ -173,7 +173,7 @@ class RoleSpec(_Model):
 
     Attributes:
       count: the number of tasks; within a range, it depends on `headwater scale` and the free resources.
-      cpus: CPUs that are reserved for each task; 0 to reserve none, so that it shares its machine's CPUs.
+      cpus: CPUs that are reserved for each task. With 0, a task shares the CPUs of its machine.
       memory: bytes of each task, e.g. ``4GiB``; 0 for no limit.
       gpus: GPUs of each task.
       env: environment variables for this role, in addition to the job's.
@@ -189,7 +189,7 @@ class RoleSpec(_Model):
 
     @model_serializer(mode="wrap")
     def _short_form(self, handler: SerializerFunctionWrapHandler) -> Json:
-        """Serializes the role as people write it: as a number if only its count differs from the defaults."""
+        """Serializes the role as people write it: as a number if only the count differs from the defaults."""
         fields: JsonObject = handler(self)
         return fields if set(fields) - {"count"} else fields.get("count", self.count.least)
 
@@ -214,9 +214,9 @@ class RestartSpec(_Model):
     Attributes:
       policy: ``on-failure`` restarts the failed task or job; ``never`` fails the job immediately.
       scope: the unit of a restart: the ``task``, or the whole ``job``, which mirrored training needs. ``auto`` is
-        ``task`` for a job with parameter servers, and ``job`` for one without.
+        ``task`` for a job with parameter servers, and ``job`` for a job without them.
       limit: maximum number of restarts, of each task or of the job by scope, before the job fails.
-      backoff: the pause before the first restart; it doubles with each further restart.
+      backoff: the pause before the first restart; the pause doubles with each further restart.
       max_backoff: the longest pause.
       reset_after: a task or job that has run this long is healthy: its earlier restarts no longer count towards
         ``limit``, nor lengthen its pauses.
@@ -277,10 +277,11 @@ class NotifySpec(_Model):
 
 
 class VolumeSpec(_Model):
-    """A folder of a Kubernetes pod, from a claim, a host's path or neither (then it is empty and lost with the pod).
+    """A folder of a Kubernetes pod, from a claim, a host's path or neither. In the last case it is initially empty, and
+    lost with the pod.
 
     Attributes:
-      path: its path in tasks.
+      path: the path of the folder in tasks.
       claim: the name of a PersistentVolumeClaim.
       host_path: a folder of the machine.
       read_only: whether tasks can only read it.
@@ -312,7 +313,7 @@ class KubernetesSpec(_Model):
       gpu_resource: the cluster's resource name of a GPU.
       volumes: folders of every pod.
       user: the number of the user that runs the tasks, not root; pods then satisfy the ``restricted`` pod security
-        standard. The image's own user unless given.
+        standard. By default, the image's own user.
       shm: the size of ``/dev/shm``, e.g. ``1GiB``; 0 for the default of the container runtime.
       image_pull_secrets: names of secrets for pulling the image.
       tolerations: taints of machines that the tasks tolerate.
@@ -408,14 +409,14 @@ class JobSpec(_Model):
       progress: parsing of progress from the tasks' output.
       priority: jobs with a higher priority start first.
       requeue: whether a preempted job returns to the queue; otherwise it fails.
-      preemptible: whether its workers run on machines that may be taken away. With parameter servers, the other workers
-        continue, the loss of a worker does not count as a failure, and the number of workers follows the free
+      preemptible: whether the job's workers run on machines that may be taken away. With parameter servers, the other
+        workers continue, the loss of a worker does not count as a failure, and the number of workers follows the free
         resources, within its range.
       checkpoint_dir: the folder of the job's checkpoints; ``HEADWATER_CHECKPOINT_DIR`` in tasks.
-      log_dir: the folder of its event files; ``HEADWATER_LOG_DIR`` in tasks.
-      data_dir: the folder of its data; ``HEADWATER_DATA_DIR`` in tasks.
-      backend: the server's backend that runs it; the server's default unless given.
-      notify: notification of its end.
+      log_dir: the folder of the job's event files; ``HEADWATER_LOG_DIR`` in tasks.
+      data_dir: the folder of the job's data; ``HEADWATER_DATA_DIR`` in tasks.
+      backend: the server's backend that runs the job; by default, the server's default backend.
+      notify: notification of the job's end.
       kubernetes: settings for Kubernetes only; other backends ignore them.
       slurm: settings for Slurm only; other backends ignore them.
     """
@@ -499,7 +500,7 @@ class JobSpec(_Model):
         return self.preemptible and self.restart_scope == "task"
 
     def secrets(self) -> dict[str, str]:
-        """Returns the secrets of its tasks, each with the field that refers to it."""
+        """Returns the secrets of the job's tasks, each with the field that refers to it."""
         roles: list[tuple[str, RoleSpec]] = [(f"{_FIELDS[role]}.env", self.role(role)) for role in ROLES]
         return {
             value.secret: f"{field}.{name}"
@@ -513,7 +514,7 @@ class JobSpec(_Model):
 
         Args:
           workers: the number of workers; the minimum unless given.
-          ps: likewise.
+          ps: the number of ``ps``; the minimum unless given.
 
         Raises:
           ValueError: ``workers`` or ``ps`` is not in the job's range.

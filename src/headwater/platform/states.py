@@ -88,17 +88,17 @@ class TaskState:
       started_at: when this attempt began; None before.
       ended_at: when it ended; None before.
       restarts: the number of restarts that count against the job's limit; see `RestartSpec`.
-      code: its exit code, once it has ended.
-      reason: why it waits, ends or ended.
+      code: the task's exit code, once it has ended.
+      reason: why the task waits, ends or has ended.
       verdict: the failure for which the platform ends the task, in words, such as a stall. Empty if the platform does
-        not end the task, or ends it for a reason that is no failure of the task.
+        not end the task, or ends it for another reason than a failure.
       first: the first failure of the current series of failures; None without one. A series ends when the task has run
         long enough without a failure.
-      step: the global step that it last reported.
+      step: the global step that the task last reported.
       steps_per_s: its speed, as reported.
       loss: its loss, as reported.
       metrics: further metrics that it reported, by name.
-      together: whether it has reported that it makes each step together with all other workers, as in mirrored
+      together: whether the task has reported that it makes each step together with all other workers, as in mirrored
         training, so that it cannot continue without them.
       host: its host, as reported by an engine.
       progress_at: when its step last changed.
@@ -138,24 +138,24 @@ class JobState:
       spec: its specification.
       phase: the phase of its lifecycle.
       then: in phase ``ending``, the phase that follows; otherwise None.
-      reason: the reason of its phase: why it waits, or how it ended.
+      reason: the reason of the phase: why the job waits, or how it ended.
       workers: the desired number of workers.
       ps: the desired number of ``ps``; None for the initial number.
       fixed: whether a user chose the number of workers, so that it does not follow the free resources.
-      queued_at: the time at which it began to wait for resources.
+      queued_at: the time at which the job began to wait for resources.
       not_before: the time before which the job is neither placed nor restarted: the end of the pause after a failure.
       started_at: the time of its first start; None before.
       attempt_at: when all of its tasks were last started together; None before.
       ended_at: when it ended; None before.
       restarts: the number of restarts of the whole job that count against the limit.
-      requeues: how often it returned to the queue after a preemption.
+      requeues: how often the job returned to the queue after a preemption.
       attempt: the number of earlier starts of the whole job.
       first: the first failure of the current series of failures, as in `TaskState`.
       spent: seconds that finished attempts of tasks have run, by role.
       preemptions: how often tasks, or the whole job, were preempted.
       lost_steps: steps that had to be repeated after preemptions.
       furthest: the highest step that a task had reported when tasks were preempted. Once the step at which training
-        resumes is known, the difference is added to ``lost_steps``, and this becomes None again.
+        resumes is known, the difference is added to ``lost_steps``, and ``furthest`` becomes None again.
       preempted_at: the time of the last preemption, until its lost steps are known; otherwise None.
       tasks: its tasks, in start order.
       next_attempts: the next attempt numbers of tasks that are currently not in ``tasks``, by label.
@@ -317,7 +317,7 @@ class Note:
     Attributes:
       kind: the kind of event.
       text: in words.
-      task: the label, such as ``worker-0``, if it concerns one task; empty for the job.
+      task: the label, such as ``worker-0``, of the task that the note concerns; empty for the job.
     """
 
     kind: NoteKind

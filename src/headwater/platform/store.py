@@ -39,7 +39,10 @@ from headwater.platform.tables import AttemptRow, EventRow, JobRow, SampleRow, S
 _FINAL_PHASES = tuple(phase.value for phase in JobPhase if phase.over)
 # The key of PostgreSQL's advisory lock: any number that no other program uses.
 _LOCK_KEY = 0x68656164
-_NOT_ALONE = "another server uses {}: two would start every task twice. End it, or give this one a database of its own"
+_NOT_ALONE = (
+    "another server uses {}: two servers would start every task twice. End that server, or give this server a "
+    "database of its own"
+)
 
 _POSTGRESQL = "pip install 'headwater[postgresql]'"
 #: Instructions if the driver of a URL is not installed, by the scheme of the URL.
@@ -86,7 +89,7 @@ class Store(JobStore):
         """Locks the database for this server, and migrates its tables.
 
         Raises:
-          StoreError: another server uses it, or it cannot be reached or changed.
+          StoreError: another server uses the database, or it cannot be reached or changed.
         """
         try:
             self._lock_database()
@@ -255,7 +258,7 @@ class Store(JobStore):
             return [Secret(name=row.name, owner=row.owner, stored_at=row.stored_at) for row in rows]
 
     def delete_secret(self, name: str) -> bool:
-        """Deletes a secret; returns whether it existed."""
+        """Deletes a secret; returns whether the secret existed."""
         with self._write() as session:
             gone = session.execute(delete(SecretRow).where(SecretRow.name == name).returning(SecretRow.name))
             return gone.first() is not None
@@ -279,7 +282,8 @@ class Store(JobStore):
             return [token_record(row) for row in session.scalars(query)]
 
     def delete_token(self, token_id: str) -> bool:
-        """Deletes a token, with the sessions that it opened, or a session; returns whether it existed."""
+        """Deletes a session, or a token with the sessions that it opened; returns whether there was such a token or
+        session."""
         with self._write() as session:
             session.execute(delete(TokenRow).where(TokenRow.parent == token_id))
             gone = session.execute(delete(TokenRow).where(TokenRow.id == token_id).returning(TokenRow.id))
@@ -299,7 +303,7 @@ class Store(JobStore):
     def _write(self) -> Generator[Session]:
         with self._writing, Session(self._engine) as session, session.begin():
             yield session
-        # After the commit, so that woken readers see the change.
+        # Notify after the commit, so that woken readers see the change.
         self._notify()
 
     def _lock_database(self) -> None:

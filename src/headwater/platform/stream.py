@@ -132,5 +132,5 @@ async def _lines(
 async def _job(platform: Platform, job_id: str) -> JobRecord | None:
     try:
         return await run_in_threadpool(platform.manager.job, job_id)
-    except NoSuchJob:  # it was deleted while a client watched it
+    except NoSuchJob:  # the job was deleted while a client watched it
         return None

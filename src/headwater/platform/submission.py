@@ -35,7 +35,7 @@ def upload_files(client: ApiClient, spec: JobSpec, *, upload: bool) -> tuple[Job
     """Uploads the archive of a job, or its working folder if requested; returns the adapted job and the digest.
 
     Raises:
-      ClientError: the server refuses it, or the archive cannot be read.
+      ClientError: the server refuses the archive, or the archive cannot be read.
       OSError, ValueError: the working folder cannot be packed.
     """
     if spec.archive is not None:

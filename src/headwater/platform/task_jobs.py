@@ -1,8 +1,8 @@
 """Jobs whose tasks a backend runs one by one: polls them, and performs the actions that their stored state requires.
 
 Every action is idempotent: the same attempt of a task starts once, however often it is requested. So a server can be
-killed at any moment, and the next one continues from the store: nothing is started twice or lost. Jobs that engines run
-as a whole are in `headwater.platform.engines`.
+killed at any moment, and the next server continues from the store: nothing is started twice or lost. Jobs that engines
+run as a whole are in `headwater.platform.engines`.
 """
 
 from __future__ import annotations
@@ -136,7 +136,8 @@ class TaskJobs:
         may_have: Callable[[JobRecord], bool],
         *events: Event,
     ) -> JobRecord:
-        """Applies ``events`` to a job that has been given places, if it may still have them; otherwise releases them.
+        """Applies ``events`` to a job that has been given places, if the job may still have the places; otherwise
+        releases them.
 
         The places are stored in either case, so that they are released later if a host does not answer now.
         """
@@ -239,11 +240,12 @@ class TaskJobs:
     def _start(self, record: JobRecord) -> JobRecord:
         """Starts the tasks that must be started, and stores all of their handles at once.
 
-        After a crash in between, the next server starts them again, which returns the handles of the running tasks.
+        After a crash in between, the next server starts the tasks again, which returns the handles of the running
+        tasks.
         """
         started: dict[TaskName, tuple[str, Attempt]] = {}
         for name in record.state.tasks:
-            record = self._jobs.current(record)  # it may have been stopped or scaled since the previous start
+            record = self._jobs.current(record)  # the job may have been stopped or scaled since the previous start
             task = record.state.tasks.get(name)
             if task is None or task.phase is not TaskPhase.STARTING or name in record.handles:
                 continue

@@ -156,8 +156,8 @@ def task_order(
 
 
 def _ended(record: JobRecord) -> list[TaskName]:
-    """Returns the workers whose programs have succeeded, except a worker that is the chief: its end would end the
-    job."""
+    """Returns the workers whose programs have succeeded, except a worker that is the chief, because the end of the
+    chief ends the job."""
     chief = TaskName("worker", 0)
     return [
         name

@@ -142,9 +142,9 @@ class JobSummary(ApiView):
     """A job in a list.
 
     Attributes:
-      step: the greatest global step of its tasks.
-      steps_per_s: the sum of its tasks' speeds.
-      tasks_running: the number of its running tasks.
+      step: the greatest global step of the job's tasks.
+      steps_per_s: the sum of the speeds of the job's tasks.
+      tasks_running: the number of the job's running tasks.
       sweep: the sweep that it belongs to; None without one.
       settings: the values of this job that differ within its sweep.
     """
@@ -182,9 +182,9 @@ class JobView(JobSummary):
 
     Attributes:
       workers_range: the range of the number of workers, e.g. ``2:8``.
-      first_error: its first failure since it was healthy; the cause if the job has failed.
-      cost: its cost up to now.
-      spec: its fields as in a job file, without fields that have their defaults.
+      first_error: the first failure since the job was last healthy; if the job has failed, the cause.
+      cost: the job's cost up to now.
+      spec: the job's fields as in a job file, without fields that have their defaults.
     """
 
     workers_range: str
@@ -274,7 +274,7 @@ class LogView(ApiView):
 
     Attributes:
       offset: the offset of the part in the log, in bytes.
-      next_offset: the offset of its end, where the next part begins.
+      next_offset: the offset of the end of this part, where the next part begins.
       size: the current size of the whole log.
     """
 

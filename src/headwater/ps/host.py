@@ -80,9 +80,9 @@ class HostedParameters:
       waiting: makes workers wait for each other.
       workers: membership of the workers in the training.
       memory: exports and imports the whole state of this host, for saving and handoff.
-      secured: called before each answer is sent, with the channel of the answer; the lock is not held. The call returns
-        once the changes that the answer acknowledges are safe: no failover or migration can lose them. It raises
-        UnavailableError if this host no longer serves. None if there are no failovers or migrations.
+      before_answer: called before each answer is sent, with the channel of the answer; the lock is not held. The call
+        returns once the changes that the answer acknowledges are safe: no failover or migration can lose them. It
+        raises UnavailableError if this host no longer serves. None if there are no failovers or migrations.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class HostedParameters:
         self.workers: Membership = Membership(context, self.updates, self.waiting, seed)
         self.memory: HostMemory = HostMemory(context, self.incarnation, self.updates, self.workers, self._names)
         self._steps = Steps(context, specs, self.updates, self.waiting, self.workers)
-        self.secured: Callable[[Channel], None] | None = None
+        self.before_answer: Callable[[Channel], None] | None = None
 
     # Status -----------------------------------------------------------------------------------------------------------
 
@@ -253,7 +253,7 @@ class HostedParameters:
           what: the event for which workers wait from now on, as text for messages, such as the start of the next
             incarnation.
         """
-        self.secured = self.waiting.secure
+        self.before_answer = self.waiting.secure
         self.waiting.freeze(what)
 
     def close(self) -> None:
@@ -303,13 +303,14 @@ class HostedParameters:
             if connection.watched:
                 watchdog.closed(worker, self.name)
             workers.handle_disconnect(connection)
-            # The journal must record only updates that are safe. If there is a backup (`secured` is set), it may still
-            # lack the latest updates, so leave the journal to `_answer`, which flushes it after `secured` has returned.
-            if self.secured is None:
+            # The journal must record only updates that are safe. If there is a backup (`before_answer` is set), the
+            # backup may still lack the latest updates. So leave the journal to `_answer`, which flushes it after
+            # `before_answer` has returned.
+            if self.before_answer is None:
                 self._accounts.flush()
 
     def _find_refusal(self, claim: Claim, signature: str, choice: str) -> FailedPreconditionError | None:
-        """Returns the error with which a worker is refused; None if it is served."""
+        """Returns the error with which a worker is refused; None if the worker is served."""
         mine = without_count(self._choice)
         if signature != self._layout.signature() or choice != mine:
             what = (
@@ -354,8 +355,8 @@ class HostedParameters:
             self.steps += 1
             watchdog.ended(worker, name, _STEP, connection, done=answer.kind == kinds.VALUES)
         # A worker does not repeat an answered request, so its change must be safe before the answer is sent.
-        if self.secured is not None:
-            self.secured(channel)
+        if self.before_answer is not None:
+            self.before_answer(channel)
         # Likewise, the journal must have the examples of an update before the update is acknowledged.
         self._accounts.flush()
         channel.send(answer)

@@ -234,7 +234,7 @@ class ExampleLedger(Kept):
             return found
         if found is Nothing.ASIDE:
             with self._condition:
-                aside = self._accounts.set_aside(0, last)
+                aside = self._accounts.ranges_set_aside(0, last)
             raise DataLossError(None, None, f"these ranges of {self.name!r} were set aside: {aside}")
         raise OutOfRangeError(None, None, f"End of sequence: all epochs of {self.name!r} are applied")
 
@@ -378,7 +378,7 @@ class ExampleLedger(Kept):
             if not hold.away:
                 hold.away = True
                 self.changes += 1
-                self._accounts.failed(hold.worker, hold.work, reason)
+                self._accounts.return_failed(hold.worker, hold.work, reason)
                 self._condition.notify_all()
         self._accounts.flush()
 
@@ -403,7 +403,7 @@ class ExampleLedger(Kept):
             if hold is None:
                 return
             if not hold.away:
-                self._accounts.failed(hold.worker, hold.work, "")
+                self._accounts.return_failed(hold.worker, hold.work, "")
                 self._accounts.flush()
             self.changes += 1
             self._condition.notify_all()
@@ -529,7 +529,7 @@ class ExampleLedger(Kept):
         self._update += 1
         for hold in holds:
             self._accounts.record_gradient(hold.worker, [hold.work])
-        self._accounts.applied(self._update)
+        self._accounts.mark_applied(self._update)
         # Flush while the lock is held: a saved state, which is captured under this lock, then contains no update that
         # the journal lacks.
         self._accounts.flush()

@@ -79,10 +79,10 @@ class HostCapacity:
     """One host's resources.
 
     Attributes:
-      host: its name.
+      host: the name of the host.
       total: all of its resources.
       free: resources that no task has reserved.
-      problem: why no task can be started there now; empty if one can.
+      problem: the reason why no task can be started on the host now; empty if a task can be started.
     """
 
     host: str
@@ -119,10 +119,10 @@ class TaskPlace:
 
     Attributes:
       task: its name.
-      host: the host, as the backend calls it.
-      address: the ``host:port`` at which the other tasks reach it; its entry in ``TF_CONFIG``.
+      host: the backend's name of the host.
+      address: the ``host:port`` at which the other tasks reach the task; its entry in ``TF_CONFIG``.
       resources: the reserved resources.
-      cores: numbers of the cores that it is pinned to; empty if it may use all.
+      cores: numbers of the cores that the task is pinned to; empty if it may use all cores.
       gpus: names of its GPUs, as in ``CUDA_VISIBLE_DEVICES``.
       detail: further values of the backend, by name.
     """
@@ -163,12 +163,12 @@ class TaskOrder:
       attempt: how often this task has been started before. Before attempt n starts, remains of earlier attempts are
         ended. Starting the same attempt a second time is idempotent.
       place: the place from `TaskBackend.reserve`.
-      argv: its command line.
-      env: variables in addition to the host's. The backend adds the ones that only it knows: the GPUs, the socket that
-        listens at the task's address, the destination of progress reports.
+      argv: the task's command line.
+      env: variables in addition to the host's. The backend adds variables with values that only the backend knows: the
+        GPUs, the socket that listens at the task's address, the destination of progress reports.
       secrets: further variables; their values must not occur in any file or message of a backend.
-      cwd: its working directory, on its host. A relative path is within the job's folder on that host, which is shared
-        by the job's tasks there and initially empty.
+      cwd: the task's working directory, on its host. A relative path is within the job's folder on that host, which is
+        shared by the job's tasks there and initially empty.
       archive: a tar or zip file on this machine that is unpacked into the job's folder before the first task starts
         there.
       log_path: a file on this machine to which the task's output is appended.
@@ -214,10 +214,10 @@ class Running:
     """The task's process runs, or will start without further calls of the backend's methods.
 
     Attributes:
-      started_at: when, in seconds since 1970 by its host's clock.
+      started_at: the time of the start, in seconds since 1970 by the clock of the task's host.
       progress: its latest progress report; None if there was none.
       usage: its resource usage; None if the backend cannot measure it.
-      waiting: why the engine has not started it yet; empty once it has.
+      waiting: the reason why the engine has not started the task yet; empty after the start.
       host: its host, if the engine reports one.
     """
 
@@ -234,10 +234,11 @@ class Exited:
 
     Attributes:
       code: 0 to 255; -n when signal n killed it.
-      reason: in words, such as ``exit code 3``, ``killed by SIGSEGV`` or ``used 2.1 GiB of 2.0 GiB of memory``.
+      reason: the reason of the end in words, such as ``exit code 3``, ``killed by SIGSEGV`` or ``used 2.1 GiB of 2.0
+        GiB of memory``.
       stopped: whether it ended after a request by `TaskBackend.stop` or by the engine.
       preempted: whether the engine took its host away, so that the task did not fail by its own fault.
-      at: when, in seconds since 1970 by its host's clock.
+      at: the time of the end, in seconds since 1970 by the clock of the task's host.
       last_lines: the last lines of its output.
       progress: its latest progress report; None if there was none.
       host: its host, if the engine reports one.
@@ -258,7 +259,7 @@ class Lost:
     """The task has ended with an unknown exit status, or its host has not answered for long.
 
     Attributes:
-      reason: in words, such as ``host b has not answered for 40 s: connection refused``.
+      reason: the reason in words, such as ``host b has not answered for 40 s: connection refused``.
     """
 
     reason: str
@@ -278,7 +279,8 @@ class AnyBackend(ABC):
 
     @classmethod
     def refusals(cls, spec: JobSpec, *, has_archive: bool) -> list[tuple[str, str]]:
-        """Returns the parts of a job that this backend does not support, as fields and reasons; asks no engine.
+        """Returns the parts of a job that this backend does not support, as fields and reasons; does not query an
+        engine.
 
         Args:
           spec: the job.
@@ -317,7 +319,7 @@ class TaskBackend(AnyBackend):
 
     @abstractmethod
     def release(self, job_id: str, tasks: Sequence[TaskName] | None = None) -> None:
-        """Frees the reservations of ``tasks`` of the job, of all unless given, and kills running ones.
+        """Frees the reservations of ``tasks`` of the job (by default, of all its tasks), and kills those that run.
 
         Raises:
           BackendError: a host does not answer. The release may be incomplete and must be repeated.
@@ -361,11 +363,11 @@ class JobOrder:
       job_id: as in `TaskOrder`.
       attempt: how often the job has been submitted before. Before attempt n starts, remains of earlier attempts are
         ended. Submitting the same attempt a second time is idempotent.
-      spec: its specification.
+      spec: the job's specification.
       log_dir: a folder on this machine that gets ``<role>-<index>.log`` for each task.
       archive: a tar or zip file on this machine that is unpacked into the tasks' working folder.
       secrets: the values of the secrets that the job names, by their names.
-      least: the minimum number of workers of a preemptible job; ``spec`` has the maximum.
+      least: the minimum number of workers of a preemptible job; ``spec`` has the maximum number.
     """
 
     job_id: str
@@ -385,9 +387,9 @@ class JobReport:
       phase: ``waiting`` for resources, ``running``, ``succeeded``, or one of these ends. ``failed``: the job has
         failed, and its own rules do not allow the engine to restart it. ``lost``: its hosts are gone, or the engine
         does not know the job any more, so another start may help. ``preempted``: the engine needed its resources for
-        another job. ``crowded``: some of its tasks have waited too long for a place, so the others must release their
-        resources. ``cancelled``: a user of the engine ended it.
-      reason: why it waits or ended; may be empty.
+        another job. ``crowded``: some of its tasks have waited too long for a place, so the other tasks must release
+        their resources. ``cancelled``: a user of the engine ended it.
+      reason: why the job waits or has ended; may be empty.
       tasks: the state of each task.
       restarts: how often the engine has restarted each task; tasks without restarts may be missing.
       again: whether the job's own rules, which the engine does not know, allow another submission after a failure.
@@ -426,7 +428,7 @@ class JobBackend(AnyBackend):
     def stop_job(self, handle: str, *, grace_s: float) -> None:
         """Requests a graceful end of all tasks and has them killed ``grace_s`` seconds later; waits for neither.
 
-        To be called again until the job has ended: the engine may end a ``ps`` only after the last worker.
+        To be called repeatedly until the job has ended: the engine may end a ``ps`` only after the last worker.
         """
 
     @abstractmethod

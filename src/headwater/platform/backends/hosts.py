@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 
 _TOKEN = "HEADWATER_TOKEN"
 _ARCHIVE_PIECE = 1 << 20
-# The maximum number of pieces of a log in one poll, so that a task that prints without end does not delay the others.
+# The maximum number of pieces of a log in one poll, so that a task that prints without end does not delay the polls of
+# other tasks.
 _MAX_LOG_PIECES = 32
 
 
@@ -264,7 +265,7 @@ class HostsBackend(TaskBackend):
         return problems
 
     def _call_hosts_of(self, job_id: str, method: str, **arguments: object) -> None:
-        """Calls all hosts on which the job has had places, even if one of them fails."""
+        """Calls all hosts on which the job has had places, even if the call of one host fails."""
         with self._lock:
             # The hosts of a job from before the server's restart are unknown: ask all.
             hosts = set(self._hosts_of.get(job_id, self._connections)) & self._connections.keys()
@@ -347,7 +348,7 @@ def _secret(path: Path) -> bytes:
     """Reads the secret at ``path``, or creates it."""
     private_folder(path.parent)
     if not path.exists():
-        # The file gets its name only once it is complete; of two concurrent writers, the first one wins.
+        # The file gets its name only once it is complete; of two concurrent writers, the first wins.
         written = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         with open(written, "xb", opener=_private) as file:
             file.write(seal(secrets.token_hex(32).encode() + b"\n"))

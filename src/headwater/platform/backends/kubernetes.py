@@ -68,7 +68,7 @@ class KubernetesSettings:
       image: the container image of jobs that name none; it must contain Headwater.
       namespace: the namespace of jobs that name none.
       config_file: the kubeconfig file; unless given, ``kubectl``'s file or, in a pod, the pod's service account.
-      context: a context of that file; its current one unless given.
+      context: a context of that file; by default its current context.
     """
 
     image: str
@@ -117,7 +117,8 @@ class KubernetesBackend(JobBackend):
         self._custom: Any = self._client.CustomObjectsApi(api)
         self._clock = clock
         self._listeners: dict[str, dict[str, Listener]] = {}
-        # By job: since when some of its tasks have been placed while others cannot be, in seconds of the clock.
+        # By job: the time since which some of its tasks have been placed while others cannot be placed, in seconds of
+        # the clock.
         self._crowded_since: dict[str, float] = {}
         # Jobs that this process has asked to end: their Kubernetes Jobs may be missing without the job being lost.
         self._stopping: set[str] = set()
@@ -166,8 +167,8 @@ class KubernetesBackend(JobBackend):
         gang = order.spec.kubernetes.gang
         handle["gang"] = "" if gang is None else str(gang)
         if order.spec.elastic:
-            # An elastic job may continue with this many fewer workers if they cannot be placed. Its failures are
-            # counted here, because Kubernetes would count evictions, too.
+            # An elastic job may continue with this many fewer workers if they cannot be placed. This backend counts the
+            # failures of an elastic job itself, because Kubernetes would count evictions, too.
             handle["spare"] = str(order.spec.workers.count.most - order.least)
             handle["limit"] = str(order.spec.restart.limit if order.spec.restart.policy == "on-failure" else 0)
         handle["again"] = "yes" if order.spec.restart_scope == "job" else ""
@@ -261,7 +262,7 @@ class KubernetesBackend(JobBackend):
         first = tasks[without[0]]
         why = first.waiting if isinstance(first, Running) else ""
         reason = f"{label(without[0])} was not placed within {gang:g} s, while other tasks held resources: {why}"
-        # If several jobs block each other, their random pauses differ, so one of them can be placed before the others
+        # If several jobs block each other, their random pauses differ, so that one job can be placed before the others
         # try again.
         return JobReport(phase="crowded", reason=reason, pause_s=gang * random.uniform(0.2, 2.0))
 
@@ -400,7 +401,7 @@ class KubernetesBackend(JobBackend):
             "PodDisruptionBudget": self._create_budget,
             "Job": self._batch.create_namespaced_job,
         }[kind]
-        # The object exists if an earlier call created it and its response was lost.
+        # The object exists already if an earlier call created it and the response to that call was lost.
         with self._translate_errors(f"create {kind} {name}", unless=_CONFLICT):
             return _decoded(create(namespace, wanted, **_RAW))
         if kind != "Service":

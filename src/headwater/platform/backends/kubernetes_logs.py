@@ -60,8 +60,8 @@ class Listener:
     Args:
       core: the client's API of core objects.
       pod: the name of the pod.
-      namespace: its namespace.
-      path: the file to which its lines are appended, as by `fetch_log`.
+      namespace: the namespace of the pod.
+      path: the file to which the pod's lines are appended, as by `fetch_log`.
       patience_s: the longest time until the pod ends, in seconds.
     """
 
@@ -93,7 +93,8 @@ class Listener:
         self.write()
 
     def _listen(self) -> None:
-        # Includes some earlier lines: the response starts only with its first line. `_append` skips known lines.
+        # Request some earlier lines, too: the response starts only when there is a first line. `_append` skips known
+        # lines.
         query: JsonObject = {"container": CONTAINER, "timestamps": True, "follow": True, "tail_lines": _TAIL}
         try:
             response = self._core.read_namespaced_pod_log(
@@ -148,7 +149,8 @@ def _lines(
 def _printed(lines: list[bytes]) -> list[tuple[str, bytes]]:
     """Returns time and text of a pod's output lines.
 
-    Lines without a time are the node's, such as ``unable to retrieve container logs`` while a pod is being deleted.
+    Lines without a time are messages of the node, such as ``unable to retrieve container logs`` while a pod is being
+    deleted.
     """
     return [_line(line) for line in lines if _INNER_TIME.match(line)]
 
@@ -181,7 +183,7 @@ def _known(path: Path) -> dict[str, dict[str, str]]:
     except NotFoundError:
         return {}
     except DataLossError as error:
-        # Only the position is lost: lines fetched before are fetched a second time.
+        # Only the position is lost: lines that were fetched before are fetched a second time.
         _logger.warning("%s. Log lines may be repeated", error.message)
         return {}
     return known

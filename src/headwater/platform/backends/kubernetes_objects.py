@@ -32,7 +32,8 @@ LABEL = "headwater.dev/job"
 ROLE_LABEL = "headwater.dev/role"
 INDEX_LABEL = "headwater.dev/index"
 ATTEMPT_LABEL = "headwater.dev/attempt"
-#: The label of pods that have not ended; the Service selects by it, so that it does not resolve to dead pods.
+#: The label of pods that have not ended. The Service selects pods by this label, so that its names do not resolve to
+#: dead pods.
 LIVE_LABEL = "headwater.dev/live"
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 #: Each task has its own pod and address, so all can use the same port.
@@ -58,10 +59,10 @@ class Rendering:
       job_id: the job's id, as passed to its tasks.
       attempt: how often the job has been submitted before.
       image: the container image of jobs that name none.
-      namespace: the namespace of jobs that name none; None for the client's current one.
+      namespace: the namespace of jobs that name none; None for the client's current namespace.
       token: the secret that the job's tasks share; None if a person stores it in the Secret ``name`` beforehand.
       secrets: the values of the secrets that the job names, which are stored in the Secret ``name``. None if the
-        cluster already has a Secret for each: named as in the job file, with the value under the key ``value``.
+        cluster already has a Secret for each: it has the name in the job file, and the value under the key ``value``.
       archive: a file that pods unpack into their working folder; None if the image or a volume has the program.
       managed: whether a server watches the job, and restarts it as a whole if its rules say so.
       policy_version: the cluster's version of the API ``policy``.
@@ -270,7 +271,7 @@ def _pod(spec: JobSpec, task: TaskName, cluster: Mapping[str, list[str]], how: R
     pod: JsonObject = {
         "hostname": f"{task.job}-{task.index}",
         "subdomain": how.name,
-        # A failed pod stays, with its log, and the Job creates another one.
+        # A failed pod stays, with its log, and the Job creates another pod.
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": math.ceil(spec.deadlines.grace),
         "containers": [container],
@@ -293,7 +294,7 @@ def _pod(spec: JobSpec, task: TaskName, cluster: Mapping[str, list[str]], how: R
                 # A quota may require resource requests of every container.
                 "resources": _resources(role.model_copy(update={"gpus": 0}), spec.kubernetes.gpu_resource),
                 "securityContext": _security(spec),
-                # The server shows the last lines of its log as the reason of a failure.
+                # The server shows the last lines of the container's log as the reason of a failure.
                 "terminationMessagePolicy": "FallbackToLogsOnError",
             }
         ]
@@ -338,9 +339,9 @@ def rights(namespace: str | None, account: str, *, nodes: bool) -> list[dict[str
     """Returns the objects that grant a service account of ``namespace`` the permissions of the server, and no more.
 
     Args:
-      namespace: the namespace of jobs; None for the client's current one.
+      namespace: the namespace of jobs; None for the client's current namespace.
       account: the name of the service account, which is created, too.
-      nodes: whether it may also list nodes and all pods, which `capacity` needs.
+      nodes: whether the account may also list nodes and all pods, which `capacity` needs.
     """
     where = {} if namespace is None else {"namespace": namespace}
     subject = {"kind": "ServiceAccount", "name": account, "namespace": namespace or "default"}
@@ -422,7 +423,7 @@ def _resources(role: RoleSpec, gpu_resource: str) -> dict[str, object]:
         asked["memory"] = str(role.memory)
     if role.gpus:
         asked[gpu_resource] = str(role.gpus)
-    # No limit of CPUs, so that a task can use idle ones.
+    # No limit of CPUs, so that a task can use idle CPUs.
     limits = {name: value for name, value in asked.items() if name != "cpu"}
     return {key: value for key, value in (("requests", asked), ("limits", limits)) if value}
 

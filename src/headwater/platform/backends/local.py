@@ -36,7 +36,7 @@ class LocalSettings:
       labels: the labels that selectors of jobs are matched with.
       environ: the environment that tasks inherit; the server's unless given, without variables that begin with
         ``HEADWATER_``.
-      outlive: whether tasks continue when this process exits or crashes; otherwise they are killed then.
+      outlive: whether tasks continue when this process exits or crashes; otherwise they are killed at that time.
     """
 
     state_dir: Path
@@ -70,7 +70,7 @@ class _ThisMachine:
 
     def call(self, method: str, **arguments: object) -> Json:
         try:
-            # No lock: a start waits for its keeper, and polls of running tasks must not wait for that.
+            # No lock: a start waits for its keeper, and polls of running tasks must not wait for the start.
             result = getattr(self._agent, method)(**arguments)
         except (AgentError, NoPort, OSError, OpError) as error:
             temporary = isinstance(error, NoPort | OSError | ResourceExhaustedError)

@@ -21,7 +21,7 @@ class Host:
     """The resources of a host.
 
     Attributes:
-      name: its name.
+      name: the name of the host.
       cores: the numbers of its cores.
       memory_bytes: its memory, in bytes.
       gpus: the names of its GPUs.
@@ -126,8 +126,8 @@ class Reservations:
         tasks that need all GPUs of a host; tasks without GPUs are spread.
 
         Raises:
-          NotEnough: not all can be placed; ``ever`` is False if they could not be placed on empty hosts either, and the
-            resources of all hosts are known.
+          NotEnough: not all tasks can be placed. The error is not temporary if the tasks could not be placed on empty
+            hosts either, and the resources of all hosts are known.
         """
         try:
             return self._place(job_id, requests, problems)
@@ -151,7 +151,7 @@ class Reservations:
             )
 
     def release(self, job_id: str, tasks: Sequence[TaskName] | None = None) -> None:
-        """Frees the reservations of ``tasks`` of the job, of all unless given."""
+        """Frees the reservations of ``tasks`` of the job; by default, of all its tasks."""
         for taken in self._taken.values():
             for key in [key for key in taken if key[0] == job_id and (tasks is None or key[1] in tasks)]:
                 del taken[key]

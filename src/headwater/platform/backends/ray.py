@@ -54,7 +54,8 @@ class RaySettings:
 
     Attributes:
       state_dir: a folder of the server for the secret from which each job's token is derived.
-      address: the address of its head node, such as ``10.0.0.1:6379``; ``auto`` for the cluster of this machine.
+      address: the address of the cluster's head node, such as ``10.0.0.1:6379``; ``auto`` for the cluster of this
+        machine.
       place_s: how long Ray may take to place a job before the job waits again, in seconds.
       call_timeout_s: the timeout of calls to an actor, in seconds.
     """
@@ -288,7 +289,8 @@ class RayBackend(HostsBackend):
         )
 
     def _remove_groups(self, job_id: str, names: Collection[str] | None) -> None:
-        """Removes the placement groups of the actors ``names`` of a job; all of the job's for None."""
+        """Removes the placement groups of the actors ``names`` of a job, or all groups of the job if ``names`` is
+        None."""
         for group in self._ray.util.placement_group_table().values():
             owner = group["name"].rpartition(".")[0]
             theirs = owner.rpartition("-")[0].rpartition("-")[0] == job_id if names is None else owner in names

@@ -143,8 +143,8 @@ class SlurmBackend(JobBackend):
         script = folder / f"job-{order.attempt}.sh"
         script.touch(mode=0o600)
         script.write_text(batch_script(order.spec, how))
-        # Secrets are passed in the environment, not in a file: Slurm stores it with the job, and restores it on a
-        # requeue.
+        # Secrets are passed in the environment, not in a file: Slurm stores the environment with the job, and restores
+        # it on a requeue.
         given = {secret_variable(name): value for name, value in order.secrets.items()}
         number = _run("sbatch", "--parsable", str(script), cwd=folder, given=given).strip().partition(";")[0]
         return json.dumps(handle | {"id": number})
@@ -152,7 +152,7 @@ class SlurmBackend(JobBackend):
     def poll_job(self, handle: str) -> JobReport:
         fields = json.loads(handle)
         folder = Path(fields["folder"])
-        # Queried before the tasks' files are read: a job that Slurm has ended writes no more.
+        # Query Slurm before reading the tasks' files: a job that Slurm has ended writes nothing more.
         now = _state(fields["id"])
         elements = _elements(folder.name)
         first, further, restarts = _tasks(folder, elements)
@@ -171,7 +171,7 @@ class SlurmBackend(JobBackend):
             failure=_first_failure(tasks),
         )
         if phase not in ("waiting", "running") and any(one.alive for one in elements.values()):
-            # Its remaining workers end by themselves, within their grace period.
+            # The job's remaining workers end by themselves, within their grace period.
             phase, reason = "running", ""
         return JobReport(phase=phase, reason=reason, tasks=tasks, restarts=restarts)
 
@@ -179,8 +179,8 @@ class SlurmBackend(JobBackend):
         fields = json.loads(handle)
         _write_grace(Path(fields["folder"]), grace_s)
         _run("scancel", "--state=PENDING", fields["id"], unless=_UNKNOWN_JOB)
-        # Signal the batch script only: it asks its tasks to end, and their keepers kill them after the grace period.
-        # Slurm itself would kill them after the time in its configuration.
+        # Signal the batch script only: the script asks its tasks to end, and the tasks' keepers kill them after the
+        # grace period. Slurm itself would kill the tasks after the time in its configuration.
         _run("scancel", "--batch", "--signal=TERM", fields["id"], unless=_UNKNOWN_JOB)
         _cancel_further(Path(fields["folder"]).name, "--state=PENDING")
 
@@ -204,7 +204,7 @@ class SlurmBackend(JobBackend):
             number, _, comment = line.strip().partition("|")
             attempt = comment.rpartition("-")[2]
             if attempt.isdecimal():
-                # The first component of a heterogeneous job represents all of it.
+                # The first component of a heterogeneous job represents the whole job.
                 found[int(attempt)] = str(min(int(number), int(found.get(int(attempt), number))))
         return found
 
@@ -232,7 +232,7 @@ def _state(number: str) -> SlurmState:
     listed = _run(
         "squeue", "--noheader", f"--jobs={number}", "--states=all", "--format=%T|%l|%r", unless=_UNKNOWN_JOB
     ).splitlines()
-    # The components of a heterogeneous job have a line each; they start and end together.
+    # Each component of a heterogeneous job has a line; all components start and end together.
     state, _, rest = (listed[0] if listed else "").strip().partition("|")
     limit, _, why = rest.partition("|")
     return SlurmState(state=state, why=why, limit_s=seconds(limit))
@@ -240,7 +240,7 @@ def _state(number: str) -> SlurmState:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Element:
-    """An elastic worker in Slurm: its state, Slurm's reason for that, and its node."""
+    """An elastic worker in Slurm: its state, Slurm's reason for the state, and its node."""
 
     state: str
     why: str
@@ -313,7 +313,7 @@ def _tasks(
     for task in [TaskName("worker", index) for index in range(first, first + job.get("further", 0))]:
         starts = _starts(rounds[-1], task)
         further[task] = _further_state(starts, elements.get(task))
-        # Preemption is not a failure; each start except the last one was followed by another.
+        # Preemption is not a failure. Each start except the last was followed by another start.
         ends = [start.read("exit") for start in starts[:-1]]
         restarts[task] = sum(1 for end in ends if end is not None and not end["stopped"] and not end["preempted"])
     return tasks, further, restarts

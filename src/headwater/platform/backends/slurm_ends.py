@@ -40,7 +40,7 @@ class SlurmState:
     Attributes:
       state: such as ``RUNNING``; empty if Slurm does not know the job.
       why: Slurm's reason for the state; ``None`` (text) without a reason.
-      limit_s: its time limit, in seconds; None without a limit.
+      limit_s: the job's time limit, in seconds; None without a limit.
     """
 
     state: str
@@ -95,7 +95,8 @@ def verdict(
     if result == 0:
         return "succeeded", ""
     if now.state in ALIVE:
-        # A script that has recorded a failure may still be ending: Slurm reports its end once all of it has ended.
+        # A script that has recorded a failure may still be ending: Slurm reports the end once all processes of the
+        # script have ended.
         return "running", ""
     if now.state in _WAITING:
         return "waiting", f"Slurm: {now.why}"

@@ -2,7 +2,8 @@
 
 The script requires only Headwater on the nodes and a folder that all nodes share. It runs one ``srun`` for each role,
 whose tasks are `headwater.platform.backends.slurm_task`. If roles have different resources, the job is a heterogeneous
-one, with a component for each kind. Elastic workers are separate jobs, which the script submits: `slurm_workers`.
+job, with a component for each kind of resources. Elastic workers are separate jobs, which the script submits:
+`slurm_workers`.
 """
 
 from __future__ import annotations

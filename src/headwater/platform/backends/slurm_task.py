@@ -1,9 +1,9 @@
 """One task of a job on Slurm: the program that ``srun`` starts on the task's node.
 
-It kills processes of earlier rounds of the job on this node, takes a port, announces its address to the other tasks
-through the job's folder, and waits for theirs. So no task of this round starts before the processes of earlier rounds
-are gone from all nodes. Then it keeps the task (`headwater.platform.host.keeper`), and restarts it after a failure, if
-the job restarts single tasks.
+The program kills processes of earlier rounds of the job on this node, takes a port, announces its address to the other
+tasks through the job's folder, and waits for their addresses. So no task of this round starts before the processes of
+earlier rounds are gone from all nodes. Then the program keeps the task (`headwater.platform.host.keeper`), and restarts
+the task after a failure, if the job restarts single tasks.
 
 ::
 
@@ -66,7 +66,7 @@ class SlurmTask:
       folder: the job's folder.
       task: the name of the task.
       round_name: the round, which is one start of all tasks.
-      further: whether it is an elastic worker.
+      further: whether the task is an elastic worker.
     """
 
     def __init__(self, folder: Path, task: TaskName, round_name: str, *, further: bool = False) -> None:
@@ -76,7 +76,8 @@ class SlurmTask:
         self._further = further
         self._job: JsonObject = json.loads((folder / "job.json").read_text())
         self._spec: JobSpec = job_from_data(self._job["spec"])
-        # This process carries the mark of its round, so that a later round ends it. Its task has a mark of its own.
+        # This process carries the mark of its round, so that a later round ends this process. Its task has a mark of
+        # its own.
         self._own_mark = f"{os.environ[guard.JOB]}.{task.job}.{task.index}"
 
     def run(self) -> int:

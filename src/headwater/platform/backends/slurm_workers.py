@@ -2,7 +2,8 @@
 
 Slurm preempts and requeues a job as a whole. So each worker beyond the minimum is a job of its own: an element of an
 array, which can be preempted alone. The script of `slurm_script` submits the array in each of its rounds, under the
-round's name. When its own workers are done, it waits for the array's running workers, and then ends the rest::
+round's name. When the script's own workers are done, the script waits for the array's running workers, and then ends
+the rest::
 
     FOLDER/workers.sh                the array's script
     FOLDER/rounds/ROUND/over         exists once a round is over: its remaining workers must end
@@ -43,7 +44,7 @@ def further_workers(
 
     Args:
       spec: the job.
-      job_id: its name in Slurm.
+      job_id: the name of the job in Slurm.
       folder: the job's folder.
       first: the index of the first elastic worker.
       count: the number of elastic workers; for 0 the functions do nothing.
@@ -57,7 +58,7 @@ def further_workers(
         f"--array={first}-{first + count - 1}",
         f"--output={folder}/slurm.log",
         "--open-mode=append",
-        # Requeued regardless of the job's setting, because preemption is not its fault.
+        # Requeue regardless of the job's setting, because preemption is not a fault of the worker.
         "--requeue",
         f"--signal=B:TERM@{math.ceil(spec.deadlines.grace)}",
         "--ntasks=1",

@@ -1,8 +1,8 @@
 """Hosts that are reached over ssh and have only Headwater installed.
 
 The server keeps one connection of the system's ``ssh`` to an agent on each host, `headwater.platform.host.agent`; so
-keys, users, ports and jump hosts in ``~/.ssh/config`` apply. The tasks' keepers are independent of both: tasks continue
-when the connection breaks, and the next connection finds them.
+keys, users, ports and jump hosts in ``~/.ssh/config`` apply. The tasks' keepers depend neither on the connection nor on
+the agent: tasks continue when the connection breaks, and the next connection finds them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class SshHost:
     """A host.
 
     Attributes:
-      host: its name for ``ssh``, such as ``gpu1`` or ``me@gpu1``.
+      host: the name of the host for ``ssh``, such as ``gpu1`` or ``me@gpu1``.
       address: the name or address at which the other hosts reach it; ``host`` without the user unless given.
       python: the interpreter there that has Headwater installed.
       state_dir: a folder there for records and for the jobs' own folders, on a local disk.
@@ -208,7 +208,7 @@ class SshBackend(HostsBackend):
     """Runs tasks on hosts over ssh.
 
     Args:
-      settings: which hosts.
+      settings: the hosts and how they are used.
     """
 
     name = "ssh"

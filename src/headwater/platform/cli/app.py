@@ -39,11 +39,11 @@ _PROGRAM_FOLLOWS = {
 }
 
 
-# The base class of typer's errors for wrong arguments: click's, or the class of typer's own copy of click.
+# The base class of typer's errors for wrong arguments: the class of click, or of typer's own copy of click.
 _WrongArguments: Any = typer.BadParameter.__base__
 
 
-# Import names of the packages of the extra `platform`, one of which `tls` has, too.
+# Import names of the packages of the extra `platform`. One of these packages is in the extra `tls`, too.
 _MODULES_OF_EXTRAS = frozenset(
     {"alembic", "cryptography", "fastapi", "httpx", "jinja2", "sqlalchemy", "sse_starlette", "uvicorn", "yaml"}
 )

@@ -50,7 +50,7 @@ def parse_arguments(arguments: Sequence[str]) -> Invocation:
     """Parses ``[OPTIONS] PROGRAM|-m MODULE|-c CODE|- [ARGUMENTS]``; short options may be joined, as in ``-uW error``.
 
     Raises:
-      UsageError: an option that does not exist, one without its value, or no program.
+      UsageError: an option does not exist or lacks its value, or there is no program.
     """
     options: list[str] = []
     insecure = False

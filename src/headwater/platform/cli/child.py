@@ -1,11 +1,11 @@
-"""First steps of a process started by ``headwater run``: it ends with its launcher, and owns its port.
+"""First steps of a process started by ``headwater run``: they make the process end with its launcher, and own its port.
 
-The launcher configures it through the environment:
+The launcher configures the process through the environment:
 
 - ``HEADWATER_PARENT``: the launcher's process id. The variable is removed after reading, so that it applies to this
   process only.
 - ``HEADWATER_LISTEN_FDS``: JSON, from ``host:port`` to the number of an inherited file descriptor of a socket that is
-  bound to that address and listens; the task's server takes it over instead of binding the address itself.
+  bound to that address and listens; the task's server uses this socket instead of binding the address itself.
 """
 
 from __future__ import annotations

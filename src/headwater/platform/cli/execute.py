@@ -1,8 +1,8 @@
 """``headwater exec``: runs a Python program as ``python`` does, with Headwater in place of TensorFlow.
 
 A program sees the same environment as under ``python``: ``sys.argv``, ``sys.path[0]``, the module ``__main__``, exit
-codes, and tracebacks that begin in the program. With options of the interpreter, a new interpreter is started with
-them; otherwise the program runs in the current process.
+codes, and tracebacks that begin in the program. If there are options of the interpreter, a new interpreter is started
+with these; otherwise the program runs in the current process.
 """
 
 from __future__ import annotations
@@ -80,7 +80,8 @@ def execute(arguments: Sequence[str]) -> int:
         os.environ[INSECURE] = "1"
     try:
         _check_task_config()
-        if invocation.kind == "module":  # find_spec may import its package, so the dialect is needed before
+        # Find_spec may import the package of the module, so the dialect must be set before.
+        if invocation.kind == "module":
             dialect.install(None, invocation.dialect)
         code, main = _load(invocation)
         if invocation.kind != "module":
@@ -89,7 +90,8 @@ def execute(arguments: Sequence[str]) -> int:
         exec(code, main.__dict__)
     except SystemExit as error:
         if error.code not in (None, 0):
-            # The interpreter sets it for other errors. At exit, a server of this process looks here for a failure.
+            # The interpreter sets `sys.last_value` for other errors. At exit, a server of this process looks there for
+            # a failure.
             sys.last_value = error
         raise
     except _CannotRun as error:
@@ -196,7 +198,7 @@ def _check_task_config() -> None:
 def _report(error: BaseException) -> int:
     """Prints ``error`` as the interpreter would, without Headwater's frames; returns the exit code.
 
-    A wrong description of a cluster is printed in one line: it is the user's mistake, not the program's.
+    A wrong description of a cluster is printed in one line: it is a mistake of the user, not of the program.
     """
     config = sys.modules.get("headwater.cluster.config")
     if config is not None and isinstance(error, config.ClusterConfigError):

@@ -26,7 +26,7 @@ class StoredItem:
     """A table or a variable of a checkpoint.
 
     Attributes:
-      name: its name.
+      name: the name of the table or variable.
       kind: ``"table"``, ``"delta"`` (of a table) or ``"variable"``.
       save: the number of the save; None in checkpoints without numbers.
       rows: the number of rows; None for a variable.
@@ -64,7 +64,7 @@ def inspect(path: str, *, keys: int, as_json: bool) -> None:
 
     Raises:
       NotFoundError: there is no checkpoint.
-      DataLossError: it is damaged.
+      DataLossError: the checkpoint is damaged.
     """
     found = list(_held(path, keys))
     if as_json:

@@ -39,7 +39,7 @@ _COLOURS = {
     "ending": "magenta",
     "stopped": "dim",
 }
-# The number of jobs for which the page has colours.
+# The number of jobs for which the comparison page has colours.
 _MAX_COMPARED = 8
 _NOT_REACHED, _JOB_FAILED = 1, 1
 # Messages say "is" before these phases, such as "is running", and "has" before others, such as "has failed". Unfinished
@@ -54,7 +54,7 @@ def read_spec(path: Path) -> JobSpec:
     """Returns the job of a file; its working folder, unless given, is the file's folder.
 
     Raises:
-      typer.Exit: it cannot be read, or is invalid; every problem is shown with its line.
+      typer.Exit: the file cannot be read, or is invalid; every problem is shown with its line.
     """
     from headwater.platform.submission import placed  # noqa: PLC0415  pydantic takes 100 ms
 

@@ -42,8 +42,8 @@ def render(
 ) -> None:
     """Prints a job as manifests of Kubernetes, or as a batch script of Slurm.
 
-    For kubectl apply -f - and for sbatch. Manifests contain no secrets: their first lines show how to create the ones
-    that they refer to. A batch script contains a new secret that the job's tasks share.
+    For kubectl apply -f - and for sbatch. Manifests contain no secrets: their first lines show how to create the
+    secrets that they refer to. A batch script contains a new secret that the job's tasks share.
     """
     if rbac:
         from headwater.platform.backends import kubernetes_objects as objects  # noqa: PLC0415  pydantic takes 100 ms

@@ -185,7 +185,7 @@ class Agent:
         return state
 
     def stop(self, handle: Mapping[str, Json], grace_s: float) -> None:
-        """Asks a task to end, and has it killed ``grace_s`` seconds later; does nothing if it has ended."""
+        """Asks a task to end, and has it killed ``grace_s`` seconds later; does nothing if the task has ended."""
         folder = AttemptFolder(Path(handle["folder"]))
         keeper = folder.keeper()
         if keeper is not None and keeper.is_alive():
@@ -193,7 +193,8 @@ class Agent:
             keeper.send(signal.SIGTERM)
 
     def release(self, job_id: str, tasks: list[tuple[str, int]] | None = None) -> None:
-        """Kills the remaining processes of ``tasks``; unless given, kills all of the job's and returns its ports."""
+        """Kills the remaining processes of ``tasks``. Without ``tasks``, kills all processes of the job and returns its
+        ports."""
         for task in self._folder.tasks(job_id):
             if tasks is None or (task.job, task.index) in {(job, index) for job, index in tasks}:
                 with self._folder.locked(job_id, task):
@@ -227,7 +228,7 @@ class Agent:
         """Unpacks an archive into the job's folder: the uploaded one with the file name of ``path``, or else ``path``.
 
         Raises:
-          AgentError: it is not an archive, or would write outside of that folder.
+          AgentError: the file is not an archive, or would be unpacked outside of that folder.
         """
         folder = self._folder.job(job_id)
         work = self._folder.work(job_id)
@@ -262,7 +263,8 @@ class Agent:
         return env | {guard.JOB: guard.job_marker(self._environ, mark)}
 
     def _fence(self, job_id: str, task: TaskName, mark: str) -> None:
-        """Kills all remaining processes of a task, which ``mark`` names. Its lock must be held."""
+        """Kills all remaining processes of a task, whose environments contain ``mark``. The lock of the task must be
+        held."""
         for folder in self._folder.attempts(job_id, task).values():
             # A keeper with a damaged record is found by its task's mark instead, and killed with the task.
             with contextlib.suppress(DataLossError):

@@ -7,12 +7,12 @@ to the whole process group at once ends ``tee`` as well, so that the program fai
 - A program that handles SIGTERM receives it once. Like a supervisor, it is responsible for all its descendants, which
   receive nothing.
 - A shell with a trap runs it only after the command in the foreground, which therefore receives the signal, too. A
-  command in the background does not receive it, because many traps pass the signal on and then exit; the request waits
-  for its end.
-- A process without a handler that has child processes receives it, so that it starts no others.
-- Other processes without a handler have nothing to save. They receive it when no program that handles or ignores
-  SIGTERM is left. If there was one, they may still have to read its output, and receive the signal only if they have
-  not ended at the end of their input after `READERS_END_S`.
+  command in the background does not receive the signal, because many traps pass it on and then exit; the request waits
+  for the end of such a command.
+- A process without a handler that has child processes receives the signal, so that it starts no further processes.
+- Other processes without a handler have nothing to save. They receive the signal when no program that handles or
+  ignores SIGTERM is left. If there was such a program, other processes may still have to read its output. So they
+  receive the signal only if they have not ended by themselves, at the end of their input, within `READERS_END_S`.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class EndRequest:
             if process.parent not in processes:
                 visit(process)
         chosen = [process for process in first if process.identity not in self._signalled]
-        # A shell with a trap is no such program: it may itself wait for one of ``last``.
+        # A shell with a trap does not count as such a program: it may itself wait for one of ``last``.
         saving = any((process.handles or process.ignores) and not process.shell for process in first)
         if self._saving and not saving:
             self._signal_readers_at = now + READERS_END_S

@@ -16,10 +16,11 @@ def private_folder(path: Path) -> Path:
     An existing folder of this user is kept; permissions of others are removed.
 
     Raises:
-      PermissionError: it belongs to another user, or is a link or a file.
+      PermissionError: ``path`` belongs to another user, or is a link or a file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    # In folders where others may create files, such as the temporary one, another user may have created it first.
+    # In folders where others may create files, such as the temporary folder, another user may have created ``path``
+    # first.
     with contextlib.suppress(FileExistsError):
         path.mkdir(mode=0o700)
     status = path.lstat()

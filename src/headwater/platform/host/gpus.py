@@ -39,7 +39,8 @@ class GpuUse:
 
 
 def find_gpus(env: Mapping[str, str], driver: Path = _NVIDIA_GPUS) -> tuple[str, ...]:
-    """Returns the GPUs of this machine, named as in ``CUDA_VISIBLE_DEVICES``; if it is set, only the GPUs in it."""
+    """Returns the GPUs of this machine, named as in ``CUDA_VISIBLE_DEVICES``; if that variable is set, only the GPUs in
+    it."""
     visible = env.get(VISIBLE)
     if visible is not None:
         return tuple(name for name in (part.strip() for part in visible.split(",")) if name and name != "-1")

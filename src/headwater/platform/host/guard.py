@@ -1,9 +1,9 @@
 """The guard: a process that kills the remaining processes of a job when its launcher has exited for any reason.
 
-It is a program of its own, in a session of its own, which imports only lean modules of the standard library. It waits
-on a pipe whose other end only the launcher holds. The pipe closes when the launcher ends, even by SIGKILL. Then the
-guard kills every process of this user whose environment carries the job's mark (`JOB`), until none is left, and removes
-the launcher's temporary folder. Grandchildren in other sessions inherit the mark, too.
+The guard is a program of its own, in a session of its own, which imports only lean modules of the standard library. It
+waits on a pipe whose other end only the launcher holds. The pipe closes when the launcher ends, even by SIGKILL. Then
+the guard kills every process of this user whose environment carries the job's mark (`JOB`), until none is left, and
+removes the launcher's temporary folder. Grandchildren in other sessions inherit the mark, too.
 
 Usage: guard.py JOB_ID TEMPORARY_FOLDER
 """
@@ -53,7 +53,7 @@ def _belongs(process: int, job_id: str) -> bool:
     try:
         with open(f"/proc/{process}/environ", "rb") as file:
             variables = file.read().split(b"\0")
-    except OSError:  # it has exited, or belongs to another user
+    except OSError:  # the process has exited, or belongs to another user
         return False
     mark = f"{JOB}=".encode()
     return any(

@@ -1,10 +1,10 @@
 """The keeper: the process above one task of the platform. It outlives the server, and records how the task ended.
 
 The keeper starts the task in a session of its own, writes the task's output to a log, receives its progress reports and
-holds its port. It ends the task on request, or when the task exceeds its memory limit, and kills the processes that the
-task leaves behind. When no process of the task is left, the keeper writes ``exit.json`` (see `records`) and exits. If
-the keeper is killed, the kernel kills the task with it; the task's other processes are found by their mark when the
-task is restarted (see `guard`).
+holds its port. The keeper ends the task on request, or when the task exceeds its memory limit, and kills the processes
+that the task leaves behind. When no process of the task is left, the keeper writes ``exit.json`` (see `records`) and
+exits. If the keeper is killed, the kernel kills the task with it; the task's other processes are found by their mark
+when the task is restarted (see `guard`).
 
 Usage: python -P -m headwater.platform.host.keeper FOLDER, with ``order.json`` in it. The keeper writes a line to
 standard output once the task runs or has failed to start, and continues in the background.
@@ -85,7 +85,7 @@ class Keeper:
     """Keeps one task.
 
     Args:
-      folder: its records.
+      folder: the records of the task.
       order: the content of ``order.json``: ``argv``, ``env`` (complete), ``secrets`` (names of further variables, whose
         values are in this process's environment), ``cwd``, ``log_path``, ``max_log_bytes``, ``memory_bytes``,
         ``cores``, ``address``, ``mark``, ``umask`` (optional), ``creator``: the process with which the task ends, None
@@ -137,7 +137,8 @@ class Keeper:
                 return
             self._selector.register(status, selectors.EVENT_READ, lambda: self._read_status(status))
             self._watch_creator()
-            # Written before `ready` is notified: the agent returns only handles of tasks that can be found again.
+            # Write the record before notifying `ready`: the agent must return only handles of tasks that can be found
+            # again.
             own = identity(os.getpid())
             self._folder.write(
                 "keeper", {"pid": own.pid, "start": own.start, "boot": own.boot, "started_at": time.time()}
@@ -151,7 +152,8 @@ class Keeper:
                 # Without `relay`, the sender signals the task directly as well, and the task may end before this
                 # process has received the signal.
                 self._asked = "preempted"
-            # Processes that the task left behind must not outlive it: they could hold its port, its memory or its GPUs.
+            # Processes that the task left behind must not outlive the task: they could hold its port, its memory or its
+            # GPUs.
             guard.end_job(self._order["mark"])
             self._reap()
             self._drain()
@@ -206,8 +208,8 @@ class Keeper:
             creator_end = None
         else:
             self._selector.register(creator_end, selectors.EVENT_READ, creator_ended)
-        # Checked after opening the descriptor, which then refers to the right process: before, the creator may have
-        # exited and its number have been reused.
+        # Check the creator after opening the descriptor, which then refers to the right process: an earlier check would
+        # not exclude that the creator exits and its number is reused.
         if creator_end is None or not creator.is_alive():
             creator_ended()
 
@@ -248,7 +250,7 @@ class Keeper:
         assert self._process is not None
         self._killed = True
         self._reason = reason
-        if self._returncode is None:  # otherwise the pid may have been reused; `guard` kills by the mark
+        if self._returncode is None:  # otherwise the pid may have been reused; `guard` finds processes by the mark
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
 
@@ -362,7 +364,7 @@ class Keeper:
             _report_ready(ready)
 
     def _write_end(self, values: JsonObject) -> None:
-        """Writes ``exit.json``, retrying while the disk is full: without it the task would count as lost."""
+        """Writes ``exit.json``, retrying while the disk is full: without that record, the task would count as lost."""
         pause_s = _FIRST_PAUSE_S
         while True:
             try:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-# Longer lines are split, so that a task that never ends a line cannot fill its reader's memory.
+# Longer lines are split, so that a task that never ends a line cannot exhaust the memory of the reader.
 MAX_LINE = 64 * 1024
 #: The length of the time before a line, including the space after it, in bytes.
 STAMP_LENGTH = 28

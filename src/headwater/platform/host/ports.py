@@ -33,7 +33,7 @@ _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 class NoPort(Exception):
-    """No port is left, or the requested port is taken; the message names the reason."""
+    """No port is left, or the requested port is taken; the message has the reason."""
 
 
 def lease_folder() -> Path:
@@ -110,8 +110,8 @@ def leasable_ports() -> range:
 def reserve_port(address: Address) -> socket.socket:
     """Returns a socket that is bound to ``address`` and does not listen.
 
-    While it is open, the system assigns the port to no other process, and connections to it are refused immediately;
-    the task can bind the port as any server does (with SO_REUSEADDR).
+    While the socket is open, the system assigns the port to no other process, and connections to the port are refused
+    immediately; the task can bind the port as any server does (with SO_REUSEADDR).
 
     Raises:
       NoPort: another program has the port.
@@ -161,8 +161,8 @@ def _lock_leases(folder: Path) -> Generator[None]:
 
 def _lease(path: Path, owner: str, home: Path) -> bool:
     """Creates a lease; returns False if the port is leased already."""
-    # Write the file completely before it gets its name. Otherwise another process could read a partly written lease
-    # and take it for an expired one.
+    # Write the file completely before it gets its name. Otherwise another process could read a partly written lease,
+    # and treat the lease as expired.
     written = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     written.write_bytes(seal(f"{boot_id()} {owner} {home}\n".encode()))
     try:

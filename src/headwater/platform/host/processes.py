@@ -23,7 +23,7 @@ class ProcessIdentity:
 
     Attributes:
       start: its start time, in clock ticks since the machine started.
-      boot: the id of that start of the machine.
+      boot: the id of the start of the machine from which ``start`` counts.
     """
 
     pid: int
@@ -41,7 +41,7 @@ class ProcessIdentity:
         """Sends ``signum``; returns whether the process was alive to receive it.
 
         Raises:
-          PermissionError: it belongs to another user.
+          PermissionError: the process belongs to another user.
         """
         try:
             descriptor = os.pidfd_open(self.pid)
@@ -152,7 +152,7 @@ def proportional_bytes(pids: Iterable[int]) -> int:
     for pid in pids:
         try:
             lines = (_PROC / str(pid) / "smaps_rollup").read_text().splitlines()
-        except OSError:  # it has ended, or the kernel lacks this file
+        except OSError:  # the process has ended, or the kernel lacks this file
             total += _resident_pages(pid) * _PAGE_BYTES
             continue
         total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024

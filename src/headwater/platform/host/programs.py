@@ -10,7 +10,8 @@ PROGRAM = "HEADWATER_PROGRAM"
 
 
 def missing_program(environment: Mapping[str, str], folder: str) -> str:
-    """Returns why a task with this environment cannot run in ``folder``; empty if it can or has no Python program."""
+    """Returns why a task with this environment cannot run in ``folder``; empty if it can run, or has no Python
+    program."""
     program = environment.get(PROGRAM)
     if not program or os.path.exists(os.path.join(folder, program)):
         return ""

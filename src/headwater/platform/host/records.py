@@ -82,7 +82,7 @@ class AttemptFolder:
             return b""
 
     def keeper(self) -> ProcessIdentity | None:
-        """Returns the process that keeps the task; None if none has started."""
+        """Returns the process that keeps the task; None if no keeper has started."""
         keeper = self.read("keeper")
         return ProcessIdentity(pid=keeper["pid"], start=keeper["start"], boot=keeper["boot"]) if keeper else None
 
@@ -117,7 +117,8 @@ class HostFolder:
         return read_text(self.root / "id", _check_name).strip()
 
     def _create_id(self, name: str) -> None:
-        # If two processes do this at the same time, `os.link` succeeds in only one, and both use its name.
+        # If two processes create the id at the same time, `os.link` succeeds in only one process, and both use the name
+        # that it has written.
         temporary = self.root / f"id.{secrets.token_hex(4)}"
         temporary.write_bytes(seal(f"{name}\n".encode()))
         with contextlib.suppress(FileExistsError):

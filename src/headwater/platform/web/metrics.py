@@ -168,7 +168,7 @@ def _hosts(platform: Platform) -> Iterable[tuple[str, HostCapacity]]:
     for name, lane in platform.manager.lanes.items():
         try:
             hosts = lane.capacity(HOSTS_TIMEOUT_S).hosts
-        except BackendError:  # its resources are unknown while it does not answer
+        except BackendError:  # the backend's resources are unknown while it does not answer
             continue
         for host in hosts:
             yield name, host

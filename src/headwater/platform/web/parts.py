@@ -24,7 +24,7 @@ class Parts:
 
     Attributes:
       boards: starts and ends TensorBoards.
-      http: sends requests to them.
+      http: sends requests to the TensorBoards.
     """
 
     boards: TensorBoards

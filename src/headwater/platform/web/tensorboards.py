@@ -37,7 +37,7 @@ class TensorBoards:
     """The TensorBoards of a server's jobs, at ports of the loopback address.
 
     Args:
-      most: maximum number of processes; beyond it, a new one replaces the least recently used one.
+      most: maximum number of processes; beyond this number, a new process replaces the least recently used process.
       idle_s: seconds without a request after which a process is ended.
       command: the command, before its options.
       clock: returns monotonic seconds.

@@ -88,7 +88,7 @@ class ShardCopy(KeptCopy):
         self._ahead: list[Change] = []
         for table in updater.tables:
             table.watch()  # required by `start_saving`, which provides the rows for a new backup
-        host.secured = lambda channel: self._secure(host, channel)
+        host.before_answer = lambda channel: self._secure(host, channel)
         host.workers.stays_s = CONNECT_TIMEOUT_S
         self._host: HostedParameters = host
         self._updater: RecordedUpdater = updater

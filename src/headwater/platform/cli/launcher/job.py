@@ -56,8 +56,9 @@ class Failure:
 
     Attributes:
       task: the task.
-      exit_code: the launcher's exit code for it: the task's own, 128 + n for a task killed by signal n.
-      reason: in words, e.g. ``killed by SIGSEGV``.
+      exit_code: the launcher's exit code for this failure: the exit code of the task, or 128 + n for a task killed by
+        signal n.
+      reason: the reason in words, e.g. ``killed by SIGSEGV``.
     """
 
     task: TaskName
@@ -270,7 +271,7 @@ def _leader(state: JobState) -> TaskName:
 
 
 def _servers_ended(state: JobState) -> bool:
-    """Returns whether the job has ``ps``, and all have exited by themselves: they do so when the work is complete."""
+    """Returns whether the job has ``ps``, and all have exited by themselves, as they do when the work is complete."""
     return any(task.job == PS for task in state.tasks) and not any(task.job == PS for task in state.running)
 
 
@@ -285,7 +286,7 @@ def _is_irrelevant(state: JobState, task: TaskName, returncode: int) -> bool:
         return False
     if not _lost(returncode):
         return task in state.replaced and _is_complete(state)
-    # Mirrored workers perform all steps together: when the first has finished, so have the others.
+    # Mirrored workers perform all steps together: when the first worker has finished, the others have finished, too.
     return _servers_ended(state) or (state.together and _leader(state) not in state.running)
 
 
@@ -360,7 +361,7 @@ def _interrupted(state: JobState, signum: signal.Signals, now: float) -> LaunchD
 def _end(state: JobState, exit_code: int, reason: str, now: float) -> LaunchDecision:
     phase = Phase.ENDING if state.running else Phase.OVER
     state = replace(state, phase=phase, exit_code=exit_code, kill_at=now + state.grace_s)
-    # Workers may still save values that a `ps` holds: it is asked to end after the last of them.
+    # Workers may still save values that a `ps` holds, so a `ps` is asked to end after the last worker.
     return LaunchDecision(state, _terminate(state.working or state.running), reason)
 
 

@@ -1,7 +1,7 @@
 """Output of the tasks: lines read from pipes, stored, and shown with the task's name.
 
-On a terminal the names are coloured and a status line below shows the job's progress (rich); elsewhere lines are plain.
-The standard output of a task is written to the launcher's standard output, and likewise its standard error.
+On a terminal, the names are coloured, and a status line below shows the job's progress (rich). Elsewhere, lines are
+plain. The standard output of a task is written to the launcher's standard output, and likewise its standard error.
 """
 
 from __future__ import annotations

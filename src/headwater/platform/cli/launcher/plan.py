@@ -36,7 +36,7 @@ class LaunchSettings:
       chief: whether there is a task of job ``chief`` in addition.
       flags: whether to pass the cluster as ``--ps_hosts --worker_hosts --job_name --task_index``, too.
       log_dir: the folder of a log file per task, and of the tasks' journals unless ``HEADWATER_LOG_DIR`` names another
-        one; None for no log files.
+        folder; None for no log files.
       env: variables for the tasks, in addition to the launcher's environment.
       grace_s: seconds between asking a task to end and killing it.
       restarts: maximum number of restarts. In an elastic cluster, each replacement of a lost worker counts; otherwise,
@@ -86,9 +86,9 @@ class TaskPlan:
 
     Attributes:
       task: the name of the task.
-      address: its ``host:port``.
-      command: its command line.
-      env: its complete environment.
+      address: the task's ``host:port``.
+      command: the task's command line.
+      env: the complete environment of the task.
       listening: the descriptor of a socket that is bound to ``address`` and listens; the process inherits it.
     """
 

@@ -99,7 +99,7 @@ def launch(settings: LaunchSettings) -> int:
 
 @contextmanager
 def _prepare(settings: LaunchSettings, logs: Mapping[TaskName, TaskLog], outlet: Outlet) -> Generator[_Shell]:
-    """Yields a job that is ready to run. On exit, all of it is removed except its output."""
+    """Yields a job that is ready to run. On exit, everything that belongs to the job is removed, except its output."""
     with ExitStack() as stack:
         folder = tempfile.mkdtemp(prefix="headwater-run-")
         job_id = secrets.token_hex(8)
@@ -185,7 +185,7 @@ class _Shell:
                 key.data()
             self._outlet.flush()
             if self._outlet.lost:
-                self._read_signals(signals)  # a hangup may be the cause, and is a more precise reason
+                self._read_signals(signals)  # a hangup may be the cause of the loss, and is a more precise reason
                 self._handle(OutputLost())
 
     def kill(self) -> None:
@@ -327,7 +327,7 @@ class _Shell:
 
     def _read_pipe(self, pipe: _Pipe) -> int:
         """Reads once, so that a task that never pauses does not starve the others; returns the number of bytes."""
-        if self._pipes.get(pipe.descriptor) is not pipe:  # closed since the selector reported it
+        if self._pipes.get(pipe.descriptor) is not pipe:  # the pipe was closed after the selector had reported it
             return 0
         try:
             data = os.read(pipe.descriptor, _READ_SIZE)

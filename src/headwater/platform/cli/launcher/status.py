@@ -81,7 +81,7 @@ class StatusBoard:
         if loss is not None:
             self._loss = loss
         if step is None or (self._steps and step < self._steps[-1][1]):
-            return  # the step is global: a lower one is from an older report
+            return  # the step is global: a lower step is from an older report
         self._steps.append((now, step))
         while len(self._steps) > 2 and self._steps[0][0] < now - _WINDOW_S:
             self._steps.popleft()

@@ -1,4 +1,4 @@
-"""The next attempt number of tasks that a job has had before, and that may return when it is scaled up again."""
+"""The next attempt numbers of tasks that were removed from a job, and may return when the job is scaled up again."""
 
 from __future__ import annotations
 

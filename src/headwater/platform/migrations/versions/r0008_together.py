@@ -1,4 +1,4 @@
-"""Whether a task has reported that it cannot continue without the others."""
+"""Whether a task has reported that it cannot continue without the other tasks."""
 
 from __future__ import annotations
 
