@@ -107,7 +107,7 @@ class ClaimedPlaces:
         self._refused: dict[tuple[str, int], str] = {}
 
     def claim(self, newcomer: Claim, *, connected: Callable[[Claim], bool], address: str = "") -> str:
-        """Processes a claim, and gives the place to it if it prevails.
+        """Processes a claim, and gives the place to the newcomer if its claim prevails.
 
         Args:
           newcomer: the claim.
@@ -136,7 +136,8 @@ class ClaimedPlaces:
         self._claimed_at[newcomer.task] = self._clock()
 
     def refusal(self, task: Claim, *, connected: Callable[[Claim], bool], address: str = "") -> str:
-        """Returns why a claim would be refused, without processing it; empty if it has the place, or would get it.
+        """Returns why a claim would be refused, without processing the claim; empty if the claimant has the place, or
+        would get it.
 
         Args:
           task, connected, address: see `claim`.

@@ -78,7 +78,7 @@ def parse_task_config(text: str, *, source: str = VARIABLE) -> TaskConfig:
 
     Args:
       text: a JSON object with ``cluster`` and ``task``, both optional.
-      source: its name in errors.
+      source: the name of the text in errors.
 
     Raises:
       ClusterConfigError: ``text`` is invalid; the message is one line that names the field.
@@ -126,7 +126,7 @@ def parse_hosts(text: str, field: str) -> list[str]:
 
     Args:
       text: addresses separated by commas; empty for none.
-      field: its name in errors, such as ``"--ps_hosts"``.
+      field: the name of the text in errors, such as ``"--ps_hosts"``.
 
     Raises:
       ClusterConfigError: an address is invalid or duplicate.
@@ -137,7 +137,7 @@ def parse_hosts(text: str, field: str) -> list[str]:
 
 
 def check_cluster(cluster: ClusterSpec, source: str) -> None:
-    """Raises `ClusterConfigError` if a task's address is invalid, or another task has it, too."""
+    """Raises `ClusterConfigError` if an address is invalid, or if two tasks have the same address."""
     _check_addresses((f"{source} cluster.{task.job}[{task.index}]", address) for task, address in cluster.tasks())
 
 

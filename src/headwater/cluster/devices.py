@@ -1,8 +1,8 @@
 """Names of devices.
 
-A full name is ``/job:ps/replica:0/task:1/device:CPU:0``. A partial one lacks some of its parts, and the older spelling
-``/cpu:0`` or ``/gpu:0`` stands for ``/device:CPU:0`` or ``/device:GPU:0``. Nested device scopes merge their names:
-parts of the inner name take precedence, and parts that it lacks are taken from the outer name.
+A full name is ``/job:ps/replica:0/task:1/device:CPU:0``. A partial name lacks some of the parts, and the older spelling
+``/cpu:0`` or ``/gpu:0`` means ``/device:CPU:0`` or ``/device:GPU:0``. Nested device scopes merge their names: parts of
+the inner name take precedence, and parts that it lacks are taken from the outer name.
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ def merge_device_names(outer: str, inner: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def full_device_name(name: str, task: TaskName) -> str:
-    """Returns the full name of a device: missing parts are ``task``'s, and its first CPU if no device is named."""
+    """Returns the full name of a device: missing parts are taken from ``task``, and a missing device is the first
+    CPU."""
     open_parts = Device(task.job, 0, task.index, "CPU", 0)
     return parse_device(name).over(open_parts).name()
 
@@ -148,7 +149,8 @@ class DeviceSpec:
         return cls(*parse_device(spec))
 
     def parse_from_string(self, spec: str) -> DeviceSpec:
-        """Sets this spec to the device ``spec`` and returns it; raises ValueError if that is not a device name."""
+        """Sets this object to the device ``spec``, and returns it; raises ValueError if ``spec`` is not a device
+        name."""
         self._parts = parse_device(spec)
         return self
 
@@ -157,7 +159,7 @@ class DeviceSpec:
         self._parts = dev._parts.over(self._parts)
 
     def make_merged_spec(self, dev: DeviceSpec) -> DeviceSpec:
-        """Returns a new spec: a copy of this one after `merge_from`."""
+        """Returns a new spec: a copy of this spec after `merge_from`."""
         return DeviceSpec(*dev._parts.over(self._parts))
 
     def replace(self, **parts: Any) -> DeviceSpec:

@@ -13,8 +13,8 @@ class TaskName:
     """One task of a cluster.
 
     Attributes:
-      job: its job's name, such as ``"ps"``.
-      index: its index in the job, from 0.
+      job: the name of the task's job, such as ``"ps"``.
+      index: the index of the task in the job, from 0.
     """
 
     job: str

@@ -1,7 +1,7 @@
 """``ServerDef``: the message with a server's cluster and its task.
 
-TensorBoard's package has the messages of its fields, but not this one. It is built here from them, with TensorFlow's
-field numbers, so that the bytes are interchangeable with TensorFlow's.
+TensorBoard's package has the messages of the fields, but not ``ServerDef`` itself. ``ServerDef`` is built here from
+these messages, with TensorFlow's field numbers, so that the bytes are interchangeable with TensorFlow's.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-#: JSON from ``host:port`` to the number of an inherited descriptor: a socket that listens there.
+#: JSON from ``host:port`` to the number of an inherited descriptor, of a socket that listens at that address.
 LISTEN_FDS = "HEADWATER_LISTEN_FDS"
 #: Maximum number of workers of a cluster, including workers that join it while it runs.
 MAX_WORKERS = "HEADWATER_MAX_WORKERS"

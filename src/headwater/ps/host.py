@@ -301,7 +301,7 @@ class HostedParameters:
                 self._answer(connection, channel.recv(), watchdog)
         finally:
             if connection.watched:
-                watchdog.closed(worker, self.name)
+                watchdog.record_close(worker, self.name)
             workers.handle_disconnect(connection)
             # The journal must record only updates that are safe. If there is a backup (`before_answer` is set), the
             # backup may still lack the latest updates. So leave the journal to `_answer`, which flushes it after
@@ -337,13 +337,13 @@ class HostedParameters:
             return  # too late: the answer for which the worker no longer wants to wait was already sent
         if frame.kind == kinds.PUSH:
             if not connection.watched:
-                watchdog.opened(worker, name)
+                watchdog.record_open(worker, name)
                 connection.watched = True
-            watchdog.began(worker, name, connection)
+            watchdog.record_start(worker, name, connection)
         # A finished worker waits for the others and makes no steps, so the watchdog must not report it as stalled.
         elif frame.kind == kinds.FINISH and connection.watched:
             connection.watched = False
-            watchdog.closed(worker, name)
+            watchdog.record_close(worker, name)
         try:
             answer = self._handle(connection, frame)
         except Exception as error:
@@ -353,7 +353,7 @@ class HostedParameters:
             answer = error_frame(0, error, self._task)
         if frame.kind == kinds.PUSH:
             self.steps += 1
-            watchdog.ended(worker, name, _STEP, connection, done=answer.kind == kinds.VALUES)
+            watchdog.record_end(worker, name, _STEP, connection, done=answer.kind == kinds.VALUES)
         # A worker does not repeat an answered request, so its change must be safe before the answer is sent.
         if self.before_answer is not None:
             self.before_answer(channel)

@@ -188,7 +188,7 @@ class ParameterService(Service):
         for one in self._state_deposits:
             one.deposit()
 
-    def ended(self, task: str) -> None:
+    def handle_program_end(self, task: str) -> None:
         self.worker_ended()
 
     def worker_ended(self) -> None:

@@ -187,7 +187,7 @@ class TableSaver(PeriodicSaver):
                 except OpError as error:
                     self._report_failure(what, error)
                     return False
-            self._troubles.written(what)
+            self._troubles.record_success(what)
             self._last, self._had = together, has
             self.count += 1
             self._remove_old_saves()
@@ -232,7 +232,7 @@ class TableSaver(PeriodicSaver):
             for name, first in kept.items():
                 snapshots.remove_saves(self.folder, name, before=first)
         except OpError as error:
-            self._troubles.failed(f"old saves in {self.folder}, which are to be removed", error, "They stay")
+            self._troubles.record_failure(f"old saves in {self.folder}, which are to be removed", error, "They stay")
 
     def __str__(self) -> str:
         return "no table saved yet" if self._last is None else self._status_text("", self._last.at)

@@ -123,7 +123,7 @@ class PeriodicSaver:
     def _report_failure(self, what: str, error: OpError) -> None:
         """Reports that ``what`` could not be written."""
         then = f"the next save is attempted in {self._every_s:g} s; until then, a restart would restore an older state"
-        self._troubles.failed(what, error, then)
+        self._troubles.record_failure(what, error, then)
 
     def _remove_all(self) -> None:
         """Removes all saves, as the job is over."""
@@ -240,7 +240,7 @@ class StateSaver(PeriodicSaver):
                     raise
                 self._report_failure(what, error)
                 return False
-            self._troubles.written(what)
+            self._troubles.record_success(what)
             return saved
 
     def _write(self, taken: StateSnapshot, *, whole: bool) -> bool:

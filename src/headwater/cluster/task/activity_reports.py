@@ -1,7 +1,7 @@
 """Periodic reports to a task's launcher: traffic with other tasks, staleness of gradients, metrics of tables.
 
-They are sent like progress (`headwater.cluster.telemetry.progress`), so that the launcher needs no connection to the
-task, wherever it runs.
+The reports are sent like progress (`headwater.cluster.telemetry.progress`), so that the launcher needs no connection to
+the task.
 """
 
 from __future__ import annotations

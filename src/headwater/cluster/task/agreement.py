@@ -61,7 +61,7 @@ class Agreement:
 
     Args:
       task: this task's name.
-      program: the description of its own program.
+      program: the description of this task's program.
 
     Attributes:
       disagreement: the difference between the programs of two workers; empty without one. It is set only before the

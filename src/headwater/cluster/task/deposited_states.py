@@ -1,4 +1,4 @@
-"""Handoff of the state of a ``ps`` that shuts down: the chief keeps it until that ``ps`` has restarted.
+"""Handoff of the state of a ``ps`` that shuts down: the chief keeps the state until the ``ps`` has restarted.
 
 Used by graphs, Keras and JAX. Frames to the chief, each exchange on a new channel::
 
@@ -120,7 +120,7 @@ class DepositedStates(Service):
                 self._entry(what, index, channel.peer_generation).add(at, words, frame.tensors)
             case kinds.DEPOSIT_STATE, (str(what), int(index), *words):
                 deposit = self._entry(what, index, channel.peer_generation)
-                # A new mark for each state, so that a late FETCH_PART or DROP_STATE cannot refer to a newer one.
+                # A new mark for each state, so that a late FETCH_PART or DROP_STATE cannot refer to a newer state.
                 deposit.mark = next(self._marks)
                 deposit.state = Frame(kinds.DONE, (deposit.mark, *words), frame.tensors)
             case kinds.FETCH_STATE, (str(what), int(index)):
@@ -141,9 +141,10 @@ class DepositedStates(Service):
         return Frame(kinds.DONE)
 
     def _entry(self, what: str, index: int, by: int) -> _Deposit:
-        """Returns the entry for the state of an incarnation. A new entry replaces the one of an earlier incarnation."""
+        """Returns the entry for the state of an incarnation. A new entry replaces the entry of an earlier
+        incarnation."""
         deposit = self._kept.get((what, index))
-        # Do not mix parts of two incarnations: the earlier one may have ended before its state was complete.
+        # Do not mix parts of two incarnations: the earlier incarnation may have ended before its state was complete.
         if deposit is None or deposit.by != by:
             deposit = self._kept[what, index] = _Deposit(by=by)
         return deposit

@@ -9,8 +9,8 @@ from types import FrameType
 from typing import Final
 
 #: Interval at which the waiting main thread wakes up, in seconds. The kernel may deliver a signal to another thread,
-#: for example after SIGSTOP and SIGCONT. Python runs the handler in the main thread, but only when that thread wakes
-#: up.
+#: for example after SIGSTOP and SIGCONT. Python runs the handler in the main thread, but only when the main thread
+#: wakes up.
 _WAKE_INTERVAL_S: Final = 1.0
 
 

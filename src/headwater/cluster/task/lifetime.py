@@ -2,7 +2,7 @@
 
 A job is over when the program of its chief has ended without an error, and each worker of the cluster has connected
 once and disconnected again; or when the task itself is shut down. `decide` takes a state and an event and returns the
-next state, whether the task ends, and a message. The shell (`headwater.cluster.task.shell`) executes it.
+next state, whether the task ends, and a message. The shell (`headwater.cluster.task.shell`) executes the decision.
 """
 
 from __future__ import annotations
@@ -61,10 +61,11 @@ def first_state(
       cluster: all tasks.
       me: this task.
       ended: tasks whose programs have already ended.
-      connected_before: tasks that have connected to the preceding incarnation, if this one continues from its state.
+      connected_before: tasks that have connected to the preceding incarnation, if this incarnation continues from the
+        preceding one's state.
     """
     tasks = {str(name): address for name, address in cluster.tasks()}
-    # Await only tasks that use this one: not the other ps, nor an evaluator, which may never start.
+    # Await only tasks that use this task: not the other ps, nor an evaluator, which may never start.
     others = {name for name, _ in cluster.tasks() if name.job not in (PS, me.job, EVALUATOR)}
     return LifetimeState(
         tasks=tasks,
@@ -126,7 +127,7 @@ class Joined:
 class Expected:
     """This task awaits ``tasks`` from now on, because the state that they use has moved here.
 
-    If ``awaited`` is False, it no longer awaits them.
+    If ``awaited`` is False, this task no longer awaits ``tasks``.
     """
 
     tasks: frozenset[str]
@@ -162,7 +163,7 @@ def decide(state: LifetimeState, event: Event) -> LifetimeDecision:
         case FirstFrame(incarnation):
             return LifetimeDecision(replace(state, awaited=state.awaited - {incarnation[0]}))
         case Disconnected(incarnation, served):
-            return _disconnected(state, incarnation, served)
+            return _decide_disconnect(state, incarnation, served)
         case JobOver(chief, gone):
             state = replace(state, over=True, awaited=state.awaited - {chief} - gone)
             return LifetimeDecision(state, ends=is_over(state), reason=f"the job is over{_missing(state)}")
@@ -227,7 +228,7 @@ def place_in(state: LifetimeState, job: str, most: int | None) -> TaskName:
     return TaskName(job, next(index for index in itertools.count() if index not in taken))
 
 
-def _disconnected(state: LifetimeState, incarnation: Incarnation, served: bool) -> LifetimeDecision:
+def _decide_disconnect(state: LifetimeState, incarnation: Incarnation, served: bool) -> LifetimeDecision:
     task, _ = incarnation
     open_now = state.connected.get(incarnation, 1) - 1
     connected = {**state.connected, incarnation: open_now}

@@ -87,7 +87,8 @@ class WaitingLink(Link):
         return channel
 
     def watch(self, channel: Channel) -> None:
-        """Registers a channel that the other task opened: it is closed if that task is lost before it is released."""
+        """Registers a channel that the other task opened: the channel is closed if that task is lost before its
+        release."""
         self._pool.adopt(channel, self._peer)
 
     def is_lost(self) -> bool:

@@ -38,11 +38,12 @@ class Service:
         del generation
         return False
 
-    def lost(self, task: str, generation: int) -> None:
+    def handle_loss(self, task: str, generation: int) -> None:
         """Handles the end of the last channel of an incarnation of a task or client."""
 
     def refusal(self, task: Claim) -> str:
-        """Returns why this service rejects a task's claim to its place in the cluster; empty if it accepts it."""
+        """Returns why this service rejects a task's claim to its place in the cluster; empty if this service accepts
+        the claim."""
         del task
         return ""
 
@@ -55,7 +56,7 @@ class Service:
         """Returns entries for the task's status besides its snapshot, for other tasks."""
         return {}
 
-    def ended(self, task: str) -> None:
+    def handle_program_end(self, task: str) -> None:
         """Handles the end, without an error, of the program of a worker other than the chief."""
 
     def job_over(self, reason: str) -> None:

@@ -89,11 +89,12 @@ class PlanHandler(Protocol):
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Predecessor:
-    """An incarnation that has handed all of its state to the next one. Both have the same generation.
+    """An incarnation that has passed its whole state on to the next incarnation. Both have the same generation.
 
     Attributes:
-      generation: the generation of both.
-      connected_before: tasks that have connected to it. The next incarnation does not wait for them.
+      generation: the generation of both incarnations.
+      connected_before: tasks that have connected to the earlier incarnation. The next incarnation does not wait for
+        them.
     """
 
     generation: int
@@ -112,16 +113,16 @@ class TaskShell:
       devices: returns the devices of this process.
       link_settings: creates the settings of connections from the identity of this task; None to read them from the
         environment.
-      predecessor: the incarnation from which this one continues; None if it starts with a new generation.
+      predecessor: the incarnation from whose state this task continues; None if this task starts with a new generation.
 
     Attributes:
       me: this task.
       cluster: all tasks of the cluster spec.
       identity: name and generation.
-      claim: the claim to its place in the cluster.
-      link_settings: the settings of its connections to others.
-      watchdog: records workers' steps, and reports workers that make none.
-      address: the address where it listens; empty if it does not.
+      claim: the claim to this task's place in the cluster.
+      link_settings: the settings of this task's connections to others.
+      watchdog: records workers' steps, and reports workers that make no steps.
+      address: the address where this task listens; empty if it does not listen.
     """
 
     def __init__(
@@ -199,7 +200,7 @@ class TaskShell:
         self._plans = plans
         for task in sorted(self._ended):
             for service in self._services:
-                service.ended(task)
+                service.handle_program_end(task)
         self._workplace = Workplace()
         try:
             self._listen(self._workplace, master)
@@ -301,7 +302,7 @@ class TaskShell:
 
     @property
     def ever_connected(self) -> frozenset[str]:
-        """The tasks of the cluster spec that have connected to this one."""
+        """The tasks of the cluster spec that have connected to this task."""
         return lifetime.ever_connected(self._state)
 
     def announce_departure(self) -> None:
@@ -315,8 +316,9 @@ class TaskShell:
             self.announce_end()
             return
         missed = self._servers()
-        # A ps that is starting cannot be notified yet. When it runs, it asks the other ps which workers have ended, but
-        # perhaps before those were notified. So try that ps once more after all others have been notified.
+        # A ps that is starting cannot be notified yet. When that ps runs, it asks the other ps which workers have
+        # ended, but perhaps before the other ps were notified. So try the starting ps once more after all others have
+        # been notified.
         for _ in range(2):
             missed = [task for task in missed if not self._notify_of_departure(task)]
 
@@ -329,7 +331,7 @@ class TaskShell:
         return True
 
     def announce_end(self) -> None:
-        """Tells every ``ps``, and every task to which this one has a link, that the job is over."""
+        """Tells every ``ps``, and every task to which this task has a link, that the job is over."""
         known = dict(self._links)
         # Tell each ps which tasks have left: a restarted ps would otherwise wait for tasks that left before its
         # restart.
@@ -394,7 +396,7 @@ class TaskShell:
             return self._state.cluster
 
     def is_connected(self, task: str, generation: int) -> bool:
-        """Returns whether an incarnation of a task has a channel to this one."""
+        """Returns whether an incarnation of a task has a channel to this task."""
         return (task, generation) in self._state.connected
 
     def _serve(self, channel: Channel) -> None:
@@ -419,9 +421,9 @@ class TaskShell:
             _log.warning("%s closes the channel to %s: %s", self.me, channel.peer, error.message)
         finally:
             channel.close()
-            self.disconnected(channel)
+            self.record_disconnect(channel)
 
-    def disconnected(self, channel: Channel) -> None:
+    def record_disconnect(self, channel: Channel) -> None:
         """Records that a channel is lost. Idempotent.
 
         Called by a service that has lost a channel, but needs more time to complete the request before it returns.
@@ -438,7 +440,7 @@ class TaskShell:
         # Release the lock first: services may call back into the shell.
         if decision.lost is not None:
             for service in self._services:
-                service.lost(*decision.lost)
+                service.handle_loss(*decision.lost)
         if decision.reason:
             _log.warning("%s: %s", self.me, decision.reason)
         if decision.ends:
@@ -520,7 +522,7 @@ class TaskShell:
         self._plans.reset(containers)
 
     def shutdown(self, reason: str, chief: Claim, gone: Collection[str]) -> None:
-        # Ask all services first: none may end if one rejects the claim.
+        # Ask all services first: no service may end if one of them rejects the claim.
         for service in list(self._services):
             refusal = service.refusal(chief)
             if refusal:
@@ -537,7 +539,7 @@ class TaskShell:
     def _stop_awaiting_workers(self) -> None:
         """Stops awaiting workers that have yet to connect, because the chief's program has ended.
 
-        Called when a service has failed to reach the chief, which it needs to serve such workers.
+        Called when a service has failed to reach the chief, without which it cannot serve such workers.
 
         Raises:
           UnavailableError: always.

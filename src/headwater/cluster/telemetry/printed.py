@@ -89,7 +89,7 @@ class TaskProgress:
             return False
         self._steps_reported = self._steps_reported or reported.step is not None
         self._losses_reported = self._losses_reported or reported.loss is not None
-        self.progress = self.progress.followed_by(reported)
+        self.progress = self.progress.merge_later(reported)
         return True
 
     def line(self, line: str) -> bool:

@@ -93,7 +93,7 @@ class Progress:
             activity=TaskActivity.of(values.get("activity")),
         )
 
-    def followed_by(self, later: Progress) -> Progress:
+    def merge_later(self, later: Progress) -> Progress:
         """Merges a later report into this one. Missing fields have not changed; a missing speed is unknown."""
         return replace(
             self,

@@ -29,7 +29,7 @@ class PeerTraffic:
     Attributes:
       peer: the name of the task or client.
       channels: the number of open channels.
-      sent, received: bytes sent and received over them.
+      sent, received: bytes sent and received over these channels.
     """
 
     peer: str
@@ -81,12 +81,12 @@ class GroupProgress:
       dropped: the number of gradients dropped as too stale.
       workers: the participating workers, if they are known.
       waiting: which task waits for which, in words; empty without waits.
-      consistency, optimizer: their names, if they are known.
-      examples: progress of epochs whose examples are accounted for, in words; empty without any.
-      saved: the state that this task has saved of the group, and its losses, in words; empty if it saves none.
+      consistency, optimizer: the names of the consistency and the optimizer, if they are known. examples: progress of
+      epochs whose examples are accounted for, in words; empty without any.
+      saved: the state of the group that this task has saved, and lost updates, in words; empty if it saves no state.
       saved_bytes: bytes written for these saves so far.
       lost_updates: the number of updates lost when the task was restarted from a saved state.
-      copies: the role of the task's replica and the progress of the other one, in words; empty without replication.
+      copies: the role of the task's replica and the progress of the other replica, in words; empty without replication.
       lacks_backup: whether the task is a primary that has no complete backup now.
       backup_lag: the number of frames that the backup has yet to confirm to the primary.
       shards: the shards that the task has, and their total number, in words; empty if shards do not move.
@@ -128,7 +128,7 @@ class TableLoad:
       updates: the number of updates.
       hot: the most used keys with the number of uses, most used first; for strings, the first words of the keys. They
         may be slightly outdated, because a pass over all rows is needed to find them.
-      saved: the task's own saves of its tables, in words; empty if it makes none.
+      saved: the task's own saves of its tables, in words; empty if it makes no saves.
       lost_updates: updates lost by all of the task's tables when it was restarted from a save.
     """
 
@@ -205,7 +205,7 @@ class Snapshot:
             raw: JsonObject = json.loads(data)
             known = {name: raw[name] for name in Snapshot.__dataclass_fields__ if name in raw}
             for name, kind in _PARTS:
-                known[name] = tuple(_made(kind, item) for item in raw.get(name, ()))
+                known[name] = tuple(_make(kind, item) for item in raw.get(name, ()))
             return Snapshot(**known)
         except (TypeError, KeyError, AttributeError, RecursionError) as error:
             raise ValueError(f"not the snapshot of a task: {error}") from error
@@ -227,7 +227,7 @@ _PARTS: tuple[tuple[str, object], ...] = (
 )
 
 
-def _made(kind: Any, raw: JsonObject) -> Any:
+def _make(kind: Any, raw: JsonObject) -> Any:
     values = {name: raw[name] for name in kind.__dataclass_fields__ if name in raw}
     for name, value in values.items():
         # JSON has no tuples, and the fields of a snapshot are immutable.

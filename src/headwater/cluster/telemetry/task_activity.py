@@ -25,7 +25,7 @@ class TaskActivity:
 
     Attributes:
       bytes_per_s: bytes per second sent to and received from each other task, by its label (``ps-0``).
-      staleness: mean staleness of the gradients that it applied, in updates; None if it applies none.
+      staleness: mean staleness of the gradients that the task has applied, in updates; None if it applies no gradients.
       staleness_max: the greatest staleness of a gradient, in updates.
       waiting: the reason why a step waits, or which task waits for which; empty without waits.
     """

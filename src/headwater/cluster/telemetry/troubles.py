@@ -29,7 +29,7 @@ def is_full_disk(error: BaseException) -> bool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trouble:
-    """A file or folder that this process has failed to write, at the last attempt or an earlier one.
+    """A file or folder that this process has failed to write, at the last attempt or an earlier attempt.
 
     Attributes:
       what: a description, such as ``checkpoints in /data/run``.
@@ -56,7 +56,7 @@ class Troubles:
         self._lock = threading.Lock()
         self._known: dict[str, tuple[Trouble, float]] = {}
 
-    def failed(self, what: str, error: Exception, then: str) -> None:
+    def record_failure(self, what: str, error: Exception, then: str) -> None:
         """Records and logs that ``what`` could not be written; ``then`` describes the consequence."""
         message = getattr(error, "message", "") or str(error)
         with self._lock:
@@ -66,8 +66,8 @@ class Troubles:
             self._known[what] = replace(trouble, failures=trouble.failures + 1, message=message), since
         _logger.error("Cannot write %s: %s. %s", what, message, then)
 
-    def written(self, what: str) -> None:
-        """Records that ``what`` was written. If writing it had failed before, logs the success."""
+    def record_success(self, what: str) -> None:
+        """Records that ``what`` was written. If the previous attempt to write it had failed, logs the success."""
         with self._lock:
             found = self._known.get(what)
             if found is None or not found[0].message:
@@ -91,9 +91,9 @@ class Troubles:
         except Exception as error:
             if not is_full_disk(error):
                 raise
-            self.failed(what, error, then)
+            self.record_failure(what, error, then)
         else:
-            self.written(what)
+            self.record_success(what)
 
 
 TROUBLES: Final = Troubles()

@@ -103,12 +103,12 @@ class ProgressWatchdog:
         self._lock = threading.Lock()
         self._workers: dict[str, _Worker] = {}
 
-    def began(self, worker: str, session: str, step: StepInProgress) -> None:
+    def record_start(self, worker: str, session: str, step: StepInProgress) -> None:
         """Records that a worker begins a step of training.
 
         Args:
           worker: the worker's name.
-          session: the session of the step; ignored unless `opened` was called for it.
+          session: the session of the step; ignored unless `record_open` was called for it.
           step: the step.
         """
         now = self._clock()
@@ -117,11 +117,11 @@ class ProgressWatchdog:
             if known is not None and session in known.channels:
                 known.now[step] = now
 
-    def ended(self, worker: str, session: str, plan: int, step: StepInProgress, *, done: bool) -> None:
-        """Records the end of a step that was passed to `began`.
+    def record_end(self, worker: str, session: str, plan: int, step: StepInProgress, *, done: bool) -> None:
+        """Records the end of a step that was passed to `record_start`.
 
         Args:
-          worker, session, step: as passed to `began`.
+          worker, session, step: as passed to `record_start`.
           plan: the number of the plan in the session.
           done: whether the step succeeded.
         """
@@ -140,13 +140,13 @@ class ProgressWatchdog:
             known.since = now
             known.steps += 1
 
-    def opened(self, worker: str, session: str) -> None:
+    def record_open(self, worker: str, session: str) -> None:
         """Records a new channel for a session of a worker."""
         with self._lock:
             known = self._workers.setdefault(worker, _Worker(since=self._clock()))
             known.channels[session] = known.channels.get(session, 0) + 1
 
-    def closed(self, worker: str, session: str) -> None:
+    def record_close(self, worker: str, session: str) -> None:
         """Records the end of a channel. Forgets a session without channels, and a worker without sessions."""
         with self._lock:
             known = self._workers.get(worker)
@@ -171,7 +171,7 @@ class ProgressWatchdog:
         with self._lock:
             found = {one.worker: one for one in self._progress(now)}
             late = {name for name in found if self._late(name, now)}
-            said = [text for name in found if (text := self._resumed(name, now))]
+            said = [text for name in found if (text := self._resume_message(name, now))]
             behind = sorted(name for name in late if found[name].behind)
             others = [found[name] for name in found if name not in late]
             said += [
@@ -180,7 +180,7 @@ class ProgressWatchdog:
                 if self._should_report(name, now)
             ]
             # A late worker may itself be waiting, on another task, for the worker that is behind. This task cannot
-            # distinguish them, so report all of them.
+            # distinguish these cases, so report all late workers.
             idle = sorted(late.difference(behind))
             if [name for name in idle if self._should_report(name, now)]:
                 said.append("no worker makes steps: " + "; ".join(f"{name}: {_place(found[name])}" for name in idle))
@@ -237,7 +237,7 @@ class ProgressWatchdog:
         known.said_at, known.said_steps = now, known.steps
         return True
 
-    def _resumed(self, name: str, now: float) -> str:
+    def _resume_message(self, name: str, now: float) -> str:
         known = self._workers[name]
         if known.said_at is None or known.steps == known.said_steps:
             return ""

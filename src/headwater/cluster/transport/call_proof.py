@@ -3,7 +3,7 @@
 The metadata of a call contains the time, a random number, and a proof: the HMAC-SHA256 of both and of the call's name,
 keyed with the token. A caller with several tokens sends one proof for each. The server accepts each random number once,
 and only if the time differs little from its own clock. So the token is never sent, and an eavesdropper cannot reuse a
-proof. If the clock of an authenticated caller differs more, the server sends the caller its own time. An attacker that
+proof. If the clock of an authenticated caller differs more, the server sends its time to the caller. An attacker that
 can alter traffic can still change the arguments of a call in transit; use TLS if that is possible.
 """
 
@@ -75,7 +75,8 @@ class ProofChecker:
         self._seen: dict[str, float] = {}
 
     def problem_with(self, method: str, proof: str | None) -> str | None:
-        """Returns why ``proof`` is rejected for a call of ``method``; None if it is accepted. Each is accepted once."""
+        """Returns why ``proof`` is rejected for a call of ``method``; None if it is accepted. Each proof is accepted
+        once."""
         tokens = self._tokens()
         if not tokens.values:
             return None

@@ -45,7 +45,7 @@ class CertificateFiles:
     key: Path
 
     def environment(self) -> dict[str, str]:
-        """The environment variables that make a task use them."""
+        """The environment variables that make a task use these files."""
         return {AUTHORITY: str(self.authority), CERTIFICATE: str(self.certificate), KEY: str(self.key)}
 
 

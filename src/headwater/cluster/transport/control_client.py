@@ -429,7 +429,7 @@ class ControlClient:
             if stands and self.reason:  # the answer shows that the task is not lost
                 self.reason = ""
                 if self._lifeline is not None:
-                    self._lifeline.answered()
+                    self._lifeline.record_answer()
             self._stood = self._stood or stands
             self._changed.notify_all()
             if self._stood and self._watching is None and not self._closing.is_set():

@@ -45,7 +45,8 @@ _SERVER_OPTIONS = (
     *COMMON_OPTIONS,
     ("grpc.so_reuseport", 0),
     ("grpc.max_concurrent_streams", _MAX_STREAMS),
-    # Clients ping every 1.5 s, also without calls. By default gRPC takes that for abuse, and disconnects them.
+    # Clients ping every 1.5 s, also without calls. By default, gRPC treats such pings as abuse, and disconnects the
+    # clients.
     ("grpc.http2.min_ping_interval_without_data_ms", 500),
     ("grpc.http2.max_ping_strikes", 0),
 )
@@ -169,7 +170,7 @@ class _Answers:
         context.set_trailing_metadata((OWN_STATUS,))
         context.abort(_CODES.get(failure.error_code, grpc.StatusCode.UNKNOWN), failure.message[:_MAX_MESSAGE])
 
-    def _done(self, context: grpc.ServicerContext, call: Callable[[], None]) -> messages.Done:
+    def _complete_call(self, context: grpc.ServicerContext, call: Callable[[], None]) -> messages.Done:
         self._answer(context, call)
         return messages.Done()
 
@@ -228,22 +229,24 @@ class _Task(_Answers):
             )
             self._handler.add_plan(request.session, request.number, request.plan, owner)
 
-        return self._done(context, register)
+        return self._complete_call(context, register)
 
     def ReleaseSession(self, request: messages.ReleaseSessionRequest, context: grpc.ServicerContext) -> messages.Done:
-        return self._done(context, lambda: self._handler.release(request.session))
+        return self._complete_call(context, lambda: self._handler.release(request.session))
 
     def CancelStep(self, request: messages.CancelStepRequest, context: grpc.ServicerContext) -> messages.Done:
-        return self._done(context, lambda: self._handler.cancel_step(request.session, request.step, request.reason))
+        return self._complete_call(
+            context, lambda: self._handler.cancel_step(request.session, request.step, request.reason)
+        )
 
     def ResetTask(self, request: messages.ResetRequest, context: grpc.ServicerContext) -> messages.Done:
-        return self._done(context, lambda: self._handler.reset(list(request.containers)))
+        return self._complete_call(context, lambda: self._handler.reset(list(request.containers)))
 
     def Shutdown(self, request: messages.ShutdownRequest, context: grpc.ServicerContext) -> messages.Done:
         claim = Claim(
             task=request.task, generation=request.generation, started=request.started, address=request.address
         )
-        return self._done(context, lambda: self._handler.shutdown(request.reason, claim, list(request.gone)))
+        return self._complete_call(context, lambda: self._handler.shutdown(request.reason, claim, list(request.gone)))
 
     def Join(self, request: messages.JoinRequest, context: grpc.ServicerContext) -> messages.JoinReply:
         def join() -> messages.JoinReply:
@@ -267,7 +270,7 @@ class _Master(_Answers):
         )
 
     def ExtendSession(self, request: messages.ExtendSessionRequest, context: grpc.ServicerContext) -> messages.Done:
-        return self._done(context, lambda: self._handler.extend_session(request.session, request.graph))
+        return self._complete_call(context, lambda: self._handler.extend_session(request.session, request.graph))
 
     def MakeCallable(
         self, request: messages.MakeCallableRequest, context: grpc.ServicerContext
@@ -286,13 +289,13 @@ class _Master(_Answers):
         )
 
     def ReleaseCallable(self, request: messages.ReleaseCallableRequest, context: grpc.ServicerContext) -> messages.Done:
-        return self._done(context, lambda: self._handler.release_callable(request.session, request.number))
+        return self._complete_call(context, lambda: self._handler.release_callable(request.session, request.number))
 
     def CloseSession(self, request: messages.CloseSessionRequest, context: grpc.ServicerContext) -> messages.Done:
-        return self._done(context, lambda: self._handler.close_session(request.session))
+        return self._complete_call(context, lambda: self._handler.close_session(request.session))
 
     def Reset(self, request: messages.ResetRequest, context: grpc.ServicerContext) -> messages.Done:
-        return self._done(context, lambda: self._handler.reset(list(request.containers)))
+        return self._complete_call(context, lambda: self._handler.reset(list(request.containers)))
 
     def SessionDevices(
         self, request: messages.SessionDevicesRequest, context: grpc.ServicerContext

@@ -24,7 +24,7 @@ class DaemonThreads(Executor):
 
     Args:
       name: the threads' name.
-      most: maximum number of threads; further calls wait for one. None for no limit.
+      most: maximum number of threads; further calls wait for an idle thread. None for no limit.
     """
 
     def __init__(self, name: str, most: int | None = None) -> None:

@@ -60,7 +60,7 @@ def dialling_handshake(
     """
     messages = TimedMessages(sock, timeout_s)
     with contextlib.ExitStack() as closing:
-        closing.callback(lambda: messages.sock.close())  # look the socket up then: TLS may have replaced it
+        closing.callback(lambda: messages.sock.close())  # look the socket up when closing: TLS may have replaced it
         try:
             met = _greet(messages, me, wanted, host, security, LIFELINE * lifeline)
         except ProtocolViolation as violation:
@@ -92,7 +92,7 @@ def _greet(
     nonce = secrets.token_bytes(NONCE_BYTES)
     said = (nonce, their_nonce, me.task, me.generation, wanted.task, wanted.generation)
     tokens = security.tokens()
-    # The dialling end proves itself first, so that an accepting end reveals nothing to an unauthenticated one.
+    # The dialling end proves itself first, so that an accepting end reveals nothing to an unauthenticated dialling end.
     proof = prove(tokens, DIALLING, *said)
     messages.send_message(VERSION, nonce, me.task, me.generation, wanted.task, wanted.generation, proof)
     try:
@@ -107,7 +107,7 @@ def _greet(
         case (str(task), int(generation), bytes(proof), offer):
             pass
         case (str(problem), str(detail)):
-            raise ConnectFailure(_known_problem(problem), detail)
+            raise ConnectFailure(_parse_problem(problem), detail)
         case _:
             raise ProtocolViolation("sent an unknown answer")
     if proven(tokens, proof, ACCEPTING, *said, task, generation) is None:
@@ -163,7 +163,7 @@ def _check_version(version: int) -> None:
         )
 
 
-def _known_problem(name: str) -> Problem:
+def _parse_problem(name: str) -> Problem:
     try:
         return Problem(name)
     except ValueError:

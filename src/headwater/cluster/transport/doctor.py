@@ -23,7 +23,7 @@ class Diagnosis:
 
     Attributes:
       address: the address, as passed.
-      ok: whether a Headwater task answers there, and the expected one if one was named.
+      ok: whether a Headwater task answers there, and is the expected task, if a task was named.
       found: the task or process that answers there; empty for none.
       problem: a description of the problem; empty for none.
       hint: advice for the user; may be empty.
@@ -59,12 +59,12 @@ def diagnose(address: str, *, timeout_s: float = 5.0, security: Security | None 
             timeout_s=timeout_s,
         )
     except ConnectFailure as failure:
-        return _explained(address, place, failure)
+        return _explain(address, place, failure)
     with contextlib.closing(channel):
         return Diagnosis(address=address, ok=True, found=channel.peer)
 
 
-def _explained(address: str, place: Address, failure: ConnectFailure) -> Diagnosis:
+def _explain(address: str, place: Address, failure: ConnectFailure) -> Diagnosis:
     problem, found = failure.detail, ""
     if failure.problem in (Problem.NOT_HEADWATER, Problem.SILENT, Problem.CLOSED, Problem.CERTIFICATE):
         found = " and ".join(str(holder) for holder in holders_of_port(place.port)) if _is_here(place) else ""
@@ -74,7 +74,7 @@ def _explained(address: str, place: Address, failure: ConnectFailure) -> Diagnos
 
 
 def _is_here(place: Address) -> bool:
-    """Returns whether the address belongs to this machine: only then it can be bound."""
+    """Returns whether the address belongs to this machine: only then can it be bound."""
     try:
         family, target = resolve(Address(place.host, 0))[0]
         with socket.socket(family, socket.SOCK_STREAM) as probe:

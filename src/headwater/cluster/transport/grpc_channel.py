@@ -71,7 +71,7 @@ class _Pieces:
             return self._changed.wait_for(lambda: self._ended or bool(self._pieces), timeout_s)
 
     def end(self) -> None:
-        """Ends the queue: takes no more pieces; queued ones can still be read."""
+        """Ends the queue: no pieces can be added any more; queued pieces can still be read."""
         with self._changed:
             self._ended = True
             self._changed.notify_all()
@@ -210,7 +210,7 @@ def serve_channel(
       pieces: the pieces from the other end.
       context: the context of the call.
       me: this end.
-      on_channel: called with the channel in a new thread. The channel is closed when it returns.
+      on_channel: called with the channel in a new thread. The channel is closed when the call returns.
       options: limits.
 
     Raises:
@@ -218,7 +218,7 @@ def serve_channel(
       AbortedError: the other end expects another generation.
       InvalidArgumentError: the other end did not identify itself.
     """
-    peer = _introduced(pieces, me)
+    peer = _read_introduction(pieces, me)
     outgoing = _Pieces()
     channel = GrpcChannel(
         peer=f"{peer.task} (inside gRPC)",
@@ -243,7 +243,7 @@ def serve_channel(
     return _outgoing(frames.pack((me.task, me.generation)), outgoing)
 
 
-def _introduced(pieces: Iterator[object], me: PeerIdentity) -> PeerIdentity:
+def _read_introduction(pieces: Iterator[object], me: PeerIdentity) -> PeerIdentity:
     first: Any = next(pieces, None)
     match frames.parse_header(first.data) if first is not None else ():
         case (str(task), int(generation), str(wanted), int(wanted_generation)):

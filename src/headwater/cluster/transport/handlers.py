@@ -17,8 +17,8 @@ class TaskStatus:
       task: the task's name.
       generation: the generation of its current incarnation.
       started: the start time of that incarnation, in seconds since 1970.
-      pid: its process id.
-      version: its version of Headwater.
+      pid: the task's process id.
+      version: the task's version of Headwater.
       details: further entries, from the layers above.
     """
 
@@ -73,11 +73,11 @@ class TaskHandler(Protocol):
         ...
 
     def release(self, session: str) -> None:
-        """Ends a session here; ignores an unknown one, which has ended already."""
+        """Ends a session here; ignores an unknown session, which has ended already."""
         ...
 
     def cancel_step(self, session: str, step: int, reason: str) -> None:
-        """Cancels a step; ignores an unknown one, which has ended already."""
+        """Cancels a step; ignores an unknown step, which has ended already."""
         ...
 
     def reset(self, containers: Sequence[str]) -> None:
@@ -128,11 +128,11 @@ class MasterHandler(Protocol):
         ...
 
     def release_callable(self, session: str, number: int) -> None:
-        """Releases a callable; ignores an unknown one, which was released already."""
+        """Releases a callable; ignores an unknown callable, which was released already."""
         ...
 
     def close_session(self, session: str) -> None:
-        """Ends a session; ignores an unknown one, which has ended already."""
+        """Ends a session; ignores an unknown session, which has ended already."""
         ...
 
     def reset(self, containers: Sequence[str]) -> None:

@@ -72,7 +72,7 @@ class PeerIdentity:
 
     Attributes:
       task: the task's name, such as ``/job:ps/task:0``; for a client that is not a task, another name.
-      generation: the number of its incarnation; 0 for a client that has none.
+      generation: the generation of the task's incarnation; 0 for a client, which has none.
     """
 
     task: str

@@ -102,7 +102,8 @@ class HeartbeatSender:
 
 def main() -> None:
     """Runs the helper until the task exits."""
-    # Ignore signals to the process group: the helper must report that the task is stopped, and notices its exit itself.
+    # Ignore signals to the process group: the helper must continue, to report that the task is stopped; it notices the
+    # task's exit by itself.
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP):
         signal.signal(signum, signal.SIG_IGN)
     with contextlib.closing(socket.socket(fileno=int(sys.argv[1]))) as task:

@@ -1,6 +1,6 @@
 """Heartbeats sent by a helper process, so that a held GIL cannot delay them.
 
-Other tasks open lifelines to this one (`headwater.cluster.transport.lifeline`): connections on which they receive a
+Other tasks open lifelines to this task (`headwater.cluster.transport.lifeline`): connections on which they receive a
 heartbeat once a second. A Python thread could not send heartbeats while a native function holds the GIL, which may take
 a minute. So a helper process sends them (`headwater.cluster.transport.heartbeat_process`). It is started for the first
 lifeline, and ends with this process.
@@ -58,7 +58,8 @@ class _Heartbeats:
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
                     cwd="/",
-                    # Ctrl-Z stops the whole process group; the helper must not be stopped, so that it can report this.
+                    # Ctrl-Z stops the whole process group; the helper must not be stopped, so that it can report the
+                    # stop.
                     start_new_session=True,
                 )
             except OSError:

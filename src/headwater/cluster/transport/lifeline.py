@@ -6,8 +6,8 @@ delay heartbeats. So a task counts as lost in two cases only: heartbeats have re
 seconds, or it is *silent*: no heartbeat arrives. The exit of a task is detected without a lifeline, as the kernel
 closes its channels.
 
-This process, too, may have been stopped, or its GIL held. Therefore it first reads all heartbeats that have arrived,
-and then the clock, and it does not count time during which it did not run.
+This process, too, may have been stopped, or its GIL held. Therefore this process first reads all heartbeats that have
+arrived, and then the clock, and does not count time during which it did not run.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Lifeline:
     Args:
       address: the address where the task listens.
       me: this end.
-      wanted: the task, ``""`` for any; its generation is ignored, as a new incarnation of it is alive, too.
+      wanted: the task, ``""`` for any; its generation is ignored, because a new incarnation of the task is alive, too.
       security: the security settings of this end.
       on_change: called in any thread: with the reason in words when the task is lost, and with ``""`` when heartbeats
         arrive again. Not called after `close`.
@@ -167,7 +167,7 @@ class Lifeline:
         """Returns whether the last heartbeat is recent, and did not report that the task is stopped."""
         return self._detector.is_alive()
 
-    def answered(self) -> None:
+    def record_answer(self) -> None:
         """Records that a task that was reported lost has answered a call, so it ran at that moment.
 
         If the task is stopped again before its next heartbeat, no heartbeat shows that it ran in between. Without this

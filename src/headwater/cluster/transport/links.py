@@ -1,4 +1,4 @@
-"""Links: connections of a task to another one, and of a client to a master."""
+"""Links: connections of a task to another task, and of a client to a master."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class LinkSettings:
 
     Attributes:
       me: this task, or client.
-      security: its security settings.
+      security: the security settings of this task or client.
       options: limits of channels.
       waiter: waits for other tasks.
       inside_grpc: whether tensors are sent inside gRPC.
@@ -89,12 +89,12 @@ class Link:
                     self._address,
                     peer=self._called,
                     security=self._link_settings.security,
-                    on_lost=self._lost,
+                    on_lost=self._break_channels,
                     inside_grpc=self._link_settings.inside_grpc,
                 )
             return self._control
 
-    def _lost(self) -> None:
+    def _break_channels(self) -> None:
         # A stopped task, or a task on an unreachable machine, closes no channel: break its channels, or steps would
         # wait forever.
         with self._lock:
@@ -165,7 +165,7 @@ class Link:
 
         Args:
           deadline_s: the time limit of the wait, in seconds; 0 for one attempt. The deadline of this process
-            (`Patience.deadline_s`) limits the wait in any case; it applies alone if this is None.
+            (`Patience.deadline_s`) limits the wait in any case; that deadline applies alone if ``deadline_s`` is None.
 
         Returns:
           The status of the task.

@@ -106,14 +106,14 @@ class Listener:
       address: the address; with port 0 the system chooses the port.
       me: this task.
       security: the security settings.
-      on_channel: called with each channel in a new thread. The channel is closed when it returns.
+      on_channel: called with each channel in a new thread. The channel is closed when the call returns.
       options: limits.
-      workplace: the directory of its Unix socket.
+      workplace: the directory of the listener's Unix socket.
       control_path: the Unix socket of the gRPC server; None if there is none.
       environ: see `headwater.cluster.transport.ports.listen`.
 
     Raises:
-      PermissionDeniedError: other machines could reach it, and no authentication is configured.
+      PermissionDeniedError: other machines could reach the task, and no authentication is configured.
       AlreadyExistsError, UnavailableError: see `headwater.cluster.transport.ports.listen`.
     """
 
@@ -256,7 +256,7 @@ class Listener:
             if stood_still > _MIN_PAUSE_S and pause is not None:
                 self._unauthenticated.extend_deadlines(stood_still)
             for candidate in self._unauthenticated.overdue():
-                self._send_away(candidate)
+                self._close_overdue(candidate)
         self._close_all()
 
     def _pause(self, open_again_at: float, room_in_s: float) -> float | None:
@@ -330,7 +330,7 @@ class Listener:
             self._selector.unregister(candidate.sock)
             self._pass_on(candidate)
 
-    def _send_away(self, candidate: _Unauthenticated) -> None:
+    def _close_overdue(self, candidate: _Unauthenticated) -> None:
         """Closes an overdue connection. A running handshake has its own timeout."""
         if candidate.messages is None and self._unauthenticated.remove(candidate):
             self._end(candidate)
@@ -376,7 +376,7 @@ class Listener:
             return
         name = f"{self._control_path}-{next(self._numbers)}"
         try:
-            server = _named_connection(self._control_path, name)
+            server = _connect_from_named_socket(self._control_path, name)
         except OSError as error:
             self._unauthenticated.remove(candidate)
             self._refuse(candidate, f"the control plane does not answer: {error}")
@@ -484,7 +484,8 @@ class Listener:
 
     def _offer_to(self, candidate: _Unauthenticated, peer: PeerIdentity, lifeline: bool) -> Offer | None:
         """Returns the offer to an authenticated ``peer``."""
-        # Remove it now, before the handshake ends: an authenticated connection does not count towards the maximum.
+        # Remove the connection now, before the handshake ends: an authenticated connection does not count towards the
+        # maximum.
         self._unauthenticated.remove(candidate)
         if not lifeline:
             return self._make_offer(peer)
@@ -517,8 +518,8 @@ class _Unauthenticated:
       place: the other end's address, for messages.
       host: the other end's host.
       seen: the bytes read so far.
-      messages: its handshake, once that has begun.
-      splice: its forwarding to the control plane, once that has begun.
+      messages: the handshake, once it has begun.
+      splice: the forwarding to the control plane, once it has begun.
     """
 
     def __init__(self, sock: socket.socket) -> None:
@@ -544,7 +545,7 @@ def _new_spare() -> int | None:
         return None
 
 
-def _named_connection(path: str, name: str) -> socket.socket:
+def _connect_from_named_socket(path: str, name: str) -> socket.socket:
     """Connects to a Unix socket from a named socket. `Listener.trust` finds the caller's connection by that name."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:

@@ -62,8 +62,8 @@ class ChannelPool:
                 self._taken[channel] = peer
             if not channel.peer_gone():
                 return channel
-            self.discard(channel)  # the other end has closed this channel while it was idle: try the next one
-        # Open it without holding the lock, as that may take minutes. The pool may be closed meanwhile.
+            self.discard(channel)  # the other end has closed this channel while it was idle: try the next channel
+        # Open the channel without holding the lock, as opening may take minutes. The pool may be closed meanwhile.
         channel = self._open_channel(peer)
         with self._lock:
             if not self._closed:
@@ -88,7 +88,7 @@ class ChannelPool:
         raise self._is_closed(peer)
 
     def release(self, channel: Channel) -> None:
-        """Returns a channel after a complete conversation: both ends are ready for another one."""
+        """Returns a channel after a complete conversation: both ends are ready for another conversation."""
         with self._lock:
             peer = self._taken.pop(channel, None)
             if peer is not None and not self._closed and not channel.closed:

@@ -34,7 +34,7 @@ class Holder:
     Attributes:
       pid: its process id; None if the system does not show it, as for another user's process.
       command: its command line, shortened; empty if the system does not show it.
-      user: its user.
+      user: the user of the process.
     """
 
     pid: int | None
@@ -72,7 +72,7 @@ def listen(address: Address, *, environ: MutableMapping[str, str] | None = None)
       InvalidArgumentError: `LISTEN_FDS` is malformed.
     """
     environ = os.environ if environ is None else environ
-    inherited = _inherited(address, environ)
+    inherited = _take_inherited(address, environ)
     if inherited is not None:
         return inherited
     address = address._replace(host=environ.get(BIND_HOST) or address.host)
@@ -92,7 +92,7 @@ def listen(address: Address, *, environ: MutableMapping[str, str] | None = None)
     return listening
 
 
-def _inherited(address: Address, environ: MutableMapping[str, str]) -> socket.socket | None:
+def _take_inherited(address: Address, environ: MutableMapping[str, str]) -> socket.socket | None:
     """Returns the inherited socket for ``address``, or None, and removes it from the variable.
 
     The socket is removed so that a later listener, after this socket was closed, binds the port again.

@@ -14,8 +14,8 @@ A server that other machines can reach does not start without a token or a CA, u
 (``HEADWATER_INSECURE=1``).
 
 On loopback, without a token and a CA, tasks accept only programs of their own user. These share a token in a file
-(`headwater.cluster.transport.user_token`) and, if one launcher has started them, another one in an inherited
-variable (``HEADWATER_LAUNCH_TOKEN``). Either is accepted.
+(`headwater.cluster.transport.user_token`) and, if one launcher has started them, another token in an inherited variable
+(``HEADWATER_LAUNCH_TOKEN``). Either token is accepted.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ AUTHORITY = "HEADWATER_TLS_CA"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tokens:
-    """The tokens of one end of a connection, which it proves, and accepts from the other end.
+    """The tokens that one end of a connection proves to know, and accepts from the other end.
 
     Attributes:
       values: the tokens, any of which is accepted; without tokens, every connection is accepted.
-      of_user: whether they are tokens of this user and launch, and not from ``HEADWATER_TOKEN``.
+      of_user: whether the tokens are those of this user and launch, and not from ``HEADWATER_TOKEN``.
     """
 
     values: tuple[str, ...] = field(default=(), repr=False)

@@ -217,7 +217,7 @@ class SharedMemoryChannel(SocketChannel):
                 raise InvalidArgumentError(
                     None, None, "the other end sent shared memory of another size or kind than announced"
                 )
-            return _mapped(descriptors[0], _PAGE + payload_bytes)
+            return _map(descriptors[0], _PAGE + payload_bytes)
         finally:
             os.close(descriptors[0])
 
@@ -233,13 +233,13 @@ def _new_memory(nbytes: int) -> tuple[int, mmap.mmap]:
     os.ftruncate(descriptor, nbytes)
     fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
     try:
-        return descriptor, _mapped(descriptor, nbytes)
+        return descriptor, _map(descriptor, nbytes)
     except OSError:
         os.close(descriptor)
         raise
 
 
-def _mapped(descriptor: int, nbytes: int) -> mmap.mmap:
+def _map(descriptor: int, nbytes: int) -> mmap.mmap:
     # Map all pages at once: page faults at first touch take several times as long as copying into them.
     return mmap.mmap(descriptor, nbytes, flags=mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0))
 

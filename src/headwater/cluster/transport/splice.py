@@ -80,7 +80,7 @@ class Splice:
             return
         try:
             finished = [direction.move() for direction in self._directions]
-        except OSError:  # one of the two is broken, so close both
+        except OSError:  # one of the two connections is broken, so close both
             self.close()
             return
         if all(finished):

@@ -97,8 +97,8 @@ class ByteStreamChannel(ABC):
                 elif data is not None:
                     self._send_joined(data)
                     self._bytes_sent += len(data)
-            except BaseException as error:  # noqa: BLE001 - re-raised by _lost, whatever it is
-                self._lost(error)
+            except BaseException as error:  # noqa: BLE001 - re-raised by _fail, whatever it is
+                self._fail(error)
             self._frames_sent += 1
         finally:
             self._sending = False
@@ -133,13 +133,13 @@ class ByteStreamChannel(ABC):
                     self._bytes_received += stop - self._start
                     self._start = stop
                     return frame
-            except BaseException as error:  # noqa: BLE001 - re-raised by _lost, whatever it is
-                self._lost(error)
+            except BaseException as error:  # noqa: BLE001 - re-raised by _fail, whatever it is
+                self._fail(error)
             assert timeout_s is not None
             raise receive_timeout_error(self.peer, timeout_s)
         finally:
             self._receiving = False
-            if self.closed:  # another thread has called `close`, which leaves the disposal to this one
+            if self.closed:  # another thread has called `close`, which leaves the disposal to this thread
                 self.close()
 
     def _receive_first(self, timeout_s: float | None) -> bool:
@@ -208,7 +208,7 @@ class ByteStreamChannel(ABC):
         while at < len(target):
             at += self._receive_into(target[at:])
 
-    def _lost(self, error: BaseException) -> NoReturn:
+    def _fail(self, error: BaseException) -> NoReturn:
         """Closes this end after ``error``, as the start of the next frame is unknown, and raises an error for it."""
         by_us = self.closed
         self.close()

@@ -1,4 +1,4 @@
-"""Unauthenticated connections: their deadlines, and which one to drop when there are too many.
+"""Unauthenticated connections: their deadlines, and the choice of a connection to drop when there are too many.
 
 Each connection has a deadline. When the maximum number is reached, a new connection replaces the oldest connection of
 the host that has most connections. So no unauthenticated connection takes resources for long, and a host that opens
@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
-#: Minimum age of a connection that is dropped for another one, in seconds.
+#: Minimum age of a connection that is dropped for another connection, in seconds.
 GRACE_S = 0.1
 
 

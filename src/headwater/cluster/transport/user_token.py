@@ -5,7 +5,7 @@ needs a token writes the file under a temporary name, and links it to the final 
 that start at the same time use the same token.
 
 The file is ``headwater/token`` in the user's runtime folder (``XDG_RUNTIME_DIR``, else ``/run/user/UID``), which the
-system creates for one user and empties when that user has logged out; without such a folder, it is ``token`` in
+system creates for one user and empties when that user has logged out. Without such a folder, the file is ``token`` in
 ``/tmp/headwater-UID``. A folder that belongs to another user, or that others may enter, is rejected, as another user
 could read the secret.
 """
@@ -102,7 +102,7 @@ def _make(path: Path) -> None:
             file.write(secrets.token_hex(32) + "\n")
             file.flush()
             os.fsync(descriptor)
-        # Link the file instead of renaming it: of several programs the first one wins, as a link replaces no file.
+        # Link the file instead of renaming it: of several programs, the first wins, as a link replaces no file.
         with contextlib.suppress(FileExistsError):
             os.link(written, path)
     finally:

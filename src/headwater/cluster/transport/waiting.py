@@ -1,7 +1,8 @@
 """Retries until a task can be reached, with messages about the wait.
 
-A task may be started minutes after the tasks that need it. A waiting task logs every few seconds which task it waits
-for, at which address, for how long, and why. After a deadline it gives up with an error that contains a hint.
+A task may be started minutes after the tasks that need it. A waiting task logs every few seconds the task that it waits
+for, the address of that task, the duration of the wait, and the reason. After a deadline, it gives up with an error
+that contains a hint.
 """
 
 from __future__ import annotations
@@ -133,7 +134,7 @@ class Waiter:
           me: the name of the waiting task.
           peer: the name of the task that is waited for.
           address: the address of that task.
-          deadline_s: the deadline in place of the patience's, in seconds.
+          deadline_s: the deadline, in seconds; by default the deadline of ``patience``.
           otherwise: the caller's action after the deadline, in words, for messages.
           known: whether the address has answered before. Then silence cannot mean a wrong address or a firewall, and
             the long deadline applies.

@@ -13,7 +13,8 @@ from pathlib import Path
 
 _PREFIX = "headwater-task-"
 _LOCK = "lock"
-#: Minimum age of a directory that is removed because its lock is not held, in seconds: a new one is not locked yet.
+#: Minimum age of a directory that is removed because its lock is not held, in seconds: a new directory is not locked
+#: yet.
 _LOCK_TIMEOUT_S = 60.0
 #: Unix socket paths are at most 107 bytes long on Linux; the names in the directory are shorter than this.
 _MAX_PATH = 80

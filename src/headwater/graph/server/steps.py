@@ -160,7 +160,7 @@ class StepService:
             with contextlib.suppress(KeyError):  # two threads may notice the loss of the channel at once
                 while trained:
                     session, worker = trained.popitem()
-                    self.watchdog.closed(worker, session)
+                    self.watchdog.record_close(worker, session)
 
         def lost() -> None:
             close_training()
@@ -504,7 +504,7 @@ class StepService:
     def _register_training(self, channel: Channel, session: str, trained: dict[str, str]) -> str:
         """Registers a session's first training step on a channel; returns the worker's name."""
         worker = trained[session] = channel.peer.partition(" (")[0]
-        self.watchdog.opened(worker, session)
+        self.watchdog.record_open(worker, session)
         return worker
 
     def _train(
@@ -512,13 +512,13 @@ class StepService:
     ) -> list[Any]:
         """Runs a plan as a worker's training step."""
         done = False
-        self.watchdog.began(worker, step.session, step)
+        self.watchdog.record_start(worker, step.session, step)
         try:
             results = self._runtime.execute(compiled, feeds, step, wait=False, answer=answer)
             done = True
             return results
         finally:
-            self.watchdog.ended(worker, step.session, plan, step, done=done)
+            self.watchdog.record_end(worker, step.session, plan, step, done=done)
 
     def _handle_failure(self, step: ServedStep, error: Exception, plan: int, compiled: CompiledPlan | None) -> None:
         runtime = self._runtime

@@ -260,7 +260,7 @@ class TaskServer(Service):
 
         self._met.add(channel.peer_generation)
         try:
-            self._steps.serve(channel, first, other, lambda: self.shell.disconnected(channel))
+            self._steps.serve(channel, first, other, lambda: self.shell.record_disconnect(channel))
         finally:
             self._master.detach_sessions(channel)
 
@@ -277,7 +277,7 @@ class TaskServer(Service):
             connected=lambda generation: self.shell.is_connected(str(name), generation),
         )
 
-    def lost(self, task: str, generation: int) -> None:
+    def handle_loss(self, task: str, generation: int) -> None:
         # A master that is not in `_met` has run no steps on this incarnation. It has only checked whether the task has
         # restarted, to resume a step of the previous incarnation.
         if generation and generation in self._met and self.runtime.lose(generation, "its last connection has ended"):

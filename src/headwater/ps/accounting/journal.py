@@ -102,13 +102,13 @@ class Journal:
                 if count > MAX_WAITING:
                     self._retry_at, then = math.inf, "The journal ends here: headwater audit will miss later records"
                     pending.clear()
-                self._troubles.failed(what, error, then)
+                self._troubles.record_failure(what, error, then)
                 return
             for _ in range(count):
                 pending.popleft()
             if self._retry_at:
                 self._retry_at = 0.0
-                self._troubles.written(what)
+                self._troubles.record_success(what)
 
     def close(self) -> None:
         """Writes all queued records, and closes the file."""

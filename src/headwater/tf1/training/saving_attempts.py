@@ -55,12 +55,12 @@ class SavingAttempts:
                 raise
             self._pause_s = min(max(2 * self._pause_s, FIRST_PAUSE_S), LONGEST_PAUSE_S)
             self._again_at = self._clock() + self._pause_s
-            self._troubles.failed(
+            self._troubles.record_failure(
                 self._what,
                 error,
                 f"Training continues; the previous checkpoint is intact; the next attempt is in {self._pause_s:.0f} s",
             )
             return False
         self._pause_s, self._again_at = 0.0, None
-        self._troubles.written(self._what)
+        self._troubles.record_success(self._what)
         return True

@@ -32,11 +32,11 @@ class Task:
 
     def begin(self, worker: str) -> Step:
         step = Step()
-        self.watchdog.began(worker, worker, step)
+        self.watchdog.record_start(worker, worker, step)
         return step
 
     def end(self, worker: str, step: Step, plan: int = 1, *, done: bool = True) -> None:
-        self.watchdog.ended(worker, worker, plan, step, done=done)
+        self.watchdog.record_end(worker, worker, plan, step, done=done)
 
     def step(self, *workers: str, seconds: float = 0.1) -> None:
         """A step of each, which takes ``seconds`` in all."""
@@ -47,7 +47,7 @@ class Task:
 
     def both_train(self, seconds: float = 0.1) -> None:
         for worker in (ONE, TWO):
-            self.watchdog.opened(worker, worker)
+            self.watchdog.record_open(worker, worker)
         for _ in range(20):
             self.step(ONE, TWO, seconds=seconds)
         assert self.watchdog.sentences() == []
@@ -95,7 +95,7 @@ def test_a_worker_that_hangs_in_a_step(task: Task) -> None:
 
 
 def test_a_worker_that_hangs_in_its_first_step(task: Task) -> None:
-    task.watchdog.opened(TWO, TWO)
+    task.watchdog.record_open(TWO, TWO)
     task.begin(TWO)
     task.clock.now += 11
     assert task.behind() == [TWO]
@@ -133,7 +133,7 @@ def test_no_worker_makes_steps(task: Task) -> None:
 
 
 def test_a_single_worker_is_not_behind(task: Task) -> None:
-    task.watchdog.opened(ONE, ONE)
+    task.watchdog.record_open(ONE, ONE)
     task.step(ONE)
     task.step(ONE)
     task.clock.now += 11
@@ -141,7 +141,7 @@ def test_a_single_worker_is_not_behind(task: Task) -> None:
 
 
 def test_plans_that_run_once_are_no_training(task: Task) -> None:
-    task.watchdog.opened(ONE, ONE)
+    task.watchdog.record_open(ONE, ONE)
     for plan in range(5):
         task.end(ONE, task.begin(ONE), plan)
     task.clock.now += 100
@@ -157,16 +157,16 @@ def test_a_step_that_fails_does_not_count(task: Task) -> None:
 
 def test_a_worker_that_leaves_is_forgotten(task: Task) -> None:
     task.both_train()
-    task.watchdog.opened(TWO, TWO)
-    task.watchdog.closed(TWO, TWO)
+    task.watchdog.record_open(TWO, TWO)
+    task.watchdog.record_close(TWO, TWO)
     assert len(task.watchdog.progress()) == 2  # it has another channel
-    task.watchdog.closed(TWO, TWO)
+    task.watchdog.record_close(TWO, TWO)
     assert [one.worker for one in task.watchdog.progress()] == [ONE]
     # A session that is closed in order keeps its channels for the next one.
     task.open.discard(ONE)
     task.clock.now += 100
     assert task.watchdog.sentences() == []
     assert task.watchdog.progress() == ()
-    task.watchdog.closed(ONE, ONE)
+    task.watchdog.record_close(ONE, ONE)
     task.step(ONE)  # of a session that is gone
     assert task.watchdog.progress() == ()

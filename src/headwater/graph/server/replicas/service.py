@@ -70,7 +70,7 @@ class CopyService(Service):
     def serve(self, channel: Channel, first: Frame) -> None:
         match first.kind, first.header:
             case _, (int(task),) if first.kind == OPEN_COPY and (found := self._copy_of_task(task)) is not None:
-                found.serve(channel, lambda: self._shell.disconnected(channel))
+                found.serve(channel, lambda: self._shell.record_disconnect(channel))
             case _, (str(name), *_) if first.kind == BACKUP and (found := self._copy_of_name(name)) is not None:
                 found.serve_peer(channel, first)
             case _, (words, bool(over)) if first.kind == PROCESSES:
@@ -120,7 +120,7 @@ class CopyService(Service):
         )
         return next((reason for reason in reasons if reason), "")
 
-    def lost(self, task: str, generation: int) -> None:
+    def handle_loss(self, task: str, generation: int) -> None:
         for copy in self.copies:
             # Only a replica that has served this master handles the loss. A backup gets the resulting change of state
             # from the primary, and a master that was not served here has only asked which replica is the primary.
