@@ -115,10 +115,10 @@ class Counted(PeerLink):
     """Counts attempts to connect to it."""
 
     def __init__(self) -> None:
-        self.is_lost, self.dialled = True, 0
+        self.is_away, self.dialled = True, 0
 
     def is_lost(self) -> bool:
-        return self.is_lost
+        return self.is_away
 
     def reach(self, deadline_s: float | None = None) -> None:
         self.dialled += 1
@@ -137,6 +137,6 @@ def test_a_process_that_is_away_is_not_dialled_for_as_long_as_another_has_the_ba
     feed = Feed(memory_pair()[0], backup, ())
     assert copy._move(feed) is feed
     assert away.dialled == 0
-    away.is_lost = False
+    away.is_away = False
     assert copy._move(feed) is feed
     assert away.dialled == 1
