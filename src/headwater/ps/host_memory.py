@@ -41,9 +41,9 @@ class HostMemory:
         Arrays are not copied: an update that runs while an array is in use writes its result to a new array.
 
         Args:
-          last: whether this incarnation acknowledges no later update. If each gradient is an update, the state then
-            contains the ranges of examples that workers hold: the next incarnation must accept a gradient that other
-            ``ps`` have already applied.
+          last: whether this incarnation acknowledges no later update. If, in addition, each gradient is an update, the
+            state contains the ranges of examples that workers hold: the next incarnation must accept a gradient that
+            other ``ps`` have already applied.
         """
         updates, workers, step_numbers = self._updates, self._workers, self._workers.step_numbers
         with self._changed:
@@ -59,7 +59,7 @@ class HostMemory:
                     applied=latest.applied,
                     version=latest.version,
                     step_number=latest.step_number,
-                    handed=latest.handed if holds else None,
+                    assigned_work=latest.assigned_work if holds else None,
                 )
                 if worker not in again and (latest := updates.latest.get(worker)) is not None
                 else Answered(incarnation=incarnation)
@@ -103,9 +103,9 @@ class HostMemory:
                         applied=one.applied,
                         version=one.version,
                         step_number=one.step_number,
-                        handed=one.handed,
+                        assigned_work=one.assigned_work,
                     )
-            workers.await_holders(CONNECT_TIMEOUT_S)
+            workers.expect_holders(CONNECT_TIMEOUT_S)
             workers.sums.restore(state.sums)
             updates.event(Restarted(state.version))
             updates.recovery_report = RecoveryReport(
@@ -190,10 +190,10 @@ class HostMemory:
                 asked,
             ) = steps
             step_numbers.at_work, step_numbers.asked = dict(at_work), dict(asked)
-            for worker, incarnation, number, applied, given, step_number, handed in requests:
+            for worker, incarnation, number, applied, given, step_number, work in requests:
                 workers.incarnations[worker] = incarnation
                 updates.latest[worker] = Request(
-                    number=number, applied=applied, version=given, step_number=step_number, assigned_work=handed
+                    number=number, applied=applied, version=given, step_number=step_number, assigned_work=work
                 )
             workers.sums.restore(dict(sums))
             if ledger is not None:

@@ -20,8 +20,8 @@ class Answered:
       applied: whether its gradients were accepted.
       version: the version of the values when the gradients were pushed.
       step_number: number of the assigned step; None without one.
-      handed: the assigned range of examples, see `headwater.ps.worker_connections.Request`; only in the last state of
-        an incarnation, see `HostMemory.state`.
+      assigned_work: the assigned range of examples, see `headwater.ps.worker_connections.Request`; None except in the
+        last state of an incarnation, see `HostMemory.state`.
     """
 
     incarnation: int
@@ -29,7 +29,7 @@ class Answered:
     applied: bool = False
     version: int = -1
     step_number: int | None = None
-    handed: tuple[int, int, int, int] | str | None = None
+    assigned_work: tuple[int, int, int, int] | str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,7 +68,7 @@ class HostState:
         # Part of the state, so that a restored ps recognises retries. Without the request numbers, simulated
         # histories found gradients that were applied twice.
         answered = {
-            worker: [one.incarnation, one.number, one.applied, one.version, one.step_number, one.handed]
+            worker: [one.incarnation, one.number, one.applied, one.version, one.step_number, one.assigned_work]
             for worker, one in self.answered.items()
         }
         return {
@@ -112,7 +112,7 @@ class HostState:
 
 
 def _answered(
-    incarnation: int, number: int, applied: bool, version: int, step_number: int | None, handed: Any = None
+    incarnation: int, number: int, applied: bool, version: int, step_number: int | None, assigned_work: Any = None
 ) -> Answered:
     return Answered(
         incarnation=incarnation,
@@ -121,5 +121,5 @@ def _answered(
         version=version,
         step_number=step_number,
         # JSON has no tuples. Files of earlier versions have no assigned range.
-        handed=tuple(handed) if isinstance(handed, list) else handed,
+        assigned_work=tuple(assigned_work) if isinstance(assigned_work, list) else assigned_work,
     )

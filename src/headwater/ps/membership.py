@@ -360,13 +360,14 @@ class Membership:
         self.resting = set(resting)
         self._expect(members | resting, connect_within_s)
 
-    def await_holders(self, connect_within_s: float) -> None:
+    def expect_holders(self, connect_within_s: float) -> None:
         """Keeps restored ranges for the workers that hold them, for ``connect_within_s`` seconds. The lock is held."""
         self._restored_holders = set(self._updates.accounts.holders())
         self._holders_until = self._context.clock() + connect_within_s
 
     def return_overdue_ranges(self) -> None:
-        """Takes restored ranges back from workers that did not connect in time. The lock is held."""
+        """Returns the restored ranges of workers that did not connect in time to the pool of examples. The lock is
+        held."""
         if self._restored_holders and self._context.clock() >= self._holders_until:
             for worker in sorted(self._restored_holders - self._updates.connections.keys()):
                 self._updates.accounts.return_ranges(worker, f"it did not connect to {self._context.task}")

@@ -182,7 +182,7 @@ def test_the_next_incarnation_keeps_held_ranges_until_their_workers_had_time_to_
             found = host.updates.accounts.assign_range(worker, 0, 0, 9, plan, None, 0)
             assert isinstance(found, tuple)
             works[worker], seed = found
-            request.handed = *works[worker], seed
+            request.assigned_work = *works[worker], seed
         state = host.memory.state(last=True)
     assert state is not None
     facts = json.loads(json.dumps(state.facts()))  # as a state file has them
@@ -200,7 +200,7 @@ def test_the_next_incarnation_keeps_held_ranges_until_their_workers_had_time_to_
             return workers.request(connection, number)
 
     assert held() == {FIRST, SECOND, THIRD}
-    assert asks(FIRST, 5) == (Request(number=5, handed=(*works[FIRST], seed)), True)
+    assert asks(FIRST, 5) == (Request(number=5, assigned_work=(*works[FIRST], seed)), True)
     assert held() == {FIRST, SECOND, THIRD}
     # The answers to requests 6 and 7 came from an incarnation that the state file does not know: the range is stale.
     asks(SECOND, 8)
