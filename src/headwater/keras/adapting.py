@@ -32,8 +32,8 @@ _LOOKUPS = ("Hashing", "IntegerLookup", "StringLookup")
 def adapt_keras() -> None:
     """Adapts Keras to Headwater: datasets, TensorBoard files and lookup layers work without TensorFlow.
 
-    If the module named ``tensorflow`` is Headwater's, Keras would use TensorFlow's internals, which it does not have.
-    So Keras is also made to ignore this module. Idempotent.
+    If the module named ``tensorflow`` is Headwater's, Keras would use internals of TensorFlow, which Headwater's module
+    does not have. So Keras is also made to ignore this module. Idempotent.
     """
     global _adapted
     if _adapted:

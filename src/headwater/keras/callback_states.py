@@ -1,5 +1,5 @@
-"""State of callbacks during training, such as the best value so far. It is saved with the model, so that a restarted
-`fit` continues with it.
+"""State of callbacks during training, such as the best value so far. The state is saved with the model, so that a
+restarted `fit` continues from this state.
 
 The state of Keras's own callbacks and of their subclasses is saved. The state of any other callback is saved only if
 the callback has a true attribute ``saves_state``. An attribute is part of the state if it has changed since training

@@ -39,10 +39,10 @@ _SERVED = "served"
 class ModelCheckpoint(_checkpoint):
     """Saves the model, or its weights, every epoch or at an interval of batches.
 
-    The file is written atomically: after an interruption, it is complete or missing. Its path may have any ending or
-    none. A whole model is saved as a ``.keras`` archive (HDF5 for ``.h5``), weights are saved as HDF5.
-    `headwater.keras.saving.load_model`, and ``keras`` in programs that run under Headwater, read it regardless of its
-    name.
+    The file is written atomically: after an interruption, the file is complete or missing. The path may have any ending
+    or none. A whole model is saved as a ``.keras`` archive (HDF5 for ``.h5``), weights are saved as HDF5.
+    `headwater.keras.saving.load_model`, and ``keras`` in programs that run under Headwater, read the file regardless of
+    its name.
 
     Args:
       filepath: the path, in which ``{epoch}``, ``{batch}`` and names of logs in braces are replaced by their values.
@@ -68,8 +68,8 @@ def save_checkpoint(callback: Any, epoch: int, batch: int | None, logs: object, 
       epoch: the current epoch, from 0.
       batch: the current batch, from 0; None at the end of an epoch.
       logs: the values of the metrics.
-      writes: whether this process writes the file. If not, it only updates the callback's state, such as the best
-        value.
+      writes: whether this process writes the file. If not, only the callback's state, such as the best value, is
+        updated.
     """
     best = getattr(callback, "best", None)
     path = callback._get_file_path(epoch, batch, logs or {})

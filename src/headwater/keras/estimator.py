@@ -1,10 +1,10 @@
 """``keras.estimator.model_to_estimator``: a compiled Keras model as an `Estimator`.
 
 The estimator's graph has the input pipeline, a variable for each weight, and a host operation that calls the model.
-Keras computes on JAX, with the optimizer and the strategy with which the model was compiled. When a session has been
-created, which may have restored the variables, their values are copied to the model. Before a checkpoint is written,
-the model's values are copied back to the variables. So checkpoints, hooks, summaries and `train_and_evaluate` work as
-for every estimator.
+Keras computes on JAX, with the optimizer and the strategy with which the model was compiled. After a session has been
+created, and may have restored the variables, the values of the variables are copied to the model. Before a checkpoint
+is written, the model's values are copied back to the variables. So checkpoints, hooks, summaries and
+`train_and_evaluate` work as for every estimator.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def watch_models(active: Callable[[], _Adopts | None]) -> None:
     """Patches Keras so that the active strategy adopts each model that is made or compiled.
 
     Every Keras model uses the two patched methods: constructors of all kinds of models call the trainer's ``__init__``,
-    and a loaded model calls ``compile``. Outside of scopes they are unchanged.
+    and a loaded model calls ``compile``. Outside of scopes, the methods behave as before.
 
     Args:
       active: returns the strategy of the calling thread's scope, or None.
@@ -73,7 +73,7 @@ def watch_models(active: Callable[[], _Adopts | None]) -> None:
     def adopt(model: object) -> None:
         strategy = active()
         if strategy is not None:
-            # Bypasses Keras's __setattr__, which would search it for layers.
+            # Bypasses Keras's __setattr__, which would search the strategy for layers.
             object.__setattr__(model, _STRATEGY, strategy)
             _sharing.used = _sharing.used or strategy is _sharing.strategy
             strategy.adopt(model)

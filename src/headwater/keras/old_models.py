@@ -18,7 +18,7 @@ def model_from_config(config: Mapping[str, object], custom_objects: Mapping[str,
     """Makes a model from a configuration in the form of ``model.to_json``.
 
     Raises:
-      TypeError: it is a list: the configuration of a `Sequential` alone belongs to ``Sequential.from_config``.
+      TypeError: ``config`` is a list: the configuration of a `Sequential` alone belongs to ``Sequential.from_config``.
     """
     if isinstance(config, list):
         raise TypeError(

@@ -13,7 +13,7 @@ class MirroredStrategy(mirrored.MirroredStrategy):
     """Replicas on several devices of this process.
 
     Args:
-      devices: their names.
+      devices: names of devices.
       num_gpus, num_gpus_per_worker: number of GPUs, instead of ``devices``. If none of the three is given, all GPUs are
         used, or the CPU.
       cross_device_ops, auto_shard_dataset, cross_tower_ops: not used: XLA exchanges between the devices.
@@ -47,7 +47,7 @@ class CentralStorageStrategy(mirrored.MirroredStrategy):
     """Replicas on several devices of this process; each device has all variables.
 
     Args:
-      compute_devices: their names; all GPUs, or the CPU, if None.
+      compute_devices: names of devices; all GPUs, or the CPU, if None.
       parameter_device: must be None: every device has all variables, instead of one device for all replicas.
 
     Raises:

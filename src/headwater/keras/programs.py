@@ -21,8 +21,8 @@ _NUMBER = re.compile(r"_\d+(?=/|$)")
 def optimizer_topics(optimizer: keras.Optimizer) -> dict[str, Mapping[str, object]]:
     """Returns the class of an optimizer and its configuration. Its name is omitted, because Keras numbers optimizers.
 
-    The learning rate is a topic of its own. It is omitted once the optimizer has made updates, because callbacks may
-    have changed it since.
+    The learning rate is a topic of its own, and is omitted once the optimizer has made updates, because callbacks may
+    have changed the rate since.
     """
     config = dict(optimizer.get_config())
     config.pop("name", None)

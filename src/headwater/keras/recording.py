@@ -33,7 +33,7 @@ def gradients_of(model: object, calls: Sequence[list[object]], what_for: str) ->
     """Returns the gradients that a ``train_step`` passed to the optimizer.
 
     Raises:
-      ValueError: it did not call ``self.optimizer.stateless_apply`` once.
+      ValueError: the ``train_step`` did not call ``self.optimizer.stateless_apply`` exactly once.
     """
     if len(calls) != 1:
         raise ValueError(

@@ -81,7 +81,7 @@ class _Wrapper:
         return {**_taken(fn, self.sk_params), **(override or {})}
 
     def fit(self, x: HostArray, y: HostArray, **kwargs: object) -> Tree:
-        """Makes a model and trains it; labels become one-hot if its loss is a categorical cross entropy."""
+        """Makes a model and trains it; labels become one-hot if the model's loss is a categorical cross entropy."""
         builder = self._builder()
         self.model = builder(**self.filter_sk_params(builder))
         loss = self.model.loss

@@ -307,7 +307,7 @@ class OneDeviceStrategy(Strategy):
     """One replica, on one device of this process.
 
     Args:
-      device: its name, such as ``"/gpu:0"`` or ``"cpu:0"``.
+      device: the name of the device, such as ``"/gpu:0"`` or ``"cpu:0"``.
     """
 
     def __init__(self, device: str) -> None:

@@ -7,7 +7,7 @@ values, the mean m_i and the sum of squared deviations s_i, and let n = Σ n_i. 
 
 [Chan, Golub, LeVeque 1979]. All workers gather all (n_i, m_i, s_i), so all have equal statistics. The gradient of a
 share's statistics is the sum of the gradients g_j of all workers j. Worker i has r_i rows of the batch, and the
-gradients that it computes are later weighted by r_i. To compensate for this weight, it uses Σ_j r_j g_j / r_i.
+gradients that it computes are later weighted by r_i. To compensate for this weight, worker i uses Σ_j r_j g_j / r_i.
 
 The compiled step exchanges statistics through callbacks. A worker without rows computes nothing, but takes part in the
 exchanges of the others until their steps have ended.

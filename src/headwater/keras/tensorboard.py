@@ -49,7 +49,7 @@ class TensorBoard(_base):
     admitted) and ``hit_rate``; ``rows/JOB_INDEX`` and ``lookups/JOB_INDEX`` of each ``ps`` show uneven load.
 
     Args:
-      log_dir: the folder; it gets ``train`` and ``validation``.
+      log_dir: the parent folder of ``train`` and ``validation``.
       histogram_freq: interval in epochs at which histograms of all weights are written; 0 for never.
       write_graph: whether to write the model's layers, for TensorBoard's graph view.
       write_steps_per_second: whether to write how fast steps and epochs are.
@@ -94,7 +94,7 @@ class TensorBoard(_base):
 
     @property
     def async_safe(self) -> bool:
-        """Whether Keras may call it from other threads: only if it writes nothing for batches."""
+        """Whether Keras may call this callback from other threads: only if the callback writes nothing for batches."""
         return self.update_freq == "epoch"
 
     def on_train_begin(self, logs: object = None) -> None:

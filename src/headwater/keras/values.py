@@ -50,7 +50,7 @@ class PerReplica:
 
 
 def local_values(value: object) -> tuple[Any, ...]:
-    """Returns the values of this process's replicas; just one if it is the same for all."""
+    """Returns the values of this process's replicas; a single value if all replicas share it."""
     return value.values if isinstance(value, PerReplica) else (value,)
 
 

@@ -1,10 +1,10 @@
 """All-reduce, broadcast and all-gather of arrays over channels between all pairs of processes.
 
-A sum is computed by *direct exchange*: each vector is divided into one part for each process. Each process sends every
-other process the part that belongs to that process, adds up the parts that it receives, and sends the sum to all. This
-takes two rounds for any number of processes, and no process sends or receives more than twice the size of the vector.
-Vectors below `WHOLE_BELOW_BYTES` are sent whole to all processes instead, in one round. In both cases parts are added
-up in the order of the ranks, so that all processes get bitwise equal sums.
+A sum is computed by *direct exchange*: each vector is divided into one part for each process. Each process sends part j
+of its vector to the process of rank j, for each j. The process of rank j adds up all parts j, and sends the sum to all
+other processes. This takes two rounds for any number of processes, and no process sends or receives more than twice the
+size of the vector. Vectors below `WHOLE_BELOW_BYTES` are sent whole to all processes instead, in one round. In both
+cases parts are added up in the order of the ranks, so that all processes get bitwise equal sums.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WHOLE_BELOW_BYTES = 1 << 15
 #: Largest size of a message, in bytes, that fits into the network's buffers, so that sending it never blocks.
 _BUFFERED_BYTES = 1 << 14
 _ALIGNED = 16
-#: Interval of messages of a process that waits for another, in seconds.
+#: Interval of the log messages of a process that waits for another process, in seconds.
 REPORT_S = 15.0
 _log = logging.getLogger("headwater")
 
@@ -40,7 +40,7 @@ class LostPeerError(UnavailableError):
 
     Attributes:
       task: the lost process.
-      exit_code: exit code for a process that cannot continue; it asks the launcher to restart the process.
+      exit_code: the exit code of a process that cannot continue; this code asks the launcher to restart the process.
     """
 
     exit_code = 75

@@ -41,7 +41,7 @@ class GroupMember:
 
     Attributes:
       task: its task name.
-      address: the address it listens on.
+      address: the address on which the process listens.
     """
 
     task: TaskName
@@ -157,8 +157,8 @@ class Group:
         while True:
             for rank in range(self.rank):
                 if rank not in self._channels:
-                    # The deadline is common to all peers, so that it is not extended by a peer that gives up and
-                    # restarts.
+                    # The deadline is common to all peers, so that a peer that gives up and restarts does not extend the
+                    # wait.
                     left = patience.deadline_s - (time.monotonic() - began)
                     link = self.shell.link(self.members[rank].task)
                     channel = link.open_answered_channel(Frame(OPEN_COLLECTIVE), max(0.0, left))

@@ -90,7 +90,7 @@ def needs_trial(model: Any) -> bool:
 
 
 def is_known_metric(metric: Any) -> bool:
-    """Returns whether a metric and its function are Keras's own, and it declares no merge; True for None."""
+    """Returns whether a metric and its function are Keras's own, and the metric declares no merge; True for None."""
     if metric is None:
         return True
     return _is_known(metric, "_fn") and all(declared_merge(metric, variable) is None for variable in metric.variables)
@@ -111,7 +111,7 @@ def try_program(model: Any, batch: Tree, outputs: Tree, metrics: Sequence[Any], 
     Args:
       model: compiled and built.
       batch: some examples, as ``(x, y, sample_weight)`` of arrays.
-      outputs: shapes and types of the model's predictions for them.
+      outputs: shapes and types of the model's predictions for these examples.
       metrics: values of the metrics' variables.
       training: whether the program trains.
 
@@ -198,7 +198,7 @@ class _Judge:
         """Numbers of the terms that are sums.
 
         Raises:
-          ValueError: one is neither a sum nor a mean.
+          ValueError: a term is neither a sum nor a mean.
         """
         flat: Any = getattr(self._model._compile_loss, "_flat_losses", None) or []
         for number, found in self._terms.items():

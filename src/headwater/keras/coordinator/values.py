@@ -57,7 +57,7 @@ def encode(value: object, arrays: list[object]) -> Any:
     raise InvalidArgumentError(
         None,
         None,
-        f"a {type(value).__name__} cannot be sent to other tasks: numbers, text, arrays and structures of them can",
+        f"a {type(value).__name__} cannot be sent to other tasks; numbers, text, arrays and structures of these can be",
     )
 
 

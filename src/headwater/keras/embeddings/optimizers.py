@@ -32,7 +32,7 @@ def row_optimizer(optimizer: keras.Optimizer, dim: int, *, clips: bool) -> AnyOp
       clips: whether gradients still have to be clipped, see `clone_optimizer`.
 
     Raises:
-      ValueError: to update a row, it needs more than the row, the gradient, and state of the row's shape.
+      ValueError: to update a row, the optimizer needs more than the row, the gradient, and state of the row's shape.
     """
     name = type(optimizer).__name__
     if clips and (optimizer.clipnorm or optimizer.global_clipnorm):
@@ -105,8 +105,8 @@ class _KerasRows:
 
     def general(self) -> GeneralOptimizer:
         config = self._original.get_config()
-        # All tasks must use the same name. So it does not depend on the rate, which a task may have changed meanwhile,
-        # and which is sent with the updates anyway.
+        # All tasks must use the same name. So the name does not depend on the learning rate: a task may have changed
+        # the rate meanwhile, and the rate is sent with the updates anyway.
         config["learning_rate"] = str(type(self._original._learning_rate))
         digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode()).hexdigest()[:16]
         return GeneralOptimizer(

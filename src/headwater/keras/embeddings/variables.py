@@ -64,7 +64,7 @@ class TableVariable(_Variable):
             return lambda start, stop: value[start:stop]
         return initial_rows(self._initializer, self._shape, self._dtype)
 
-    def belongs_to(self, layer: Any, of: object) -> None:
+    def set_owner(self, layer: Any, of: object) -> None:
         """See `as_table`."""
         if layer is not None:
             self._layer = layer.name
@@ -73,10 +73,10 @@ class TableVariable(_Variable):
             self._of = of
 
     def is_one_of(self, tables: Sequence[object]) -> bool:
-        """Whether it is one of ``tables``, or a slot of one of them."""
+        """Whether this variable is one of ``tables``, or an optimizer slot of one of ``tables``."""
         return any(table is self or table is self._of for table in tables)
 
-    def is_at(self, source: Callable[[], Array] | None) -> None:
+    def set_source(self, source: Callable[[], Array] | None) -> None:
         """Sets the function that reads the values, and drops this process's copy of them."""
         self._source, self._value = source, None
 
@@ -97,7 +97,7 @@ def as_table(variable: object, *, layer: object = None, of: object = None) -> Ta
     if not isinstance(variable, TableVariable):
         variable.__class__ = TableVariable
     made = cast("TableVariable", variable)
-    made.belongs_to(layer, of)
+    made.set_owner(layer, of)
     return made
 
 

@@ -62,5 +62,5 @@ def restrict_to_own_cores(
 def _place(host: str) -> str:
     try:
         return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
-    except OSError:  # the task that connects to this address reports it with a better message
+    except OSError:  # the task that connects to this address reports the error with a better message
         return host

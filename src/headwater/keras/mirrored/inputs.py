@@ -19,7 +19,7 @@ _INFINITE, _UNKNOWN = -1, -2
 
 
 class DistributedDataset(ShardedDataset):
-    """This process's share of each batch, divided among its replicas if it has several.
+    """This process's share of each batch, divided among the replicas of this process if there are several.
 
     All processes iterate over the same number of batches, because all have to take part in every step: a process with
     fewer batches continues with batches without rows.

@@ -358,7 +358,8 @@ class MirroredModel:
 
     @staticmethod
     def _skips_without_rows(local: Callable[[Tree, Tree], Tree]) -> Callable[[Tree, Tree], Tree]:
-        """Wraps an evaluation step: for a batch of which this process has no rows, it returns the previous logs."""
+        """Wraps an evaluation step: for a batch of which this process has no rows, the wrapper returns the previous
+        logs."""
         logs: Tree = {}
 
         def step(state: Tree, batch: Tree) -> Tree:

@@ -99,7 +99,7 @@ class DeviceReplicas(GroupReplicas):
     """Replicas in several processes that add up step vectors with JAX's collectives: NCCL between GPUs, Gloo between
     CPUs. All other exchanges use the group's channels.
 
-    When another process ends unexpectedly, JAX ends this one, too, and the launcher restarts both.
+    When another process ends unexpectedly, JAX ends this process, too, and the launcher restarts both processes.
 
     Args:
       group: all processes.

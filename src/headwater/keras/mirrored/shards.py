@@ -67,8 +67,8 @@ class Share:
 class Shards(_base):
     """Feeds Keras's loops with this process's share of each global batch.
 
-    After the end of this process's data, it yields `NOTHING` indefinitely if other processes may have more batches: all
-    processes must take part in every exchange until the last process has finished.
+    After the end of this process's data, the iterator yields `NOTHING` indefinitely if other processes may have more
+    batches: all processes must take part in every exchange until the last process has finished.
 
     Args:
       share: this process's share.
@@ -344,7 +344,7 @@ def _in_common_order(data: object) -> _InCommonOrder | None:
     """Wraps ``data``, if it is a finite `keras.utils.PyDataset`, to shuffle it equally in all processes; else None.
 
     Raises:
-      ValueError: it is loaded by threads or processes, which fix the order of an epoch before the epoch begins.
+      ValueError: ``data`` is loaded by threads or processes, which fix the order of an epoch before the epoch begins.
     """
     if not isinstance(data, keras.utils.PyDataset):
         return None

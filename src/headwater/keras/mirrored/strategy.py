@@ -125,7 +125,7 @@ class MirroredStrategy(_Mirrors):
     """Replicas on several devices of this process.
 
     Args:
-      devices: their names, such as ``["/gpu:0", "/gpu:1"]``; all GPUs, or the CPU, if None.
+      devices: names of devices, such as ``["/gpu:0", "/gpu:1"]``; all GPUs, or the CPU, if None.
       cross_device_ops: not used: XLA exchanges between the devices.
 
     Raises:

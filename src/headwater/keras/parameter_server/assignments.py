@@ -1,7 +1,8 @@
 """Refuses assignments to variables by a program's callbacks during training.
 
-The ``ps`` hold the variables during training, and their values replace a worker's values. So an assignment by a
-callback would have no effect. A learning rate is an exception: the chief sends it to the ``ps``.
+The ``ps`` hold the variables during training, and the values of the ``ps`` replace the worker's values before each
+step. So an assignment by a callback would have no effect. A learning rate is an exception: the chief sends the rate to
+the ``ps``.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ class Batches(Protocol):
         ...
 
     def get(self, epoch: int, step: int) -> Tree:
-        """The batch of a step; None if the data end before it."""
+        """The batch of a step; None if the data end before this step."""
         ...
 
     def plan(self, epoch: int, *, divided: bool) -> Plan | None:
@@ -116,7 +116,7 @@ class Span(NamedTuple):
     """The batches of an epoch.
 
     Attributes:
-      turn: the number of complete passes over the data before it.
+      turn: the number of complete passes over the data before the epoch.
       start: the number of the first batch within that pass.
       steps: number of batches; None if unknown.
     """
@@ -312,7 +312,7 @@ class PyDatasetBatches(_WholeBatches):
 
     Args:
       data: the dataset.
-      steps: batches in an epoch; None for all there are.
+      steps: batches in an epoch; None for all batches of the data.
       class_weight: see `keras.Model.fit`.
       shuffle: whether each pass over the data has another order of batches; only if their number is known.
     """
@@ -384,7 +384,7 @@ class NumberedBatches(_WholeBatches):
 
     Args:
       data: a dataset with reproducible batches; or any object with ``len`` that returns batches by number.
-      steps: batches in an epoch; None for all there are.
+      steps: batches in an epoch; None for all batches of the data.
       class_weight: see `keras.Model.fit`.
     """
 
@@ -432,9 +432,9 @@ class IteratedBatches(_Spans):
     Args:
       data: a dataset, a generator, or any other iterable. Shuffles of a dataset without a seed get a seed that all
         workers share; other data must have the same order on all workers.
-      steps: batches in an epoch; None for all there are.
+      steps: batches in an epoch; None for all batches of the data.
       class_weight: see `keras.Model.fit`.
-      reason: the reason why they are not accounted for.
+      reason: the reason why the batches are not accounted for.
 
     Raises:
       ValueError: a generator has no batch.
@@ -543,7 +543,7 @@ def make_batches(
     With ``by_number``, the batches can be read in any order if the data allow this.
 
     Raises:
-      ValueError: as Keras, for arguments that do not fit together.
+      ValueError: the arguments cannot be combined, as in Keras.
     """
     if class_weight is not None and sample_weight is not None:
         raise ValueError("class_weight and sample_weight must not be given together: both weight the examples")
@@ -567,8 +567,8 @@ def make_batches(
 
 
 def _why_iterated(data: Tree) -> str:
-    """Returns the reason why the data cannot return the same batch for the same number on all workers; empty if they
-    can."""
+    """Returns the reason why the data cannot return the same batch for the same number on all workers; an empty text if
+    the data can."""
     if is_dataset(data):
         changes = NumberedElements(data.distributed(1, 0, seed=1)).changes
         return changes and f"a dataset with {changes} may have other elements in another iteration"

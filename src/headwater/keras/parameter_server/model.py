@@ -162,8 +162,8 @@ class ServedModel(ModelValues):
         self.model._symbolic_build(data_batch=_padded(batch, stand_in))
 
     def with_current_values(self, method: Callable[..., Any], *, state: bool) -> Callable[..., Any]:
-        """Wraps a method of the model, so that it first reads the values of the ``ps`` if `train_on_batch` has changed
-        them, and with ``state`` the optimizer's state."""
+        """Wraps a method of the model: if `train_on_batch` has changed the values of the ``ps``, the wrapper first
+        reads these values and, with ``state``, the optimizer's state."""
         wanted = {"values", "state"} if state else {"values"}
 
         @functools.wraps(method)
@@ -176,10 +176,11 @@ class ServedModel(ModelValues):
         return wrapper
 
     def _adapt_to_compile(self) -> None:
-        """Makes a new step if the model was compiled since the last training. The ``ps`` keep its first optimizer.
+        """Makes a new step if the model was compiled since the last training. The ``ps`` keep the first optimizer.
 
         Raises:
-          ValueError: other variables are trained; or the optimizer is another one, or new with tables on the ``ps``.
+          ValueError: the trainable variables have changed; or the optimizer has other settings, or, if tables are on
+            the ``ps``, is another object.
         """
         model = self.model
         trained = [variable.path for variable in model.trainable_variables]
@@ -409,7 +410,8 @@ class ServedModel(ModelValues):
         )
 
     def _follow(self, validation: Callable[[], dict[str, Any]], container: Any, epochs: range) -> None:
-        """Runs an evaluator: validates the values of the newest finished epoch of the workers, again and again."""
+        """Runs an evaluator: whenever the workers have finished an epoch, validates the values of the newest finished
+        epoch."""
         assert self._client is not None
         container.on_train_begin()
         logs: dict[str, dict[str, Tree]] = {}
@@ -430,7 +432,8 @@ class ServedModel(ModelValues):
         container.on_train_end(logs)
 
     def _epoch(self, epoch: int, batches: Batches, container: Any) -> bool | None:
-        """Runs an epoch; returns whether the training is over after it, or None if it was over before it."""
+        """Runs an epoch. Returns whether the training is over after the epoch, or None if the training was over before
+        the epoch."""
         client, model, step, place = self._client, self.model, self._step, self.place
         assert client is not None
         assert step is not None
@@ -507,8 +510,9 @@ class ServedModel(ModelValues):
         """Saves the state needed to resume with ``epoch``, and raises `Preempted` to end this process."""
         repeats = isinstance(self.place.choice, Synchronous)
         for backup in self._backups:
-            # The epoch will be repeated. The result of synchronous training equals an undisturbed one if the saved
-            # values contain no update of the epoch, as those that were saved at the end of the previous epoch.
+            # The epoch will be repeated. Synchronous training then has the same result as without an interruption, if
+            # the saved values contain no update of the epoch. This holds for the values that were saved at the end of
+            # the previous epoch.
             if not (repeats and backup.save_freq == "epoch"):
                 backup._save_model()
         if self.place.task is not None:
@@ -543,7 +547,7 @@ class ServedModel(ModelValues):
         """Computes and pushes gradients of a share of a batch; returns the number of the next step.
 
         ``works`` are the ranges of the epoch's plan that these examples fill, if examples are accounted for; ``part``
-        says, in synchronous training, which part of their batch they are.
+        is, in synchronous training, the position of these examples in their batch.
         """
         rows = share.rows
         fraction = rows / share.whole
@@ -561,8 +565,8 @@ class ServedModel(ModelValues):
         pushed = dict(zip(tables, zip(found.keys[:count], of_rows[:count], strict=True), strict=True))
         dynamic, version = self._dynamic if step.finite else None, client.version
         late = isinstance(self.place.choice, KOfN)
-        # Push rows first, because the other push completes this worker's part and may release workers that wait for the
-        # round.
+        # Push rows first, because the push of dense gradients completes this worker's part and may release workers that
+        # wait for the round.
         if dynamic is not None and not late:
             number = works[0].start if part is not None and works else None
             dynamic.push(found.keys[count:], of_rows[count:], part=fraction, version=version, number=number)
@@ -681,7 +685,7 @@ def serve_model(model: object, place: ProcessPlace) -> None:
     """Places the variables of ``model`` on the parameter servers of ``place``; idempotent."""
     if getattr(model, _MODEL, None) is None:
         served = ServedModel(model, place)
-        # Bypasses Keras's __setattr__, which would search them for layers.
+        # Bypasses Keras's __setattr__, which would search the value for layers.
         object.__setattr__(model, _MODEL, served)
         object.__setattr__(model, "fit", served.fit)
         object.__setattr__(model, "train_on_batch", served.train_on_batch)

@@ -293,7 +293,7 @@ class KerasUpdater:
 def _clipped(gradients: Sequence[Array], clipnorm: float, norm: float) -> Sequence[Array]:
     """Scales gradients by min(1, clipnorm / norm); ``norm`` is the joint norm of the gradients on all ``ps``.
 
-    If it is not finite they become NaN, as in Keras.
+    If the norm is not finite, the gradients become NaN, as in Keras.
     """
     if norm <= clipnorm:
         return gradients

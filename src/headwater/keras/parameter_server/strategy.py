@@ -77,8 +77,8 @@ class ParameterServerStrategy(Strategy):
       saves: the folder for these states, with a subfolder for each ``ps``. A restarted ``ps`` must be able to read it
         on any machine. States are removed at the end of the job. Without a cluster nothing is saved.
       save_every_s: interval of saves of a ``ps``, in seconds.
-      replicas: number of ``ps`` that hold each part of the variables. With 2, an update is acknowledged when both have
-        it, and if one ``ps`` is lost the other continues with all acknowledged updates; see
+      replicas: number of ``ps`` that hold each part of the variables. With 2, an update is acknowledged when both
+        ``ps`` have the update, and if one ``ps`` is lost, the other continues with all acknowledged updates; see
         ``docs/parameter-servers.md``.
       shards: number of parts of the variables, which can move between ``ps`` during training; see `scale`. A good
         number is twice the largest number of ``ps`` that will be used. None for one part on each ``ps``, which cannot

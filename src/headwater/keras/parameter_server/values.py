@@ -84,8 +84,8 @@ class ModelValues:
         _MODELS.add(self)
 
     def begin(self) -> None:
-        """Before the first training of this model: determines which of its variables the ``ps`` keep, and how they
-        learn of them.
+        """Before the first training of this model: determines which of its variables the ``ps`` keep, and how the
+        ``ps`` learn of these variables.
 
         Raises:
           ValueError: another model trains variables of this one; or a ``ps`` cannot host this model from a description.
@@ -397,7 +397,7 @@ class ModelValues:
         assert client is not None
         for number, kept in self._variables_of_tables().items():
             for part, variable in enumerate(kept):
-                variable.is_at(functools.partial(client.tables.read, number, part))
+                variable.set_source(functools.partial(client.tables.read, number, part))
 
     # Values -----------------------------------------------------------------------------------------------------------
 
