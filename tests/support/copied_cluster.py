@@ -276,7 +276,7 @@ class CopiedCluster:
             view = self.witnesses.view(SET, task)
             for copies in self.copies:
                 for copy in copies:
-                    its = view is not None and f"primary of shard {task}, term {view.term}," in copy.described()
+                    its = view is not None and f"primary of shard {task}, term {view.term}," in copy.status_text()
                     if copy.served.index == task and copy.serves and its:
                         return copy
             looks.wait(0.01)

@@ -1,7 +1,8 @@
 """Components of elements that consist of several arrays: sparse ones, and rows of different lengths.
 
-Such a component has a class of its own, and a spec that lists its arrays. Nodes treat it as one value: they stack it,
-take its rows, and pass it on. Functions, steps and files get its arrays one by one.
+Such a component has a class of its own, and a spec that lists its arrays. Nodes treat the component as one value: a
+node stacks components, takes rows of a component, or passes a component on. Functions, steps and files get the arrays
+of a component one by one.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ class Composite(ABC):
 
     @abstractmethod
     def stacked(self, values: Sequence[object], label: str, component: int) -> Composite:
-        """Stacks ``values``, the first of which is this one, as the rows of one component.
+        """Stacks ``values``, the first of which is this component, as the rows of one component.
 
         Args:
           label: the transformation, for messages.
-          component: its position in an element, for messages.
+          component: the component's position in an element, for messages.
 
         Raises:
           InvalidArgumentError: the shapes do not fit.

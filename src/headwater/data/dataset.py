@@ -313,17 +313,17 @@ class Dataset:
     # Order and number -------------------------------------------------------------------------------------------------
 
     def take(self, count: TensorLike, name: str | None = None) -> Self:
-        """Returns the first ``count`` elements; all if it is -1."""
+        """Returns the first ``count`` elements; all if ``count`` is -1."""
         del name
         return self.changed(Take(input=self.node, count=self.as_value(count, int64)))
 
     def skip(self, count: TensorLike, name: str | None = None) -> Self:
-        """Skips the first ``count`` elements; all if it is -1."""
+        """Skips the first ``count`` elements; all if ``count`` is -1."""
         del name
         return self.changed(Skip(input=self.node, count=self.as_value(count, int64)))
 
     def repeat(self, count: TensorLike | None = None, name: str | None = None) -> Self:
-        """Repeats the elements ``count`` times; infinitely if it is None or -1."""
+        """Repeats the elements ``count`` times; infinitely if ``count`` is None or -1."""
         del name
         return self.changed(Repeat(input=self.node, count=self.as_value(-1 if count is None else count, int64)))
 
@@ -331,7 +331,7 @@ class Dataset:
         """Returns every ``num_shards``-th element, beginning with number ``index``; all if both are `SHARD_HINT`.
 
         Raises:
-          InvalidArgumentError: ``num_shards`` is not positive, or ``index`` is not below it.
+          InvalidArgumentError: ``num_shards`` is not positive, or ``index`` is not below ``num_shards``.
         """
         del name
         count, place = self.as_value(num_shards, int64), self.as_value(index, int64)
@@ -383,7 +383,7 @@ class Dataset:
 
         Args:
           filename: prefix of the files' names; in memory if empty. Files of an earlier process are used, too, even if
-            the dataset has changed: delete them when it changes.
+            the dataset has changed: delete the files when the dataset changes.
         """
         del name
         if isinstance(filename, str | bytes) and not filename:
@@ -403,7 +403,7 @@ class Dataset:
         """Appends the elements of ``dataset``.
 
         Raises:
-          TypeError: they have another structure or other types.
+          TypeError: the elements of ``dataset`` have another structure or other types.
         """
         del name
         if not _of_one_kind(self, dataset):
@@ -705,7 +705,7 @@ class Dataset:
         """Number of elements.
 
         Raises:
-          TypeError: it is infinite, or unknown.
+          TypeError: the number is infinite or unknown.
         """
         count = self.node.cardinality
         if count < 0:
@@ -743,7 +743,7 @@ class Dataset:
         """Returns one worker's part of this dataset, whose elements are batches that all workers share.
 
         Args:
-          policy: how to divide it; by default the policy in `options`.
+          policy: how to divide the dataset; by default the policy in `options`.
           seed: the seed for shuffles that have none, so that all workers have the same order.
 
         Raises:

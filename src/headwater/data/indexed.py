@@ -55,7 +55,7 @@ _DESCRIPTIONS: dict[type[Node], str] = {
 
 
 class NoElementError(InvalidArgumentError):
-    """There is no element with this number: the dataset ends before it."""
+    """There is no element with this number: the dataset ends before this number."""
 
     def __init__(self, number: int) -> None:
         super().__init__(None, None, f"the dataset has no element {number}: it is shorter than its given size")
@@ -304,7 +304,8 @@ def _numbers(size: int) -> Range:
 
 def pinned(node: Node, turn: int) -> Node:
     """Returns a node whose first iteration has the order of iteration ``turn``."""
-    # A `Repeat` inside takes several iterations of its source for each of its own, and their numbers must not overlap.
+    # A `Repeat` inside takes several iterations of its source for each of its own iterations, and the numbers of the
+    # source's iterations must not overlap.
     repeats = _part(node, lambda child: isinstance(child, Repeat)) is not None
     return _starting(node, turn << 32 if repeats else turn)
 

@@ -296,7 +296,7 @@ class DynamicEmbedding(keras.layers.Layer):
                 optimizer=GeneralOptimizer(apply=_refuse, slots=(0.0,) * slots),
             )
             self._own = Table(self.name, config)
-            self._own.restored(step, 0.0, self._own.rates)
+            self._own.restore_progress(step, 0.0, self._own.rates)
         return self._own
 
     # Saving -----------------------------------------------------------------------------------------------------------

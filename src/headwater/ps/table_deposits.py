@@ -110,7 +110,7 @@ class TableDeposit:
         if not are_equal(left.packed, pack(table.config)):
             _log.warning("%s discards deposited table %r: its configuration has changed", self._task, table.name)
             return False
-        table.restored(left.step, left.rate, left.rates)
+        table.restore_progress(left.step, left.rate, left.rates)
         for stored in left.rows:
             table.store_records(*self._file.read(stored))
         if not self._tables:  # all tables are restored: free the file

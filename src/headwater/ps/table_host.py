@@ -438,7 +438,7 @@ class TableService:
             none = Frame(kinds.WRITE_TABLE, (table.name, step), [tensor[:0] for tensor in tensors])
             with self._changes(client, none, list[tuple[Table, Keys]]):
                 table.clear()
-                table.restored(step, table.learning_rate, table.rates)
+                table.restore_progress(step, table.learning_rate, table.rates)
         rows = Frame(kinds.WRITE_TABLE, (table.name, None), tensors)
         with self._changes(client, rows, lambda: [(table, table.keys_of(words))]):
             table.store_records(words, tensors[1])

@@ -1,7 +1,7 @@
 """Compilation with numba, and operations that Python cannot express, such as locks and vector instructions.
 
-Compiled functions release the GIL. They are cached on disk after the first compilation if a folder for it is writable:
-beside the module, or else in the user's cache folder; ``NUMBA_CACHE_DIR`` can name another folder.
+Compiled functions release the GIL. Their machine code is cached on disk after the first compilation if a cache folder
+is writable: beside the module, or else in the user's cache folder; ``NUMBA_CACHE_DIR`` can name another folder.
 
 Compiled functions get the addresses of a table's memory as numbers, so that one call can use any number of arrays that
 grow independently. The functions of this module turn an address into an array, and acquire and release locks that are

@@ -227,7 +227,7 @@ def gather(arrived: Words, bounds: Words, dims: Words, inverse: Words, ends: Wor
 
 @compiled
 def add_up(gradients: Words, bounds: Words, dims: Words, inverse: Words, ends: Words) -> tuple[Reals, int]:
-    """Sums the gradients of equal keys. They are added in the order of the ids, so that the result is reproducible.
+    """Sums the gradients of equal keys in the order of the ids, so that the result is reproducible.
 
     Args:
       gradients: for each table the address of its ids' gradients.

@@ -192,7 +192,7 @@ def siphash(data: NDArray[np.uint8], ends: Words, low: int, high: int, words: Wo
 
 
 def string_keys(strings: Sequence[str | bytes] | NDArray[Any]) -> Words:
-    """Returns the keys of strings (text as UTF-8), shape [n, 2]. They are the same in every process."""
+    """Returns the keys of strings (text as UTF-8), shape [n, 2]. The keys are the same in every process."""
     pieces: list[bytes] = []
     for piece in cast(Sequence[object], np.asarray(strings, object).reshape(-1).tolist()):
         if not isinstance(piece, str | bytes):

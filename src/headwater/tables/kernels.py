@@ -54,17 +54,17 @@ from headwater.tables.row_access import (
     WORDS,
     bring_near,
     count_in,
-    described,
+    count_sighting,
     find,
     has_room,
     keep_old,
     log_has_room,
     make_row,
+    parameters_of,
     promote,
     record,
     row_in,
     shard_of,
-    sighted,
     step_in,
     use_of,
 )
@@ -120,7 +120,7 @@ def _look_up_in(
     out: int,
 ) -> int:
     base, step = handle[DIRECTORY], handle[STEP]
-    shape, reals, hyper, rates = described(handle)
+    shape, reals, hyper, rates = parameters_of(handle)
     words, width, dim = shape[WORDS], shape[WIDTH], shape[DIM]
     exact = shape[EXACT] != 0
     total = base + shape[SHARDS] * f.FIELDS * WORD
@@ -170,7 +170,7 @@ def _look_up_in(
                     break
                 # Sightings are counted by one word, so combine the two words of a string's key.
                 if shape[ADMISSION] == 1:
-                    admitted = sighted(d, key ^ np.int64(mix(check)) if words == 3 else key) >= shape[SIGHTINGS]
+                    admitted = count_sighting(d, key ^ np.int64(mix(check)) if words == 3 else key) >= shape[SIGHTINGS]
                 elif shape[ADMISSION] == 2:
                     admitted = admitted_by_chance(shape[SEED], key, step, reals[CHANCE])
                 else:
@@ -213,7 +213,7 @@ def _update_in(
     count: int,
 ) -> int:
     base, step = handle[DIRECTORY], handle[STEP]
-    shape, reals, hyper, rates = described(handle)
+    shape, reals, hyper, rates = parameters_of(handle)
     words, width, dim = shape[WORDS], shape[WIDTH], shape[DIM]
     slopes = grid_at(gradients, count, dim)
     exact = shape[EXACT] != 0

@@ -37,10 +37,10 @@ class Part:
     """A part, as listed in a save.
 
     Attributes:
-      file: its name within the folder.
-      rows: the number of its rows.
-      gone: the number of its removed keys.
-      nbytes: its size, in bytes.
+      file: the name of the file within the folder.
+      rows: the number of rows in the part.
+      gone: the number of removed keys in the part.
+      nbytes: the size of the file, in bytes.
     """
 
     file: str

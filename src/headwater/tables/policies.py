@@ -25,10 +25,9 @@ class Admission:
     Before a key is admitted, lookups return its initial row, and its gradients are dropped.
 
     Attributes:
-      sightings: the number of lookups for training after which a key is admitted.
-      probability: the probability of admission at each sighting; it depends on seed, key and step only.
-      candidates: maximum number of counted keys without a row. Beyond it, all counts are halved, and counts of one are
-        dropped.
+      sightings: the number of lookups for training after which a key is admitted. probability: the probability of
+      admission at each sighting; the decision depends on seed, key and step only. candidates: maximum number of counted
+      keys without a row. Beyond this number, all counts are halved, and counts of one are dropped.
     """
 
     sightings: int = 1
@@ -59,11 +58,12 @@ def admitted_by_chance(seed: int, key: int, step: int, probability: float) -> An
 
 
 @inlined
-def promoted(used_before: int, least_used: int) -> bool:
+def should_promote(used_before: int, least_used: int) -> bool:
     """Returns whether a row in the file, which is used now, replaces a row in memory.
 
-    It does if its *previous* use is more recent than the last use of the row in memory. The present use does not count;
-    otherwise a scan, which uses each row once, would replace all rows in memory.
+    The row in the file replaces the other row if its *previous* use is more recent than the last use of the row in
+    memory. The present use does not count; otherwise a scan, which uses each row once, would replace all rows in
+    memory.
 
     Args:
       used_before: the step of the previous use of the row in the file.

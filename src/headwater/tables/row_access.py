@@ -21,7 +21,7 @@ from headwater.tables.compiled import (
 )
 from headwater.tables.hashing import U64, Reals, Words, mix, share
 from headwater.tables.initializers import fill_row
-from headwater.tables.policies import promoted
+from headwater.tables.policies import should_promote
 
 #: Positions in ``shape``, the integer parameters of a table.
 DIM: Final = 0
@@ -223,7 +223,7 @@ def make_row(d: Words, at: int, hashed: int, key: int, check: int, step: int, sh
 
 
 @inlined
-def sighted(d: Words, key: int) -> int:
+def count_sighting(d: Words, key: int) -> int:
     """Counts a sighting of a key without a row; returns the number of its sightings."""
     slots = d[f.CANDIDATE_SLOTS]
     seen = words_at(d[f.CANDIDATES], 2 * slots)
@@ -313,7 +313,7 @@ def promote(d: Words, row: int, used_before: int, words: int, width: int) -> int
     for _ in range(min(8, hot)):
         d[f.SEARCH_START] = d[f.SEARCH_START] + 1 if d[f.SEARCH_START] + 1 < hot else 0
         use = meta[d[f.SEARCH_START] * words + 1]
-        if count_in(use) > 0 and promoted(least, step_in(use)):
+        if count_in(use) > 0 and should_promote(least, step_in(use)):
             chosen = d[f.SEARCH_START]
             least = step_in(use)
     if chosen < 0:
@@ -330,7 +330,7 @@ def log_has_room(d: Words) -> bool:
 
 
 @inlined
-def described(handle: Words) -> Any:
+def parameters_of(handle: Words) -> Any:
     """Returns the parameters of a handle's table: integers, real numbers, hyperparameters, and rates by step."""
     shape = words_at(handle[SHAPE], SHAPE_SIZE)
     return (

@@ -17,7 +17,7 @@ from headwater.tables.hashing import U64, Reals, Words, mix, slots_for
 def flat(array: Any, dtype: Any) -> Any:
     """Returns the elements as a contiguous, writable vector: one type of argument, for which a loop is compiled once.
 
-    It shares memory with ``array`` if ``array`` is contiguous and of type ``dtype``.
+    The vector shares memory with ``array`` if ``array`` is contiguous and of type ``dtype``.
     """
     found = np.ascontiguousarray(array, dtype).reshape(-1)
     return found if found.flags.writeable else found.copy()

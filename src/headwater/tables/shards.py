@@ -158,7 +158,7 @@ class Shards:
     def grow(self, s: int) -> None:
         """Makes room for at least one more row in a shard. Other shards stay usable meanwhile."""
         # Multiply sizes by a factor, so that the cost per row is constant. Do nothing if another thread, which needed
-        # room as well, has already made it.
+        # room as well, has already made room.
         with self.locked(s) as d:
             if int(d[f.FREE]) < 0 and int(d[f.ROWS]) >= int(d[f.CAPACITY]):
                 self._make_room(s, int(d[f.CAPACITY]) * 5 // 4 + 1)
@@ -328,7 +328,8 @@ class Shards:
             log.close()
 
     def stop_saving(self, chunk: int) -> None:
-        """Abandons a save: remaining rows count as saved. They are read as for a save, which sets their bits."""
+        """Abandons a save: remaining rows count as saved. These rows are read as for a save, because reading sets their
+        "saved" bits."""
         for s in range(self._count):
             with self.locked(s) as d:
                 saving, rows = int(d[f.SAVING]), int(d[f.ROWS])

@@ -39,7 +39,7 @@ class Save:
     Attributes:
       table: the name of the table.
       number: the number of the save; later saves have higher ones.
-      base: the number of the save that this delta is based on; None for a full save.
+      base: the number of the save on which this delta is based; None for a full save.
       dim: the length of a row.
       strings: whether keys are strings.
       slots: the number of parts of the optimizer's state.
@@ -64,7 +64,7 @@ class TableSnapshot:
 
     Args:
       table: the table.
-      delta: whether to save only rows changed and keys removed since the last save.
+      delta: whether to save only the rows changed, and the keys removed, since the last save.
 
     Raises:
       FailedPreconditionError: a delta was requested, and this table has no save yet, or the last one failed.
@@ -336,7 +336,7 @@ def restore(table: Table, folder: files.Path, *, number: int | None = None, task
     except OpError:
         table.clear()
         raise
-    table.restored(max(steps), rate, rates)
+    table.restore_progress(max(steps), rate, rates)
     return last
 
 

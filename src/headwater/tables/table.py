@@ -28,8 +28,8 @@ from headwater.tables import kernels, pooling, row_access, shard_kernels, togeth
 from headwater.tables.description import TableConfig, TableStatistics
 from headwater.tables.hashing import Reals, Words, add_up, distinct, string_keys
 from headwater.tables.initializers import KINDS
-from headwater.tables.leaving import Leaving
 from headwater.tables.optimizers import HISTORY, GeneralOptimizer, step_rate
+from headwater.tables.row_eviction import RowEvictor
 from headwater.tables.shards import Gate, Shards
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class Table:
         memory_rows = None if config.memory_rows is None else max(1, config.memory_rows // shards)
         candidates = max(64, config.admission.candidates // shards) if config.admission.kind == 1 else 0
         self.shards: Shards = Shards(shape, memory_rows=memory_rows, folder=config.folder, candidates=candidates)
-        self._leaving = Leaving(self.shards, config.eviction) if config.eviction is not None else None
+        self._evictor = RowEvictor(self.shards, config.eviction) if config.eviction is not None else None
         self._closed = False
         # The handle contains only the addresses of these arrays, so this object has to keep references to all of them.
         described = self.shards.directory, shape, self._reals, self._hyper, self._rates
@@ -448,7 +448,7 @@ class Table:
             self.require_open()
             self.write_records(keys, np.ascontiguousarray(records))
 
-    def restored(self, step: int, rate: float, rates: NDArray[np.float64]) -> None:
+    def restore_progress(self, step: int, rate: float, rates: NDArray[np.float64]) -> None:
         """Restores the number of updates ``step``, the learning rate, and the factors of past updates, see `rates`."""
         self._step = step
         self._rate = rate
@@ -495,8 +495,8 @@ class Table:
         with self.gate.alone():
             self.require_open()
             self.shards.clear()
-            if self._leaving is not None:
-                self._leaving.clear()
+            if self._evictor is not None:
+                self._evictor.clear()
             self._step = 0
             self.delta_may_follow = False
 
@@ -546,7 +546,7 @@ class Table:
                 )
                 if shards.rows + wanted <= limit:
                     return
-                if wanted > limit and self._leaving is not None:
+                if wanted > limit and self._evictor is not None:
                     raise ResourceExhaustedError(
                         None,
                         None,
@@ -558,7 +558,7 @@ class Table:
             shards.on_remove = None
 
     def _evict(self, words: Words, first: int, count: int) -> None:
-        if self._leaving is None:
+        if self._evictor is None:
             limit = self.config.row_limit
             raise ResourceExhaustedError(
                 None,
@@ -567,7 +567,7 @@ class Table:
                 f"{self._key_named(int(words[first]))} needs one more. Raise max_rows or max_bytes, or give the table "
                 "an eviction policy",
             )
-        self._leaving.make_space(count, self._step)
+        self._evictor.make_space(count, self._step)
 
     # Status -----------------------------------------------------------------------------------------------------------
 
@@ -578,7 +578,7 @@ class Table:
         cold = np.maximum(shards.directory[:-1, f.ROWS] - shards.directory[:-1, f.HOT], 0)
         rows = shards.counter(f.ROWS)
         nbytes = rows * 8 * self.config.words + (rows - int(cold.sum())) * 4 * self.config.width
-        nbytes += self._leaving.nbytes if self._leaving is not None else 0
+        nbytes += self._evictor.nbytes if self._evictor is not None else 0
         return TableStatistics(
             rows=len(self),
             nbytes=nbytes + 4 * shards.counter(f.SLOTS),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from headwater.tables import Admission, Age, LeastFrequent, LeastRecent
-from headwater.tables.policies import admitted_by_chance, promoted
+from headwater.tables.policies import admitted_by_chance, should_promote
 
 COUNTS = np.array([5, 1, 1, 9])
 STEPS = np.array([4, 8, 2, 1])
@@ -36,8 +36,8 @@ def test_chance_depends_on_seed_key_and_step_only():
 
 
 def test_a_row_that_is_used_once_promotes_nothing():
-    assert promoted(7, 6)
-    assert not promoted(6, 6)
+    assert should_promote(7, 6)
+    assert not should_promote(6, 6)
 
 
 @pytest.mark.parametrize(

@@ -412,7 +412,7 @@ class TaskShell:
                 service.serve(channel, first)
             elif first.kind == LEAVES:
                 for one in list(self._services):
-                    one.ended(incarnation[0])
+                    one.handle_program_end(incarnation[0])
             else:
                 raise bad_header(first, channel.peer)
         except (UnavailableError, CancelledError):

@@ -148,9 +148,9 @@ class ControlClient:
         return self._broken or bool(self.reason)
 
     def wait_lost(self, timeout_s: float) -> bool:
-        """Waits until `lost`, or for ``timeout_s`` seconds; returns whether it is lost."""
+        """Waits until the connection is lost, or for ``timeout_s`` seconds; returns whether it is lost."""
         with self._changed:
-            return self._changed.wait_for(self.lost, timeout_s)
+            return self._changed.wait_for(self.is_lost, timeout_s)
 
     def is_alive(self) -> bool:
         """Returns whether a recent heartbeat shows that the task runs; False if there is no lifeline."""

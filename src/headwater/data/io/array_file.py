@@ -22,7 +22,7 @@ class Stored:
     """Arrays in the file.
 
     Attributes:
-      at: their offset in the file, in bytes.
+      at: the offset of the arrays in the file, in bytes.
       arrays: dtype and shape of each.
     """
 
@@ -34,7 +34,7 @@ class ArrayFile:
     """Arrays of numbers in a file in the folder for temporary files (``TMPDIR``); the file is deleted with this object.
 
     Raises:
-      OpError: the file cannot be created. `add` and `read` raise it, too, for errors of the disk.
+      OpError: the file cannot be created. `add` and `read` raise `OpError`, too, for errors of the disk.
     """
 
     def __init__(self) -> None:

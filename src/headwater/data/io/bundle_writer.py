@@ -40,10 +40,10 @@ _ANY_SHARD: Final = "?????"
 
 
 class BundleWriter:
-    """Writes one checkpoint with one data file; it is invisible until `finish`.
+    """Writes one checkpoint with one data file; the checkpoint is invisible until `finish`.
 
-    As a context manager, it finishes at the end of the block, and discards after an exception. The folder of ``prefix``
-    is created if it is missing, but not its parents.
+    As a context manager, the writer finishes at the end of the block, and discards the checkpoint after an exception.
+    The folder of ``prefix`` is created if it is missing, but not its parents.
 
     Args:
       prefix: the checkpoint.

@@ -13,7 +13,7 @@ def write(path: files.Path, value: object, *, indent: int | None = None) -> None
     """Writes ``value`` into a file.
 
     Raises:
-      OpError: it cannot be written.
+      OpError: the file cannot be written.
     """
     packed = json.dumps(value, indent=indent).encode()
     with files.atomic_write(path) as file:
@@ -24,8 +24,8 @@ def read(path: files.Path) -> Any:
     """Returns the value that `write` has written into a file.
 
     Raises:
-      DataLossError: it is damaged.
-      OpError: it cannot be read.
+      DataLossError: the file is damaged.
+      OpError: the file cannot be read.
     """
     with files.open_file(path, "rb") as file:
         first, _, packed = file.read().partition(b"\n")

@@ -1,14 +1,14 @@
 """The interface through which Headwater writes to the operating system. Tests insert a simulated disk here.
 
-All code in `headwater.data.io.files` that changes a file or folder first calls the `Disk` of its path. The real disk
-allows everything. A simulated disk overrides two methods: `check_change`, to refuse a change or to end the process at
-it, and `stream`, to wrap the written file in an object that writes only a part of its data, or other data. These two
-methods can simulate a full disk, a torn write, a flipped bit and a kill at any moment::
+All code in `headwater.data.io.files` that changes a file or folder first calls the `Disk` of the file's path. The real
+disk allows everything. A simulated disk overrides two methods: `check_change`, to refuse a change or to end the process
+before the change, and `stream`, to wrap the written file in an object that writes only a part of its data, or other
+data. These two methods can simulate a full disk, a torn write, a flipped bit and a kill at any moment::
 
     with mounted(folder, MyDisk()):
         ...  # what is written below folder goes through it
 
-Files at URLs do not use it.
+Files at URLs do not use a `Disk`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Disk:
         """Allows or refuses a change of ``path``, before it is made; for ``name``, ``path`` is the new name.
 
         Raises:
-          OSError: to make the change fail with it.
+          OSError: to make the change fail with this error.
         """
 
     def stream(self, raw: io.FileIO, path: str) -> io.RawIOBase:

@@ -90,7 +90,7 @@ class FileStatistics:
     Attributes:
       length: size in bytes.
       mtime_nsec: time of the last change, in nanoseconds since 1970.
-      is_directory: whether it is a folder.
+      is_directory: whether the path is a folder.
     """
 
     __slots__ = ("is_directory", "length", "mtime_nsec")
@@ -334,14 +334,15 @@ def _open_folder(path: str) -> int:
 class AtomicFile:
     """A new file that gets its name only once all its data are on the disk.
 
-    Until `commit` it has no name if the file system supports that, so that a killed process leaves nothing behind;
-    otherwise, it has a hidden name (``.NAME.RANDOM.tmp``) in the same folder. A file at a URL is uploaded at `commit`.
-    As a context manager, it commits at the end of the block, and discards after an exception.
+    Until `commit` the file has no name if the file system supports files without names, so that a killed process leaves
+    nothing behind; otherwise, the file has a hidden name (``.NAME.RANDOM.tmp``) in the same folder. A file at a URL is
+    uploaded at `commit`. As a context manager, the file is committed at the end of the block, and discarded after an
+    exception.
 
     Attributes:
-      path: its final name.
+      path: the final name of the file.
       stream: the binary file to write to.
-      closed: whether it was committed or discarded.
+      closed: whether the file was committed or discarded.
 
     Raises:
       NotFoundError: the folder does not exist.

@@ -180,7 +180,7 @@ def open_checkpoint(prefix: Path) -> BundleReader | OldReader:
 
     Raises:
       NotFoundError: there is no such checkpoint.
-      DataLossError: it is damaged.
+      DataLossError: the checkpoint is damaged.
     """
     path = as_path(prefix)
     if files.exists(index_path(path)) or not any(not files.isdir(found) for found in files.glob(path)):

@@ -111,7 +111,7 @@ class Inflater:
 
     Args:
       stream: the file.
-      path: its name, for errors.
+      path: the file's name, for errors.
       window_bits: `TFRecordOptions.zlib_window_bits`.
     """
 

@@ -1,8 +1,8 @@
 """Files at URLs (``s3://``, ``gs://``, ``hdfs://`` …), through fsspec and its installed drivers.
 
-Data are written to a temporary file on this machine, which is uploaded as a whole when it is closed or committed. So a
-reader finds the complete new file, or the earlier one. If a store has no folders, files can be written to any folder,
-and a folder exists as long as it is not empty.
+Data are written to a temporary file on this machine, which is uploaded as a whole when the file is closed or committed.
+So a reader finds the complete new file, or the earlier one. If a store has no folders, files can be written to any
+folder, and a folder exists as long as it is not empty.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def isdir(url: str) -> bool:
 
 
 def info(url: str) -> tuple[int, int, bool]:
-    """Returns size in bytes, time of the last change in nanoseconds (0 if unknown), and whether it is a folder."""
+    """Returns size in bytes, time of the last change in nanoseconds (0 if unknown), and whether the URL is a folder."""
     with translated(url) as system:
         found = system.info(url)
         changed = found.get("LastModified") or found.get("mtime") or found.get("created")
@@ -119,8 +119,8 @@ def rmtree(url: str) -> None:
 
 
 def rename(source: str, target: str) -> None:
-    """Moves a file, or a folder with its contents, within one file system. An object store copies it, and then deletes
-    the original."""
+    """Moves a file, or a folder with its contents, within one file system. An object store copies the data, and then
+    deletes the original."""
     with translated(source) as system:
         system.mv(source, target, recursive=bool(system.isdir(source)))
 

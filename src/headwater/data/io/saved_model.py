@@ -41,7 +41,7 @@ def read(export_dir: str) -> list[Any]:
 
     Raises:
       OSError: there is no such file.
-      DataLossError: it is not a saved model.
+      DataLossError: the file is not a saved model.
     """
     path = f"{export_dir}/{FILE_NAME}"
     if not files.exists(path):

@@ -23,7 +23,7 @@ _LINE: Final = re.compile(rb"^# crc32c: ([0-9a-f]{8})\n?", re.MULTILINE)
 
 
 def seal(text: bytes) -> bytes:
-    """Appends its checksum to ``text``, which ends with a newline unless it is empty."""
+    """Appends the checksum of ``text`` to ``text``, which ends with a newline unless it is empty."""
     return text + b"# crc32c: %08x\n" % crc32c.value(text)
 
 
@@ -47,7 +47,7 @@ def read_json(path: Path) -> Any:
 
     Raises:
       NotFoundError: there is no such file.
-      DataLossError: the file is damaged; the message names it.
+      DataLossError: the file is damaged; the message names the file.
     """
     return json.loads(read_text(path, json.loads))
 
@@ -61,7 +61,7 @@ def read_text(path: Path, check: Callable[[str], object] = str) -> str:
 
     Raises:
       NotFoundError: there is no such file.
-      DataLossError: the file is damaged; the message names it.
+      DataLossError: the file is damaged; the message names the file.
     """
     with open_file(path, "rb") as file:
         text, sealed = unseal(file.read())

@@ -45,9 +45,7 @@ class Spec:
     """Description of an array of a state.
 
     Attributes:
-      name: for errors.
-      dtype: NumPy's name of its element type.
-      shape: the array's shape.
+      name: the array's name, for errors. dtype: NumPy's name of the element type. shape: the array's shape.
     """
 
     name: str
@@ -69,10 +67,8 @@ class Header:
     """Header of a file.
 
     Attributes:
-      number: later files have higher numbers.
-      id: random.
-      base: id of the previous file, which it changes; 0 for a full file.
-      at: time of the state, in seconds since 1970.
+      number: the file's number; later files have higher numbers. id: the file's random id. base: id of the previous
+      file, which this file changes; 0 for a full file. at: time of the state, in seconds since 1970.
       signature: digest of the layout of the parameters.
       facts: numbers and texts of the state.
       arrays: descriptions of all arrays of the state.
@@ -304,7 +300,8 @@ def remove(folder: str, *, before: int | None = None) -> None:
 
 
 def remove_unfinished(folder: str) -> None:
-    """Removes temporary files that a killed process left. They remain only if the file system has no unnamed files."""
+    """Removes temporary files that a killed process left. Such files remain only if the file system does not support
+    unnamed files."""
     for name in files.listdir(folder) if files.isdir(folder) else ():
         if _UNFINISHED.fullmatch(name):
             files.remove(os.path.join(folder, name))

@@ -41,7 +41,7 @@ def read_table(path: Path) -> list[tuple[bytes, bytes]]:
     Raises:
       NotFoundError: there is no such file.
       DataLossError: the file is damaged.
-      UnimplementedError: its blocks have a compression other than Snappy.
+      UnimplementedError: the blocks have a compression other than Snappy.
     """
     with translated(path) as name, open_file(path, "rb") as stream:
         data = stream.read()

@@ -79,7 +79,7 @@ class Index:
       NotFoundError: there is no such checkpoint.
       DataLossError: the file is damaged.
       InvalidArgumentError: the format is a newer version.
-      UnimplementedError: it was written on a machine with another byte order.
+      UnimplementedError: the file was written on a machine with another byte order.
     """
 
     def __init__(self, prefix: Path) -> None:
@@ -144,7 +144,7 @@ class Index:
         """Returns the slices of a partitioned tensor with their entries.
 
         Raises:
-          DataLossError: they do not cover each element of the tensor once.
+          DataLossError: the slices do not cover each element of the tensor once.
         """
         shape = self.shape(entry, name)
         parts: list[tuple[TensorSlice, Any]] = []

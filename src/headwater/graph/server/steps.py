@@ -387,7 +387,7 @@ class StepService:
 
     def _run_without_master(self, step: ServedStep, plan: int, stopped: Stopped | None) -> None:
         if self._follower is not None:
-            step.at_end(functools.partial(self._follower.ended, step.session, step.number))
+            step.at_end(functools.partial(self._follower.end_step, step.session, step.number))
         try:
             self._run_step(step.channel, Frame(RUN), step, plan, None, None, {}, stopped)
         finally:
@@ -430,7 +430,7 @@ class StepService:
         if traced:
             step.trace = StepTrace()
         if self._follower is not None:
-            step.at_end(functools.partial(self._follower.ended, session, number))
+            step.at_end(functools.partial(self._follower.end_step, session, number))
         self._unanswered.add(step)
         # Checked after registration in `_unanswered`: a step that was registered before `suspend` is seen there, and a
         # later one is stopped here.

@@ -224,7 +224,7 @@ class CopiedTables(TableService):
                 config = self._copy.programs.wait(name, lambda: not channel.closed)[0] if function else unpack(packed)
                 table = self.make(name, config)
                 table.shards.sightings = frame.tensors[1:]
-                table.restored(step, rate, frame.tensors[0])
+                table.restore_progress(step, rate, frame.tensors[0])
             case kinds.ROWS, (int(), str(name)):
                 self._table(name).store_records(*frame.tensors)
             case kinds.EVICT, (int(), str(name)):

@@ -18,14 +18,14 @@ from headwater.tables.shards import Shards
 
 #: One of this many rows of a shard is ranked at once.
 _RANKED_PART: Final = 16
-#: One of this many rows of a shard is removed at once, but at least `_LEAVING` rows, as a removal has a fixed cost.
-_LEAVING_PART: Final = 256
-_LEAVING: Final = 64
+#: One of this many rows of a shard is removed at once, but at least `_LEAST_REMOVED`, as a removal has a fixed cost.
+_REMOVED_PART: Final = 256
+_LEAST_REMOVED: Final = 64
 #: Size of a ranked row, in bytes: its number (32 bits) and its use (64 bits).
 _BYTES: Final = 12
 
 
-class Leaving:
+class RowEvictor:
     """Makes room in a table by evicting rows. Only the thread that has locked a shard uses the shard's ranking.
 
     Args:
@@ -60,7 +60,7 @@ class Leaving:
         """
         live = self._shards.directory[:-1, f.LIVE]
         total = int(live.sum())
-        wanted = min(wanted, max(1, total // _RANKED_PART), max(total // _LEAVING_PART, _LEAVING))
+        wanted = min(wanted, max(1, total // _RANKED_PART), max(total // _REMOVED_PART, _LEAST_REMOVED))
         for s in np.argsort(-live).tolist():
             with self._shards.locked(s):
                 wanted -= self._remove_some(s, wanted, now)
@@ -70,7 +70,7 @@ class Leaving:
     def _remove_some(self, s: int, wanted: int, now: int) -> int:
         """Removes at most ``wanted`` rows of a locked shard, or all expired ones; returns the number."""
         live = int(self._shards.directory[s, f.LIVE])
-        count = max(1, min(wanted, live // _RANKED_PART, max(live // _LEAVING_PART, _LEAVING)))
+        count = max(1, min(wanted, live // _RANKED_PART, max(live // _REMOVED_PART, _LEAST_REMOVED)))
         gone = self._least_used(s, count)
         if not len(gone):
             rows, counts, steps = self._shards.uses(self._shards.directory[s])
