@@ -28,7 +28,7 @@ def _share_plans() -> None:
     """Shares plans among graphs with an equal attribute ``same_as``."""
     master: Any = headwater.graph.master.master
     prune, partition, schedule, join = master.prune, master.partition, master.schedule, master.join_lookups
-    placed = master.MasterSession._placed
+    placed = master.MasterSession._place
     made: dict[Any, Any] = {}
 
     class Later:
@@ -63,7 +63,7 @@ def _share_plans() -> None:
         return pruned
 
     master.prune = Later
-    master.MasterSession._placed = place
+    master.MasterSession._place = place
     master.partition = lambda placement: placement if isinstance(placement, Later) else partition(placement)
     master.join_lookups = lambda plans, pruned: plans if isinstance(pruned, Later) else join(plans, pruned)
     master.schedule = lambda parts: parts.plans() if isinstance(parts, Later) else schedule(parts)

@@ -145,7 +145,7 @@ class CountedRows:
         return self._changes.next_rows([self.counts], count)
 
     def abandon_save(self) -> None:
-        self._changes.failed()
+        self._changes.abandon_save()
 
     def restore(self, numbers: Array, arrays: Sequence[Array]) -> None:
         self._changes.will_change(numbers, [self.counts])
