@@ -112,7 +112,12 @@ class HostState:
 
 
 def _answered(
-    incarnation: int, number: int, applied: bool, version: int, step_number: int | None, assigned_work: list[Any] | str | None = None
+    incarnation: int,
+    number: int,
+    applied: bool,
+    version: int,
+    step_number: int | None,
+    assigned_work: list[Any] | str | None = None,
 ) -> Answered:
     return Answered(
         incarnation=incarnation,

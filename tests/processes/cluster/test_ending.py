@@ -1,6 +1,6 @@
 """Jobs without a launcher end by themselves: the ps tasks learn that the chief has finished, or count tokens.
 
-`test_training.py` also tests that they end when all workers have finished.
+`test_training.py` also tests that the ps tasks end when all workers have finished.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def test_done_queues_of_a_ps_restarted_during_the_last_tokens(tmp_path: Path) ->
     with processes(ps=2, worker=2) as cluster:
         servers, workers = wait_for_the_last_tokens(cluster, tmp_path)
         servers[0].kill()
-        # its tokens were lost in the restart: it waits until it is killed
+        # the tokens were lost in the restart: the ps waits until it is killed
         cluster.start("ps", 0, PROGRAMS / "done_queue.py")
         go_on(tmp_path)
         for task in (servers[1], *workers):

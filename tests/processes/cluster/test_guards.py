@@ -79,7 +79,7 @@ def test_the_replicas_of_a_chief_that_is_done_end(tmp_path: Path) -> None:
         chief = cluster.start("worker", 0, program, "--steps=20", "--last_step=100")
         worker = cluster.start("worker", 1, program, "--steps=20")
         chief.succeeds()
-        worker.succeeds()  # it waits for a step that never happens
+        worker.succeeds()  # the worker waits for a step that never happens
         ps.succeeds()
 
 

@@ -2,7 +2,7 @@
 
     interrupted.py FOLDER STEP SIGNAL
 
-It saves into FOLDER every four steps. After STEP steps (0 for never) the last worker sends itself SIGNAL.
+The program saves into FOLDER every four steps. After STEP steps (0 for never) the last worker sends itself SIGNAL.
 """
 
 import json

@@ -1,8 +1,8 @@
 """Trains on parameter servers until a file named ``stop`` exists in the given folder.
 
-Training is asynchronous, or with ``--sync`` synchronous. With ``--backup`` it saves its progress in the folder when it
-is asked to end, and resumes from it. While a named pipe ``hold`` exists, an evaluator stops after each epoch until
-something is written to the pipe.
+Training is asynchronous, or with ``--sync`` synchronous. With ``--backup`` the program saves its progress in the folder
+when the process is asked to end, and resumes from the saved progress. While a named pipe ``hold`` exists, an evaluator
+stops after each epoch until something is written to the pipe.
 """
 
 from __future__ import annotations

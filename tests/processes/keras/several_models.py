@@ -2,7 +2,7 @@
 
     several_models.py CONSISTENCY
 
-CONSISTENCY is that of a `ParameterServerStrategy`, or ``none`` for Keras in one process.
+CONSISTENCY is the consistency of a `ParameterServerStrategy`, or ``none`` for Keras in one process.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ for _ in range(8):
     losses.append(both.train_on_batch(drawn, np.ones((16, 1), np.float32)))
 with strategy.scope() if strategy else contextlib.nullcontext():
     keras.utils.set_random_seed(4)
-    # It has the name of another model, and no normalization, whose statistics are of the rows of one worker in `fit`.
+    # This model has the name of another model. It has no normalization: in `fit`, the statistics would be of one
+    # worker's rows.
     third = keras.Sequential([keras.Input((2,)), layers.Dense(8, "tanh"), layers.Dense(1)], name="critic")
     third.compile(keras.optimizers.AdamW(0.01, global_clipnorm=0.1), "mse")
 history = third.fit(examples, examples[:, :1], batch_size=8, epochs=3, shuffle=False, verbose=0).history

@@ -1,4 +1,4 @@
-"""Mirrored workers as processes: their reactions to the loss of one of them."""
+"""Mirrored workers as processes: reactions to the loss of a worker."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 def start(cluster: Processes, job: str, index: int, folder: Path, *options: str) -> Process:
     config = json.dumps({"cluster": cluster.hosts, "task": {"type": job, "index": index}})
-    if job == "evaluator":  # it is not in the cluster spec
+    if job == "evaluator":  # an evaluator is not in the cluster spec
         return cluster.run(*EXEC, str(PROGRAM), str(folder), TF_CONFIG=config)
     return cluster.start(job, index, PROGRAM, *options, str(folder), TF_CONFIG=config)
 
@@ -56,7 +56,7 @@ def test_workers_and_a_ps_join_and_leave_while_the_others_train(tmp_path: Path) 
         for worker in (chief, other):
             assert "trained [0.0, 1.0, 2.0, 3.0] [1.0]" in worker.succeeds().replace("-0.0", "0.0")
         assert evaluator.ends() == 0
-        for task in ps:  # they end without a request
+        for task in ps:  # the ps end without a request
             task.succeeds()
 
 

@@ -1,6 +1,6 @@
 """A worker whose steps change two `ps`, so that the values reveal a step that is applied twice or not at all.
 
-Each step takes a number from a queue on the first `ps`; changes a variable there and one on the second, in a way that
+Each step takes a number from a queue on the first `ps`; changes a variable on each of the two `ps`, in a way that
 depends on the order of the steps; adds to variables that all workers share; and puts its number into a queue on the
 second `ps`.
 """

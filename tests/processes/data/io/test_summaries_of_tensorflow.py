@@ -1,4 +1,4 @@
-"""Summaries equal TensorFlow 1.15's, and each reads the other's event files."""
+"""Summaries equal TensorFlow 1.15's; Headwater and TensorFlow read each other's event files."""
 
 from __future__ import annotations
 

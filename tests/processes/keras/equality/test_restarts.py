@@ -1,4 +1,5 @@
-"""If a task or the whole job is killed at some step and restarted, the result equals an undisturbed job's."""
+"""If a task or the whole job is killed at some step and restarted, the result equals the result of an undisturbed
+job."""
 
 from __future__ import annotations
 

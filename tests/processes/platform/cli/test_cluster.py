@@ -1,4 +1,4 @@
-"""``headwater run`` with real servers: they take over the launcher's sockets, train, and end."""
+"""``headwater run`` with real servers, which take over the launcher's sockets, train, and end."""
 
 from __future__ import annotations
 

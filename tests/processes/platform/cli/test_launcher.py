@@ -293,7 +293,7 @@ def test_a_reader_that_stops_reading_does_not_keep_the_job_from_ending(folder: P
 
 
 def test_a_final_partial_line_does_not_prevent_the_end(folder: Path) -> None:
-    # A line without a line break is shown once no process can complete it; until then the child could.
+    # A line without a line break is shown once no process can complete the line. The child can do so until it ends.
     (folder / "begin.py").write_text(
         PREAMBLE
         + "subprocess.Popen([sys.executable, '-c', 'import signal; signal.pause()'], start_new_session=True)\n"
