@@ -1,4 +1,4 @@
-"""The page's TensorBoard behind a whole server: access to it, the requests that it receives, and its end."""
+"""The page's TensorBoard behind a whole server: access, the requests that TensorBoard receives, and its end."""
 
 from __future__ import annotations
 

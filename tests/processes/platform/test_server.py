@@ -26,7 +26,7 @@ PS_WAITS = 'case "$TF_CONFIG" in *\'"type": "ps"\'*) exec sleep 1000;; esac; '
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Yields a server for all tests that do not disturb it, since it takes seconds to start."""
+    """Yields a server for all tests that do not disturb it, since a server takes seconds to start."""
     with server(tmp_path_factory.mktemp("server")) as running:
         yield running
 

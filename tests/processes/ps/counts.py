@@ -1,7 +1,7 @@
 """Counts examples on parameter servers for three epochs: each batch adds 1 at the positions of its examples.
 
-With ``--hold_at=3 --hold_at=6`` it stops at its third batch and again at its sixth, until a pipe named ``hold-WORKER``
-in the folder is opened.
+With ``--hold_at=3 --hold_at=6`` a worker stops at its third batch and again at its sixth, until a pipe named
+``hold-WORKER`` in the folder is opened.
 """
 
 from __future__ import annotations

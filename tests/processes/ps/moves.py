@@ -1,9 +1,10 @@
 """Adds a constant to every parameter with each push until a file named ``end`` exists in the folder; prints the number
 of pushes.
 
-When a file ``scale-N`` exists, the chief moves the shards to the first N ``ps``; for a file ``rebalance`` it evens out
-the traffic. It prints the moves, and at the end the parameters. With ``--table``, each push also adds 1 to each row of
-a dynamic table. A task whose log message matches ``--stop-at`` stops there until a file ``go`` exists in the folder.
+When a file ``scale-N`` exists, the chief moves the shards to the first N ``ps``; for a file ``rebalance``, the chief
+balances the traffic. The chief prints the moves, and at the end the parameters. With ``--table``, each push also adds 1
+to each row of a dynamic table. A task whose log message matches ``--stop-at`` stops there until a file ``go`` exists in
+the folder.
 """
 
 from __future__ import annotations

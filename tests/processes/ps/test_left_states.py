@@ -1,4 +1,5 @@
-"""Parameter servers that get SIGTERM deposit their state with the chief, and continue with it after their restart."""
+"""Parameter servers that get SIGTERM deposit their state with the chief, and continue with this state after a
+restart."""
 
 from __future__ import annotations
 

@@ -206,7 +206,7 @@ def test_a_draining_ps_gives_its_copies_to_one_that_was_lost_and_is_back(tmp_pat
 
 @pytest.mark.long
 def test_all_ps_with_copies_shut_down_at_once(tmp_path: Path) -> None:
-    """No ``ps`` waits for another one, and the chief keeps their state until they are back."""
+    """No ``ps`` waits for another one, and the chief keeps the state of the ``ps`` until the ``ps`` are restarted."""
     chosen = "--replicas", "2", "--shards", "4", "--table"
     with processes(ps=2, worker=2) as cluster:
         ps, workers = begin(cluster, tmp_path, *chosen)

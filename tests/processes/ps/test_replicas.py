@@ -124,7 +124,7 @@ def test_a_draining_ps_waits_for_the_other_one_that_was_lost(tmp_path: Path) -> 
 
 @pytest.mark.long
 def test_both_ps_shut_down_at_once(tmp_path: Path) -> None:
-    """The chief keeps their state until they are back."""
+    """The chief keeps the state of the ``ps`` until the ``ps`` are restarted."""
     with processes(ps=2, worker=2) as cluster:
         ps, workers = begin(cluster, tmp_path)
         wait_for_pushes(*workers)

@@ -1,7 +1,7 @@
 """Programs in the dialects of TensorFlow 0.8 to 1.15, as they were written then, run unchanged.
 
 There are ten for each group of versions with similar names and orders of arguments. Their expected output is in
-``printed.json``: TensorFlow 1.15's, if it still runs the program.
+``printed.json``: the output of TensorFlow 1.15, if TensorFlow 1.15 still runs the program.
 """
 
 from __future__ import annotations
