@@ -213,6 +213,7 @@ def join(context: HostContext, *, shared_name: str, shapes: Any, rows: Any) -> N
     _gathered(context, shared_name, shapes, rows).join(context.step.session)
 
 
+# Saved graphs contain the name of this operation, so it stays.
 @host("GatherLife", infer=fixed(int64, ()), keeps=True, stable=True)
 def run_number(context: HostContext, *, shared_name: str, shapes: Any, rows: Any) -> np.integer:
     """Returns the number of times that the training has started, as far as this task knows."""
