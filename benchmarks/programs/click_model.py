@@ -225,13 +225,12 @@ def serialized(args):
 
 
 def rate(args, run):
-    """Returns how many examples ``run`` processes per second, after some runs to warm up."""
-    for _ in range(20):
-        run()
-    began, count = time.time(), 0
-    while time.time() - began < args.seconds:
-        run()
-        count += 1
+    """Returns how many examples ``run`` processes per second, after as long a time to warm up."""
+    for _ in range(2):
+        began, count = time.time(), 0
+        while time.time() - began < args.seconds:
+            run()
+            count += 1
     return args.batch * count / (time.time() - began)
 
 
