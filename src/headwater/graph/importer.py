@@ -24,6 +24,7 @@ from headwater.graph.foreign.datasets import body_attr, is_dataset, rewritten
 from headwater.graph.foreign.forms import converted_arguments, type_here
 from headwater.graph.foreign.functions import expanded, function_nodes
 from headwater.graph.foreign.regions import Condition, Loop, items_of
+from headwater.graph.foreign.signatures import check_signature
 from headwater.graph.graph import Graph
 from headwater.graph.graph_def import PRODUCER_VERSION
 from headwater.graph.operation import Operation, Tensor
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
 
 def import_graph_def(
     graph_def: GraphDef,
-    input_map: Mapping[str, SparseLike | Operation] | None = None,
-    return_elements: Iterable[str] | None = None,
+    input_map: Mapping[str, SparseLike | Operation] | Mapping[bytes, SparseLike | Operation] | None = None,
+    return_elements: Iterable[str | bytes] | None = None,
     name: str | None = None,
     op_dict: object = None,
     producer_op_list: object = None,
@@ -65,10 +66,9 @@ def import_graph_def(
         raise TypeError("graph_def must be a GraphDef proto.")
     if producer_op_list is not None and not hasattr(producer_op_list, "op"):
         raise AttributeError(f"{type(producer_op_list).__name__!r} object has no attribute 'op'")
-    if not _is_map(input_map or {}):
-        raise TypeError("input_map must be a dictionary mapping strings to Tensor objects.")
+    given = _by_name(input_map or {})
     wanted = None if return_elements is None else list(return_elements)
-    if not all(isinstance(each, str) for each in wanted or ()):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not all(isinstance(each, str | bytes) for each in wanted or ()):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError("return_elements must be a list of strings.")
     least = graph_def.versions.min_consumer
     if least > PRODUCER_VERSION:
@@ -76,27 +76,46 @@ def import_graph_def(
             f"GraphDef min consumer version {least} above current version {PRODUCER_VERSION} for TensorFlow 1.15.  "
             "Please upgrade TensorFlow."
         )
+    if graph_def.versions.producer < 0:
+        raise ValueError(
+            f"GraphDef producer version {graph_def.versions.producer} below min producer 0 supported by TensorFlow "
+            "1.15.  Please regenerate your graph."
+        )
     graph = get_default_graph()
     prefix = "import" if name is None else name
+    if not prefix and not all(isinstance(value, Tensor | Operation) for value in given.values()):
+        raise ValueError(
+            "tf.import_graph_def() requires a non-empty `name` if `input_map` contains non-Tensor values. Try calling "
+            "tf.convert_to_tensor() on `input_map` values before calling tf.import_graph_def()."
+        )
     current = graph.get_name_scope()
     with graph.name_scope(prefix or (f"{current}/" if current else None)) as scope:
-        importer = _Importer(graph, graph_def, {full_name(k): _mapped(v) for k, v in (input_map or {}).items()}, scope)
+        with graph.name_scope("_inputs" if prefix else None):
+            mapped = {full_name(key): _mapped(value) for key, value in given.items()}
+        importer = _Importer(graph, graph_def, mapped, scope, renames=True)
         importer.run()
         unused = {each for each in set(importer.input_map) - importer.used if not importer.has_tensor(each)}
         if unused:
             raise ValueError(f"Attempted to map inputs that were not found in graph_def: [{', '.join(sorted(unused))}]")
         if wanted is None:
             return None
-        return [importer.element(element) for element in wanted]
+        return [importer.element(each.decode() if isinstance(each, bytes) else each) for each in wanted]
 
 
 def _mapped(value: Any) -> Any:
     """Converts a value of the input map to a tensor, unless it is an element of a graph."""
-    return value if hasattr(value, "graph") else convert_to_tensor(value)
+    return value if isinstance(value, Tensor | Operation) else convert_to_tensor(value)
 
 
-def _is_map(given: object) -> bool:
-    return isinstance(given, Mapping) and all(isinstance(key, str) for key in given)  # pyright: ignore[reportUnknownVariableType]
+def _by_name(given: Any) -> dict[str, Any]:
+    """Returns the input map with its keys as text.
+
+    Raises:
+      TypeError: it is no map, or its keys are not text.
+    """
+    if not isinstance(given, Mapping) or not all(isinstance(key, str | bytes) for key in given):  # pyright: ignore[reportUnknownVariableType]
+        raise TypeError("input_map must be a dictionary mapping strings to Tensor objects.")
+    return {key.decode() if isinstance(key, bytes) else key: value for key, value in given.items()}  # pyright: ignore[reportUnknownVariableType]
 
 
 def load_graph(proto: GraphDef) -> Graph:
@@ -117,7 +136,18 @@ def extend_graph(graph: Graph, proto: GraphDef) -> None:
 
 
 class _Importer:
-    def __init__(self, graph: Graph, proto: GraphDef, input_map: dict[str, Any], scope: str) -> None:
+    """Creates the operations of a ``GraphDef``.
+
+    Args:
+      input_map: tensors and operations of the graph to use in place of nodes.
+      scope: prefix of the names of all operations.
+      renames: whether to choose another name for a node whose name is in use, and devices of colocated nodes, as
+        `import_graph_def` does; otherwise the graph is an exact copy, and such a name is an error.
+    """
+
+    def __init__(
+        self, graph: Graph, proto: GraphDef, input_map: dict[str, Any], scope: str, renames: bool = False
+    ) -> None:
         self._graph = graph
         self._library = proto.library
         self._producer: int = proto.versions.producer
@@ -125,13 +155,16 @@ class _Importer:
         self._nodes: dict[str, Any] = {}
         for node in expanded(proto):
             if node.name in self._nodes:
-                raise ValueError(f"Node '{node.name}' is twice in the GraphDef")
+                raise ValueError(f"Node '{node.name}' is not unique")
             self._nodes[node.name] = node
         self._scope = scope
+        self._renames = renames
         self._made: dict[str, Operation] = {}
         self._members: list[Operation] = []
         self._tensors: dict[str, Tensor] = {}
         """Tensors whose operation does not have the name of their node."""
+        self._groups: dict[str, list[str]] = {}
+        """For each node that is colocated with others, their names."""
         self._controls: dict[str, Operation] = {}
         """For each node within a condition or a loop, the operation for which nodes outside of it wait instead."""
         self._exits: dict[str, Tensor] = {}
@@ -145,6 +178,8 @@ class _Importer:
         mapped = self.input_map
         self._contexts = find_contexts(self._nodes, mapped)
         self._build((), self._contexts.order)
+        for name, others in self._groups.items():
+            self._colocate(name, others)
 
     def _check_inputs(self, node: NodeDef) -> None:
         for item in node.input:
@@ -296,11 +331,16 @@ class _Importer:
         op_name, _, index = full.rpartition(":")
         outputs = self._op(op_name).outputs
         if not index.isdigit() or int(index) >= len(outputs):
-            raise ValueError(f"Input '{name}': node '{op_name}' has {len(outputs)} outputs")
+            raise ValueError(
+                f"Connecting to invalid output {index} of source node {op_name} which has {len(outputs)} outputs"
+            )
         return outputs[int(index)]
 
     def _make(self, node: NodeDef) -> None:
-        inputs = [self._tensor(item) for item in data_inputs(node)]
+        try:
+            inputs = [self._tensor(item) for item in data_inputs(node)]
+        except ValueError as error:
+            raise ValueError(f"Node '{node.name}': {error}") from None
         form = kind(node)
         if form == "Exit":
             self._create(node, "Identity", [self._exits[self._value_of_loop(node)]], {})
@@ -324,6 +364,8 @@ class _Importer:
                 if key not in definition.types and key != "_output_shapes"
             }
             inputs, attrs = converted_arguments(node, inputs, attrs, self._producer, self._constant)
+            if definition.name == node.op:
+                check_signature(self._scope + node.name, node, definition, inputs)
             if is_dataset(node):
                 op_type, inputs, attrs = rewritten(node, inputs, attrs, self._constant, self._body_of)
             elif node.op == "OneShotIterator" and attrs["dataset_factory"].name in self._functions:
@@ -374,12 +416,14 @@ class _Importer:
             for item in waits
             if item in within or item in self.input_map or source_of(item) not in self._nodes
         ]
-        groups = attrs.get("_class", ())
-        if groups:
-            attrs["_class"] = [self._group(group) for group in groups]
         name = self._scope + node.name
+        groups = [text if isinstance(text, str) else text.decode() for text in attrs.pop("_class", ())]
+        if groups:
+            self._groups[node.name] = [group.removeprefix("loc:@") for group in groups]
         if self._exists(name):
-            raise ValueError(f"Node '{name}' is in the graph already")
+            if not self._renames:
+                raise ValueError(f"Node '{name}' is in the graph already")
+            name = self._graph.unique_name(node.name)
         op = self._graph.create_op(
             op_type, inputs, attrs, name + "/", device=node.device or None, control_inputs=controls
         )
@@ -407,9 +451,23 @@ class _Importer:
             return self._controls[name]
         return self._op(name)
 
-    def _group(self, group: str | bytes) -> bytes:
-        text = group if isinstance(group, str) else group.decode()
-        return f"loc:@{self._scope}{text.removeprefix('loc:@')}".encode()
+    def _colocate(self, name: str, others: Sequence[str]) -> None:
+        """Colocates a node with others. In `import_graph_def`, it gets the device of the first of them that has one."""
+        devices: list[str] = []
+        groups: list[bytes] = []
+        for other in others:
+            target = self._made.get(other)
+            found = self._scope + other if target is None else target.name
+            if target is None and self._exists(found):
+                target = self._graph.get_operation_by_name(found)
+            elif target is None and self._renames and other not in self._nodes:
+                raise ValueError(f"Node '{name}' expects to be colocated with unknown node '{other}'")
+            devices.append("" if target is None else target.device)
+            groups.append(f"loc:@{found}".encode())
+        op = self._made[name]
+        op.attrs["_class"] = groups
+        if self._renames:
+            op._set_device(next(filter(None, devices), ""))  # pyright: ignore[reportPrivateUsage]
 
     def has_tensor(self, name: str) -> bool:
         """Whether a tensor of that name was imported."""
@@ -418,7 +476,15 @@ class _Importer:
 
     def element(self, name: str) -> Operation | Tensor:
         """Returns the element with this name in ``return_elements``."""
+        node, _, index = name.partition(":")
+        if index and not index.isdigit():
+            raise ValueError(f"Cannot convert {name!r} to a tensor name.")
+        if full_name(name) not in self.input_map and node not in self._made and name not in self._tensors:
+            raise ValueError(f"Requested return {'tensor' if index else 'node'} '{name}' not found in graph def")
+        if not index:
+            return self._made[node]
         try:
-            return self._tensor(name) if ":" in name else self._made[name]
-        except KeyError:
-            raise ValueError(f"Requested return_element {name!r} not found in graph_def") from None
+            return self._tensor(name)
+        except ValueError:
+            count = len(self._made[node].outputs)
+            raise ValueError(f"Invalid return output {index} of node '{node}', which has {count} output(s)") from None

@@ -389,3 +389,59 @@ def case_needs_of_operations(tf):
         ],
     }
     return {name: list(refused(dict(enumerate(every))).values()) for name, every in uses.items()}
+
+
+def case_imported_again(tf):
+    """Names, colocation and devices of graphs that are imported twice, under a device function, and with variables."""
+    with tf.Graph().as_default() as graph:
+        x = tf.placeholder(tf.float32, [2], name="x")
+        with tf.device("/cpu:0"):
+            y = tf.identity(x, name="y")
+        with tf.colocate_with(y):
+            tf.negative(x, name="z")
+    proto = graph.as_graph_def()
+    found = [
+        [op.name, op.device, [group.decode() for group in op.colocation_groups()]]
+        for name in ("", "", "inner/", "inner/", "x")
+        for op in tf.import_graph_def(proto, return_elements=["x", "z"], name=name)
+    ]
+    start = tf.Variable([1.0, 2.0], name="start")
+    z = tf.import_graph_def(proto, {b"x:0": start}, ["z:0"], name="with_variable")[0]
+    gradient = tf.gradients(z, start)[0]
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        return [found, z.name, session.run([z, gradient])]
+
+
+def case_refused_graphs(tf):
+    """Graphs and arguments that cannot be imported."""
+    with tf.Graph().as_default() as graph:
+        x = tf.placeholder(tf.float32, [2], name="x")
+        with tf.colocate_with(tf.identity(x, name="y")):
+            tf.add(x, x, name="z")
+    proto = graph.as_graph_def()
+
+    def changed(**fields):
+        copy = type(proto).FromString(proto.SerializeToString())
+        for name, value in fields.items():
+            if name == "inputs":
+                del copy.node[2].input[:]
+                copy.node[2].input.extend(value)
+            else:
+                setattr(copy.versions, name, value)
+        return copy
+
+    lonely = type(proto)(node=[node for node in proto.node if node.name != "y"], versions=proto.versions)
+    calls = {
+        "an input is missing": lambda: tf.import_graph_def(changed(inputs=["x"])),
+        "an input too many": lambda: tf.import_graph_def(changed(inputs=["x", "x", "x"])),
+        "another type": lambda: tf.import_graph_def(proto, {"x:0": tf.constant([1, 2])}),
+        "no such output": lambda: tf.import_graph_def(changed(inputs=["x", "x:1"])),
+        "unknown colocation": lambda: tf.import_graph_def(lonely),
+        "producer": lambda: tf.import_graph_def(changed(producer=-1)),
+        "variable without a name": lambda: tf.import_graph_def(proto, {"x:0": tf.Variable([1.0, 2.0])}, name=""),
+        "element": lambda: tf.import_graph_def(proto, return_elements=["x:y:z"]),
+        "output": lambda: tf.import_graph_def(proto, return_elements=["x:1"]),
+        "node": lambda: tf.import_graph_def(proto, return_elements=["w"]),
+    }
+    return refused(calls)
