@@ -1,8 +1,8 @@
 """Completion of a job's work: a pure function of its state and the time.
 
 The work is complete when all workers and the chief have exited without an error. Until then, the failure of a worker
-other than the leader is ignored if no work was left for that worker (`nothing_left`). With parameter servers, no work
-is left once the ``ps`` have ended, because they exit by themselves when they are no longer needed. In mirrored
+other than the leader is ignored if no work was left for that worker, see `is_done_without`. With parameter servers, no
+work is left once the ``ps`` have ended, because they exit by themselves when they are no longer needed. In mirrored
 training, no work is left once the first worker has exited without an error, because all workers make each step
 together.
 """
@@ -56,7 +56,7 @@ def _leader(state: JobState) -> TaskState | None:
     return state.tasks.get(TaskName("chief", 0)) or state.tasks.get(TaskName("worker", 0))
 
 
-def servers_ended(state: JobState) -> bool:
+def have_servers_ended(state: JobState) -> bool:
     """Returns whether the job has ``ps`` that have all exited by themselves, as they do when its work is complete."""
     servers = [task for task in state.tasks.values() if task.name.job == "ps"]
     return bool(servers) and all(task.phase is TaskPhase.SUCCEEDED for task in servers)
@@ -65,7 +65,7 @@ def servers_ended(state: JobState) -> bool:
 def _complete_at(state: JobState) -> float | None:
     """Returns when the chief and all ``ps`` had exited by themselves; None before, or if there are no ``ps``."""
     leader = _leader(state)
-    if not servers_ended(state) or leader is None or leader.phase is not TaskPhase.SUCCEEDED:
+    if not have_servers_ended(state) or leader is None or leader.phase is not TaskPhase.SUCCEEDED:
         return None
     return max(task.ended_at or 0.0 for name, task in state.tasks.items() if name.job == "ps" or task is leader)
 
@@ -77,7 +77,7 @@ def _was_restarted_alone(state: JobState, task: TaskState) -> bool:
     return leader is not None and task.name != leader.name and task.attempt > state.attempt
 
 
-def nothing_left(state: JobState, task: TaskState, now: float, *, killed: bool) -> bool:
+def is_done_without(state: JobState, task: TaskState, now: float, *, killed: bool) -> bool:
     """Returns whether the job's work is complete without ``task``, so that the failure of ``task`` can be ignored.
 
     Args:
@@ -93,7 +93,7 @@ def nothing_left(state: JobState, task: TaskState, now: float, *, killed: bool) 
         return False
     if not killed:
         return _complete_at(state) is not None and _was_restarted_alone(state, task)
-    return servers_ended(state) or (task.together and leader.phase is TaskPhase.SUCCEEDED)
+    return have_servers_ended(state) or (task.together and leader.phase is TaskPhase.SUCCEEDED)
 
 
 def validates(state: JobState, done: float, now: float) -> bool:

@@ -70,7 +70,7 @@ class EngineJobs:
           BackendError: the engine could not be reached, or refused a request.
           JobIsGone: the job has been deleted.
         """
-        record = self._jobs.follow(record, ticked)
+        record = self._jobs.follow(record, handle_tick)
         state = record.state
         if record.handle is not None and record.handle_attempt != state.attempt:
             # The handle is of an earlier attempt, which must be removed before the next one starts.
@@ -94,12 +94,12 @@ class EngineJobs:
         report = self._backend.poll_job(record.handle)
         # Delete the engine's objects before storing that the job may be submitted again. After a crash in between, the
         # deletion is repeated, which does no harm.
-        again = report.phase in _ENDED_PHASES and not reported(state, report, self._jobs.clock()).state.phase.over
+        again = report.phase in _ENDED_PHASES and not handle_report(state, report, self._jobs.clock()).state.phase.over
         if again:
             self._backend.delete_job(record.handle)
         record = self._jobs.follow(
             record,
-            lambda now, at: reported(now, report, at),
+            lambda now, at: handle_report(now, report, at),
             alter=lambda now: replace(now, handle=None if again else now.handle, activities=_activities(report)),
         )
         self._jobs.drop_if_over(record)
@@ -133,20 +133,20 @@ class EngineJobs:
         taken = {"handle": handle, "handle_attempt": state.attempt, "holds": False}
         self._jobs.follow(
             record,
-            lambda now, _: _handed_over(now, state.attempt, self._backend.name),
+            lambda now, _: _record_submission(now, state.attempt, self._backend.name),
             # If the job was stopped in the meantime, the next call of `advance` removes its objects.
             alter=lambda now: now if now.state.phase.over else replace(now, **taken),
         )
 
 
-def ticked(state: JobState, now: float) -> JobDecision:
+def handle_tick(state: JobState, now: float) -> JobDecision:
     """Checks pauses and deadlines at ``now``; restarts a running job if a task has made no progress for too long."""
-    stalled = _stalled(state, now)
+    stalled = _restart_stalled_job(state, now)
     decision = policy.decide(stalled.state, JobTick(), now)
     return JobDecision(decision.state, stalled.notes + decision.notes)
 
 
-def _stalled(state: JobState, now: float) -> JobDecision:
+def _restart_stalled_job(state: JobState, now: float) -> JobDecision:
     if state.phase is not JobPhase.RUNNING:
         return JobDecision(state)
     for task in state.tasks.values():
@@ -158,7 +158,7 @@ def _stalled(state: JobState, now: float) -> JobDecision:
     return JobDecision(state)
 
 
-def reported(state: JobState, report: JobReport, now: float) -> JobDecision:
+def handle_report(state: JobState, report: JobReport, now: float) -> JobDecision:
     """Returns the decision for an engine's report at ``now``."""
     notes: list[Note] = []
     faults: list[Fault] = []
@@ -231,7 +231,7 @@ def with_count(spec: JobSpec, workers: int) -> JobSpec:
     return spec.model_copy(update={"workers": asked})
 
 
-def _handed_over(state: JobState, attempt: int, engine: str) -> JobDecision:
+def _record_submission(state: JobState, attempt: int, engine: str) -> JobDecision:
     if state.attempt != attempt or state.phase not in (JobPhase.QUEUED, JobPhase.RUNNING):
         return JobDecision(state)
     tasks = {name: replace(task, phase=TaskPhase.STARTING, restarts=0) for name, task in state.tasks.items()}

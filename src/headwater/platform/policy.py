@@ -32,9 +32,9 @@ from headwater.platform.backends.base import Exited, Lost
 from headwater.platform.completion import (
     WORKING,
     done_at,
+    have_servers_ended,
+    is_done_without,
     is_killed,
-    nothing_left,
-    servers_ended,
     validates,
     waits_for_evaluator,
 )
@@ -132,7 +132,7 @@ def pause(rules: RestartSpec, restarts: int) -> float:
     return min(rules.max_backoff, rules.backoff * 2.0 ** min(restarts, 60))
 
 
-def _placed(state: JobState, event: Placed, now: float) -> JobDecision:
+def _handle_placement(state: JobState, event: Placed, now: float) -> JobDecision:
     notes: tuple[Note, ...] = ()
     if state.phase is JobPhase.QUEUED:
         if event.workers is not None:
@@ -140,7 +140,7 @@ def _placed(state: JobState, event: Placed, now: float) -> JobDecision:
         state = replace(
             state, phase=JobPhase.RUNNING, reason="", started_at=state.started_at or now, attempt_at=now, then=None
         )
-        notes = (Note("placed", f"starts with {_described(state)}"),)
+        notes = (Note("placed", f"starts with {_describe_tasks(state)}"),)
     for name in event.tasks:
         task = state.tasks.get(name)
         if task is not None:
@@ -148,7 +148,7 @@ def _placed(state: JobState, event: Placed, now: float) -> JobDecision:
     return JobDecision(replace(state, reason="") if state.phase is JobPhase.RUNNING else state, notes)
 
 
-def _not_placed(state: JobState, event: NotPlaced, now: float) -> JobDecision:
+def _handle_failed_placement(state: JobState, event: NotPlaced, now: float) -> JobDecision:
     if state.phase is JobPhase.QUEUED and not event.temporary:
         return _end_tasks(state, JobPhase.FAILED, f"no host of this server is large enough: {event.reason}", now)
     if state.reason == event.reason or state.phase not in (JobPhase.QUEUED, JobPhase.RUNNING):
@@ -156,7 +156,7 @@ def _not_placed(state: JobState, event: NotPlaced, now: float) -> JobDecision:
     return JobDecision(replace(state, reason=event.reason), (Note("pending", event.reason),))
 
 
-def _started(state: JobState, event: Started, now: float) -> JobDecision:
+def _handle_start(state: JobState, event: Started, now: float) -> JobDecision:
     task = state.tasks.get(event.task)
     if task is None or task.phase is not TaskPhase.STARTING:
         return JobDecision(state)
@@ -165,7 +165,7 @@ def _started(state: JobState, event: Started, now: float) -> JobDecision:
     return JobDecision(state.with_task(task), (Note("started", f"{task.label} runs{again}", task.label),))
 
 
-def _progressed(state: JobState, event: Progressed, now: float) -> JobDecision:
+def _handle_progress(state: JobState, event: Progressed, now: float) -> JobDecision:
     task = state.tasks.get(event.task)
     if task is None or not task.phase.alive:
         return JobDecision(state)
@@ -186,15 +186,15 @@ def _could_not_start(state: JobState, event: CouldNotStart, now: float) -> JobDe
     task = state.tasks.get(event.task)
     if task is None or not task.phase.alive:
         return JobDecision(state)
-    return _lost(state, task, f"could not be started: {event.reason}", now)
+    return _handle_loss(state, task, f"could not be started: {event.reason}", now)
 
 
-def _ended(state: JobState, event: Ended, now: float) -> JobDecision:
+def _handle_end(state: JobState, event: Ended, now: float) -> JobDecision:
     task = state.tasks.get(event.task)
     if task is None or not task.phase.alive:
         return JobDecision(state)
     if isinstance(event.how, Lost):
-        return _lost(state, task, event.how.reason, now)
+        return _handle_loss(state, task, event.how.reason, now)
     # The order of the following checks matters: the exit code is considered last. An exit code says little about a task
     # that was asked to end, that this server has killed (``verdict`` has the reason), or whose job has no work left.
     how = event.how
@@ -203,23 +203,23 @@ def _ended(state: JobState, event: Ended, now: float) -> JobDecision:
     task = replace(task, code=how.code, started_at=began, ended_at=now, reason=how.reason, steps_per_s=None)
     if state.phase is not JobPhase.RUNNING:
         return JobDecision(state.with_task(replace(task, phase=_final_phase(task, how), verdict="")))
-    if how.code and nothing_left(state, task, now, killed=not task.verdict and is_killed(how)):
-        return _ended_after_work(state, task)
+    if how.code and is_done_without(state, task, now, killed=not task.verdict and is_killed(how)):
+        return _handle_end_after_work(state, task)
     if task.verdict:
-        return _failed(state, replace(task, verdict=""), fault_of(task, how, task.verdict, now), now)
+        return _handle_failure(state, replace(task, verdict=""), fault_of(task, how, task.verdict, now), now)
     # Scaling down has removed the task; scaling up may have added it again meanwhile.
     if task.phase is TaskPhase.ENDING:
         away = replace(task, phase=TaskPhase.STOPPED, placed=False)
         return JobDecision(state.with_task(_next_attempt(away, now, "") if task.name in _wanted_tasks(state) else away))
     if how.preempted or (how.code in _TERMINATED and not how.stopped):
-        return _preempted(state, task, how, now)
+        return _handle_preemption(state, task, how, now)
     if how.code == 0:
         note = Note("succeeded", f"{task.label} is done", task.label)
         return JobDecision(state.with_task(replace(task, phase=TaskPhase.SUCCEEDED)), (note,))
-    return _failed(state, task, fault_of(task, how, how.reason, now), now)
+    return _handle_failure(state, task, fault_of(task, how, how.reason, now), now)
 
 
-def _ended_after_work(state: JobState, task: TaskState) -> JobDecision:
+def _handle_end_after_work(state: JobState, task: TaskState) -> JobDecision:
     phase = TaskPhase.STOPPED if task.name.job in WORKING else TaskPhase.FAILED
     text = f"{task.label} ended after the work was done: {task.reason}"
     return JobDecision(
@@ -230,7 +230,7 @@ def _ended_after_work(state: JobState, task: TaskState) -> JobDecision:
 def _scope(state: JobState) -> str:
     """Returns the scope of a restart: the job's setting, but always ``job`` once its ``ps`` have ended, because a task
     that is restarted alone could not train without them."""
-    return "job" if servers_ended(state) else state.spec.restart_scope
+    return "job" if have_servers_ended(state) else state.spec.restart_scope
 
 
 def _final_phase(task: TaskState, how: Exited) -> TaskPhase:
@@ -240,7 +240,7 @@ def _final_phase(task: TaskState, how: Exited) -> TaskPhase:
     return TaskPhase.STOPPED if how.stopped or task.phase is TaskPhase.ENDING else TaskPhase.FAILED
 
 
-def _failed(state: JobState, task: TaskState, fault: Fault, now: float) -> JobDecision:
+def _handle_failure(state: JobState, task: TaskState, fault: Fault, now: float) -> JobDecision:
     """Handles a failure that counts: restarts the task or the job according to the job's rules, or ends the job."""
     rules = state.spec.restart
     task = replace(task, phase=TaskPhase.FAILED, reason=fault.reason, ended_at=now)
@@ -270,11 +270,11 @@ def _failed(state: JobState, task: TaskState, fault: Fault, now: float) -> JobDe
     return JobDecision(decision.state, (note, Note("restarting", f"all tasks: {again}"), *decision.notes))
 
 
-def _lost(state: JobState, task: TaskState, reason: str, now: float) -> JobDecision:
+def _handle_loss(state: JobState, task: TaskState, reason: str, now: float) -> JobDecision:
     """Handles the loss of a task's place. A worker or evaluator gets another place; if other tasks use the address of
     the lost task, the whole job is placed again."""
-    if state.phase is JobPhase.RUNNING and not task.verdict and nothing_left(state, task, now, killed=True):
-        return _ended_after_work(state, replace(task, reason=reason, ended_at=now, placed=False, steps_per_s=None))
+    if state.phase is JobPhase.RUNNING and not task.verdict and is_done_without(state, task, now, killed=True):
+        return _handle_end_after_work(state, replace(task, reason=reason, ended_at=now, placed=False, steps_per_s=None))
     if (
         state.phase is JobPhase.RUNNING
         and _may_wait_for_place(state, task)
@@ -288,7 +288,7 @@ def _lost(state: JobState, task: TaskState, reason: str, now: float) -> JobDecis
         gone = replace(task, phase=TaskPhase.FAILED, reason=reason, ended_at=now, placed=False)
         return JobDecision(state.with_task(gone), (Note("lost", f"{task.label}: {reason}", task.label),))
     fault = Fault(task=task.label, at=now, attempt=task.attempt, code=None, reason=reason)
-    decision = _failed(state, replace(task, verdict="", steps_per_s=None), fault, now)
+    decision = _handle_failure(state, replace(task, verdict="", steps_per_s=None), fault, now)
     state = decision.state
     if state.phase is JobPhase.RUNNING and task.name.job in ("worker", "evaluator"):
         state = state.with_task(replace(state.tasks[task.name], placed=False))
@@ -302,7 +302,7 @@ def _lost(state: JobState, task: TaskState, reason: str, now: float) -> JobDecis
     return JobDecision(state, decision.notes)
 
 
-def _preempted(state: JobState, task: TaskState, how: Exited, now: float) -> JobDecision:
+def _handle_preemption(state: JobState, task: TaskState, how: Exited, now: float) -> JobDecision:
     why = how.reason if how.preempted else f"{how.reason}, which this server did not ask for"
     note = Note("preempted", f"{task.label} was preempted: {why}", task.label)
     # A preemption is not the job's fault, so it does not count as a restart and may happen any number of times.
@@ -343,7 +343,7 @@ def _decide_restart(state: JobState, event: AskRestart, now: float) -> JobDecisi
     fresh = replace(state, restarts=0, first=None, not_before=0.0)
     fresh = replace(fresh, tasks={name: replace(task, restarts=0, first=None) for name, task in fresh.tasks.items()})
     if state.phase.over:
-        queued = _requeued(fresh, f"restarted by {event.by}", now)
+        queued = _requeue(fresh, f"restarted by {event.by}", now)
         return JobDecision(replace(queued, started_at=None, ended_at=None), (note,))
     if state.phase is JobPhase.QUEUED:
         return JobDecision(replace(fresh, queued_at=now), (note,))
@@ -376,20 +376,20 @@ def _decide_scale(state: JobState, event: AskScale, now: float) -> JobDecision:
     note = Note("scaled", f"{event.by} scaled it {' and '.join(changes)}")
     scaled = replace(state, workers=workers, fixed=event.fixed if workers != state.workers else state.fixed, ps=ps)
     if state.phase is JobPhase.RUNNING and state.spec.restart_scope == "task" and not event.restart_all:
-        return JobDecision(_scaled(scaled, now), (note,))
+        return JobDecision(_apply_scaling(scaled, now), (note,))
     if state.phase is JobPhase.RUNNING:
         decision = _end_tasks(replace(scaled, not_before=0.0), JobPhase.QUEUED, note.text, now)
         return JobDecision(decision.state, (note, *decision.notes))
     if state.phase is JobPhase.QUEUED:
         scaled = _with_wanted_tasks(scaled)
     elif state.phase is JobPhase.RESTARTING:
-        scaled = _requeued(scaled, note.text, now)
+        scaled = _requeue(scaled, note.text, now)
     elif state.phase is JobPhase.ENDING and state.then is JobPhase.RESTARTING:
         scaled = replace(scaled, then=JobPhase.QUEUED)
     return JobDecision(scaled, (note,))
 
 
-def _scaled(state: JobState, now: float) -> JobState:
+def _apply_scaling(state: JobState, now: float) -> JobState:
     """Applies a changed number of workers or ``ps`` to a running job: new tasks wait to be placed, surplus tasks are
     asked to end."""
     wanted = _wanted_tasks(state)
@@ -495,7 +495,7 @@ def _over(state: JobState, now: float) -> JobDecision:
             return JobDecision(replace(state, phase=JobPhase.RESTARTING, then=None))
         case JobPhase.QUEUED | JobPhase.RESTARTING:
             # Release all places: jobs that keep some places while they wait for others could deadlock each other.
-            return JobDecision(_requeued(state, state.reason, now), (Note("queued", state.reason),))
+            return JobDecision(_requeue(state, state.reason, now), (Note("queued", state.reason),))
         case JobPhase.SUCCEEDED | JobPhase.FAILED | JobPhase.STOPPED:
             notes = {JobPhase.SUCCEEDED: "succeeded", JobPhase.FAILED: "failed", JobPhase.STOPPED: "stopped"}
             tasks = {name: replace(task, placed=False) for name, task in state.tasks.items()}
@@ -515,7 +515,7 @@ def _outcome(state: JobState) -> str:
     return f"the job has failed{state.reason.removeprefix(cause)}"
 
 
-def _requeued(state: JobState, reason: str, now: float) -> JobState:
+def _requeue(state: JobState, reason: str, now: float) -> JobState:
     state = replace(state, phase=JobPhase.QUEUED, then=None, reason=reason, queued_at=now, attempt=state.attempt + 1)
     state = _with_wanted_tasks(state)
     tasks = {name: _next_attempt(replace(task, placed=False), 0.0, "") for name, task in state.tasks.items()}
@@ -575,7 +575,7 @@ def fault_of(task: TaskState, how: Exited, reason: str, now: float) -> Fault:
     )
 
 
-def _described(state: JobState) -> str:
+def _describe_tasks(state: JobState) -> str:
     counts: dict[str, int] = {}
     for name in state.tasks:
         counts[name.job] = counts.get(name.job, 0) + 1
@@ -583,12 +583,12 @@ def _described(state: JobState) -> str:
 
 
 _HANDLERS: dict[type[Event], Callable[[JobState, Event, float], JobDecision]] = {  # pyright: ignore[reportAssignmentType]
-    Placed: _placed,
-    NotPlaced: _not_placed,
-    Started: _started,
+    Placed: _handle_placement,
+    NotPlaced: _handle_failed_placement,
+    Started: _handle_start,
     CouldNotStart: _could_not_start,
-    Progressed: _progressed,
-    Ended: _ended,
+    Progressed: _handle_progress,
+    Ended: _handle_end,
     AskStop: _decide_stop,
     AskRestart: _decide_restart,
     AskScale: _decide_scale,

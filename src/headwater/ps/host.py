@@ -233,9 +233,9 @@ class HostedParameters:
         """Marks the job as over: the chief's program has ended."""
         self.workers.job_over()
 
-    def worker_ended(self) -> None:
+    def record_worker_end(self) -> None:
         """Records that the program of a worker has ended without an error."""
-        self.workers.worker_ended()
+        self.workers.record_worker_end()
 
     def serve_peer(self, channel: Channel, first: Frame) -> None:
         """Serves a request of another ``ps`` for this task's part of the sums of rounds."""

@@ -55,7 +55,7 @@ class Hosted(Protocol):
         """Marks the job as over: the chief's program has ended."""
         ...
 
-    def worker_ended(self) -> None:
+    def record_worker_end(self) -> None:
         """Records that the program of a worker has ended without an error."""
         ...
 

@@ -70,7 +70,7 @@ class Membership:
         self._shares: dict[str, tuple[int, int]] = {}
         # Whether the program of a worker has ended without an error. That worker does not connect again, so later
         # trainings must not wait until all workers have connected.
-        self._a_worker_ended = False
+        self._has_worker_ended = False
         self._connections_closed = False
         self.step_numbers = StepNumbers(in_rounds=isinstance(context.choice, Synchronous | KOfN))
         self.sums = EpochSums()
@@ -318,7 +318,7 @@ class Membership:
             updates.state = TrainingState(
                 choice=updates.state.choice,
                 version=updates.state.version,
-                formed=self.is_over or self._a_worker_ended or bool(late),
+                formed=self.is_over or self._has_worker_ended or bool(late),
             )
             self.away.clear()
             self.finished.clear()
@@ -336,13 +336,13 @@ class Membership:
             self._updates.event(MembershipComplete())
             self._changed.notify_all()
 
-    def worker_ended(self) -> None:
+    def record_worker_end(self) -> None:
         """Records that the program of a worker has ended without an error.
 
         That worker will not connect again, so from now on no worker waits until all workers have connected.
         """
         with self._changed:
-            self._a_worker_ended = True
+            self._has_worker_ended = True
             self._updates.event(MembershipComplete())
             self._changed.notify_all()
 

@@ -73,7 +73,7 @@ class ParameterService(Service):
             self._changed.notify_all()
         # The end may have been reported before this set was hosted.
         if has_ended:
-            parameters.worker_ended()
+            parameters.record_worker_end()
 
     def refuse_other_sets(self, make: Callable[[str, bytes], object] | None = None) -> None:
         """Refuses workers of other sets from now on, because the program of this task will create no further sets.
@@ -189,14 +189,14 @@ class ParameterService(Service):
             one.deposit()
 
     def handle_program_end(self, task: str) -> None:
-        self.worker_ended()
+        self.record_worker_end()
 
-    def worker_ended(self) -> None:
+    def record_worker_end(self) -> None:
         """Records that the program of a worker has ended without an error, as the worker or another ``ps`` reports."""
         with self._changed:
             self._has_ended = True
         for parameters in self._hosted_parameters():
-            parameters.worker_ended()
+            parameters.record_worker_end()
 
     def fetch_ended_workers(self, others: Sequence[WaitingLink]) -> None:
         """Asks each of the other ``ps`` once, as soon as it can be reached, whether the program of a worker has ended.
@@ -214,7 +214,7 @@ class ParameterService(Service):
         except OpError:
             return False
         if ENDED_DETAIL in details:
-            self.worker_ended()
+            self.record_worker_end()
         return True
 
     def details(self) -> Mapping[str, bytes]:

@@ -292,7 +292,7 @@ def test_other_ps_learn_that_all_workers_have_finished() -> None:
 def test_a_worker_waits_for_no_number_once_the_program_of_another_has_ended() -> None:
     local = servers(optax.sgd(0.1), "k=2")
     for host in local.hosts:
-        host.worker_ended()
+        host.record_worker_end()
     client = connected(local)
     client.push(gradients(0))
     client.push(gradients(1))

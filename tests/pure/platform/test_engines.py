@@ -5,7 +5,7 @@ from __future__ import annotations
 from headwater.cluster.names import TaskName
 from headwater.platform import policy
 from headwater.platform.backends.base import Exited, JobReport, Running, TaskState
-from headwater.platform.engines import reported
+from headwater.platform.engines import handle_report
 from headwater.platform.spec import parse_job
 from headwater.platform.states import JobPhase, TaskPhase
 
@@ -19,7 +19,7 @@ def test_an_engine_runs_an_evaluator_until_its_deadline() -> None:
 
     def report(phase: str, now: float) -> None:
         nonlocal state
-        state = reported(state, JobReport(phase=phase, tasks=tasks), now).state  # type: ignore[arg-type]
+        state = handle_report(state, JobReport(phase=phase, tasks=tasks), now).state  # type: ignore[arg-type]
 
     report("running", 1000.0)
     tasks[WORKER] = Exited(code=0, reason="exit code 0", at=1010.0)

@@ -296,7 +296,7 @@ class ExampleLedger(Kept):
             if isinstance(found, tuple):
                 self._holds[key] = _Hold(worker=request.worker, session=step.session, number=step.number, work=found[0])
                 self.changes += 1
-                step.at_end(lambda: self.ended(*key))
+                step.at_end(lambda: self.end_step(*key))
             return found, self._round()
 
     def _round(self) -> tuple[int, int]:
@@ -307,7 +307,7 @@ class ExampleLedger(Kept):
         last = min(last, self._accounts.first_open_epoch() + 1)
         return self._accounts.assign_range(request.worker, 0, 0, last, request.plan, None, self._update)
 
-    def ended(self, session: str, number: int) -> bool:
+    def end_step(self, session: str, number: int) -> bool:
         """Handles the end of a step on this task: revokes the ranges that it still holds or has taken. Returns whether
         anything has changed and has to be sent to the backup."""
         key = session, number
@@ -342,7 +342,7 @@ class ExampleLedger(Kept):
         with self._condition:
             self._load_after_promotion()
             self.resumed(step.session, step.number)
-            step.at_end(lambda: self.ended(step.session, step.number))
+            step.at_end(lambda: self.end_step(step.session, step.number))
 
     def session_ended(self, session: str, reason: str) -> None:
         """Revokes the ranges of a session that has ended, or that has lost its master."""
@@ -429,7 +429,7 @@ class ExampleLedger(Kept):
         key = step.session, step.number
         with self._condition:
             if key not in self._taken:
-                step.at_end(lambda: self.ended(*key))
+                step.at_end(lambda: self.end_step(*key))
             # A range is None if the ledger no longer knows it, because the variable was restored. The mean nevertheless
             # includes its gradient, so `admit_round` has to refuse the update.
             holds = self._taken[key] = [self._gathered.pop(one.key, None) for one in ranges]

@@ -105,7 +105,7 @@ class Step:
         """Registers a callback for the end of the step on this task, whether it succeeds or fails."""
         self.ends = (*self.ends, call)
 
-    def ended(self) -> None:
+    def call_end_callbacks(self) -> None:
         """Runs the callbacks of `at_end`; called when no part of the step runs on this task any more."""
         calls, self.ends = self.ends, ()
         for call in calls:

@@ -305,7 +305,7 @@ class TaskRuntime:
         finally:
             self._steps.pop(step, None)
             if step.ends:
-                step.ended()
+                step.call_end_callbacks()
 
     def cancel(self, session: str, number: int, reason: str) -> None:
         """Cancels a step, if it is running."""

@@ -402,14 +402,14 @@ class ServedStep(Step):
         waits = self.waits_for
         return waits is not None and not self.unconfirmed and time.monotonic() - waits[1] >= _STALLED_AFTER_S
 
-    def ended(self) -> None:
+    def call_end_callbacks(self) -> None:
         if not (self.suspended and self.stopped is not None):  # else it may resume; see `end_suspended`
-            super().ended()
+            super().call_end_callbacks()
 
     def end_suspended(self) -> None:
         """Ends a suspended step that does not resume."""
         self.stopped = None
-        self.ended()
+        self.call_end_callbacks()
 
     def interrupt_waits(self, reason: str) -> None:
         """Interrupts every wait of the step, because its task drains; see `StepService.suspend`."""

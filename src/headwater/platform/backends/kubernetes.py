@@ -240,13 +240,13 @@ class KubernetesBackend(JobBackend):
         if guilty is not None and report.phase != "succeeded":
             failure = last_failure_reason(tasks[guilty])
             reason = f"{guilty.job} {guilty.index} failed: {failure} (after {fields['limit']} restarts)"
-            return dataclasses.replace(self._ended(fields, jobs, report), phase="failed", reason=reason)
+            return dataclasses.replace(self._delete_unneeded(fields, jobs, report), phase="failed", reason=reason)
         hopeless = next((task for task, attempts in pods.items() if any(map(cannot_run, attempts))), None)
         if hopeless is not None and report.phase != "succeeded":
             reason = f"{hopeless.job} {hopeless.index} failed: its program cannot be run (exit code {CANNOT_RUN})"
-            return dataclasses.replace(self._ended(fields, jobs, report), phase="failed", reason=reason)
+            return dataclasses.replace(self._delete_unneeded(fields, jobs, report), phase="failed", reason=reason)
         report = dataclasses.replace(report, again=report.phase == "failed" and bool(fields.get("again")))
-        return self._ended(fields, jobs, report) if report.phase in ("succeeded", "failed") else report
+        return self._delete_unneeded(fields, jobs, report) if report.phase in ("succeeded", "failed") else report
 
     def _crowded_report(
         self, fields: Mapping[str, str], tasks: Mapping[TaskName, TaskState], without: Sequence[TaskName]
@@ -266,7 +266,7 @@ class KubernetesBackend(JobBackend):
         # try again.
         return JobReport(phase="crowded", reason=reason, pause_s=gang * random.uniform(0.2, 2.0))
 
-    def _ended(
+    def _delete_unneeded(
         self, fields: Mapping[str, str], jobs: Mapping[TaskName, Mapping[str, object]], report: JobReport
     ) -> JobReport:
         """Deletes the Jobs of tasks that still run and are no longer needed; ended pods stay for later polls."""

@@ -214,14 +214,14 @@ def overview(request: Request, job_id: JobId, platform: PlatformOf, identity: Vi
 def stop(job_id: JobId, platform: PlatformOf, identity: Runner) -> Response:
     """Requests a graceful stop of all tasks of a job."""
     platform.manager.apply_request(job_id, AskStop(identity.name))
-    return _changed()
+    return _notify_script()
 
 
 @router.post("/jobs/{job_id}/restart")
 def restart(job_id: JobId, platform: PlatformOf, identity: Runner) -> Response:
     """Restarts all tasks of a job."""
     platform.manager.apply_request(job_id, AskRestart(identity.name))
-    return _changed()
+    return _notify_script()
 
 
 @router.post("/jobs/{job_id}/scale")
@@ -231,7 +231,7 @@ def scale(job_id: JobId, platform: PlatformOf, identity: Runner, form: Form) -> 
     if not workers.isdecimal() or len(workers) > 4:
         raise Refused(422, f"workers must be a number, but is {workers!r}")
     platform.manager.apply_request(job_id, AskScale(identity.name, int(workers)))
-    return _changed()
+    return _notify_script()
 
 
 @router.post("/jobs/{job_id}/delete")
@@ -314,6 +314,6 @@ def _redirect(target: str) -> Response:
     return Response(status_code=204, headers={"HX-Redirect": target})
 
 
-def _changed() -> Response:
+def _notify_script() -> Response:
     """Notifies the script that the displayed job has changed."""
     return Response(status_code=204, headers={"HX-Trigger": "headwater:changed"})

@@ -403,10 +403,10 @@ class CopyHolder:
         for copy in self.copies.values():
             copy.job_over()
 
-    def worker_ended(self) -> None:
+    def record_worker_end(self) -> None:
         """Records that the program of a worker has ended without an error."""
         for copy in self.copies.values():
-            copy.worker_ended()
+            copy.record_worker_end()
 
     def close(self) -> None:
         """Closes all replicas, because the task stops."""

@@ -151,9 +151,9 @@ class ShardCopy(KeptCopy):
         super().job_over()
         self._host.job_over()
 
-    def worker_ended(self) -> None:
+    def record_worker_end(self) -> None:
         """Records that the program of a worker has ended without an error."""
-        self._host.worker_ended()
+        self._host.record_worker_end()
 
     # Workers ----------------------------------------------------------------------------------------------------------
 

@@ -341,7 +341,7 @@ class TablesCopy(KeptCopy):
         del task
         return ""
 
-    def worker_ended(self) -> None:
+    def record_worker_end(self) -> None:
         """Does nothing: no worker waits for another here."""
 
     # Workers ----------------------------------------------------------------------------------------------------------

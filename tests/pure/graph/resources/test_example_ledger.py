@@ -183,7 +183,7 @@ class Round:
 
     def end(self) -> None:
         assert self.step is not None
-        self.task.ledger.ended(self.step.session, self.step.number)
+        self.task.ledger.end_step(self.step.session, self.step.number)
         self.step = None
 
 
@@ -220,7 +220,7 @@ def test_each_example_is_applied_once_in_rounds_for_any_fate_of_steps(data: st.D
                     rounds.give(step, work)
             else:  # too late
                 task.range_of(step).drop()
-            task.ledger.ended(step.session, step.number)
+            task.ledger.end_step(step.session, step.number)
         elif what == "c":
             rounds.clear()
         elif what == "T" and rounds.step is None and rounds.inside:
@@ -311,7 +311,7 @@ def test_a_backup_continues_with_the_ranges_of_steps() -> None:
     other, _ = second.ledger.assign_range(FakeStep(9, "other"), REQUEST)
     assert other not in works
     steps[0].end()
-    second.ledger.ended("s", 0)  # one that has failed
+    second.ledger.end_step("s", 0)  # one that has failed
     assert second.ledger.assign_range(FakeStep(10, "other"), REQUEST)[0] == works[0]
 
 

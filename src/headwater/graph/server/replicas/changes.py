@@ -108,7 +108,7 @@ class Changes:
             # with the optimizer's slots. The backup runs the same executable, so its results are bitwise equal.
             feed.send(kinds.REPEAT, (self._pop_ended_steps(), (*words, (), True)), sent)
         else:
-            feed.send(*self._replace_frame((*words, *_ended(outcome)), cells, (), outcome.outputs))
+            feed.send(*self._replace_frame((*words, *_encode_outcome(outcome)), cells, (), outcome.outputs))
 
     def _record_outcome(self, step: RecordedStep, place: InstructionPlace, outcome: Outcome) -> None:
         # Only a resumed step looks its outcomes up, so those of other steps need not be kept.
@@ -192,7 +192,7 @@ class Changes:
             if rest:
                 feed.send(*self._replace_frame(None, (), rest.items(), ()))
             return
-        instruction = (*_place_words(step, operation.place), *_ended(tried.outcome)) if noted else None
+        instruction = (*_place_words(step, operation.place), *_encode_outcome(tried.outcome)) if noted else None
         feed.send(
             *self._replace_frame(instruction, tried.cells, changed.items(), tried.outcome.outputs if noted else ())
         )
@@ -213,7 +213,7 @@ class Changes:
         ledgers = self._resources.of_kind(ExampleLedger)
         if ledgers:
             with self._resources.lock:
-                had = [ledger.ended(session, step) for ledger in ledgers.values()]
+                had = [ledger.end_step(session, step) for ledger in ledgers.values()]
                 if any(had):
                     self.publish()
 
@@ -352,7 +352,7 @@ class Changes:
             *(self._replace_frame(None, [cell], (), ()) for cell in cells),
             *(self._replace_frame(None, (), [kept], ()) for kept in kept_of(self._resources).items()),
             *(
-                self._replace_frame((session, *place, step, True, *_ended(outcome)), (), (), outcome.outputs)
+                self._replace_frame((session, *place, step, True, *_encode_outcome(outcome)), (), (), outcome.outputs)
                 for (session, step), place, outcome in outcomes
             ),
             *((kinds.PASSED, (*key, transfer), tensors) for key, transfer, tensors in passed),
@@ -423,7 +423,7 @@ def _place_words(step: RecordedStep, place: InstructionPlace) -> tuple[object, .
     return step.session, *place, step.number, step.resumes
 
 
-def _ended(outcome: Outcome) -> tuple[object, ...]:
+def _encode_outcome(outcome: Outcome) -> tuple[object, ...]:
     """Encodes an outcome: the failed operations, the error, and whether the instruction committed its step."""
     error = outcome.error
     failed = [name for name, failed in outcome.faults.items() if failed]

@@ -209,10 +209,10 @@ def decide(state: JobState, event: Event, now: float) -> LaunchDecision:
         case CannotContinueAlone():
             return LaunchDecision(replace(state, together=True))
         case Ended(task, returncode):
-            return _ended(state, task, _failure(task, returncode), returncode, now)
+            return _handle_end(state, task, _failure(task, returncode), returncode, now)
         case CouldNotStart(task, error):
             failure = Failure(task=task, exit_code=CANNOT_START, reason=f"could not be started: {error}")
-            return _ended(state, task, failure, CANNOT_START, now)
+            return _handle_end(state, task, failure, CANNOT_START, now)
         case Interrupted(signum):
             return _interrupted(state, signum, now)
         case OutputLost():
@@ -226,7 +226,9 @@ def decide(state: JobState, event: Event, now: float) -> LaunchDecision:
             return _kill(state, f"tasks still run {state.grace_s:g} s after they were asked to end")
 
 
-def _ended(state: JobState, task: TaskName, failure: Failure | None, returncode: int, now: float) -> LaunchDecision:
+def _handle_end(
+    state: JobState, task: TaskName, failure: Failure | None, returncode: int, now: float
+) -> LaunchDecision:
     state = replace(state, running=state.running - {task}, working=state.working - {task})
     decision = LaunchDecision(state)
     if state.phase is Phase.RUNNING:
@@ -246,7 +248,7 @@ def _ended(state: JobState, task: TaskName, failure: Failure | None, returncode:
         elif not state.working or (_is_complete(state) and state.working <= state.replaced):
             decision = _end(state, 0, "; ".join(filter(None, (reason, "all workers are done"))), now)
     elif state.phase is Phase.RESTARTING:
-        if failure is not None and not _lost(returncode):
+        if failure is not None and not _is_loss(returncode):
             # A failure by a task's own fault would recur after a restart. Its exit may be noticed late, after other
             # tasks have failed because of it and the restart has begun.
             state = replace(state, failure=failure)
@@ -270,40 +272,42 @@ def _leader(state: JobState) -> TaskName:
     return chiefs[0] if chiefs else TaskName("worker", 0)
 
 
-def _servers_ended(state: JobState) -> bool:
+def _have_servers_ended(state: JobState) -> bool:
     """Returns whether the job has ``ps``, and all have exited by themselves, as they do when the work is complete."""
     return any(task.job == PS for task in state.tasks) and not any(task.job == PS for task in state.running)
 
 
 def _is_complete(state: JobState) -> bool:
     """Returns whether no task is left that a newly started worker could join."""
-    return _servers_ended(state) and _leader(state) not in state.running
+    return _have_servers_ended(state) and _leader(state) not in state.running
 
 
 def _is_irrelevant(state: JobState, task: TaskName, returncode: int) -> bool:
     """Returns whether the failure of ``task`` is irrelevant, because the running job's work is complete."""
     if task.job == PS or task == _leader(state):
         return False
-    if not _lost(returncode):
+    if not _is_loss(returncode):
         return task in state.replaced and _is_complete(state)
     # Mirrored workers perform all steps together: when the first worker has finished, the others have finished, too.
-    return _servers_ended(state) or (state.together and _leader(state) not in state.running)
+    return _have_servers_ended(state) or (state.together and _leader(state) not in state.running)
 
 
-def _lost(returncode: int) -> bool:
-    """Returns whether a return code means that the task was killed from outside, or asks to be restarted."""
+def _is_loss(returncode: int) -> bool:
+    """Returns whether a return code means that the task was killed from outside, or requests a restart."""
     return returncode < 0 or returncode in (START_AGAIN, 128 + signal.SIGTERM, 128 + signal.SIGKILL)
 
 
 def _can_restart(state: JobState, returncode: int) -> bool:
-    return _lost(returncode) and (state.together or returncode == START_AGAIN) and state.restarts < state.max_restarts
+    return (
+        _is_loss(returncode) and (state.together or returncode == START_AGAIN) and state.restarts < state.max_restarts
+    )
 
 
 def _can_replace(state: JobState, task: TaskName, returncode: int) -> bool:
     """Returns whether the others can continue without ``task``: a lost worker that is not the chief."""
     chief = any(other.job == "chief" for other in state.tasks)
     leads = task.job != "worker" or (task.index == 0 and not chief)
-    return state.elastic and not leads and _lost(returncode) and state.restarts < state.max_restarts
+    return state.elastic and not leads and _is_loss(returncode) and state.restarts < state.max_restarts
 
 
 def _replace(state: JobState, task: TaskName, failure: Failure) -> LaunchDecision:
