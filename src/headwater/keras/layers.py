@@ -17,7 +17,7 @@ from headwater.keras.embeddings.calls import traced_rows
 from headwater.keras.embeddings.inference import watch_dynamic
 from headwater.keras.internals import in_symbolic_scope
 from headwater.ps.table_client import TableClient
-from headwater.ps.table_protocol import eviction_of, packed_eviction
+from headwater.ps.table_protocol import eviction_of, pack_eviction
 from headwater.ps.table_requests import Divided, in_bags
 from headwater.ps.updater import Array
 from headwater.tables import Admission, GeneralOptimizer, Initializer, Table, TableConfig, TableStatistics
@@ -198,7 +198,7 @@ class DynamicEmbedding(keras.layers.Layer):
             **{name: getattr(config, name) for name in plain},
             "initializer": asdict(config.initializer),
             "admission": asdict(config.admission),
-            "eviction": packed_eviction(config.eviction),
+            "eviction": pack_eviction(config.eviction),
             "saves": self.saves,
             "combiner": self.combiner,
             "padding": self.padding,

@@ -65,7 +65,7 @@ def account(before: JobState, after: JobState, notes: Iterable[Note], now: float
         steps = [task.step for task in before.tasks.values() if task.step is not None]
         if after.furthest is None and steps:
             after = replace(after, furthest=max(steps))
-    return _lost(before, after)
+    return _with_lost_steps(before, after)
 
 
 def cost(state: JobState, now: float) -> Cost:
@@ -103,7 +103,7 @@ def _over(task: TaskState) -> bool:
     return task.ended_at is not None and (task.started_at is None or task.ended_at >= task.started_at)
 
 
-def _lost(before: JobState, after: JobState) -> JobState:
+def _with_lost_steps(before: JobState, after: JobState) -> JobState:
     """Returns ``after`` with the steps lost by the last preemption, once a task reports where training resumed."""
     if after.furthest is None or after.preempted_at is None:
         return after

@@ -38,11 +38,11 @@ class JobStore(ABC):
         """Returns a job by its id; None if there is none."""
 
     @abstractmethod
-    def unfinished(self) -> Sequence[JobRecord]:
+    def find_unfinished(self) -> Sequence[JobRecord]:
         """Returns unfinished jobs, and finished jobs that still hold resources, as after a crash of the server."""
 
     @abstractmethod
-    def ended(self, *, before: float | None, beyond: int | None, limit: int) -> list[tuple[str, float]]:
+    def find_ended(self, *, before: float | None, beyond: int | None, limit: int) -> list[tuple[str, float]]:
         """Returns finished jobs to be deleted, with the times at which they ended, the earliest first.
 
         Args:
@@ -118,11 +118,11 @@ class MemoryStore(JobStore):
     def job(self, job_id: str) -> JobRecord | None:
         return self._jobs.get(job_id)
 
-    def unfinished(self) -> list[JobRecord]:
+    def find_unfinished(self) -> list[JobRecord]:
         with self._lock:
             return [record for record in self._jobs.values() if record.holds or not record.state.phase.over]
 
-    def ended(self, *, before: float | None, beyond: int | None, limit: int) -> list[tuple[str, float]]:
+    def find_ended(self, *, before: float | None, beyond: int | None, limit: int) -> list[tuple[str, float]]:
         with self._lock:
             over = [record for record in self._jobs.values() if record.state.phase.over]
         at = {record.id: record.submitted_at if (end := record.state.ended_at) is None else end for record in over}

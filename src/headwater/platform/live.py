@@ -73,7 +73,7 @@ class LiveJobs:
     def load(self) -> None:
         """Loads all jobs of the store that are not over, or still hold resources."""
         with self.lock:
-            for record in self._store.unfinished():
+            for record in self._store.find_unfinished():
                 # The previous server may have acquired resources, and been killed before it stored them.
                 unknown = not record.state.phase.over and record.handle is None
                 self._records[record.id] = replace(record, holds=record.holds or unknown)

@@ -283,7 +283,7 @@ class Manager:
             return
         self._trimmed_at = now
         before = None if settings.keep_s is None else now - settings.keep_s
-        ended = self.store.ended(before=before, beyond=settings.keep_jobs, limit=_TRIMMED_AT_ONCE)
+        ended = self.store.find_ended(before=before, beyond=settings.keep_jobs, limit=_TRIMMED_AT_ONCE)
         for job_id, ended_at in ended:
             try:
                 # The job may have been restarted or deleted in the meantime.

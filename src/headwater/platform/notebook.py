@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from headwater.platform.client import ApiClient
 from headwater.platform.sketch import Curve, sketch
 from headwater.platform.spec import JobSpec, job_from_data
-from headwater.platform.submission import placed, read_job, upload_files
+from headwater.platform.submission import read_job, resolve_paths, upload_files
 
 if TYPE_CHECKING:
     from headwater.data.io.json_types import Json, JsonObject
@@ -157,7 +157,10 @@ class Client(ApiClient):
           ClientError: the server refuses the job, or does not answer.
           OSError, ValueError: the job file or the working folder cannot be read.
         """
-        spec: JobSpec = job_from_data(job) if isinstance(job, Mapping) else placed(read_job(Path(job)), Path(job))
+        if isinstance(job, Mapping):
+            spec: JobSpec = job_from_data(job)
+        else:
+            spec = resolve_paths(read_job(Path(job)), Path(job))
         spec, digest = upload_files(self, spec, upload=upload)
         body = spec.model_dump(mode="json", exclude_defaults=True)
         return Job(self, str(self.post("/jobs", body, workers=workers, archive=digest)["id"]))

@@ -172,12 +172,12 @@ class Store(JobStore):
         with Session(self._engine) as session:
             return _with_tasks(session, session.scalars(query).all())
 
-    def unfinished(self) -> list[JobRecord]:
+    def find_unfinished(self) -> list[JobRecord]:
         query = select(JobRow).where(JobRow.phase.not_in(_FINAL_PHASES) | JobRow.holds)
         with Session(self._engine) as session:
             return _with_tasks(session, session.scalars(query).all())
 
-    def ended(self, *, before: float | None, beyond: int | None, limit: int) -> list[tuple[str, float]]:
+    def find_ended(self, *, before: float | None, beyond: int | None, limit: int) -> list[tuple[str, float]]:
         at = func.coalesce(JobRow.ended_at, JobRow.submitted_at)
         over = select(JobRow.id, at).where(JobRow.phase.in_(_FINAL_PHASES))
         with Session(self._engine) as session:

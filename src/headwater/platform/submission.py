@@ -23,7 +23,7 @@ def read_job(path: Path) -> JobSpec:
     return parse_job(path.read_text(encoding="utf-8"), str(path))
 
 
-def placed(spec: JobSpec, path: Path) -> JobSpec:
+def resolve_paths(spec: JobSpec, path: Path) -> JobSpec:
     """Resolves the paths in ``spec`` of the file ``path``: the working folder, unless given, is the file's folder."""
     folder = path.absolute().parent
     if spec.archive is not None:

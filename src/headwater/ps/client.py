@@ -23,7 +23,7 @@ from headwater.ps import protocol
 from headwater.ps.accounting.ledger import Work
 from headwater.ps.consistency import Consistency, Part, without_count
 from headwater.ps.conversation import Conversation, JobOverError, ServerLink, ServerSession
-from headwater.ps.layout import Block, Layout, VariableSpec, joined
+from headwater.ps.layout import Block, Layout, VariableSpec, concatenate_parts
 from headwater.ps.step_requests import Returned, StepRequest
 from headwater.ps.table_copies import TableCopy
 from headwater.ps.table_transfer import TableTransfer
@@ -321,7 +321,7 @@ class ParameterClient:
                 ((index, at, _),) = places
                 found.append(sessions[index].pieces[at])
             else:
-                found.append(joined([(start, sessions[index].pieces[at]) for index, at, start in places]))
+                found.append(concatenate_parts([(start, sessions[index].pieces[at]) for index, at, start in places]))
         return found
 
     def _places_of_parts(self) -> list[list[tuple[int, int, int]]]:
@@ -437,7 +437,7 @@ class ParameterClient:
                 _, block = session.added[position]
                 tensors.append(block.of(np.asarray((changes or {})[block.variable])))
             for _, block in session.tables:
-                tensors += self.tables.pushed(block, *(rows or {})[block.variable])
+                tensors += self.tables.encode_push(block, *(rows or {})[block.variable])
             if sums is not None and index == 0:
                 tensors.append(sums)
             first = index == 0

@@ -506,7 +506,7 @@ def decide(state: TrainingState, event: Event, now: float) -> ConsistencyDecisio
             )
             return _decide_progress(_without_gradients(state), now)
         case Restarted(version, again):
-            return _restarted(state, version, again, now)
+            return _handle_restart(state, version, again, now)
         case MembershipComplete():
             return _decide_progress(replace(state, formed=True), now)
         case Tick():
@@ -701,7 +701,7 @@ def _release_condition(state: TrainingState) -> Callable[[TrainingMember], bool]
             return lambda member: True
 
 
-def _restarted(state: TrainingState, version: int, again: bool, now: float) -> ConsistencyDecision:
+def _handle_restart(state: TrainingState, version: int, again: bool, now: float) -> ConsistencyDecision:
     first, state = not (state.started or again), replace(state, started=True)
     # If this is the first start, and at the known version, the gradients gathered so far stay valid.
     if first and version == state.version and not state.updating:

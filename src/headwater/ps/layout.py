@@ -156,10 +156,10 @@ class Layout:
         for blocks, arrays in zip(self.blocks, parts, strict=True):
             for block, array in zip(blocks, arrays, strict=True):
                 found[block.variable].append((block.start, array))
-        return [joined(pieces) for pieces in found]
+        return [concatenate_parts(pieces) for pieces in found]
 
 
-def joined(pieces: Sequence[tuple[int, NDArray[Any]]]) -> NDArray[Any]:
+def concatenate_parts(pieces: Sequence[tuple[int, NDArray[Any]]]) -> NDArray[Any]:
     """Concatenates parts, each given with its first row; empty if there are none."""
     if len(pieces) == 1:
         return pieces[0][1]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from headwater.cluster.task import kinds
 from headwater.cluster.transport.frames import Frame
 from headwater.errors import InvalidArgumentError
-from headwater.ps.table_protocol import Array, arrived_keys, flat_rows, parted
+from headwater.ps.table_protocol import Array, arrived_keys, flat_rows, split_array
 from headwater.ps.table_requests import BagsPart, arrived_bags, pool_part, spread_part
 from headwater.tables import Table
 from headwater.tables.kernels import all_finite
@@ -39,8 +39,8 @@ class TableKeys:
 
     def pairs(self) -> list[tuple[Table, Keys]]:
         """Returns each table with its keys."""
-        words = parted(self.words, self.counts)
-        checks = parted(self.checks, self.counts) if len(self.checks) else [self.checks] * len(words)
+        words = split_array(self.words, self.counts)
+        checks = split_array(self.checks, self.counts) if len(self.checks) else [self.checks] * len(words)
         return [(table, Keys(*both)) for table, *both in zip(self.tables, words, checks, strict=True)]
 
     def admitted(self) -> list[tuple[Table, Keys]]:
@@ -125,7 +125,9 @@ def _checks(tables: Sequence[Table], counts: Sequence[int], arrived: Array) -> N
             f"shape {arrived.shape}",
         )
     # Only keys that are strings have second words, to distinguish strings with the same first word.
-    left = parted(arrived, [count if table.config.strings else 0 for table, count in zip(tables, counts, strict=True)])
+    left = split_array(
+        arrived, [count if table.config.strings else 0 for table, count in zip(tables, counts, strict=True)]
+    )
     parts = [
         part if table.config.strings else np.zeros(count, np.int64)
         for table, count, part in zip(tables, counts, left, strict=True)
@@ -139,7 +141,7 @@ def answer_rows(asked: Asked, found: NDArray[np.float32]) -> Frame:
     if flat_rows(asked.forms, asked.bags):
         return Frame(kinds.DONE, (), [found])
     rows: list[Array] = []
-    parts = parted(found, asked.numbers())
+    parts = split_array(found, asked.numbers())
     for table, form, bags, part in zip(asked.tables, asked.forms, asked.parts, parts, strict=True):
         of_keys = part.reshape(-1, table.config.dim)
         rows.append(encode(of_keys if bags is None else pool_part(bags, of_keys), form))
@@ -169,7 +171,7 @@ def arrived_gradients(asked: Asked, rates: Sequence[float | None]) -> NDArray[np
     # One pass over all numbers first; the key that the error names is determined only if there is an error.
     if int(all_finite(flat.reshape(1, -1))) >= 0:
         first = 0
-        for table, count, part in zip(asked.tables, asked.counts, parted(flat, sizes), strict=True):
+        for table, count, part in zip(asked.tables, asked.counts, split_array(flat, sizes), strict=True):
             bad = int(all_finite(part.reshape(-1, table.config.dim)))
             if bad >= 0:
                 raise InvalidArgumentError(

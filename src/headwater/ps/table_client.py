@@ -23,7 +23,7 @@ from headwater.errors import (
 )
 from headwater.ps.client import ServerLink
 from headwater.ps.conversation import Traffic
-from headwater.ps.table_protocol import Array, flat_rows, pack, parted
+from headwater.ps.table_protocol import Array, flat_rows, pack, split_array
 from headwater.ps.table_requests import Batch, Divided, Ids, concatenate_keys, in_bags
 from headwater.ps.table_rounds import Round
 from headwater.ps.table_sessions import TableSessions
@@ -118,7 +118,7 @@ class TableClient:
 
     def set_rate(self, name: str, rate: float) -> None:
         """Sets a table's learning rate, effective from its next update."""
-        self._opened(name).rate = float(rate)
+        self._find_table(name).rate = float(rate)
 
     def gather(self, present: Callable[[], Round], rank: int) -> None:
         """Gathers all later updates in rounds of synchronous training; see `headwater.ps.table_rounds`.
@@ -149,7 +149,7 @@ class TableClient:
 
     # Rows -------------------------------------------------------------------------------------------------------------
 
-    def _opened(self, name: str) -> _Opened:
+    def _find_table(self, name: str) -> _Opened:
         if name not in self._tables:
             raise NotFoundError(None, None, f"there is no table {name!r}; there are {sorted(self._tables)}")
         return self._tables[name]
@@ -164,13 +164,13 @@ class TableClient:
         Raises:
           InvalidArgumentError: the ids have another type than the table's keys.
         """
-        return self._ids({name: ids}).divided(0, self._tables[name].config.strings)
+        return self._ids({name: ids}).divide(0, self._tables[name].config.strings)
 
     def _ids(self, ids: Mapping[str, object]) -> Ids:
         """Checks ids of several tables and computes their keys; reuses the keys of the latest lookup if the ids are
         equal."""
         names = list(ids)
-        opened = [self._opened(name) for name in names]
+        opened = [self._find_table(name) for name in names]
         arrays = [np.asarray(ids[name]) for name in names]
         shapes = [array.shape for array in arrays]
         checks = _NO_WORDS
@@ -227,7 +227,7 @@ class TableClient:
         forms: list[Format] = [table.wire for table in tables]
         if not flat_rows(forms, [0] * len(forms)):
             divided = {
-                name: batch.divided(at, table.config.strings)
+                name: batch.divide(at, table.config.strings)
                 for at, (name, table) in enumerate(zip(batch.names, tables, strict=True))
             }
             rows = self.rows(divided, training=training)
@@ -242,7 +242,7 @@ class TableClient:
         # One compiled call for all tables: a call for each costs more than the rows of a small batch.
         addresses = np.array([rows.ctypes.data for rows in arrived], np.int64)
         gather(addresses, batch.bounds, np.array(dims), batch.inverse, batch.ends, found)
-        parts = parted(found, sizes)
+        parts = split_array(found, sizes)
         return {
             name: part.reshape(*shape, dim)
             for name, part, shape, dim in zip(batch.names, parts, batch.shapes, dims, strict=True)
@@ -286,7 +286,7 @@ class TableClient:
         names, parts = list(divided), list(divided.values())
         forms: list[Format] = [self._tables[name].wire for name in names]
         dims = [self._tables[name].config.dim for name in names]
-        pooled = [part.pooled(form, dim) for part, form, dim in zip(parts, forms, dims, strict=True)]
+        pooled = [part.pools_on_server(form, dim) for part, form, dim in zip(parts, forms, dims, strict=True)]
         bags = [part.pooling_code(of) for part, of in zip(parts, pooled, strict=True)]
         batch, more = concatenate_keys(divided), self._bag_tensors(parts, pooled)
         arrived: list[list[Reals]] = [[] for _ in names]
@@ -294,7 +294,7 @@ class TableClient:
             if flat_rows(forms, bags):
                 flat = self._flat(answer, batch, task, dims)
                 sizes = batch.numbers(task, dims)
-                for found, part, dim in zip(arrived, parted(flat, sizes), dims, strict=True):
+                for found, part, dim in zip(arrived, split_array(flat, sizes), dims, strict=True):
                     found.append(part.reshape(-1, dim))
                 continue
             if len(answer.tensors) != len(names):
@@ -358,14 +358,14 @@ class TableClient:
             number = next(t for t, end in enumerate(batch.bounds[:, -1]) if bad < end)
             raise self._not_finite(batch.names[number], f"key {int(batch.words[bad])}")
         forms = self._gradient_forms(batch.names)
-        by_task = parted(sums, [sum(batch.numbers(task, dims)) for task in range(len(self._sessions.tasks))])
+        by_task = split_array(sums, [sum(batch.numbers(task, dims)) for task in range(len(self._sessions.tasks))])
         tensors: list[list[Array]] = []
         for task, flat in enumerate(by_task):
             if flat_rows(forms, [0] * len(forms)):
                 tensors.append([flat])
                 continue
             sizes = batch.numbers(task, dims)
-            parts = zip(parted(flat, sizes), dims, forms, strict=True)
+            parts = zip(split_array(flat, sizes), dims, forms, strict=True)
             tensors.append([encode(part.reshape(-1, dim), form) for part, dim, form in parts])
         self._push(batch, forms, [0] * len(forms), tensors)
 
@@ -423,7 +423,7 @@ class TableClient:
             # Check here and not on the ``ps``: no part of the update has been sent yet.
             if bad >= 0:
                 raise self._not_finite(name, f"bag {bad}" if part.bags is not None else f"key {int(part.words[bad])}")
-            pooled.append(part.pooled(form, dim))
+            pooled.append(part.pools_on_server(form, dim))
             brought.append(part.gradients(given, pooled[-1]))
         bags = [part.pooling_code(of) for part, of in zip(parts, pooled, strict=True)]
         tensors = self._bag_tensors(parts, pooled)
@@ -440,7 +440,7 @@ class TableClient:
     def all_rows(self, name: str) -> Generator[tuple[int, Words, Reals]]:
         """Yields all rows, a shard of a ``ps`` at a time: the number of updates made by the ``ps``, words and values,
         as `headwater.tables.Table.shard_records` returns them."""
-        self._opened(name)
+        self._find_table(name)
         self._apply_ended_rounds()
         for index, task in enumerate(self._sessions.tasks):
             shard, shards = 0, 1
@@ -458,7 +458,7 @@ class TableClient:
 
     def replace(self, name: str, step: int, words: Words, values: Reals) -> None:
         """Replaces the rows of a table by rows as `all_rows` yields them, and sets its number of updates."""
-        self._opened(name)
+        self._find_table(name)
         self._apply_ended_rounds()
         owner = owners(np.ascontiguousarray(words[:, 0]), len(self._sessions.tasks))
         places = [np.flatnonzero(owner == task) for task in range(len(self._sessions.tasks))]
@@ -479,7 +479,7 @@ class TableClient:
           FailedPreconditionError: a delta was requested, and a ``ps`` has no save to build on, or the latest save is
             not this worker's.
         """
-        opened = self._opened(name)
+        opened = self._find_table(name)
         path = os.path.abspath(files.as_path(folder)) if "://" not in files.as_path(folder) else files.as_path(folder)
         files.makedirs(path)
         number = next_number(path, name)
@@ -523,7 +523,7 @@ class TableClient:
         Args:
           folder: as of `save`.
         """
-        opened = self._opened(name)
+        opened = self._find_table(name)
         if opened.last_save is not None and 2 * opened.delta_bytes < opened.whole_bytes:
             try:
                 return self.save(name, folder, delta=True)
@@ -546,7 +546,7 @@ class TableClient:
     def _statistics(
         self, name: str, count: int
     ) -> Iterable[tuple[str, tuple[dict[str, Any], Sequence[tuple[int, int]]]]]:
-        self._opened(name)
+        self._find_table(name)
         self._apply_ended_rounds()
         answers = self._sessions.exchange([Frame(kinds.DESCRIBE_TABLE, (name, count)) for _ in self._sessions.tasks])
         for task, answer in zip(self._sessions.tasks, answers, strict=True):

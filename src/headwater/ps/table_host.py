@@ -27,8 +27,8 @@ from headwater.errors import (
     UnavailableError,
 )
 from headwater.ps.table_arrivals import TableKeys, answer_rows, arrived_gradients, read_request
-from headwater.ps.table_protocol import Array, are_equal, names_function, pack, parted, unpack
-from headwater.ps.table_rounds import Round, RowGradients, TableRounds, as_round, combined
+from headwater.ps.table_protocol import Array, are_equal, names_function, pack, split_array, unpack
+from headwater.ps.table_rounds import Round, RowGradients, TableRounds, as_round, combine_gradients
 from headwater.tables import Table, TableConfig, together
 from headwater.tables.snapshots import TableSnapshot, part_path, restore
 from headwater.tables.table import Keys
@@ -411,7 +411,7 @@ class TableService:
             return [pair for asked, _, _ in over for pair in asked.admitted()]
 
         if given := self.rounds.pop_complete_round(named):
-            over.append(combined(given, self._table))
+            over.append(combine_gradients(given, self._table))
         with self._changes(client, Frame(kinds.SETTLE, named), keys):
             for asked, gradients, rates in over:
                 self._update(asked, gradients, rates)
@@ -424,7 +424,7 @@ class TableService:
         if all(table.config.optimizer.kind >= 0 for table in asked.tables):
             together.apply(asked.tables, asked.words, asked.checks, asked.counts, gradients)
         else:
-            for (table, keys), part in zip(asked.pairs(), parted(gradients, asked.numbers()), strict=True):
+            for (table, keys), part in zip(asked.pairs(), split_array(gradients, asked.numbers()), strict=True):
                 table.apply(keys, part.reshape(-1, table.config.dim))
         for table in asked.tables:
             if table.step % _SWEEP_STEPS == 0:

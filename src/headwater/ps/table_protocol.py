@@ -75,11 +75,11 @@ def pack(config: TableConfig) -> dict[str, Any]:
         raise ValueError("optimizer: a function cannot be sent to a ps; use an optimizer of headwater.tables")
     packed["initializer"] = asdict(config.initializer)
     packed["admission"] = asdict(config.admission)
-    packed["eviction"] = packed_eviction(config.eviction)
+    packed["eviction"] = pack_eviction(config.eviction)
     return packed
 
 
-def packed_eviction(eviction: Eviction | None) -> tuple[str, int] | None:
+def pack_eviction(eviction: Eviction | None) -> tuple[str, int] | None:
     """Encodes an eviction policy for a header.
 
     Raises:
@@ -154,7 +154,7 @@ def _reals(values: Sequence[float]) -> tuple[float, ...]:
 
 
 def eviction_of(packed: Any) -> Eviction | None:
-    """Decodes the result of `packed_eviction`.
+    """Decodes the result of `pack_eviction`.
 
     Raises:
       ValueError: ``packed`` is malformed.
@@ -193,7 +193,7 @@ def flat_rows(forms: Sequence[str], bags: Sequence[int]) -> bool:
     return all(form == "float32" for form in forms) and not any(bags)
 
 
-def parted(flat: NDArray[_Number], sizes: Sequence[int]) -> list[NDArray[_Number]]:
+def split_array(flat: NDArray[_Number], sizes: Sequence[int]) -> list[NDArray[_Number]]:
     """Splits an array into consecutive parts of these sizes."""
     parts: list[NDArray[_Number]] = []
     first = 0

@@ -114,7 +114,7 @@ class Divided:
         """Returns the tensors sent to a task besides its keys, where rows are pooled."""
         return self.parts[task].tensors(self._keys_of(task))
 
-    def pooled(self, form: Format, dim: int) -> bool:
+    def pools_on_server(self, form: Format, dim: int) -> bool:
         """Returns whether sending pooled rows takes fewer bytes than sending the rows.
 
         The pooled rows need additional arrays that describe the bags.
@@ -249,7 +249,7 @@ class Ids(Batch):
             and np.array_equal(self.ids, ids)
         )
 
-    def divided(self, number: int, strings: bool) -> Divided:
+    def divide(self, number: int, strings: bool) -> Divided:
         """Returns the ids of one table."""
         bounds = self.bounds[number]
         first, end = int(bounds[0]), int(bounds[-1])

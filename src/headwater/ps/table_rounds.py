@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from headwater.errors import InvalidArgumentError
 from headwater.ps.table_arrivals import Asked, TableKeys
-from headwater.ps.table_protocol import Array, parted
+from headwater.ps.table_protocol import Array, split_array
 from headwater.tables import Table
 from headwater.tables.hashing import distinct
 
@@ -171,7 +171,7 @@ def as_round(word: object) -> Round:
             raise InvalidArgumentError(None, None, f"malformed round: {str(word)[:80]}")
 
 
-def combined(
+def combine_gradients(
     given: Sequence[RowGradients], table_of: Callable[[str], Table]
 ) -> tuple[TableKeys, NDArray[np.float32], list[float | None]]:
     """Adds up the gradients of several workers.
@@ -216,10 +216,10 @@ class _OfTable(NamedTuple):
 
 def _split(one: RowGradients, tables: Mapping[str, Table]) -> dict[str, _OfTable]:
     dims = [tables[name].config.dim for name in one.names]
-    words = parted(one.words, one.counts)
-    checks = parted(one.checks, one.counts) if len(one.checks) else [one.checks] * len(words)
+    words = split_array(one.words, one.counts)
+    checks = split_array(one.checks, one.counts) if len(one.checks) else [one.checks] * len(words)
     sizes = [count * dim for count, dim in zip(one.counts, dims, strict=True)]
-    rows = [part.reshape(-1, dim) for part, dim in zip(parted(one.gradients, sizes), dims, strict=True)]
+    rows = [part.reshape(-1, dim) for part, dim in zip(split_array(one.gradients, sizes), dims, strict=True)]
     return dict(zip(one.names, map(_OfTable, words, checks, rows, one.rates), strict=True))
 
 

@@ -12,7 +12,7 @@ from headwater.cluster.task import kinds
 from headwater.cluster.task.answers import bad_header
 from headwater.cluster.transport.frames import Frame
 from headwater.ps.conversation import Conversation
-from headwater.ps.layout import Block, Layout, block_shape, joined
+from headwater.ps.layout import Block, Layout, block_shape, concatenate_parts
 from headwater.ps.row_encoding import decode_rows, encode_numbers, encode_rows
 from headwater.ps.table_copies import AT_ONCE_BYTES, TableCopy, row_bytes, rows_of
 from headwater.ps.updater import Array
@@ -72,7 +72,7 @@ class TableTransfer:
                 dim = self._layout.variables[block.variable].shape[-1]
                 parts[block.variable].append((block.start, decode_rows(rows, dim)))
         self._conversation.rows_read += sum(len(numbers) for numbers in wanted.values())
-        return {variable: joined(found) for variable, found in parts.items()}
+        return {variable: concatenate_parts(found) for variable, found in parts.items()}
 
     def _row_numbers(self, wanted: Mapping[int, Array]) -> list[list[Array]]:
         """Returns by ``ps``, for each of its tables, the wanted rows on it, counted from its first row."""
@@ -84,7 +84,7 @@ class TableTransfer:
         rows = block_shape(self._layout.variables[part.variable], part)[0]
         return encode_numbers(wanted[rows_within(part, wanted)] - max(0, part.start), rows)
 
-    def pushed(self, part: Block, numbers: Array, gradients: Array) -> list[Array]:
+    def encode_push(self, part: Block, numbers: Array, gradients: Array) -> list[Array]:
         """Encodes the gradients of rows of a table for the ``ps`` that holds ``part``: numbers and gradients.
 
         Args:

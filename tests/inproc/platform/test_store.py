@@ -75,7 +75,7 @@ def test_a_stored_job_is_read_unchanged(either: JobStore) -> None:
     either.save(job, now=100.0)
     assert either.job("a-1") == job
     assert either.job("a-2") is None
-    assert [list(found.state.tasks) for found in either.unfinished()] == [list(job.state.tasks)]
+    assert [list(found.state.tasks) for found in either.find_unfinished()] == [list(job.state.tasks)]
     assert either.archives() == {"f" * 64}
 
 
@@ -99,13 +99,13 @@ def test_jobs_that_are_over(either: JobStore) -> None:
     ):
         job = record(f"a-{number}", at=float(number))
         either.save(replace(job, state=replace(job.state, phase=phase, ended_at=ended_at), holds=holds), now=0.0)
-    assert {job.id for job in either.unfinished()} == {"a-0", "a-2"}
+    assert {job.id for job in either.find_unfinished()} == {"a-0", "a-2"}
     in_order = [("a-2", 7.0), ("a-3", 8.0), ("a-1", 9.0)]
-    assert either.ended(before=None, beyond=None, limit=9) == []
-    assert either.ended(before=9.0, beyond=None, limit=9) == in_order[:2]
-    assert either.ended(before=8.0, beyond=0, limit=9) == in_order
-    assert either.ended(before=None, beyond=1, limit=1) == in_order[:1]
-    assert either.ended(before=None, beyond=5, limit=9) == []
+    assert either.find_ended(before=None, beyond=None, limit=9) == []
+    assert either.find_ended(before=9.0, beyond=None, limit=9) == in_order[:2]
+    assert either.find_ended(before=8.0, beyond=0, limit=9) == in_order
+    assert either.find_ended(before=None, beyond=1, limit=1) == in_order[:1]
+    assert either.find_ended(before=None, beyond=5, limit=9) == []
 
 
 def test_events_and_attempts(either: JobStore) -> None:

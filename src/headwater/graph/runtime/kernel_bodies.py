@@ -19,7 +19,7 @@ from headwater.graph.kernels.registry import takes_outputs
 from headwater.graph.ops.bodies import Body, BodyNode, decode_body, needed
 from headwater.graph.passes.plan import Node
 from headwater.graph.registry import FunctionAttr, Kind
-from headwater.graph.runtime.kernel_code import ALIASES, Code, as_tuple, listed, outputs_used
+from headwater.graph.runtime.kernel_code import ALIASES, Code, as_tuple, join_names, outputs_used
 from headwater.graph.runtime.kernel_lookup import GRADIENT_MAKERS, WithoutKernel, gradient_function_of, own_attrs
 
 Run = Callable[..., tuple[Any, ...]]
@@ -65,7 +65,7 @@ def body_function(function: FunctionAttr, outputs: tuple[str, ...] | None = None
     code = Code()
     _forward(code, body, wanted, _owned_writes(body, carried))
     results = [code.names[name] for name in wanted]
-    return code.function("*inputs, turn=None", f"({listed(results)})", results).run
+    return code.function("*inputs, turn=None", f"({join_names(results)})", results).run
 
 
 @lru_cache(maxsize=256)
@@ -87,7 +87,7 @@ def body_gradient(function: FunctionAttr, wanted: tuple[bool, ...], carried: int
     nodes = _forward(code, body, body.outputs, owned)
     back = Code(names=dict(code.names), space=code.space, numbers=code.numbers)
     given = [back.local() for _ in body.outputs]
-    back.add(f"{listed(given)} = grads", defines=given)
+    back.add(f"{join_names(given)} = grads", defines=given)
     _Backward(back, code, body, nodes, wanted, owned).run(given)
     made = {name for statement in back.statements for name in statement.defines}
     here = {name for statement in code.statements for name in statement.defines}
@@ -96,16 +96,16 @@ def body_gradient(function: FunctionAttr, wanted: tuple[bool, ...], carried: int
     # the same in each run.
     tape = sorted((used - made) & here)
     outputs = [code.names[name] for name in body.outputs]
-    forward = code.function("*inputs, turn=None", f"({listed(outputs)}), ({listed(tape)})", [*outputs, *tape])
+    forward = code.function("*inputs, turn=None", f"({join_names(outputs)}), ({join_names(tape)})", [*outputs, *tape])
     if tape:
-        back.add(f"{listed(tape)} = tape", defines=tape)
+        back.add(f"{join_names(tape)} = tape", defines=tape)
         # This statement is known only after the backward pass was generated, but it is needed at the beginning.
         back.statements.insert(0, back.statements.pop())
     grads = [
         back.names.get(f"grad {name}", "None") if want else "None"
         for name, want in zip(body.inputs, wanted, strict=True)
     ]
-    backward = back.function("tape, grads, owned=False", f"({listed(grads)})", grads)
+    backward = back.function("tape, grads, owned=False", f"({join_names(grads)})", grads)
     return Gradient(forward.run, backward.run)
 
 
@@ -141,7 +141,7 @@ def _forward(code: Code, body: Body, outputs: Sequence[str], owned: Collection[s
         raise WithoutKernel("a branch without one of the outputs")
     arguments = [code.local() for _ in body.inputs]
     if arguments:
-        code.add(f"{listed(arguments)} = inputs", defines=arguments)
+        code.add(f"{join_names(arguments)} = inputs", defines=arguments)
     code.names.update(zip(body.inputs, arguments, strict=True))
     nodes = [_node(node) for node in needed(body, outputs)]
     used = outputs_used(nodes, outputs)
@@ -226,7 +226,7 @@ class _Backward:
         forward = self.forward.result_of(node.type, args, attrs)
         assert forward is not None, node
         uses = [*args, *(grad for grad in grads if grad != "None")]
-        gradients = f"({listed(grads)})"
+        gradients = f"({join_names(grads)})"
         if len(grads) > 1:
             # A vector-Jacobian product needs an entry for every output, including unused ones.
             gradients = f"padded({gradients}, {forward})"
@@ -234,7 +234,7 @@ class _Backward:
         run = self.back.bind(gradient_function_of(node.type, attrs), "g")
         if node.name in self.owned:
             run = f"{self.back.bind(write_gradient_in_place, 'g')} if owned else {run}"
-        given = [run, f"({listed(args)})", gradients, self.back.bind(wants, "a"), self.back.bind(attrs, "a")]
+        given = [run, f"({join_names(args)})", gradients, self.back.bind(wants, "a"), self.back.bind(attrs, "a")]
         if takes_outputs(node.type) or node.type in GRADIENT_MAKERS:
             given.append(forward)
             uses.append(forward)

@@ -274,7 +274,7 @@ class Code:
         """Appends a check that raises if the operation fails."""
         self.space.update(fault_of=fault_of, error_of=error_of)
         attrs = self.bind(node.attrs, "a")
-        found = f"fault_of({node.type!r}, ({listed(args)}), {attrs})"
+        found = f"fault_of({node.type!r}, ({join_names(args)}), {attrs})"
         self.add(f"if {found}: raise error_of({node.type!r}, {node.name!r}, {attrs})", node, uses=uses, locked=locked)
 
     def call(
@@ -298,7 +298,7 @@ class Code:
             defines=[result],
             uses=self._locals([*args, *([] if key is None else [key])]),
             locked=locked,
-            weighing=f"weigh({node.type!r}, ({listed(args)}), {result}, {self.bind(attrs, 'a')})",
+            weighing=f"weigh({node.type!r}, ({join_names(args)}), {result}, {self.bind(attrs, 'a')})",
         )
 
     def unpack_outputs(self, node: Node, result: str, used: Sequence[int]) -> None:
@@ -325,7 +325,7 @@ class Code:
         grads = [next(rest) if has else "None" for has in given]
         attrs = forward_attrs(forward)
         run = gradient_function_of(forward.name, attrs)
-        all_args = [f"({listed(inputs)})", f"({listed(grads)})", self.bind(wanted, "a"), self.bind(attrs, "a")]
+        all_args = [f"({join_names(inputs)})", f"({join_names(grads)})", self.bind(wanted, "a"), self.bind(attrs, "a")]
         uses = self._locals([*args])
         if forward.name in ALIASES:
             raise WithoutKernel("Vjp")
@@ -343,7 +343,7 @@ class Code:
             node,
             defines=[result],
             uses=uses,
-            weighing=f"weigh({forward.name!r}, ({listed(args)}), {result}, {all_args[3]})",
+            weighing=f"weigh({forward.name!r}, ({join_names(args)}), {result}, {all_args[3]})",
         )
         positions = [index for index, want in enumerate(node.attrs["wanted"]) if want]
         for index in used:
@@ -448,7 +448,7 @@ class Function:
             at = at.tb_next
         return None
 
-    def explained(self, error: Exception) -> Exception:
+    def explain_error(self, error: Exception) -> Exception:
         """Converts ``error`` to the error that an executable would raise, with the name of its operation."""
         node = self.failed(error)
         if node is None or isinstance(error, OpError):
@@ -489,6 +489,6 @@ def _equal(a: object, b: object) -> bool:
     return type(a) is type(b) and bool(np.all(a == b))
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Joins ``names`` as the elements of a tuple."""
     return "".join(f"{name}, " for name in names)

@@ -17,7 +17,7 @@ from headwater.graph.registry import Kind
 from headwater.graph.resources.containers import Cell
 from headwater.graph.runtime.host_values import changed, check_assigned, current, replace, writable
 from headwater.graph.runtime.joined_updates import JoinedUpdate, joinable, shared_inputs
-from headwater.graph.runtime.kernel_code import Code, Function, as_tuple, listed, outputs_used
+from headwater.graph.runtime.kernel_code import Code, Function, as_tuple, join_names, outputs_used
 from headwater.graph.runtime.kernel_lookup import WithoutKernel, own_attrs
 from headwater.graph.runtime.kernel_loops import turns_of
 from headwater.graph.runtime.mode_choice import Work, work_of
@@ -126,7 +126,7 @@ class KernelPart:
             for cell in self._written:
                 if type(cell.value) is np.ndarray:
                     cell.value.setflags(write=False)
-            explained = function.explained(error)
+            explained = function.explain_error(error)
             if explained is error:
                 raise
             raise explained from error
@@ -156,7 +156,7 @@ class KernelPart:
         early = list(code.statements)
         code.statements.clear()
         if inputs:
-            code.add(f"{listed(inputs)} = inputs", defines=inputs)
+            code.add(f"{join_names(inputs)} = inputs", defines=inputs)
         for name, local in self._snapshot.items():
             code.add(f"{local} = current({self._cells[name]})", defines=[local], locked=True)
         code.statements.extend(early)
@@ -171,10 +171,10 @@ class KernelPart:
             for name, result in zip(compute.outputs, results, strict=True)
         ]
         if late:
-            code.add(f"out = ({listed(parts)})", uses=results)
+            code.add(f"out = ({join_names(parts)})", uses=results)
             code.add("end(out)")
             return "out", ()
-        return f"({listed(parts)})", results
+        return f"({join_names(parts)})", results
 
     def _add(self, node: Node, late: bool) -> None:
         """Adds an operation.
@@ -281,7 +281,7 @@ class KernelPart:
                 f"{function}({', '.join([*args, *keywords])})",
                 node,
                 uses=[*uses, *(local for _, local in targets)],
-                weighing=f"weigh({node.type!r}, ({listed(args)}), (), {code.bind(attrs, 'a')})",
+                weighing=f"weigh({node.type!r}, ({join_names(args)}), (), {code.bind(attrs, 'a')})",
             )
             for cell, local in targets:
                 code.add(f"changed({cell}, {local})", node, uses=[local])
@@ -301,10 +301,10 @@ class KernelPart:
         values = [f"{self._cells[node.refs[at]]}.value" for at in range(rule.variables) for node in nodes]
         given = [*values, *grads, *others]
         code.add(
-            f"{function}({', '.join([f'({listed(grads)})', *others, *keywords])})",
+            f"{function}({', '.join([f'({join_names(grads)})', *others, *keywords])})",
             first,
             uses=[name for name in (*grads, *others) if code.is_local(name)],
-            weighing=f"weigh({first.type!r}, ({listed(given)}), (), {code.bind(attrs, 'a')})",
+            weighing=f"weigh({first.type!r}, ({join_names(given)}), (), {code.bind(attrs, 'a')})",
         )
         for node in nodes:
             self._use_updated(node)

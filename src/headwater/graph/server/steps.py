@@ -162,7 +162,7 @@ class StepService:
                     session, worker = trained.popitem()
                     self.watchdog.record_close(worker, session)
 
-        def lost() -> None:
+        def handle_loss() -> None:
             close_training()
             on_lost()
 
@@ -177,7 +177,7 @@ class StepService:
                         if self._keep_until:
                             self._keep_until.pop((last.session, last.number), None)
                         last = None  # drop its results, too: unreferenced buffers can be updated in place
-                    last = self._run(channel, frame, trained, lost)
+                    last = self._run(channel, frame, trained, handle_loss)
                 elif kind == TRANSFER:
                     self._handle_push(channel, frame)
                 # TENSORS and GIVE_UP may arrive late, after their step was aborted: ignore them.

@@ -56,9 +56,9 @@ def read_spec(path: Path) -> JobSpec:
     Raises:
       typer.Exit: the file cannot be read, or is invalid; every problem is shown with its line.
     """
-    from headwater.platform.submission import placed  # noqa: PLC0415  pydantic takes 100 ms
+    from headwater.platform.submission import resolve_paths  # noqa: PLC0415  pydantic takes 100 ms
 
-    return placed(parse_file(path), path)
+    return resolve_paths(parse_file(path), path)
 
 
 def parse_file(path: Path) -> JobSpec:

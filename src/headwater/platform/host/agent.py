@@ -123,7 +123,7 @@ class Agent:
         """
         job_id, task, attempt = order["job_id"], TaskName(order["job"], order["index"]), int(order["attempt"])
         # Concurrent starts of a task, as by a server and its successor, must not start it twice.
-        with self._folder.locked(job_id, task):
+        with self._folder.lock_task(job_id, task):
             attempts = self._folder.attempts(job_id, task)
             if max(attempts, default=-1) > attempt:
                 raise AgentError(f"attempt {attempt} of {job_id} {task} was followed by attempt {max(attempts)}")
@@ -197,7 +197,7 @@ class Agent:
         ports."""
         for task in self._folder.tasks(job_id):
             if tasks is None or (task.job, task.index) in {(job, index) for job, index in tasks}:
-                with self._folder.locked(job_id, task):
+                with self._folder.lock_task(job_id, task):
                     self._fence(job_id, task, self._folder.task_marker(job_id, task))
         if tasks is None:
             release_ports(self._leases, self._owner(job_id))

@@ -169,7 +169,7 @@ class HostFolder:
         return AttemptFolder(path)
 
     @contextlib.contextmanager
-    def locked(self, job_id: str, task: TaskName) -> Generator[None]:
+    def lock_task(self, job_id: str, task: TaskName) -> Generator[None]:
         """Locks ``task``, so that no other process starts or fences it."""
         folder = self._task(job_id, task)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

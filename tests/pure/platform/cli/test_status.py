@@ -59,9 +59,9 @@ def test_a_report_from_elsewhere_is_ignored() -> None:
 
 def test_printed_lines_serve_until_steps_are_reported() -> None:
     board = StatusBoard(TASKS, started=0.0)
-    board.printed("Step: 100, loss: 2", 1.0)
-    board.printed("Step: 300, loss: 1", 2.0)
+    board.add_line("Step: 100, loss: 2", 1.0)
+    board.add_line("Step: 300, loss: 1", 2.0)
     assert board.render(2.0) == "step 300 · 200 steps/s · loss 1 · 0:02"
     board.report(Progress(task="/job:worker/task:0", step=400), 3.0)
-    board.printed("Step: 9000", 4.0)
+    board.add_line("Step: 9000", 4.0)
     assert board.render(4.0).startswith("step 400 ")

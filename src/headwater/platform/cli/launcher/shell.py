@@ -355,7 +355,7 @@ class _Shell:
     def _show_lines(self, pipe: _Pipe, lines: list[str]) -> None:
         for line in lines:
             self._logs[pipe.task].add(line)
-            self._board.printed(line, time.monotonic())
+            self._board.add_line(line, time.monotonic())
             self._outlet.line(pipe.task, pipe.stream, line)
 
 

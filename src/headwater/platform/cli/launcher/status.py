@@ -52,7 +52,7 @@ class StatusBoard:
         self._steps_reported = self._steps_reported or progress.step is not None
         self._losses_reported = self._losses_reported or progress.loss is not None
 
-    def printed(self, line: str, now: float) -> None:
+    def add_line(self, line: str, now: float) -> None:
         """Adds a line of a task's output. A step and a loss in it are used only until tasks send reports."""
         if self._steps_reported and self._losses_reported:
             return
