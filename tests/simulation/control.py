@@ -156,7 +156,7 @@ class _Call:
         else:
             self._network.send(there, me.name, lambda: self._end(reply=reply))
 
-    def broken(self, process: Process, reason: str) -> None:
+    def handle_break(self, process: Process, reason: str) -> None:
         if process is self._channel.process:
             self._unavailable(reason)
 
@@ -230,7 +230,7 @@ class _Watch:
         channel.network.ties.pop(self, None)
         raise SimulatedRpcError(grpc.StatusCode.UNAVAILABLE, "the stream has ended")
 
-    def broken(self, process: Process, reason: str) -> None:
+    def handle_break(self, process: Process, reason: str) -> None:
         del reason
         if process is self._channel.process:
             self.cancel()
@@ -315,7 +315,7 @@ class HeartbeatSocket:
         self._network.send(server.name, me.name, arrive)
         self._network.simulation.after(self._every_s, self._beat)
 
-    def broken(self, process: Process, reason: str) -> None:
+    def handle_break(self, process: Process, reason: str) -> None:
         del reason
         if process is self.processes[0]:
             self._ended = True

@@ -3,8 +3,8 @@
 A failure kills, stops or disconnects a task. The next failure happens only after each part has two replicas again.
 Under this condition, no acknowledged update may be lost or applied twice. The same checks would detect two replicas of
 a part that acknowledge updates at the same time, because the updates of one of them would be lost. Each example of an
-epoch must count once: on the first parameter server, and on all of them if only parameter servers fail. In some
-histories a table with rows, or a dynamic table, counts units as well.
+epoch must count once: on the first parameter server, and on all parameter servers if only parameter servers fail. In
+some histories a table with rows, or a dynamic table, counts units as well.
 """
 
 from __future__ import annotations
@@ -273,7 +273,7 @@ class CopiesOfTables(CopiesHistory):
 class CopiesOfExamples(CopiesHistory, ExampleHistory):
     """A history of workers that iterate over epochs; see `ExampleHistory`.
 
-    If only parameter servers fail, examples count once on all of them, and not only on the first.
+    If only parameter servers fail, examples count once on all parameter servers, and not only on the first.
     """
 
     def _only_servers_fail(self) -> bool:

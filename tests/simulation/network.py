@@ -35,7 +35,7 @@ class Breakable(Protocol):
 
     processes: tuple[Process, Process]
 
-    def broken(self, process: Process, reason: str) -> None:
+    def handle_break(self, process: Process, reason: str) -> None:
         """Notifies ``process`` that the connection is broken."""
         ...
 
@@ -118,7 +118,9 @@ class Network:
                 del self.ties[tie]
                 other = tie.processes[tie.processes[0] is process]
                 self.send(
-                    process.name, other.name, lambda tie=tie, other=other: tie.broken(other, "the other end closed it")
+                    process.name,
+                    other.name,
+                    lambda tie=tie, other=other: tie.handle_break(other, "the other end closed it"),
                 )
 
         if silently:
@@ -129,7 +131,7 @@ class Network:
         for tie in [tie for tie in self.ties if isinstance(tie, _Link) and tie.idle() and silent(tie)]:
             del self.ties[tie]
             for process in tie.processes:
-                tie.broken(process, "Connection timed out")
+                tie.handle_break(process, "Connection timed out")
 
     def handle_start(self, process: Process) -> None:
         """Breaks connections to vanished previous incarnations of a process that has started."""
@@ -139,7 +141,9 @@ class Network:
                 del self.ties[tie]
                 other = tie.processes[tie.processes[0] is mine[0]]
                 self.send(
-                    process.name, other.name, lambda tie=tie, other=other: tie.broken(other, "Connection reset by peer")
+                    process.name,
+                    other.name,
+                    lambda tie=tie, other=other: tie.handle_break(other, "Connection reset by peer"),
                 )
 
     # Messages ---------------------------------------------------------------------------------------------------------
@@ -176,7 +180,7 @@ class Network:
         return when
 
     def _notify(self, tie: Breakable, process: Process, reason: str) -> None:
-        self.simulation.after(self.delay(), lambda: tie.broken(process, reason))
+        self.simulation.after(self.delay(), lambda: tie.handle_break(process, reason))
 
     def connect(self, address: str, me: Process, wanted: PeerIdentity, timeout_s: float) -> Place:
         """Connects to an address; returns the place that listens there.
@@ -276,7 +280,7 @@ class _Link:
         source, there = self.processes[end].name, self.processes[target].name
         self._last[target] = self.network.send(source, there, arrives, self._last[target])
 
-    def broken(self, process: Process, reason: str) -> None:
+    def handle_break(self, process: Process, reason: str) -> None:
         end = self.processes.index(process)
         if reason.startswith("Connection"):
             self._transit[end].clear()

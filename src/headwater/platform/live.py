@@ -2,7 +2,7 @@
 
 A backend may take long to answer, or never answer. So the lock is not held while a backend is queried, and the job's
 state may change before the answer arrives. The answer is then applied to the new state (`LiveJobs.decide`), but results
-of an attempt that is not the current one any more are ignored.
+of an earlier attempt are ignored.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class LiveJobs:
         """Returns the current state of a job.
 
         Raises:
-          JobIsGone: it is not in memory any more.
+          JobIsGone: the job is not in memory any more.
         """
         record = self._records.get(seen.id)
         if record is None:
@@ -156,7 +156,7 @@ class LiveJobs:
           The job's new state.
 
         Raises:
-          JobIsGone: it is not in memory any more.
+          JobIsGone: the job is not in memory any more.
           NotPossible: an event is a request that cannot be fulfilled.
         """
         with self.lock:

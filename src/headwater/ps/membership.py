@@ -52,12 +52,13 @@ class Membership:
         ends.
       expected: members that are not connected, each with the time until which it may connect, by the context's clock.
           Their channel has ended, or this server has taken over from another server, of which they were members.
-      began: the latest training that the chief has begun, with its first epoch; None before.
-      chief: the worker that began that training; empty before.
-      may_stop: whether the chief may stop that training at the end of any epoch.
+      began: the latest training that the chief has begun, with its first epoch; None before the first training. chief:
+      the worker that began that training; empty before the first training. may_stop: whether the chief may stop that
+      training at the end of any epoch.
       chief_resumes: whether a chief that is lost and restarted resumes the epoch that it has not ended, so that in
         synchronous training the others wait for it at the end of that epoch.
-      last_epoch: the last epoch of the latest training that all workers have finished; -1 before.
+      last_epoch: the last epoch of the latest training that all workers have finished; -1 before the first training has
+        ended.
       is_over: whether the chief's program has ended without an error.
     """
 
@@ -366,8 +367,7 @@ class Membership:
         self._holders_until = self._context.clock() + connect_within_s
 
     def return_overdue_ranges(self) -> None:
-        """Returns the restored ranges of workers that did not connect in time to the pool of examples. The lock is
-        held."""
+        """Makes the restored ranges of workers that did not connect in time available again. The lock is held."""
         if self._restored_holders and self._context.clock() >= self._holders_until:
             for worker in sorted(self._restored_holders - self._updates.connections.keys()):
                 self._updates.accounts.return_ranges(worker, f"it did not connect to {self._context.task}")

@@ -84,7 +84,8 @@ class ParameterTask:
     Attributes:
       members: the cluster, and this process's place in it.
       shell: the task.
-      saves: on a ``ps``, the folder and the interval with which it saves its own state; None if it does not save it.
+      saves: on a ``ps``, the folder and the interval with which it saves its own state; None if the ``ps`` does not
+        save its state.
       table_service: on a ``ps``, the service of dynamic tables; None before the first call of `tables`.
       copies: on a ``ps``, if shards have two replicas that do not move: its replicas by name of the shard.
       copy_holders: on a ``ps``, if shards move: the holder of each set's replicas, by name of the set.

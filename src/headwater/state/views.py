@@ -95,9 +95,8 @@ class WitnessRequest(NamedTuple):
     """A request of a replica to the witness. It also reports the newest view that the replica knows.
 
     Attributes:
-      me: the replica that asks.
-      view: the newest view that it knows; None before the first.
-      kind: the kind of the request.
+      me: the replica that asks. view: the newest view that this replica knows; None before the first view. kind: the
+      kind of the request.
       other: for `RequestKind.PAIR`, the replica to make the backup. For other kinds, the replica that an earlier `PAIR`
         request named, if that request got no answer: it may be the backup already; see `Standing.pairing`.
       home: the number of the ``ps`` that serves the shard when the job starts.
@@ -225,10 +224,9 @@ class Standing:
     """A replica's knowledge of its role.
 
     Attributes:
-      me: this replica.
-      view: the newest view that it knows; None before the first.
-      pairing: the replica named in its `PAIR` request, as long as the witness's answer is not known; otherwise None.
-      resigned: whether the backup of its view has shut down, so that it can never serve.
+      me: this replica. view: the newest view that this replica knows; None before the first view. pairing: the replica
+      named in its `PAIR` request, as long as the witness's answer is not known; otherwise None. resigned: whether the
+      backup of its view has shut down, so that it can never serve.
     """
 
     me: Copy

@@ -242,7 +242,7 @@ class ServedStep(Step):
             self.cancel(error.message)
 
     def wait_until_sent(self) -> None:
-        """Waits until all frames have been handed to the channel."""
+        """Waits until all frames have been passed to the channel."""
         if self._sender is not None:
             self._sender.join()
             self._sender = None

@@ -133,7 +133,7 @@ class Count:
       size: total number.
       done: number applied.
       out: number assigned and not applied.
-      waiting: number not assigned, or given back.
+      waiting: number not assigned, or returned.
       aside: number set aside.
     """
 
