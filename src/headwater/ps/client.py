@@ -75,7 +75,7 @@ class ParameterClient:
         its rows are initialized on the ``ps``.
       shard_names: the name of each part of the set, in the order of ``links``; None if all have the name ``name``.
       reach_chief: connects to the chief, which provides the values; raises OpError if that fails. None on the chief.
-      met: called after each handshake with a ``ps``, with its number and the generation of its process.
+      on_handshake: called after each handshake with a ``ps``, with its number and the generation of its process.
       description: from which a ``ps`` hosts the set if its program does not create it; None if its program does.
 
     Attributes:
@@ -96,11 +96,11 @@ class ParameterClient:
         initial: Sequence[Any],
         shard_names: Sequence[str] | None = None,
         reach_chief: Callable[[], object] | None = None,
-        met: Callable[[int, int], None] | None = None,
+        on_handshake: Callable[[int, int], None] | None = None,
         description: bytes | None = None,
     ) -> None:
         self._reach_chief = reach_chief
-        self._met = met
+        self._on_handshake = on_handshake
         self._description = description
         self._names = shard_names or [name for _ in links]
         self._worker = worker
@@ -198,8 +198,8 @@ class ParameterClient:
         # A single ps without values shows a restart, even if the others still have their values.
         self.joined_late = self.joined_late and bool(filled)
         session.version, session.filled, session.incarnation = version, filled, incarnation
-        if self._met is not None:
-            self._met(index, session.channel.peer_generation)
+        if self._on_handshake is not None:
+            self._on_handshake(index, session.channel.peer_generation)
         # A finished worker only has to report here that it has finished. It does not wait until this ps has values: the
         # chief sends them, and may have ended.
         if not filled and (self._chief or not self._finishes):
@@ -480,7 +480,8 @@ class ParameterClient:
 
         Args:
           values: one value for each variable; None for tables.
-          state: returns the new state of the optimizer for the ``ps`` with a given number; None leaves it unchanged.
+          state: returns the new state of the optimizer for the ``ps`` with a given number; None leaves the optimizer's
+            state unchanged.
         """
         self.tables.replace()
         self.conversation.exchange(

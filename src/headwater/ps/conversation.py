@@ -131,8 +131,8 @@ class JobOverError(GaveUpError):
 class _ReconnectedError(UnavailableError):
     """The awaited ``ps`` was lost and reconnected during the wait, so its answer will not arrive on the old channel.
 
-    Two losses lead to this: another ``ps`` is lost during the wait, so the worker reconnects to it; meanwhile the
-    awaited ``ps`` is lost, too, and the worker reconnects to it as well.
+    Two losses lead to this: another ``ps`` is lost during the wait, so the worker reconnects to that other ``ps``;
+    meanwhile the awaited ``ps`` is lost, too, and the worker reconnects to both.
     """
 
 

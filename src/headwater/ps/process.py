@@ -310,7 +310,7 @@ class ParameterTask:
             task=str(self.members.me),
             address=self.shell.claim.address,
             end_with_job=self.shell.end_with_job,
-            began=self._announce_tables if name != TABLES else lambda _: None,
+            on_start=self._announce_tables if name != TABLES else lambda _: None,
         )
         self.copy_holders[name] = holder
         self._service.host(name, holder)
@@ -440,7 +440,7 @@ class ParameterTask:
             initial=initial,
             shard_names=[shard_name(name, shard) for shard in range(len(links))] if shards or replicas > 1 else None,
             reach_chief=None if members.is_chief else lambda: self.shell.link(members.workers[0]).reach(0.0),
-            met=self.handshake_callback(name, replicas, shards),
+            on_handshake=self.handshake_callback(name, replicas, shards),
             description=description,
         )
         if os.environ.get(JOINED):

@@ -62,7 +62,7 @@ class TableClient:
     Args:
       worker: the name of the worker.
       links: a name for messages and a route, for each ``ps``, or for each part if parts have two replicas or move.
-      replicas, shards, met: see `TableSessions`.
+      replicas, shards, on_handshake: see `TableSessions`.
     """
 
     def __init__(
@@ -72,10 +72,12 @@ class TableClient:
         *,
         replicas: int = 1,
         shards: int | None = None,
-        met: Callable[[int, int], None] | None = None,
+        on_handshake: Callable[[int, int], None] | None = None,
     ) -> None:
         self._worker = worker
-        self._sessions = TableSessions(worker, links, self._first_words, replicas=replicas, shards=shards, met=met)
+        self._sessions = TableSessions(
+            worker, links, self._first_words, replicas=replicas, shards=shards, on_handshake=on_handshake
+        )
         self._tables: dict[str, _Opened] = {}
         self._updates = 0
         self._round: Callable[[], Round] | None = None

@@ -30,8 +30,8 @@ __all__ = [
 def connect_tables(task: ParameterTask, replicas: int = 1, shards: int | None = None) -> TableClient:
     """Makes a worker's client of all tables, which have ``replicas`` replicas of ``shards`` parts."""
     links = task.server_links(TABLES, replicas, shards)
-    met = task.handshake_callback(TABLES, replicas, shards)
-    return TableClient(str(task.members.me), links, replicas=replicas, shards=shards, met=met)
+    on_handshake = task.handshake_callback(TABLES, replicas, shards)
+    return TableClient(str(task.members.me), links, replicas=replicas, shards=shards, on_handshake=on_handshake)
 
 
 class LocalTables:

@@ -46,7 +46,7 @@ class TableSessions:
       replicas: number of replicas of each part. If there are two, or parts move, the first frame of a connection names
         the part.
       shards: number of parts that move between ``ps``; None if each ``ps`` has one fixed part.
-      met: called after each handshake with a ``ps``, with its number and the generation of its process.
+      on_handshake: called after each handshake with a ``ps``, with its number and the generation of its process.
     """
 
     def __init__(
@@ -57,14 +57,14 @@ class TableSessions:
         *,
         replicas: int = 1,
         shards: int | None = None,
-        met: Callable[[int, int], None] | None = None,
+        on_handshake: Callable[[int, int], None] | None = None,
     ) -> None:
         self._worker = worker
         self._sessions = [_Session(task=task, link=link, number=number) for number, (task, link) in enumerate(links)]
         self._replicas = replicas
         self._shards = shards
         self._tables = tables
-        self._met = met
+        self._on_handshake = on_handshake
         self._number = secrets.randbits(62)  # identifies the updates of this program on a ps
         self.tasks: Final = [task for task, _ in links]
         self.traffic: Traffic = Traffic()
@@ -148,8 +148,8 @@ class TableSessions:
         which = (session.number, self._shards, self._replicas) if named else ()
         channel.send(Frame(kinds.OPEN_TABLES, (self._number, self._tables(), *which)))
         self._answer(channel, session.task)
-        if self._met is not None:
-            self._met(session.number, channel.peer_generation)
+        if self._on_handshake is not None:
+            self._on_handshake(session.number, channel.peer_generation)
         return channel
 
     def _answer(self, channel: Channel, task: str) -> Frame:

@@ -116,7 +116,7 @@ class CopyHolder:
       task: this task's name.
       address: the address at which the other ``ps`` reach this task.
       end_with_job: called with the reason if this task joins after the job is over.
-      began: called with the name of another ``ps`` that reports its start.
+      on_start: called with the name of another ``ps`` that reports its start.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class CopyHolder:
         task: str,
         address: str,
         end_with_job: Callable[[str], None],
-        began: Callable[[str], None] = lambda _: None,
+        on_start: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.copies: Mapping[int, MovingCopy] = copies
         self._replicas = replicas
@@ -139,7 +139,7 @@ class CopyHolder:
         self._task = task
         self._address = address
         self._end_with_job = end_with_job
-        self._began = began
+        self._on_start = on_start
         self._changed = threading.Condition()
         self._leaves = False
         self._over = False
@@ -294,7 +294,7 @@ class CopyHolder:
         elif begins:
             # The restarted ps no longer shuts down, whatever its earlier incarnation announced.
             self._servers.leaving.discard(asker)
-            self._began(asker)
+            self._on_start(asker)
         # Views are the source of places: a failover changes the primary without a move.
         for shard, copy in self.copies.items():
             if (view := copy.view) is not None:
