@@ -54,7 +54,7 @@ class ExampleHistory(ParameterHistory):
     def _all_are_applied(self) -> bool:
         """Returns whether the last incarnation of the first parameter server had applied all examples.
 
-        It may then have announced the end to a worker that still waits for the other servers.
+        In this case, that incarnation may have announced the end to a worker that still waits for the other servers.
         """
         last = self._updaters.get(0)
         values = last.values(None) if last is not None else []

@@ -42,8 +42,8 @@ class CopiedTasks:
     def kill_each_ps_in_turn(self) -> None:
         """Kills each ``ps`` in turn, restarts it, and checks the failover and the handoff.
 
-        Meanwhile the other ``ps`` serves both tasks. It sends snapshots to the restarted ``ps``, and hands off the task
-        of the latter.
+        Meanwhile the other ``ps`` serves both tasks. After the restart, the other ``ps`` sends snapshots to the
+        restarted ``ps``, and hands the restarted task off to it.
         """
         for index in (0, 1):
             other = self.ps[1 - index]

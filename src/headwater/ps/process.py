@@ -462,8 +462,8 @@ class ParameterTask:
         `DepositedStates.discard_outdated`.
 
         Its arguments are the number of the ``ps``, and the generation of its process. None if this task keeps no
-        deposited state of the set ``name``, because it is not the chief, or because parts have two replicas or move. In
-        the latter case the witness discards outdated state (`headwater.state.replica_deposits`).
+        deposited state of the set ``name``, because it is not the chief, or because parts have two replicas or move. If
+        parts have two replicas or move, the witness discards outdated state (`headwater.state.replica_deposits`).
         """
         if not self.members.is_chief or replicas > 1 or shards is not None:
             return None

@@ -370,12 +370,13 @@ class ParameterServer:
     ) -> Iterator[Any]:
         """Yields this worker's batches of the job's examples. Each example counts once in an epoch.
 
-        The first ``ps`` assigns them. The next `push` after a batch sends the gradients of its examples, which are
-        applied and accounted for as one. Examples of a worker that is lost, or whose gradients were dropped, are
-        assigned again, to any worker. At the end a worker waits until the examples of all others are applied.
+        The first ``ps`` assigns the examples. The next `push` after a batch sends the gradients of the batch's
+        examples, which are applied and accounted for together. Examples of a worker that is lost, or whose gradients
+        were dropped, are assigned again, to any worker. At the end, a worker waits until the examples of all other
+        workers are applied.
 
-        A second call continues with the epochs after those of the first. All workers must make the same calls. A batch
-        that ``source`` fails to provide is assigned again, too; the error is logged.
+        A second call continues with the next epochs after the first call's epochs. All workers must make the same
+        calls. A batch that ``source`` fails to provide is assigned again, too; the error is logged.
 
         Args:
           source: the examples: an array, or a pytree of arrays with equally many rows. Instead of an array, any object

@@ -224,7 +224,7 @@ class Ids(Batch):
 
     Args:
       names: the names of the tables.
-      shapes: the shapes of the ids of each.
+      shapes: the shape of the ids of each table.
       ids: the first words of all ids, flat.
       checks: the second words of all ids; empty if no keys are strings.
       tasks: number of tasks.

@@ -58,9 +58,10 @@ class BackupCopy(Member):
                 self._watch(link, channel)
                 while True:
                     frame = channel.recv()
-                    # Confirm a change as soon as it has arrived, before applying it, so that workers do not wait for
-                    # the latter. A promotion acquires `_state_lock`, and so waits until all confirmed changes are
-                    # applied. The last frame of the snapshot is applied before it is confirmed: the confirmation lets
+                    # Confirm a change as soon as it has arrived, and apply it later, so that workers need not wait
+                    # until it is applied. A promotion acquires `_state_lock`, and so waits until all confirmed changes
+                    # are applied. The last frame of the snapshot is applied before it is confirmed: the confirmation
+                    # lets
                     # this replica become the backup, and no worker waits for that confirmation.
                     number = frame.header[0]
                     if number == END_OF_SNAPSHOT:

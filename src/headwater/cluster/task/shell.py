@@ -336,8 +336,8 @@ class TaskShell:
         # Tell each ps which tasks have left: a restarted ps would otherwise wait for tasks that left before its
         # restart.
         gone = lifetime.left_everywhere(self._connection_reports())
-        # Tell the parameter servers first. They refuse the message if another incarnation has taken this task's place;
-        # then the job continues, and no other task may be notified.
+        # Tell the parameter servers first. A parameter server refuses the message if another incarnation has taken this
+        # task's place; then the job continues, and no other task may be notified.
         for task in dict.fromkeys([*self._servers(), *known]):
             if task == self.me:
                 continue

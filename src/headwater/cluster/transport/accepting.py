@@ -70,8 +70,8 @@ def receive_greeting(
       redeem: returns the peer to which a ticket was given; None for an unknown ticket.
 
     Returns:
-      The authenticated connection, or None if the other end accepted the offer and disconnected. In the latter
-      case this end is closed, too.
+      The authenticated connection, or None if the other end accepted the offer and disconnected. If the result is None,
+      this end is closed, too.
 
     Raises:
       Refusal: this end has refused the other end. If the other end speaks the protocol, it was sent the reason.

@@ -291,8 +291,8 @@ class ChannelConversation:
             raise UnavailableError(
                 None, None, f"{self._task} was lost during step {self._step.number}: {error.message}"
             ) from error
-        # Other conversations of the step call `handle_received` on this one while they wait. They must not do so now:
-        # they would remove RESUMED from the channel.
+        # Other conversations of the step call `handle_received` of this conversation while they wait. During a
+        # reconnection such a call would remove RESUMED from the channel, so block these calls.
         self._resuming = True
         try:
             while True:

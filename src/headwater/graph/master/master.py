@@ -236,7 +236,8 @@ class PreparedStep:
 def _reads_ahead(local: TaskPlan, remote: Mapping[str, TaskPlan]) -> ReadsAhead | None:
     """Returns a store for values read ahead; None if runs of the request cannot read ahead.
 
-    They can only if exactly one other task takes part, and its plan has the form that `read_ahead_by` recognizes.
+    Runs can read ahead only if exactly one other task takes part, and that task's plan has the form that
+    `read_ahead_by` recognizes.
     """
     if len(remote) != 1:
         return None

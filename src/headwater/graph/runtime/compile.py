@@ -116,8 +116,8 @@ class Executable:
         self._stores = stored_inputs(compute)
         self._assigned = assignment_checks(compute, self._written, reads)
         attrs_of = [(node.definition.admit, node.attrs, node.definition.attrs) for node in compute.nodes]
-        # Operations that may refuse the update, such as the accounting of examples. They are asked under the lock of
-        # the variables, so that the answer is valid until the update is made.
+        # Operations that may refuse the update, such as the accounting of examples. The operations are asked under the
+        # lock of the variables, so that the answer is valid until the update is made.
         self._admits = [
             functools.partial(admit, resources, **{key: value for key, value in attrs.items() if key in taken})
             for admit, attrs, taken in attrs_of
@@ -127,8 +127,8 @@ class Executable:
         self.only_reads: bool = shown is not None
         self._place = place
         self._recorder = resources.recorder if self._written else None
-        # A backup repeats the operations with the same inputs. It cannot repeat draws of random numbers without seeds,
-        # so the primary then sends the new values instead.
+        # A backup repeats the operations with the same inputs. A backup cannot repeat draws of random numbers without
+        # seeds, so the primary then sends the new values instead.
         self._repeatable = not any(draws_without_seed(node) for node in compute.nodes)
         self._output_cells = [self._cells[name] for name in shown or ()]
         self._ways: ModeChooser | None = None

@@ -102,8 +102,8 @@ class CompiledPlan:
         self._fetched_from_gpus = [self._index[name] for name in plan.fetches if name in of_gpus]
         computed = {name for item in on_cpu if isinstance(item, Compute) for name in item.inputs}
         fed = [index for index, name in enumerate(plan.feeds) if name in computed and name not in plan.fetches]
-        # A replicated task does not use aligned copies. It sends changes to the backup from these arrays, and the
-        # memory of an aligned copy could be reused for the next step before the copy was sent.
+        # A replicated task does not use aligned copies. Such a task sends changes to the backup from the fed arrays,
+        # and the memory of an aligned copy could be reused for the next step before the copy was sent.
         self._aligned = AlignedCopies(fed) if fed and resources.recorder is None else None
         self._actions = list(zip(actions, self._dead_after(), strict=True))
         at = _last_update(plan.instructions)

@@ -196,8 +196,8 @@ class ServedStep(Step):
         # Updates after that moment do not matter, as for any other read.
         kept = reads.current(version)
         if kept is None:
-            # Another worker has updated the variables between two runs of this master. It will probably do so again, so
-            # values for the next run would be outdated, too: do not send them.
+            # Another worker has updated the variables between two runs of this master. Another update is likely before
+            # the next run, so values for that run would be outdated, too: do not send values.
             self._reads, self.gives_values = None, False
             return None
         # The transfer was part of the RUN frame. Count it as received, so that both ends agree on the number of

@@ -2,8 +2,8 @@
 
 A pod shares no disk with the server and receives no requests from it, but the server fetches the pod's log anyway. So
 the task's progress reports (see `headwater.cluster.telemetry.progress`) are written to the log, as lines that begin
-with `PROGRESS_PREFIX`; the reader of the log removes them. They are placed between lines of the task, never within one,
-at most one every two seconds.
+with `PROGRESS_PREFIX`; the reader of the log removes these lines. A report is placed between lines of the task, never
+within a line, and there is at most one report every two seconds.
 
 Usage: python -P -m headwater.platform.host.pod_task COMMAND...
 """

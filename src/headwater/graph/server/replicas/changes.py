@@ -111,7 +111,7 @@ class Changes:
             feed.send(*self._replace_frame((*words, *_encode_outcome(outcome)), cells, (), outcome.outputs))
 
     def _record_outcome(self, step: RecordedStep, place: InstructionPlace, outcome: Outcome) -> None:
-        # Only a resumed step looks its outcomes up, so those of other steps need not be kept.
+        # Only a resumed step looks its outcomes up, so outcomes of other steps need not be kept.
         if step.resumes:
             with self._lock:
                 self._outcomes.setdefault((step.session, step.number), {})[place] = outcome
@@ -266,8 +266,8 @@ class Changes:
     def send_empty_change(self) -> None:
         """Sends the backup an empty change, whose acknowledgement shows that this replica is still the primary.
 
-        A backup that was promoted meanwhile does not acknowledge the change. It may have newer state than this replica,
-        so without an acknowledgement the caller must not answer the master.
+        A backup that was promoted meanwhile does not acknowledge the change. The promoted backup may have newer state
+        than this replica, so without an acknowledgement the caller must not answer the master.
         """
         with self._resources.lock:
             feed = self.feed
