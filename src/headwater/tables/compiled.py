@@ -5,7 +5,8 @@ is writable: beside the module, or else in the user's cache folder; ``NUMBA_CACH
 
 Compiled functions get the addresses of a table's memory as numbers, so that one call can use any number of arrays that
 grow independently. The functions of this module turn an address into an array, and acquire and release locks that are
-words in memory. They do not check bounds: only this package calls them, with addresses of mappings that it holds.
+words in memory. These functions do not check bounds: only this package calls them, with addresses of mappings that the
+package holds.
 """
 
 from __future__ import annotations

@@ -67,8 +67,8 @@ def shard_of(hashed: int, shards: int) -> Any:
 
 @inlined
 def tag_of(hashed: int, shift: int) -> int:
-    """Returns the bits of a key's hash that are stored in its slot. They exclude most other keys without reading these
-    keys."""
+    """Returns the bits of a key's hash that are stored in its slot. These bits exclude most other keys without reading
+    the keys."""
     return (U64(hashed) >> U64(8)) & U64((1 << (32 - shift)) - 1)
 
 

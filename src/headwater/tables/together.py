@@ -73,7 +73,7 @@ def apply(tables: Sequence[Table], words: Words, checks: Words, counts: Sequence
     """Makes one update of several tables, with distinct keys; other arguments as for `look_up`.
 
     Args:
-      gradients: the numbers of all gradients, table by table, flat. They must have been checked.
+      gradients: the numbers of all gradients, which must have been checked, table by table, flat.
     """
     with inside(tables):
         handles, ends = _handles(tables, [table.count_update() for table in tables]), np.cumsum(counts, dtype=np.int64)

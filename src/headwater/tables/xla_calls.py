@@ -3,8 +3,8 @@
 XLA's own code for CPUs updates rows one element at a time, and sorts by comparisons. These functions copy whole rows,
 and find equal indices by hashing. They run in the executable's thread without the GIL, as handlers of XLA's foreign
 function interface, version 0.3 (``xla/ffi/api/c_api.h``). A handler gets the address of a call frame; the constants
-below name the words of frames and buffers that are used here. It reads the sizes from the buffers, so that one compiled
-function serves all shapes.
+below name the words of frames and buffers that are used here. A handler reads the sizes from the buffers, so that one
+compiled function serves all shapes.
 
 Indices are int64. Copied rows have elements of 4 bytes; summed rows are float32. An index outside the array reads the
 nearest row or zeros, by the handler's name, and updates nothing.

@@ -230,8 +230,8 @@ class ModelValues:
 
     @property
     def workers_clip(self) -> bool:
-        """Whether workers, rather than the ``ps``, clip gradients by norms. They do if each gradient is an update by
-        itself, because a worker has the whole gradient, while each ``ps`` has only a part of it."""
+        """Whether workers, rather than the ``ps``, clip gradients by norms. Workers clip if each gradient is an update
+        by itself, because a worker has the whole gradient, while each ``ps`` has only a part of the gradient."""
         return not isinstance(self.place.choice, Synchronous | KOfN) and not self._accumulates
 
     @property
