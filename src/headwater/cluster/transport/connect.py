@@ -86,15 +86,17 @@ def _introduce(
     timeout_s: float,
 ) -> Channel:
     security = _at_other_end(sock, security)
-    met = dialling_handshake(sock, me=me, wanted=wanted, host=address.host, security=security, timeout_s=timeout_s)
+    handshake = dialling_handshake(
+        sock, me=me, wanted=wanted, host=address.host, security=security, timeout_s=timeout_s
+    )
     with contextlib.ExitStack() as closing:
-        closing.callback(met.sock.close)
-        local = _local(met, options, timeout_s)
+        closing.callback(handshake.sock.close)
+        local = _local(handshake, options, timeout_s)
         if local is not None:
             return make_channel(local, options=options)
-        if met.offer is not None:  # the accepting end waits for the acceptance or refusal of its offer
-            stay(met.sock, timeout_s=timeout_s)
-        channel = make_channel(met, options=options)
+        if handshake.offer is not None:  # the accepting end waits for the acceptance or refusal of its offer
+            stay(handshake.sock, timeout_s=timeout_s)
+        channel = make_channel(handshake, options=options)
         closing.pop_all()
         return channel
 
@@ -120,16 +122,16 @@ def dial(address: Address, *, timeout_s: float) -> socket.socket:
     raise OSError(f"the host {address.host} has no address")
 
 
-def _local(met: HandshakeResult, options: TransportOptions, timeout_s: float) -> HandshakeResult | None:
+def _local(handshake: HandshakeResult, options: TransportOptions, timeout_s: float) -> HandshakeResult | None:
     """Connects to the Unix socket of an offer; returns None if that is not possible from here."""
-    offer = met.offer
+    offer = handshake.offer
     if offer is None or not options.local_sockets or offer.machine != machine_id():
         return None
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     sock.settimeout(timeout_s)
     try:
         sock.connect(offer.path)
-        return show_ticket(sock, offer.ticket, met.peer, timeout_s=timeout_s)
+        return show_ticket(sock, offer.ticket, handshake.peer, timeout_s=timeout_s)
     except (ConnectFailure, OSError, EOFError):
         # Another container under the same kernel has another file system.
         sock.close()

@@ -456,7 +456,7 @@ class Listener:
 
     def _handshake(self, candidate: _Unauthenticated, messages: TimedMessages) -> Channel | None:
         try:
-            met = receive_greeting(
+            handshake = receive_greeting(
                 messages,
                 me=self._me,
                 security=self.security,
@@ -474,10 +474,10 @@ class Listener:
             _log.debug("%s lost a connection before it authenticated: %s", self._me.task, error)
             candidate.sock.close()
             return None
-        if met is None or not met.lifeline:
-            return make_channel(met, options=self._options) if met is not None else None
+        if handshake is None or not handshake.lifeline:
+            return make_channel(handshake, options=self._options) if handshake is not None else None
         try:
-            heartbeats.add_connection(met.sock)
+            heartbeats.add_connection(handshake.sock)
         except OSError as error:
             self._refuse(candidate, f"no helper process can be started to send heartbeats: {error}")
         return None
@@ -570,15 +570,17 @@ def _user_of(sock: socket.socket) -> int:
     return _CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[1]
 
 
-def make_channel(met: HandshakeResult, *, options: TransportOptions) -> Channel:
+def make_channel(handshake: HandshakeResult, *, options: TransportOptions) -> Channel:
     """Returns the channel over the connection of a handshake, at either end."""
-    peer, generation = f"{met.peer.task} ({_from(met.sock)})", met.peer.generation
+    peer, generation = f"{handshake.peer.task} ({_from(handshake.sock)})", handshake.peer.generation
     limit = options.max_payload_bytes
-    if met.lane is not None:
-        return SharedMemoryChannel(met.sock, met.lane, peer=peer, peer_generation=generation, max_payload_bytes=limit)
-    if isinstance(met.sock, ssl.SSLSocket):
-        return TlsChannel(met.sock, peer=peer, peer_generation=generation, max_payload_bytes=limit)
-    return SocketChannel(met.sock, peer=peer, peer_generation=generation, max_payload_bytes=limit)
+    if handshake.lane is not None:
+        return SharedMemoryChannel(
+            handshake.sock, handshake.lane, peer=peer, peer_generation=generation, max_payload_bytes=limit
+        )
+    if isinstance(handshake.sock, ssl.SSLSocket):
+        return TlsChannel(handshake.sock, peer=peer, peer_generation=generation, max_payload_bytes=limit)
+    return SocketChannel(handshake.sock, peer=peer, peer_generation=generation, max_payload_bytes=limit)
 
 
 def _from(sock: socket.socket) -> str:
