@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from keras.src import backend as _backend
 from keras.src import tree as tree
 from keras.src.backend import rnn as _rnn
 from keras.src.backend.common import global_state as _global_state
@@ -45,6 +46,7 @@ OWN_MODULES = "keras.src"
 
 # Keras's annotations of these are incomplete, so a type checker cannot use them.
 Function: Any = _Function
+backend: Any = _backend
 global_state: Any = _global_state
 keras_rnn: Any = _rnn
 keras_skipgrams: Any = _skipgrams

@@ -31,6 +31,7 @@ from headwater.graph.ops.bodies import call
 from headwater.graph.ops.dataset_functions import LoneContext
 from headwater.graph.ops.faults import error_of, fault_of
 from headwater.graph.registry import Kind, as_outputs
+from headwater.graph.runtime.jax_internals import core
 from headwater.tf1.functional.apply import one
 from headwater.tf2.tape import value_of
 from headwater.tf2.tensors import HostTensor, host_tensor, known
@@ -290,13 +291,15 @@ def _fixed(value: object) -> Tree:
 
 
 def _outer(value: object) -> Tree:
-    """Converts a value for programs. Sizes that are known while a function is compiled stay NumPy values."""
+    """Converts a value for programs. Sizes that are known while a function is traced stay NumPy values."""
     if isinstance(value, jax.Array):
         return value
     array = np.asarray(value)
     if array.dtype.kind in "OSU":
         return host_tensor(array)
-    return array.view(HostTensor) if tracing() is not None and array.dtype.kind in "iub" else known(array)
+    # JAX traces a function of the program in `tf.function`, and a layer in Keras's training step.
+    traced = tracing() is not None or not core.trace_state_clean()
+    return array.view(HostTensor) if traced and array.dtype.kind in "iub" else known(array)
 
 
 # Random numbers -----------------------------------------------------------------------------------------------------

@@ -252,6 +252,11 @@ VERSION = "2.16.0"
 _EAGER = ("headwater.tf1.functional.autograph.", "headwater.tf2.")
 """Beginnings of the names of modules whose functions are called as they are."""
 
+_SYMBOLIC = frozenset(
+    ["convert_to_tensor", "image.resize", "math.reduce_max", "math.reduce_min", "reduce_max", "reduce_min"]
+)
+"""Functions of such modules that accept Keras's symbolic tensors."""
+
 
 class Namespace(ModuleType):
     """A namespace of TensorFlow 2.
@@ -286,7 +291,9 @@ class Namespace(ModuleType):
         if name in own:
             source, there = own[name]
             found = getattr(importlib.import_module(source), there)
-            return found if source.startswith(_EAGER) else _eager(found, source, there)
+            if inner in _SYMBOLIC:
+                return _on_symbolic(found, inner)
+            return found if source.startswith(_EAGER) else _eager(found, source, there, inner)
         if not path:
             if name in KERAS:
                 return getattr(graphs.keras, KERAS[name])
@@ -302,11 +309,11 @@ class Namespace(ModuleType):
             behind: Any = graphs
             for part in _BEHIND.get(inner, inner).split("."):
                 behind = getattr(behind, part)
-            return _at_once(with_arguments(behind, ARGUMENTS[inner], name, _FIXED.get(inner)))
+            return _at_once(with_arguments(behind, ARGUMENTS[inner], name, _FIXED.get(inner)), inner)
         value = getattr(below, name)
         if isinstance(value, ModuleType):
             return Namespace(inner, value)
-        return _at_once(value) if inspect.isfunction(value) else value
+        return _at_once(value, inner) if inspect.isfunction(value) else value
 
     def __dir__(self) -> list[str]:
         if not self.__dict__["_path"]:
@@ -344,15 +351,23 @@ def with_arguments(
     return call
 
 
-def _eager(found: Any, source: str, there: str) -> object:
+def _eager(found: Any, source: str, there: str, path: str) -> object:
     """Returns an object of TensorFlow 1's modules for TensorFlow 2: a function takes ragged tensors, and is eager."""
-    return _at_once(dispatching(found, source, there)) if callable(found) and not inspect.isclass(found) else found
+    if not callable(found) or inspect.isclass(found):
+        return found
+    return _at_once(dispatching(found, source, there), path)
 
 
-def _at_once(function: Callable[..., Structure]) -> object:
+def _at_once(function: Callable[..., Structure], path: str) -> object:
     from headwater.tf2.at_once import at_once  # noqa: PLC0415  imports Keras and JAX
 
-    return at_once(function)
+    return _on_symbolic(at_once(function), path)
+
+
+def _on_symbolic(function: Callable[..., Structure], path: str) -> object:
+    from headwater.tf2.symbolic_calls import on_symbolic  # noqa: PLC0415  imports Keras and JAX
+
+    return on_symbolic(function, path)
 
 
 def _adapt_libraries() -> None:

@@ -1,0 +1,146 @@
+"""Calls of functions of ``tf`` on Keras's symbolic tensors. Each becomes an operation of a functional model.
+
+Keras 2 does the same in its class ``TFOpLambda``; Keras 3 has such operations only for its own functions.
+
+Keras determines the shape of a result by tracing with a symbol in place of each unknown size. A function that uses a
+size as a number, as in ``tf.zeros([tf.shape(x)[0], 2])``, cannot be traced so. `attach` makes Keras trace it with two
+numbers instead: a size of the result is unknown if it differs.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self
+
+import keras
+
+from headwater.dtypes import DType
+from headwater.keras.internals import Function, any_symbolic_tensors, backend, tree
+
+if TYPE_CHECKING:
+    from headwater.keras.types import Tree
+
+#: Numbers in place of unknown sizes: primes, so that no quotient of two sizes is the same for both.
+_SIZES = 83, 89
+
+_trace_with_symbols: Callable[..., Any] = backend.compute_output_spec
+
+
+def attach() -> None:
+    """Makes Keras determine the shapes of functions that use unknown sizes as numbers. Idempotent."""
+    backend.compute_output_spec = _output_spec
+
+
+def _output_spec(function: Callable[..., Tree], *args: Any, **kwargs: Any) -> Tree:
+    try:
+        return _trace_with_symbols(function, *args, **kwargs)
+    except Exception:  # of JAX, or of the function, which finds a symbol where it expects a number
+        if not any(_has_unknown_size(one) for one in tree.flatten((args, kwargs))):
+            raise
+        try:
+            first, second = (_trace_with_size(function, args, kwargs, size) for size in _SIZES)
+        except Exception:  # noqa: BLE001  the first error names the cause
+            first = None
+        if first is None:
+            raise
+        return tree.map_structure(_common, first, second)
+
+
+def _has_unknown_size(value: object) -> bool:
+    return isinstance(value, keras.KerasTensor) and None in value.shape
+
+
+def _trace_with_size(function: Callable[..., Tree], args: Tree, kwargs: Tree, size: int) -> Tree:
+    """Traces ``function`` with ``size`` in place of each unknown size of its symbolic arguments."""
+
+    def sized(value: Any) -> Tree:
+        if not _has_unknown_size(value):
+            return value
+        shape = [size if known is None else known for known in value.shape]
+        return keras.KerasTensor(shape, value.dtype, sparse=value.sparse)
+
+    args, kwargs = tree.map_structure(sized, (args, kwargs))
+    return _trace_with_symbols(function, *args, **kwargs)
+
+
+def _common(first: Any, second: Any) -> Tree:
+    """Returns a result with the sizes that are the same for both numbers, or the result itself if it is no tensor."""
+    if not isinstance(first, keras.KerasTensor):
+        return first
+    shape = [size if size == other else None for size, other in zip(first.shape, second.shape, strict=True)]
+    return keras.KerasTensor(shape, first.dtype, sparse=first.sparse)
+
+
+@keras.saving.register_keras_serializable("headwater")
+class FunctionCall(keras.Operation):
+    """A function of ``tf`` as an operation of a functional model.
+
+    Args:
+      path: the function's name in ``tf``, such as ``"math.reduce_mean"``; saved models contain it.
+      name: the operation's name.
+    """
+
+    def __init__(self, path: str, name: str | None = None) -> None:
+        super().__init__(name=name)
+        self._path = path
+
+    def call(self, *args: object, **kwargs: object) -> Tree:
+        """Computes the function of arrays."""
+        from headwater.tf2.namespace import tf  # noqa: PLC0415  it imports this module at its first eager function
+
+        return functools.reduce(getattr, self._path.split("."), tf)(*args, **kwargs)
+
+    def compute_output_spec(self, *args: Any, **kwargs: Any) -> Tree:
+        """Returns the symbolic results."""
+        given = tree.flatten((args, kwargs))
+        symbolic = [one for one in given if isinstance(one, keras.KerasTensor)]
+
+        # Only the symbolic tensors are traced: axes and shapes must stay Python values.
+        def traced(*arrays: object) -> Tree:
+            rest = iter(arrays)
+            leaves = [next(rest) if isinstance(one, keras.KerasTensor) else one for one in given]
+            filled_args, filled = tree.pack_sequence_as((args, kwargs), leaves)
+            return self.call(*filled_args, **filled)
+
+        try:
+            return backend.compute_output_spec(traced, *symbolic)
+        except Exception:  # noqa: BLE001  if it has another cause, the next call raises it, too
+            # An argument may be a size, such as `tf.shape(x)[0]`, which is a number only where `x` is traced, too.
+            sources = [source for tensor in symbolic for source in keras.utils.get_source_inputs(tensor)]
+            inputs = list({id(source): source for source in sources}.values())
+            before = Function(inputs, symbolic)
+            return backend.compute_output_spec(lambda *arrays: traced(*before(list(arrays))), *inputs)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments of the constructor."""
+        return {"path": self._path, "name": self.name}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        """Builds the operation from the result of `get_config`."""
+        return cls(**config)
+
+
+def on_symbolic(function: Callable[..., Tree], path: str) -> Callable[..., Tree]:
+    """Wraps a function of ``tf`` to accept Keras's symbolic tensors, too.
+
+    Args:
+      function: the function of arrays.
+      path: its name in ``tf``.
+    """
+
+    @functools.wraps(function)
+    def run(*args: object, **kwargs: object) -> Tree:
+        if not any_symbolic_tensors(args, kwargs):
+            return function(*args, **kwargs)
+        kwargs.pop("name", None)  # the names of a model's operations are unique; names of calls need not be
+        args, kwargs = tree.map_structure(_plain, (args, kwargs))
+        return FunctionCall(path)(*args, **kwargs)
+
+    return run
+
+
+def _plain(value: object) -> object:
+    """Returns a value that Keras can save in the configuration of a model."""
+    return value.name if isinstance(value, DType) else value

@@ -1,0 +1,95 @@
+"""Functions of ``tf`` in functional Keras models: on symbolic tensors, and in layers that use unknown sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from headwater.tf2.namespace import tf
+
+X = np.array([[1.0, -2.0, 3.0, 0.5], [0.0, 4.0, -1.0, 2.0]], np.float32)
+IDS = np.array([[1, 0, 2], [3, 4, 0]], np.int32)
+
+
+def outputs(call: Callable[[Any, Any], Any]) -> tuple[list[Any], list[Any]]:
+    """Returns the shapes and the values of a function of two inputs of a model."""
+    inputs = [keras.Input((4,)), keras.Input((3,), dtype="int32")]
+    found = call(*inputs)
+    found = list(found) if isinstance(found, (list, tuple)) else [found]
+    values = keras.Model(inputs, found)([X, IDS])
+    values = values if isinstance(values, list) else [values]
+    return [tuple(one.shape) for one in found], [np.asarray(value) for value in values]
+
+
+# The shapes are those of TensorFlow 2.21 with Keras 2.
+@pytest.mark.parametrize(
+    ("call", "shapes"),
+    [
+        (lambda x, ids: tf.reduce_mean(x, axis=1, keepdims=True), [(None, 1)]),
+        (lambda x, ids: tf.reduce_max(x, 1), [(None,)]),
+        (lambda x, ids: tf.concat(values=[x, tf.square(x)], axis=-1), [(None, 8)]),
+        (lambda x, ids: tf.cast(ids, tf.float32, name="cast"), [(None, 3)]),
+        (lambda x, ids: tf.split(x, 2, axis=1), [(None, 2), (None, 2)]),
+        (lambda x, ids: tf.math.top_k(x, 2), [(None, 2), (None, 2)]),
+        (lambda x, ids: tf.nn.embedding_lookup(tf.constant(np.eye(5, dtype=np.float32)), ids), [(None, 3, 5)]),
+        (lambda x, ids: tf.where(x > 0, x, tf.zeros_like(x)), [(None, 4)]),
+        (lambda x, ids: tf.nn.softmax(x * tf.constant([1.0, 2.0, 3.0, 4.0])), [(None, 4)]),
+        (lambda x, ids: tf.convert_to_tensor(x), [(None, 4)]),
+        (lambda x, ids: tf.tensordot(x, tf.ones([4, 2]), axes=1), [(None, 2)]),
+        # Results that depend on sizes:
+        (lambda x, ids: tf.shape(x)[0], [()]),
+        (lambda x, ids: tf.reshape(x, [tf.shape(x)[0], 4, 1]), [(None, 4, 1)]),
+        (lambda x, ids: tf.zeros([tf.shape(x)[0], 2]), [(None, 2)]),
+        (lambda x, ids: tf.fill(tf.shape(x), 1.0), [(None, 4)]),
+        (lambda x, ids: tf.broadcast_to(tf.ones([4]), tf.shape(x)), [(None, 4)]),
+    ],
+)
+def test_a_function_of_symbolic_tensors_is_an_operation_of_the_model(
+    call: Callable[[Any, Any], Any], shapes: list[tuple[int | None, ...]]
+) -> None:
+    found, values = outputs(call)
+    assert found == shapes
+    direct = call(tf.constant(X), tf.constant(IDS))
+    direct = direct if isinstance(direct, (list, tuple)) else [direct]
+    for value, expected in zip(values, direct, strict=True):
+        np.testing.assert_allclose(value, np.asarray(expected), rtol=1e-6)
+
+
+class ReshapeBySize(keras.layers.Layer):
+    """Uses an unknown size as a number."""
+
+    def call(self, x: Any) -> Any:
+        batch = tf.shape(x)[0]
+        noise = tf.zeros((batch, tf.shape(x)[1]))
+        return tf.reshape(x + noise, [batch, -1, 2])
+
+
+def test_a_layer_uses_unknown_sizes_as_numbers() -> None:
+    inputs = keras.Input((4,))
+    model = keras.Model(inputs, ReshapeBySize()(inputs))
+    assert model.output_shape == (None, 2, 2)
+    np.testing.assert_array_equal(model.predict(X, verbose=0), X.reshape(2, 2, 2))
+    model.compile("sgd", "mse")
+    model.fit(X, X.reshape(2, 2, 2), verbose=0)
+
+
+def test_an_error_of_a_layer_is_raised_as_it_is() -> None:
+    class Wrong(keras.layers.Layer):
+        def call(self, x: Any) -> Any:
+            return tf.matmul(x, x)
+
+    with pytest.raises(TypeError, match="contracting dimensions to have the same shape"):
+        Wrong()(keras.Input((4,)))
+
+
+def test_a_saved_model_contains_the_functions(tmp_path: Path) -> None:
+    inputs = keras.Input((4,))
+    model = keras.Model(inputs, tf.math.reduce_sum(tf.cast(inputs, tf.float64), axis=1))
+    model.save(tmp_path / "model.keras")
+    loaded: Any = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded.predict(X, verbose=0), X.sum(1))
