@@ -30,6 +30,7 @@ from keras.src.models import functional as functional
 from keras.src.models.functional import Functional as Functional
 from keras.src.ops.function import Function as _Function
 from keras.src.optimizers.base_optimizer import BaseOptimizer as BaseOptimizer
+from keras.src.random import seed_generator as _seed_generator
 from keras.src.saving import saving_lib as saving_lib
 from keras.src.trainers import data_adapters as data_adapters
 from keras.src.trainers.data_adapters import array_slicing as array_slicing
@@ -52,6 +53,7 @@ keras_rnn: Any = _rnn
 keras_skipgrams: Any = _skipgrams
 losses: Any = _losses
 reduction_metrics: Any = _reduction_metrics
+seed_generator: Any = _seed_generator
 
 #: The pools of processes and threads that load data, as long as they are in use.
 data_pools: Any = _enqueuers._DATA_POOLS  # pyright: ignore[reportPrivateUsage] - as the rest of this file

@@ -31,8 +31,10 @@ from headwater.graph.ops.bodies import call
 from headwater.graph.ops.dataset_functions import LoneContext
 from headwater.graph.ops.faults import error_of, fault_of
 from headwater.graph.registry import Kind, as_outputs
-from headwater.graph.runtime.jax_internals import core
+from headwater.keras.internals import any_symbolic_tensors, in_stateless_scope
 from headwater.tf1.functional.apply import one
+from headwater.tf2.random_state import current_generator
+from headwater.tf2.symbolic_calls import call_symbolically
 from headwater.tf2.tape import value_of
 from headwater.tf2.tensors import HostTensor, host_tensor, known
 from headwater.tf2.tracing import RunsInPython, tracing
@@ -160,16 +162,22 @@ def tensor_in_graph(value: Any) -> Any:
     return convert_to_tensor(value)
 
 
-def at_once(function: Function) -> Function:
+def at_once(function: Function, path: str = "") -> Function:
     """Wraps ``function``, which works on a graph's tensors, to work on arrays.
 
     It still adds operations if its arguments are tensors of a graph, or if it is called while a graph is being built.
+
+    Args:
+      function: the function.
+      path: its name in ``tf``. With a name it also accepts Keras's symbolic tensors, see `symbolic_calls`.
     """
 
     @functools.wraps(function)
     def run(*args: object, **kwargs: object) -> Tree:
         if _building.depth or _has_tensor(args) or _has_tensor(kwargs):
             return function(*args, **kwargs)
+        if path and any_symbolic_tensors(args, kwargs):
+            return call_symbolically(path, args, kwargs)
         graph = _CallGraph()
         with graph.as_default(), building():
             result = function(*args, **kwargs)
@@ -298,7 +306,7 @@ def _outer(value: object) -> Tree:
     if array.dtype.kind in "OSU":
         return host_tensor(array)
     # JAX traces a function of the program in `tf.function`, and a layer in Keras's training step.
-    traced = tracing() is not None or not core.trace_state_clean()
+    traced = tracing() is not None or in_stateless_scope()
     return array.view(HostTensor) if traced and array.dtype.kind in "iub" else known(array)
 
 
@@ -324,8 +332,10 @@ def _key(op: Operation) -> jax.Array:
     The generator's state is a variable, so that each call of a compiled function draws different numbers.
     """
     pair = int(op.attrs.get("seed") or 0), int(op.attrs.get("seed2") or 0)
-    if pair not in _generators:
+    of_model = current_generator()
+    if of_model is None and pair not in _generators:
         fixed = None if _Seeds.seed is None and pair == (0, 0) else zlib.crc32(repr((_Seeds.seed, pair)).encode())
         _generators[pair] = keras.random.SeedGenerator(fixed)
-    words = jnp.asarray(_generators[pair].next(), np.uint32)
-    return jax.random.fold_in(jax.random.wrap_key_data(words), zlib.crc32(op.type.encode()))
+    words = jnp.asarray((of_model or _generators[pair]).next(), np.uint32)
+    salt = op.type if of_model is None else f"{op.type} {pair}"
+    return jax.random.fold_in(jax.random.wrap_key_data(words), zlib.crc32(salt.encode()))

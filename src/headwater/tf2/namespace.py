@@ -252,11 +252,6 @@ VERSION = "2.16.0"
 _EAGER = ("headwater.tf1.functional.autograph.", "headwater.tf2.")
 """Beginnings of the names of modules whose functions are called as they are."""
 
-_SYMBOLIC = frozenset(
-    ["convert_to_tensor", "image.resize", "math.reduce_max", "math.reduce_min", "reduce_max", "reduce_min"]
-)
-"""Functions of such modules that accept Keras's symbolic tensors."""
-
 
 class Namespace(ModuleType):
     """A namespace of TensorFlow 2.
@@ -291,8 +286,6 @@ class Namespace(ModuleType):
         if name in own:
             source, there = own[name]
             found = getattr(importlib.import_module(source), there)
-            if inner in _SYMBOLIC:
-                return _on_symbolic(found, inner)
             return found if source.startswith(_EAGER) else _eager(found, source, there, inner)
         if not path:
             if name in KERAS:
@@ -361,13 +354,7 @@ def _eager(found: Any, source: str, there: str, path: str) -> object:
 def _at_once(function: Callable[..., Structure], path: str) -> object:
     from headwater.tf2.at_once import at_once  # noqa: PLC0415  imports Keras and JAX
 
-    return _on_symbolic(at_once(function), path)
-
-
-def _on_symbolic(function: Callable[..., Structure], path: str) -> object:
-    from headwater.tf2.symbolic_calls import on_symbolic  # noqa: PLC0415  imports Keras and JAX
-
-    return on_symbolic(function, path)
+    return at_once(function, path)
 
 
 def _adapt_libraries() -> None:

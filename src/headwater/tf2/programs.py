@@ -12,7 +12,7 @@ import numpy as np
 
 from headwater.graph.operation import Tensor as GraphTensor
 from headwater.keras.internals import in_stateless_scope
-from headwater.tf2 import at_once, composites, data, operators, shapes, symbolic_calls, tensors
+from headwater.tf2 import at_once, composites, data, operators, random_state, shapes, symbolic_calls, tensors
 from headwater.tf2.strategies import watch_optimizers
 from headwater.tf2.tracing import RunsInPython, tracing
 
@@ -74,6 +74,7 @@ def adapt_libraries() -> None:
     operators.attach()
     tensors.attach()
     shapes.attach()
+    random_state.attach()
     symbolic_calls.attach()
     watch_optimizers()
     metric: Any = keras.metrics.Metric

@@ -28,7 +28,7 @@ def _with_nan(name: str) -> Callable[..., Any]:
 
     function = reduce.__name__ = name
     reduce.__doc__ = getattr(graphs, name).__doc__
-    return at_once(reduce)
+    return at_once(reduce, name)
 
 
 reduce_max: Callable[..., Any] = _with_nan("reduce_max")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import keras
 
 from headwater.dtypes import DType
-from headwater.keras.internals import Function, any_symbolic_tensors, backend, tree
+from headwater.keras.internals import Function, backend, tree
 
 if TYPE_CHECKING:
     from headwater.keras.types import Tree
@@ -122,23 +122,18 @@ class FunctionCall(keras.Operation):
         return cls(**config)
 
 
-def on_symbolic(function: Callable[..., Tree], path: str) -> Callable[..., Tree]:
-    """Wraps a function of ``tf`` to accept Keras's symbolic tensors, too.
+def call_symbolically(path: str, args: Tree, kwargs: Tree) -> Tree:
+    """Adds the call of a function of ``tf`` to the model of its symbolic arguments; returns the symbolic results.
 
     Args:
-      function: the function of arrays.
-      path: its name in ``tf``.
+      path: the function's name in ``tf``.
+      args: its positional arguments.
+      kwargs: its other arguments. ``name`` is ignored: names of a model's operations are unique, those of calls need
+        not be.
     """
-
-    @functools.wraps(function)
-    def run(*args: object, **kwargs: object) -> Tree:
-        if not any_symbolic_tensors(args, kwargs):
-            return function(*args, **kwargs)
-        kwargs.pop("name", None)  # the names of a model's operations are unique; names of calls need not be
-        args, kwargs = tree.map_structure(_plain, (args, kwargs))
-        return FunctionCall(path)(*args, **kwargs)
-
-    return run
+    args, kwargs = tree.map_structure(_plain, (args, kwargs))
+    kwargs.pop("name", None)
+    return FunctionCall(path)(*args, **kwargs)
 
 
 def _plain(value: object) -> object:

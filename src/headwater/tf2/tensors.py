@@ -84,6 +84,13 @@ def _get_shape(array: Any) -> TensorShape:
     return TensorShape(array.shape)
 
 
+def _set_shape(array: Any, shape: Any) -> None:
+    """Raises ValueError if the tensor, whose sizes are all known, cannot have this shape."""
+    known, wanted = TensorShape(array.shape), TensorShape(shape)
+    if not known.is_compatible_with(wanted):
+        raise ValueError(f"Tensor's shape {known} is not compatible with supplied shape {wanted}")
+
+
 class Reference:
     """A tensor or variable as a key of dictionaries, compared by identity instead of value.
 
@@ -106,11 +113,12 @@ class Reference:
 
 
 def attach() -> None:
-    """Adds the methods of TensorFlow's tensors to JAX's arrays: ``numpy()``, ``get_shape()``, ``ref()``."""
+    """Adds the methods of TensorFlow's tensors to JAX's arrays: ``numpy()``, ``get_shape()`` and others."""
     _ArrayImpl.numpy = _numpy
     _core.Tracer.numpy = _no_numpy
     for kind in (_ArrayImpl, _core.Tracer):
         kind.get_shape = _get_shape
+        kind.set_shape = _set_shape
         kind.ref = Reference
 
 
@@ -158,7 +166,7 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
       TypeError: the value does not fit the element type.
     """
     del name
-    if isinstance(value, GraphTensor):
+    if isinstance(value, GraphTensor | keras.KerasTensor):
         return value
     wanted: DType | None = None if dtype is None else as_dtype(dtype)
     if isinstance(value, _Base):

@@ -93,3 +93,22 @@ def test_a_saved_model_contains_the_functions(tmp_path: Path) -> None:
     model.save(tmp_path / "model.keras")
     loaded: Any = keras.saving.load_model(tmp_path / "model.keras")
     np.testing.assert_array_equal(loaded.predict(X, verbose=0), X.sum(1))
+
+
+class Noise(keras.layers.Layer):
+    """Returns random numbers of a function of ``tf``, and of Keras without a seed."""
+
+    def call(self, x: Any) -> Any:
+        return tf.concat([tf.random.normal(tf.shape(x)), keras.random.normal(tuple(x.shape))], 1)
+
+
+def test_each_compiled_step_draws_other_random_numbers() -> None:
+    inputs = keras.Input((1,))
+    model = keras.Model(inputs, Noise()(inputs))
+    weights = len(model.weights)
+    drawn = np.concatenate([model.predict(np.ones((4, 1)), batch_size=1, verbose=0) for _ in range(2)])
+    assert len(np.unique(drawn)) == 16
+    model.compile(keras.optimizers.SGD(0.0), lambda true, found: tf.reduce_mean(found))
+    losses = [model.train_on_batch(np.ones((2, 1)), np.ones((2, 2))) for _ in range(3)]
+    assert len({float(loss) for loss in losses}) == 3
+    assert len(model.weights) == weights
