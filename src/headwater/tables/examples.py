@@ -3,19 +3,16 @@
 The parser reads messages in the usual encoding: all features in one piece, one list for each feature, packed numbers.
 The protobuf library parses messages in other encodings and damaged messages, and reports errors.
 
-One pass over the messages finds the lists of the features, and a second pass decodes the lists. Compiled functions get
-addresses of bytes instead of arrays, because numba counts references to each array that is passed from function to
-function.
+One pass over the messages finds the features and decodes their values. Compiled functions get addresses of bytes
+instead of arrays, because numba counts references to each array that is passed from function to function.
 
 Source: https://protobuf.dev/programming-guides/encoding/.
 """
 
 from __future__ import annotations
 
-import itertools
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -24,10 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headwater import dtypes
-from headwater.cores import usable_cores
 from headwater.data.io.example import Column
 from headwater.dtypes import DType
-from headwater.tables.compiled import byte_at, compiled, inlined, ones_of, trailing_zeros_of, word_at
+from headwater.tables.compiled import byte_at, compiled, inlined, trailing_zeros_of, word_at
 from headwater.tables.hashing import U64, Reals, Words
 
 _FIRST: Final = 0x0A
@@ -42,9 +38,11 @@ _PADDING: Final = bytes(_WORD)
 """Padding after messages and names, which are read by words."""
 _ORDER: Final = 1024
 """Maximum number of features of a message whose order is remembered for the next message."""
-_DIVIDED_ROWS: Final = 128
-"""Minimum number of messages that two threads parse; fewer take less time than the start of the second thread."""
-_CORES: Final = usable_cores()
+_SLACK: Final = 256
+"""Number of values for which there is memory in addition: a list of integers needs memory for a value per byte."""
+_MOST: Final = 1 << 62
+_MALFORMED: Final = -2
+"""Result of `parse` for messages that the protobuf library has to parse."""
 _TOP: Final[Any] = np.uint64(0x8080808080808080)
 """The highest bit of each byte of a word. It is 0 in the last byte of an encoded number."""
 
@@ -65,54 +63,33 @@ def columns_of(
     joined = b"".join((*serialized, _PADDING))
     data = np.frombuffer(joined, np.uint8).ctypes.data
     n = len(serialized)
-    ends = np.fromiter(itertools.accumulate(map(len, serialized)), np.int64, n)
-    starts = np.empty((n, len(wanted)), np.int64)
-    counts = np.empty(starts.shape, np.int64)
-    cuts = [0, n // 2, n] if n >= _DIVIDED_ROWS and _CORES > 1 else [0, n]
-    kinds = request.kinds
-    found = request.keys.ctypes.data, request.key_ends, kinds, starts, counts
-    if not _for_parts(cuts, lambda _, first, last: find(data, ends, first, last, *found)):
+    ends = np.cumsum(np.fromiter(map(len, serialized), np.int64, n))
+    counts = np.empty((n, len(wanted)), np.int64)
+    keys, key_ends, kinds, rates = request.keys.ctypes.data, request.key_ends, request.kinds, request.rates
+    while True:
+        places, sizes = lay_out(n, kinds, request.sparse, rates)
+        texts, reals, integers, indexed = sizes.tolist()
+        bounds, indices = np.empty((texts, 2), np.int64), np.empty((indexed, 2), np.int64)
+        arrays: dict[DType, NDArray[Any]] = {
+            dtypes.float32: np.empty(reals, np.float32),
+            dtypes.int64: np.empty(integers, np.int64),
+        }
+        full = parse(data, ends, keys, key_ends, kinds, places, counts, bounds, *arrays.values(), indices)
+        if full < 0:
+            break
+        rates[full] *= 2
+    if full == _MALFORMED:
         return None
-    table, places, sizes = arrange(counts, kinds, request.sparse, np.array(cuts))
-    texts, reals, integers, indexed = sizes.tolist()
-    arrays: dict[DType, NDArray[Any]] = {
-        dtypes.string: np.empty((texts, 2), np.int64),
-        dtypes.float32: np.empty(reals, np.float32),
-        dtypes.int64: np.empty(integers, np.int64),
-    }
-    indices = np.empty((indexed, 2), np.int64)
-    into = (*arrays.values(), indices)
-    if not _for_parts(cuts, lambda part, first, last: decode(starts, counts, kinds, first, last, places[part], *into)):
-        return None
-    arrays[dtypes.string] = _texts(joined, arrays[dtypes.string] - data)
-    by_feature = counts.T
-    return {
-        name: Column(
-            arrays[dtype][offset : offset + total],
-            by_feature[number],
-            least,
-            most,
-            indices[place : place + total] if place >= 0 else None,
+    found: dict[str, Column] = {}
+    for each, (first, _, end, place, least, most, _), name in zip(counts.T, places.tolist(), wanted, strict=True):
+        values = (
+            _texts(joined, bounds[first:end] - data)
+            if wanted[name] == dtypes.string
+            else arrays[wanted[name]][first:end]
         )
-        for number, ((name, dtype), total, least, most, offset, place) in enumerate(
-            zip(wanted.items(), *table.tolist(), *places[0].tolist(), strict=True)
-        )
-    }
-
-
-def _for_parts(cuts: Sequence[int], run: Callable[[int, int, int], bool]) -> bool:
-    """Calls ``run`` with the number, the first row and the end of each of one or two parts of a batch.
-
-    The second part runs in another thread at the same time. Returns whether all calls returned True.
-    """
-    rest = [_helper().submit(run, 1, cuts[1], cuts[2])] if len(cuts) > 2 else []
-    done = run(0, cuts[0], cuts[1])
-    return all([done, *(each.result() for each in rest)])
-
-
-@lru_cache(maxsize=1)
-def _helper() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_CORES, "headwater-parse")
+        pairs = indices[place : place + end - first] if place >= 0 else None
+        found[name] = Column(values, each, least if n else 0, most, pairs)
+    return found
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -124,12 +101,14 @@ class _Request:
       key_ends: the end of each name, ``[k]``.
       kinds: the tag of each feature's list, ``[k]``.
       sparse: which features have indices in the result, ``[k]``.
+      rates: values of each feature in a message for which `columns_of` allocates memory, ``[k]``; doubled if too few.
     """
 
     keys: NDArray[np.uint8]
     key_ends: Words
     kinds: Words
     sparse: NDArray[np.bool_]
+    rates: Words
 
 
 @lru_cache(maxsize=64)
@@ -140,6 +119,7 @@ def _request(wanted: tuple[tuple[str, DType], ...], sparse: frozenset[str]) -> _
         key_ends=np.cumsum(np.array([len(name) for name in names], np.int64)),
         kinds=np.array([_KINDS[dtype] for _, dtype in wanted], np.int64),
         sparse=np.array([name in sparse for name, _ in wanted], np.bool_),
+        rates=np.ones(len(wanted), np.int64),
     )
 
 
@@ -244,18 +224,6 @@ def _texts_in(at: int, end: int) -> int:
 
 
 @inlined
-def _integers_in(at: int, end: int) -> Any:
-    """Returns the number of integers in these bytes; -1 if the last is truncated."""
-    if byte_at(end - 1) >= 0x80:
-        return -1
-    count = U64(0)
-    while end - at >= _WORD:
-        count += ones_of(~word_at(at) & _TOP)
-        at += _WORD
-    return np.int64(count + ones_of(~word_at(at) & _TOP & _low(end - at)))
-
-
-@inlined
 def _short_list(at: int, end: int, name: int, size: int, kind: int) -> tuple[Any, Any]:
     """Reads a feature with a list of numbers in its usual form, whose lengths take one byte each, with few branches.
 
@@ -290,174 +258,6 @@ def _short_list(at: int, end: int, name: int, size: int, kind: int) -> tuple[Any
     return stop - in_numbers, stop
 
 
-@compiled
-def find(
-    data: int,
-    ends: Words,
-    first_row: int,
-    end_row: int,
-    keys: int,
-    key_ends: Words,
-    kinds: Words,
-    starts: Words,
-    counts: Words,
-) -> bool:
-    """Finds features in messages ``first_row`` to ``end_row`` - 1.
-
-    Most messages have their features in the same order as the preceding message. So each name is first compared with
-    the next two names in that order; the second of these matches if a feature is missing.
-
-    Args:
-      data: position of the concatenated messages.
-      ends: the end of each message from ``data``, ``[n]``.
-      keys: position of the concatenated names of the features.
-      key_ends: the end of each name from ``keys``, ``[k]``.
-      kinds: the tag of each feature's list, ``[k]``.
-      starts: set to the position of the values of each feature in each message, ``[n, k]``. Bytes of numbers hold only
-        the numbers; each string has its tag and its length before it.
-      counts: set to the number of values, or -1 where a message lacks the feature, ``[n, k]``.
-
-    Returns:
-      Whether all messages could be parsed; otherwise the other results are meaningless.
-    """
-    counts[first_row:end_row] = -1
-    places, words = _table(keys, key_ends)
-    last = len(places) - 1
-    # For each position in the order: position of the name, its size (-1: none), and the number of the key, or -1.
-    order = np.full((_ORDER + 2, 3), -1, np.int64)
-    end = data + (ends[first_row - 1] if first_row else 0)
-    for row in range(first_row, end_row):
-        at, end = end, data + ends[row]
-        if at == end:
-            continue
-        if byte_at(at) != _FIRST:
-            return False
-        size, at = _length(at + 1, end)
-        if size != end - at:
-            return False
-        turn = 0
-        while at < end:
-            key = order[turn, 2]
-            if key >= 0 and kinds[key] != _FIRST:
-                at_list, stop = _short_list(at, end, order[turn, 0], order[turn, 1], kinds[key])
-                if stop and counts[row, key] < 0:
-                    count = 0
-                    if kinds[key] == _SECOND:
-                        count = (stop - at_list) >> 2 if (stop - at_list) & 3 == 0 else -1
-                    elif at_list < stop:
-                        count = _integers_in(at_list, stop)
-                    if count < 0:
-                        return False
-                    starts[row, key], counts[row, key] = at_list, count
-                    turn, at = min(turn + 1, _ORDER), stop
-                    continue
-            if byte_at(at) != _FIRST:
-                return False
-            size, at = _length(at + 1, end)
-            if size < 0:
-                return False
-            stop = at + size
-            if at >= stop or byte_at(at) != _FIRST:
-                return False
-            size, at = _length(at + 1, stop)
-            if size < 0:
-                return False
-            if order[turn, 1] == size and _same(order[turn, 0], at, size):
-                key = order[turn, 2]
-            elif order[turn + 1, 1] == size and _same(order[turn + 1, 0], at, size):
-                turn += 1
-                key = order[turn, 2]
-            else:
-                word, key = _head(at, size), -1
-                place = _place(word, size, last)
-                while places[place] >= 0:
-                    tried = places[place]
-                    first = key_ends[tried - 1] if tried else 0
-                    if words[tried] == word and key_ends[tried] - first == size and _same(keys + first, at, size):
-                        key = tried
-                        break
-                    place = (place + 1) & last
-                # Another name may be invalid UTF-8, which only the protobuf library checks.
-                if key < 0 and not _is_ascii(at, size):
-                    return False
-                order[turn, 0], order[turn, 1], order[turn, 2] = at, size, key
-            turn = min(turn + 1, _ORDER)
-            at += size
-            if at >= stop or byte_at(at) != _SECOND:
-                return False
-            size, at = _length(at + 1, stop)
-            if size != stop - at or (key >= 0 and counts[row, key] >= 0):  # of several values, the last would be valid
-                return False
-            if at == stop:  # a feature without a list counts as missing
-                continue
-            kind = byte_at(at)
-            if kind != _FIRST and kind != _SECOND and kind != _THIRD:
-                return False
-            size, at = _length(at + 1, stop)
-            if size != stop - at or (key >= 0 and kind != kinds[key]):
-                return False
-            count = 0
-            if kind == _FIRST:
-                count = _texts_in(at, stop)
-            elif key >= 0 and at < stop:
-                if byte_at(at) != _FIRST:
-                    return False
-                size, at = _length(at + 1, stop)
-                if size != stop - at:
-                    return False
-                if kind == _SECOND:
-                    count = -1 if size % 4 else size // 4
-                elif size:
-                    count = _integers_in(at, stop)
-            if count < 0:
-                return False
-            if key >= 0:
-                starts[row, key], counts[row, key] = at, count
-            at = stop
-    return True
-
-
-@compiled
-def arrange(counts: Words, kinds: Words, sparse: Any, cuts: Words) -> Any:
-    """Determines the places of the features' values in the arrays that `decode` writes.
-
-    Args:
-      counts, kinds: as of `find`.
-      sparse: which features have indices, ``[k]``.
-      cuts: the first message of each part, and the number of messages, ``[parts + 1]``.
-
-    Returns:
-      For each feature the number of values, and its least and greatest count in a message (-1: absent), ``[3, k]``. For
-      each part and feature, the index of the first value among the values of its kind, and the index of the first value
-      in ``indices``, or -1, ``[parts, 2, k]``. The numbers of strings, floats, integers and indices.
-    """
-    n, k = counts.shape
-    before = np.zeros((len(cuts), k), np.int64)
-    least, most = np.zeros(k, np.int64), np.zeros(k, np.int64)
-    if n:
-        least[:] = counts[0]
-    for part in range(len(cuts) - 1):
-        totals = before[part + 1]
-        totals[:] = before[part]
-        for row in range(cuts[part], cuts[part + 1]):
-            for key in range(k):
-                count = counts[row, key]
-                totals[key] += max(count, 0)
-                least[key] = min(least[key], count)
-                most[key] = max(most[key], count)
-    table, places, sizes = np.empty((3, k), np.int64), np.empty((len(cuts) - 1, 2, k), np.int64), np.zeros(4, np.int64)
-    table[0], table[1], table[2] = before[-1], least, most
-    for key in range(k):
-        kind = 2 if kinds[key] == _THIRD else 1 if kinds[key] == _SECOND else 0
-        for part in range(len(places)):
-            places[part, 0, key] = sizes[kind] + before[part, key]
-            places[part, 1, key] = sizes[3] + before[part, key] if sparse[key] else -1
-        sizes[kind] += before[-1, key]
-        if sparse[key]:
-            sizes[3] += before[-1, key]
-    return table, places, sizes
-
-
 @inlined
 def _integer(at: int) -> tuple[Any, Any]:
     """Returns the integer encoded at a position, and the position after it; position 0 if it is too long."""
@@ -489,61 +289,201 @@ def _integer(at: int) -> tuple[Any, Any]:
 
 
 @compiled
-def decode(
-    starts: Words,
-    counts: Words,
+def lay_out(n: int, kinds: Words, sparse: Any, rates: Words) -> tuple[Words, Words]:
+    """Divides the arrays that `parse` writes among the features.
+
+    Args:
+      n: number of messages.
+      kinds: the tag of each feature's list, ``[k]``.
+      sparse: which features have indices, ``[k]``.
+      rates: values in a message for which there is to be memory, ``[k]``.
+
+    Returns:
+      For each feature the first place of its values in the array of its kind, the end of its room, the next free place,
+      the first place of its indices or -1, the least and the greatest number of values in a message, and the number of
+      messages that have it, ``[k, 7]``. The sizes of the arrays of strings, floats, integers and indices.
+    """
+    places, sizes = np.zeros((len(kinds), 7), np.int64), np.zeros(4, np.int64)
+    for key in range(len(kinds)):
+        kind = 2 if kinds[key] == _THIRD else 1 if kinds[key] == _SECOND else 0
+        room = n * rates[key] + _SLACK
+        places[key, 0], places[key, 1], places[key, 2] = sizes[kind], sizes[kind] + room, sizes[kind]
+        places[key, 3], places[key, 4] = sizes[3] if sparse[key] else -1, _MOST
+        sizes[kind] += room
+        if sparse[key]:
+            sizes[3] += room
+    return places, sizes
+
+
+@compiled
+def parse(
+    data: int,
+    ends: Words,
+    keys: int,
+    key_ends: Words,
     kinds: Words,
-    first_row: int,
-    end_row: int,
     places: Words,
+    counts: Words,
     texts: Words,
     reals: Reals,
     integers: Words,
     indices: Words,
-) -> bool:
-    """Decodes the lists that `find` has found in messages ``first_row`` to ``end_row`` - 1; returns False if an integer
-    is too long.
+) -> int:
+    """Finds features in messages, and decodes their values.
+
+    Most messages have their features in the same order as the preceding message. So each name is first compared with
+    the next two names in that order; the second of these matches if a feature is missing.
 
     Args:
-      starts, counts, kinds: as of `find`.
-      places: for each feature, the index of these messages' first value among the values of its kind, and the index of
-        its first value in ``indices``, or -1, ``[2, k]``.
+      data: position of the concatenated messages.
+      ends: the end of each message from ``data``, ``[n]``.
+      keys: position of the concatenated names of the features.
+      key_ends: the end of each name from ``keys``, ``[k]``.
+      kinds: the tag of each feature's list, ``[k]``.
+      places: result of `lay_out`; its last four columns are updated.
+      counts: set to the number of values, or -1 where a message lacks the feature, ``[n, k]``.
       texts: set to the start and the end of each string, ``[values, 2]``.
       reals, integers: set to the numbers.
       indices: set to the message of each value, and to its position in its list, ``[values, 2]``.
+
+    Returns:
+      -1 if all messages could be parsed; the number of a feature with too little room; or `_MALFORMED`. In the two
+      last cases the other results are meaningless.
     """
-    bits, offsets, into_indices = reals.view(np.uint32), places[0].copy(), places[1].copy()
-    for row in range(first_row, end_row):
-        for key in range(counts.shape[1]):
-            count = counts[row, key]
-            if count <= 0:
-                continue
-            at, into, kind, place = starts[row, key], offsets[key], kinds[key], into_indices[key]
-            offsets[key] = into + count
-            if place >= 0:
-                into_indices[key] = place + count
+    counts[:] = -1
+    bits = reals.view(np.uint32)
+    slots, words = _table(keys, key_ends)
+    last = len(slots) - 1
+    # For each position in the order: position of the name, its size (-1: none), and the number of the key, or -1.
+    order = np.full((_ORDER + 2, 3), -1, np.int64)
+    end = data
+    for row in range(len(ends)):
+        at, end = end, data + ends[row]
+        if at == end:
+            continue
+        if byte_at(at) != _FIRST:
+            return _MALFORMED
+        size, at = _length(at + 1, end)
+        if size != end - at:
+            return _MALFORMED
+        turn = 0
+        while at < end:
             # Indices of arrays are unsigned, because numba would check each signed one.
-            if kind == _THIRD:
-                if place >= 0:
-                    for index in range(count):
-                        integers[U64(into + index)], at = _integer(at)
-                        indices[U64(place + index), 0], indices[U64(place + index), 1] = row, index
-                        if at == 0:
-                            return False
-                    continue
-                for index in range(count):
-                    integers[U64(into + index)], at = _integer(at)
-                    if at == 0:
-                        return False
-            elif kind == _SECOND:
-                for index in range(count):
-                    bits[U64(into + index)] = np.uint32(word_at(at + 4 * index))
+            key, stop, kind = order[U64(turn), 2], 0, 0
+            if key >= 0:
+                kind = kinds[U64(key)]
+                if kind != _FIRST:
+                    begin, stop = _short_list(at, end, order[U64(turn), 0], order[U64(turn), 1], kind)
+            if stop:
+                at = begin
             else:
-                for index in range(into, into + count):
-                    size, at = _length(at + 1, at + (1 << 40))  # `find` has checked it
-                    texts[index, 0], texts[index, 1] = at, at + size
-                    at += size
-            if place >= 0:
+                if byte_at(at) != _FIRST:
+                    return _MALFORMED
+                size, at = _length(at + 1, end)
+                if size < 0:
+                    return _MALFORMED
+                stop = at + size
+                if at >= stop or byte_at(at) != _FIRST:
+                    return _MALFORMED
+                size, at = _length(at + 1, stop)
+                if size < 0:
+                    return _MALFORMED
+                if order[turn, 1] == size and _same(order[turn, 0], at, size):
+                    key = order[turn, 2]
+                elif order[turn + 1, 1] == size and _same(order[turn + 1, 0], at, size):
+                    turn += 1
+                    key = order[turn, 2]
+                else:
+                    word, key = _head(at, size), -1
+                    slot = _place(word, size, last)
+                    while slots[slot] >= 0:
+                        tried = slots[slot]
+                        first = key_ends[tried - 1] if tried else 0
+                        if words[tried] == word and key_ends[tried] - first == size and _same(keys + first, at, size):
+                            key = tried
+                            break
+                        slot = (slot + 1) & last
+                    # Another name may be invalid UTF-8, which only the protobuf library checks.
+                    if key < 0 and not _is_ascii(at, size):
+                        return _MALFORMED
+                    order[turn, 0], order[turn, 1], order[turn, 2] = at, size, key
+                at += size
+                if at >= stop or byte_at(at) != _SECOND:
+                    return _MALFORMED
+                size, at = _length(at + 1, stop)
+                if size != stop - at:
+                    return _MALFORMED
+                kind = 0
+                if at < stop:  # a feature without a list counts as missing
+                    kind = byte_at(at)
+                    if kind != _FIRST and kind != _SECOND and kind != _THIRD:
+                        return _MALFORMED
+                    size, at = _length(at + 1, stop)
+                    if size != stop - at or (key >= 0 and kind != kinds[key]):
+                        return _MALFORMED
+                    if kind != _FIRST and key >= 0 and at < stop:
+                        if byte_at(at) != _FIRST:
+                            return _MALFORMED
+                        size, at = _length(at + 1, stop)
+                        if size != stop - at:
+                            return _MALFORMED
+            turn = min(turn + 1, _ORDER)
+            if key < 0:
+                if kind == _FIRST and _texts_in(at, stop) < 0:
+                    return _MALFORMED
+                at = stop
+                continue
+            column = U64(key)
+            if counts[U64(row), column] >= 0:  # of several values, the last would be valid
+                return _MALFORMED
+            if kind == 0:
+                continue
+            place = places[column, 2]
+            room = places[column, 1] - place
+            count = 0
+            if kind == _THIRD:
+                if stop - at > room:
+                    return key
+                while at < stop:
+                    integers[U64(place + count)], at = _integer(at)
+                    if at == 0:
+                        return _MALFORMED
+                    count += 1
+                if at != stop:
+                    return _MALFORMED
+            elif kind == _SECOND:
+                count = (stop - at) >> 2
+                if count << 2 != stop - at:
+                    return _MALFORMED
+                if count > room:
+                    return key
                 for index in range(count):
-                    indices[U64(place + index), 0], indices[U64(place + index), 1] = row, index
-    return True
+                    bits[U64(place + index)] = np.uint32(word_at(at + 4 * index))
+            else:
+                while at < stop:
+                    if byte_at(at) != _FIRST:
+                        return _MALFORMED
+                    size, at = _length(at + 1, stop)
+                    if size < 0:
+                        return _MALFORMED
+                    if count == room:
+                        return key
+                    texts[U64(place + count), 0], texts[U64(place + count), 1] = at, at + size
+                    at += size
+                    count += 1
+            at = stop
+            counts[U64(row), column] = count
+            place_of_indices = places[column, 3]
+            if place_of_indices >= 0:
+                place_of_indices += place - places[column, 0]
+                for index in range(count):
+                    indices[U64(place_of_indices + index), 0] = row
+                    indices[U64(place_of_indices + index), 1] = index
+            places[column, 2] = place + count
+            places[column, 4] = min(places[column, 4], count)
+            places[column, 5] = max(places[column, 5], count)
+            places[column, 6] += 1
+    for key in range(len(kinds)):
+        if places[key, 6] < len(ends):
+            places[key, 4] = -1
+    return -1

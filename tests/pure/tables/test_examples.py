@@ -69,6 +69,11 @@ def test_features_in_another_order_and_absent() -> None:
     same([example(**features), example(**turned), b"", example(s=[]), example(**features)], WANTED)
 
 
+def test_lists_longer_than_the_memory_for_them() -> None:
+    long = example(i=list(range(-3, 1000)), f=[0.5] * 900, s=[b"x"] * 700)
+    same([example(i=[1]), long, example(s=[b"y"]), long], WANTED)
+
+
 @given(st.data())
 def test_changed_bytes_are_read_as_by_protobuf_or_left_to_it(data: st.DataObject) -> None:
     packed = bytearray(example(i=[1, 300], f=[2.0], s=[b"ab", b""], i_more=[4]))
