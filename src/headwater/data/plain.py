@@ -83,13 +83,13 @@ class GeneratedElements:
 
     def _flat(self, element: Structure, index: int) -> Element:
         given = nest.plain_lists(element) if self._several else element
-        if not nest.same_structure(self._signature, given):
+        if not nest.covers(self._signature, given):
             raise TypeError(
                 f"`generator` yielded an element that did not match the expected structure. The expected structure was "
                 f"{self._signature}, but the yielded element (number {index}) was {element!r}."
             )
         parts: list[Any] = []
-        for value, spec in zip(nest.flatten(given), self._specs, strict=True):
+        for value, spec in zip(nest.leaves_like(self._signature, given), self._specs, strict=True):
             try:
                 array = spec.converted(value)
             except (AttributeError, TypeError, ValueError) as error:

@@ -58,13 +58,15 @@ def plain_lists(value: object) -> Structure:
     return tuple(value) if isinstance(value, list) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
-def same_structure(first: object, second: object) -> bool:
-    """Returns whether two structures have leaves in the same places."""
-    if isinstance(first, dict) and isinstance(second, dict):
-        return set(first) == set(second) and all(same_structure(first[key], second[key]) for key in first)  # pyright: ignore
-    if _is_tuple(first) and _is_tuple(second):
-        return len(first) == len(second) and all(same_structure(a, b) for a, b in zip(first, second, strict=True))  # pyright: ignore
-    return not (isinstance(first, dict) or _is_tuple(first) or isinstance(second, dict) or _is_tuple(second))
+def covers(structure: object, value: object) -> bool:
+    """Returns whether ``value`` has a part, perhaps a structure itself, at the position of each leaf."""
+    if isinstance(structure, dict):
+        same = isinstance(value, dict) and set(structure) == set(value)  # pyright: ignore[reportUnknownArgumentType]
+        return same and all(covers(structure[key], value[key]) for key in structure)  # pyright: ignore
+    if _is_tuple(structure):
+        same = _is_tuple(value) and len(structure) == len(value)  # pyright: ignore
+        return same and all(covers(a, b) for a, b in zip(structure, value, strict=True))  # pyright: ignore
+    return True
 
 
 def emptied(structure: Structure) -> Structure:

@@ -1,5 +1,7 @@
 """Input that TensorFlow refuses: singular matrices; sizes, strides and axes that are 0, negative or out of range."""
 
+import numpy as np
+
 
 def cases(tf):
     return {name[5:]: case for name, case in globals().items() if name.startswith("case_")}
@@ -138,3 +140,102 @@ def case_sizes(tf):
     uses["sequence_mask"] = lambda: tf.sequence_mask([1, 2], -1)
     uses["multinomial"] = lambda: tf.multinomial(x, -1)
     return _outcomes(tf, uses, said=20)
+
+
+def case_confusion_matrix_of_columns(tf):
+    """Labels or predictions in one column, and arguments that do not fit."""
+    return _in_turn(
+        tf,
+        [
+            lambda: tf.confusion_matrix([[1], [2]], [1, 2]),
+            lambda: tf.confusion_matrix([1, 2], [[1], [2]]),
+            lambda: tf.confusion_matrix([1, 2, 3], [[1, 2, 3]]),
+            lambda: tf.confusion_matrix([1, 2, 3], [1, 2]),
+        ],
+    )
+
+
+def case_ranks_in_a_run(tf):
+    """Ranks that only a run shows to be too small, and arguments of transforms."""
+    scalar, vector = tf.placeholder_with_default(1.0, None), tf.placeholder_with_default([1.0], None)
+    return _in_turn(
+        tf,
+        [
+            lambda: tf.matrix_diag(scalar),
+            lambda: tf.matrix_diag_part(vector),
+            lambda: tf.matrix_set_diag(vector, vector),
+            lambda: tf.matrix_set_diag([1.0], [1.0]),
+            lambda: tf.cumsum([1, 2], 3),
+            lambda: tf.cumprod([1, 2], -3),
+            lambda: tf.signal.dct(np.ones(1, np.float32), type=1),
+            lambda: tf.signal.rfft(np.zeros(0, np.float32)),
+            lambda: tf.signal.irfft2d(np.zeros((0, 0), np.complex64)),
+        ],
+    )
+
+
+def case_sparse_accumulator_shapes(tf):
+    """The dense shape of averaged rows, and of gradients that do not fit."""
+    free = tf.SparseConditionalAccumulator(tf.float32, [])
+    fixed = tf.SparseConditionalAccumulator(tf.float32, [2, 2, None])
+    rows = np.ones([2, 2], np.float32)
+    return _in_turn(
+        tf,
+        [
+            lambda: [free.apply_grad([0, 1], rows), free.apply_grad([0, 2], rows, [3, 2])],
+            lambda: list(free.take_indexed_slices_grad(1)),
+            lambda: fixed.apply_grad([0], np.ones([1, 2, 3], np.float32), [2, 2]),
+            lambda: fixed.apply_grad([0], np.ones([1, 3, 3], np.float32), [2, 3, 3]),
+            lambda: fixed.apply_grad([0], np.ones([1, 2, 3], np.float32), [2, 2, 3]),
+        ],
+    )
+
+
+def case_templates(tf):
+    """Names of templates with a scope of their own, and functions that create variables in each call."""
+
+    def linear(x):
+        weights = tf.get_variable("w", [2], initializer=tf.zeros_initializer())
+        state = tf.get_variable("s", [2], initializer=tf.zeros_initializer(), trainable=False)
+        return tf.add(x * weights, state, name="sum")
+
+    found = []
+    for _ in range(2):
+        template = tf.make_template("part", linear, create_scope_now_=True)
+        found.append([template([1.0, 2.0]).name for _ in range(2)])
+        found.append([variable.name for variable in template.trainable_variables])
+        found.append([variable.name for variable in template.non_trainable_variables])
+    careless = tf.make_template("careless", lambda: tf.Variable([1.0]))
+    careless()
+    return [found, _in_turn(tf, [careless, lambda: tf.make_template(None, linear)])]
+
+
+def case_elements_of_generators(tf):
+    """Parts of elements that are tuples where the structure has a tensor, and structures that do not fit."""
+
+    def first(generator, types):
+        return tf.data.Dataset.from_generator(generator, types).make_one_shot_iterator().get_next()
+
+    return _in_turn(
+        tf,
+        [
+            lambda: first(lambda: [{"a": (1, 2), "b": [[1], [2]]}], {"a": tf.int64, "b": tf.int32}),
+            lambda: first(lambda: [((1, 2), 3)], (tf.int64, tf.float32)),
+            lambda: first(lambda: [{"a": 1}], {"a": tf.int64, "b": tf.int32}),
+            lambda: first(lambda: [(1, 2, 3)], (tf.int64, tf.float32)),
+        ],
+    )
+
+
+def _in_turn(tf, calls):
+    """The value that a run of each call gives, or the class of its error."""
+    found = []
+    for call in calls:
+        try:
+            made = call()
+            with tf.Session() as session:
+                session.run(tf.global_variables_initializer())
+                found.append(session.run(made))
+        except Exception as error:  # noqa: BLE001 - the class of any error is an outcome
+            found.append(type(error).__name__)
+    return found

@@ -34,11 +34,12 @@ def is_floating(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "fV"
 
 
-def axis_in(axis: Any, rank: int) -> int:
-    """Returns ``axis`` counted from the front; ValueError if it is out of range."""
+def axis_in(axis: Any, rank: int, demand: str = "") -> int:
+    """Returns ``axis`` counted from the front; ValueError if it is out of range, with ``demand`` in the message."""
     place = int(axis)
     if not -rank <= place < rank:
-        raise ValueError(f"axis = {place} is not in [-{rank}, {rank})")
+        limits = f"[-{rank}, {rank})"
+        raise ValueError(f"{demand} {limits}, but got {place}" if demand else f"axis = {place} is not in {limits}")
     return place % rank
 
 

@@ -173,9 +173,20 @@ def diag_part_gradient(_inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: 
     return (diag(grads[0]),)
 
 
+def _require_matrices(input: HostArray) -> None:
+    if input.ndim < 2:
+        raise ValueError(f"input must be at least 2-dim, received shape: {list(input.shape)}")
+
+
+def _require_diagonals(diagonal: HostArray) -> None:
+    if not diagonal.ndim:
+        raise ValueError("diagonal must be at least 1-dim, received shape: []")
+
+
 @kernel("MatrixDiag")
 def matrix_diag(diagonal: HostArray) -> HostArray:
     """Square matrices with these main diagonals."""
+    _require_diagonals(diagonal)
     side = diagonal.shape[-1]
     result = np.zeros((*diagonal.shape, side), diagonal.dtype)
     result[..., np.arange(side), np.arange(side)] = diagonal
@@ -185,12 +196,15 @@ def matrix_diag(diagonal: HostArray) -> HostArray:
 @kernel("MatrixDiagPart")
 def matrix_diag_part(input: HostArray) -> HostArray:
     """Main diagonals."""
+    _require_matrices(input)
     return input.diagonal(0, -2, -1)
 
 
 @kernel("MatrixSetDiag")
 def matrix_set_diag(input: HostArray, diagonal: HostArray) -> HostArray:
     """Matrices with their main diagonals replaced."""
+    _require_matrices(input)
+    _require_diagonals(diagonal)
     result = np.array(input)
     steps = np.arange(diagonal.shape[-1])
     result[..., steps, steps] = diagonal

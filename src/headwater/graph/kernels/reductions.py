@@ -166,6 +166,7 @@ def arg_min(input: HostArray, dimension: HostArray, *, output_type: DType | None
 
 
 def _accumulated(compute: Any, x: HostArray, axis: int, exclusive: bool, reverse: bool) -> HostArray:
+    axis = axis_in(axis, x.ndim, "Expected scan axis in the range")
     rows = np.moveaxis(x, axis, 0)
     rows = rows[::-1] if reverse else rows
     if exclusive:
@@ -181,19 +182,19 @@ def _accumulated(compute: Any, x: HostArray, axis: int, exclusive: bool, reverse
 def cumsum(x: HostArray, axis: HostArray, *, exclusive: bool = False, reverse: bool = False) -> HostArray:
     """Returns, for each element, the sum of all elements up to it; ``exclusive``: without the element itself;
     ``reverse``: from the end."""
-    return _accumulated(np.add, x, axis_in(axis, x.ndim), exclusive, reverse)
+    return _accumulated(np.add, x, int(axis), exclusive, reverse)
 
 
 @kernel("Cumprod")
 def cumprod(x: HostArray, axis: HostArray, *, exclusive: bool = False, reverse: bool = False) -> HostArray:
     """As `cumsum`, products."""
-    return _accumulated(np.multiply, x, axis_in(axis, x.ndim), exclusive, reverse)
+    return _accumulated(np.multiply, x, int(axis), exclusive, reverse)
 
 
 @kernel("CumulativeLogsumexp")
 def cumulative_logsumexp(x: HostArray, axis: HostArray, *, exclusive: bool = False, reverse: bool = False) -> HostArray:
     """As `cumsum`, logarithms of sums of exponentials."""
-    return _accumulated(np.logaddexp, x, axis_in(axis, x.ndim), exclusive, reverse)
+    return _accumulated(np.logaddexp, x, int(axis), exclusive, reverse)
 
 
 def _order(attrs: Attrs) -> tuple[bool, bool]:

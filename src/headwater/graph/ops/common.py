@@ -29,10 +29,11 @@ def as_ints(value: object) -> tuple[int, ...]:
     return tuple(int(item) for item in np.asarray(value).ravel())
 
 
-def normal_axis(axis: int, rank: int) -> int:
-    """Returns ``axis`` counted from the front; ValueError if it is out of range."""
+def normal_axis(axis: int, rank: int, demand: str = "") -> int:
+    """Returns ``axis`` counted from the front; ValueError if it is out of range, with ``demand`` in the message."""
     if not -rank <= axis < rank:
-        raise ValueError(f"axis = {axis} is not in [-{rank}, {rank})")
+        limits = f"[-{rank}, {rank})"
+        raise ValueError(f"{demand} {limits}, but got {axis}" if demand else f"axis = {axis} is not in {limits}")
     return axis % rank
 
 

@@ -41,8 +41,12 @@ def _real(op_type: str, compute: Callable[..., jax.Array], rank: int, dtype: typ
     sizes of the real array."""
     axes = tuple(range(-rank, 0))
 
-    def lower(input: object, fft_length: object) -> object:
-        return compute(input, as_ints(fft_length), axes=axes).astype(dtype)
+    def lower(input: jax.Array, fft_length: object) -> object:
+        lengths = as_ints(fft_length)
+        if 0 in lengths:  # which XLA refuses
+            last = lengths[-1] // 2 + 1 if lengths[-1] and dtype is np.complex64 else lengths[-1]
+            return jnp.zeros((*input.shape[:-rank], *lengths[:-1], last), dtype)
+        return compute(input, lengths, axes=axes).astype(dtype)
 
     kind = "complex64" if op_type.startswith("I") else "float32"
     pure(op_type, inputs=f"input:{kind}, fft_length:int32", static=(1,), infer=_real_spec)(lower)

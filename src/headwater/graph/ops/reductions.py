@@ -162,7 +162,7 @@ _position("ArgMin", "argmin")
 
 def _cumulative(op_type: str, compute: Callable[..., object], neutral: float) -> None:
     def lower(x: jax.Array, axis: jax.Array, *, exclusive: bool = False, reverse: bool = False) -> object:
-        where = normal_axis(int(axis), x.ndim)
+        where = normal_axis(int(axis), x.ndim, "Expected scan axis in the range")
         xp = array_module(x)
         if exclusive:
             pad = [(0, 0)] * x.ndim

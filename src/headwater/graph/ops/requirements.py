@@ -57,6 +57,7 @@ _RANKS: Final[Mapping[str, Mapping[int, Range]]] = {
     "LinSpace": {0: _SCALAR, 1: _SCALAR, 2: _SCALAR},
     "MatrixDiag": {0: (1, None)},
     "MatrixDiagPart": {0: _MATRICES},
+    "MatrixSetDiag": {0: _MATRICES, 1: (1, None)},
     "MatrixDiagPartV2": {0: _MATRICES},
     "Multinomial": {0: _MATRIX, 1: _SCALAR},
     **{kind: {1: _MATRIX} for kind in ("MirrorPad", "Pad", "PadV2")},

@@ -170,14 +170,18 @@ class RowSum(GradientSum):
                 None, None, f"Expected {len(indices)} non-empty input values, got {len(values)} {where}"
             )
         known, rank = self._dims, 1 + len(self._row)
+        if known is not None and 0 < shape.size < len(known):
+            raise InvalidArgumentError(
+                None, None, f"Shape mismatch: expected shape rank at least {len(known)}, got {shape.size} {where}"
+            )
         if values.ndim != rank if self._values else values.ndim < rank:
             least = "" if self._values else "at least "
             raise InvalidArgumentError(
                 None, None, f"Shape mismatch: expected values rank {least}{rank}, got {values.ndim} {where}"
             )
-        _check_sizes("values dim", (None, *self._row), values.shape)
         if known is not None and shape.size:
             _check_sizes("shape dim", known, shape.tolist())
+        _check_sizes("values dim", (None, *self._row), values.shape)
         rows = known[0] if known else None
         if rows is not None and indices.size and int(indices.max()) >= rows:
             raise InvalidArgumentError(
@@ -194,7 +198,7 @@ class RowSum(GradientSum):
         return () if self._dims is None else self._dims[1:]
 
     def add(self, gradient: Gradient) -> None:
-        indices, values, shape = gradient
+        indices, values, _ = gradient
         if indices.size and indices.min() < 0:  # padding of a partitioned lookup
             used = indices >= 0
             indices, values = indices[used], values[used]
@@ -204,7 +208,6 @@ class RowSum(GradientSum):
         np.add.at(total, inverse, values)
         self._indices.append(unique.astype(np.int64))
         self._values.append(total)
-        self._shape = shape if shape.size else self._shape
 
     def reduced(self, count: int, mean: bool) -> Gradient:
         unique, inverse, counts = np.unique(np.concatenate(self._indices), return_inverse=True, return_counts=True)
@@ -221,25 +224,19 @@ class RowSum(GradientSum):
     def clear(self) -> None:
         self._indices: list[Array] = []
         self._values: list[Array] = []
-        self._shape: Array | None = None
 
     def state(self) -> ResourceState:
-        shape = () if self._shape is None else (self._shape,)
         words = "rows", self._name, self._dims, self._for_update, len(self._indices)
-        return ResourceState(words, (*self._indices, *self._values, *shape))
+        return ResourceState(words, (*self._indices, *self._values))
 
     @classmethod
     def with_rows(cls, name: str, dims: Dims, for_update: bool, count: int, arrays: Sequence[Array]) -> RowSum:
-        """Creates an instance with the rows of ``count`` gradients: their indices, their values, and perhaps their
-        dense shape."""
+        """Creates an instance with the rows of ``count`` gradients: their indices and their values."""
         made = cls(name, None if dims is None else tuple(dims), for_update=for_update)
         made._indices, made._values = list(arrays[:count]), list(arrays[count : 2 * count])
-        made._shape = arrays[-1] if len(arrays) > 2 * count else None
         return made
 
     def _dense_shape(self, row: Sequence[int]) -> Array:
-        if self._shape is not None:
-            return self._shape.astype(np.int64)
         first = -1 if not self._dims or self._dims[0] is None else self._dims[0]
         return np.array([first, *row], np.int64)
 

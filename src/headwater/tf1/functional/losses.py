@@ -197,6 +197,18 @@ def log_poisson_loss(
         return result
 
 
+def _of_one_rank(one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+    """Removes the last dimension, of size 1, of the tensor with one dimension more."""
+    ranks = one.shape.ndims, other.shape.ndims
+    if None not in ranks:
+        more = (ranks[0] or 0) - (ranks[1] or 0)
+        return (
+            arrays.squeeze(one, [-1]) if more == 1 else one,
+            arrays.squeeze(other, [-1]) if more == -1 else other,
+        )
+    return one, other
+
+
 def confusion_matrix(
     labels: TensorLike,
     predictions: TensorLike,
@@ -211,12 +223,11 @@ def confusion_matrix(
       num_classes: number of classes; one more than the largest number that occurs if None.
 
     Raises:
-      ValueError: labels, predictions and weights differ in shape.
+      ValueError: labels, predictions and weights differ in shape, except for a last dimension of size 1 of labels or
+        predictions.
     """
     with name_scope(name, "confusion_matrix", [predictions, labels, num_classes, weights]):
-        truth = math.cast(labels, dtypes.int64)
-        found = math.cast(predictions, dtypes.int64)
-        truth.shape.assert_is_compatible_with(found.shape)
+        truth, found = _of_one_rank(math.cast(labels, dtypes.int64), math.cast(predictions, dtypes.int64))
         truth = with_dependencies([assert_non_negative(truth, message="`labels` contains negative values")], truth)
         found = with_dependencies([assert_non_negative(found, message="`predictions` contains negative values")], found)
         if num_classes is None:

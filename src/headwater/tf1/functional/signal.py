@@ -337,6 +337,8 @@ def dct(
             x = arrays.pad(x, [*none, [0, n - size_of(x, -1)]])
             count = n
         if type == 1:
+            if isinstance(count, int) and count < 2:
+                raise ValueError("DCT-I requires the dimension to be greater than one.")
             there_and_back = arrays.concat([x, arrays.reverse(x, [-1])[..., 1:-1]], -1)
             return math.real(fourier.rfft(there_and_back))
         root = _of_size(count, math.sqrt, np.sqrt)

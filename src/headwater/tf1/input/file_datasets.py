@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -88,12 +89,20 @@ class CsvDataset(Dataset):
         plain.Dataset.__init__(self, made.node, made._structure)
 
 
+def _known_default(value: Any) -> Any:
+    """Returns the value of a tensor; its type if it is empty, so that the field is required."""
+    if not isinstance(value, Tensor):
+        return value
+    return value.dtype if value.dims == (0,) else Dataset.as_value(value)
+
+
 def _default(value: object) -> tuple[Any, Any]:
     """Returns the value for empty fields, None if the field is required, and its type if known."""
     if isinstance(value, type | dtypes.DType):
         return [], as_dtype(value)
-    array = as_array(constant_value(value) if isinstance(value, Tensor) else value)
-    return (array if array.ndim else array.reshape(1)), None
+    known = isinstance(value, Tensor)
+    array = as_array(constant_value(value) if known else value)
+    return (array if array.ndim else array.reshape(1)), value.dtype if known else None
 
 
 class SqlDataset(Dataset):
@@ -320,7 +329,7 @@ def make_csv_dataset(
     if select_columns is not None:
         selected = _selected(select_columns, column_names)
     if column_defaults is not None:
-        given = [Dataset.as_value(each) if isinstance(each, Tensor) else each for each in column_defaults]
+        given = [_known_default(each) for each in column_defaults]
         defaults = [each if isinstance(each, type | dtypes.DType) else as_array(each) for each in given]
     else:
         rows = _rows(names, field_delim, use_quote_delim, header)
@@ -358,7 +367,7 @@ def make_csv_dataset(
 
 
 def _reader(file: Any, delimiter: str, quoted: bool) -> Any:
-    lines = (line.decode(errors="surrogateescape") for line in file)
+    lines = io.TextIOWrapper(file, errors="surrogateescape", newline="")
     return csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE)
 
 

@@ -26,8 +26,8 @@ class Template:
         unique_name: str | None = None,
         custom_getter: Callable[..., Structure] | None = None,
     ) -> None:
-        if not name:
-            raise ValueError("name cannot be empty.")
+        if name is None:  # pyright: ignore[reportUnnecessaryComparison]
+            raise ValueError("name cannot be None.")
         self._name = name
         self._func = func
         self._unique_name = unique_name
@@ -35,11 +35,16 @@ class Template:
         self._scope: VariableScope | None = None
         self._called = False
         if create_scope_now:
-            with self._first_scope() as scope:
+            with self._first_scope(names_operations=False) as scope:
                 self._scope = scope
 
-    def _first_scope(self) -> variable_scope:
-        return variable_scope(self._unique_name, self._name, custom_getter=self._custom_getter)
+    def _first_scope(self, *, names_operations: bool = True) -> variable_scope:
+        return variable_scope(
+            self._unique_name,
+            self._name,
+            custom_getter=self._custom_getter,
+            auxiliary_name_scope=names_operations,
+        )
 
     def __call__(self, *args: object, **kwargs: object) -> object:
         if self._scope is None:
@@ -48,7 +53,14 @@ class Template:
             entered = variable_scope(self._scope, reuse=self._called)
         with entered as scope:
             self._scope = self._scope or scope
+            before = len(get_default_graph().get_collection(GraphKeys.TRAINABLE_VARIABLES))
             result = self._func(*args, **kwargs)
+            new = get_default_graph().get_collection(GraphKeys.TRAINABLE_VARIABLES)[before:]
+        if self._called and new:
+            raise ValueError(
+                f"New trainable variable created when calling the template {self._name!r} after the first time, "
+                f"perhaps you used tf.Variable when you meant tf.get_variable: {[variable.name for variable in new]}"
+            )
         self._called = True
         return result
 
@@ -81,6 +93,12 @@ class Template:
         return self._collection(GraphKeys.TRAINABLE_VARIABLES)
 
     @property
+    def non_trainable_variables(self) -> list[Any]:
+        """The other variables created so far."""
+        trained = set(map(id, self.trainable_variables))
+        return [variable for variable in self.variables if id(variable) not in trained]
+
+    @property
     def global_variables(self) -> list[Any]:
         """The global variables created so far, which checkpoints contain."""
         return self._collection(GraphKeys.GLOBAL_VARIABLES)
@@ -111,6 +129,9 @@ def make_template(
       unique_name_: the scope's exact name.
       custom_getter_: as for `variable_scope`.
       kwargs: arguments of ``func_`` in every call.
+
+    Raises:
+      ValueError: ``name_`` is None; or, in a call, ``func_`` creates trainable variables in a further call.
     """
     function = functools.partial(func_, **kwargs) if kwargs else func_
     return Template(name_, function, create_scope_now_, unique_name_, custom_getter_)
