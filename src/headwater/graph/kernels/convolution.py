@@ -18,7 +18,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from headwater.graph.kernels.common import Arrays, Needed, ints, sum_over
 from headwater.graph.kernels.padding import Pairs, padded_by, pads_of, within
-from headwater.graph.kernels.pieces import PIECE_BYTES, compute_pieces, pieces_of
+from headwater.graph.kernels.pieces import PIECE_BYTES, compute_pieces, divided, pieces_of
 from headwater.graph.kernels.registry import NoKernel, gradient_kernel, kernel
 
 if TYPE_CHECKING:
@@ -167,8 +167,10 @@ def _for_filter(image: HostArray, shape: Sequence[int], gradient: HostArray, win
     parts = windows.parts(len(image), channels * image.itemsize)
     totals = np.zeros((min(_SUMS, len(parts)), channels, shape[-1]), image.dtype)
 
+    shares = divided(len(parts), len(totals))
+
     def compute(index: int) -> None:
-        for part in parts[index * len(parts) // len(totals) : (index + 1) * len(parts) // len(totals)]:
+        for part in parts[shares[index]]:
             columns = _columns(view[part], channels)
             totals[index] += np.matmul(columns.T, gradient[part].reshape(-1, shape[-1]))
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from headwater.graph.kernels.common import Arrays, Needed, conjugate, sum_to
+from headwater.graph.kernels.pieces import compute_pieces, divided
 from headwater.graph.kernels.registry import NoKernel, gradient_kernel, kernel
 
 if TYPE_CHECKING:
     from headwater.graph.registry import Attrs, HostArray
+
+#: Number of multiplications for which a thread is used, and the largest number of pieces of a product: BLAS copies the
+#: factor that is not divided once for each piece.
+_PIECE_PRODUCTS: Final = 1 << 23
+_MAX_PIECES: Final = 4
 
 # Products ---------------------------------------------------------------------------------------------------------
 
@@ -19,7 +25,27 @@ def product(a: HostArray, b: HostArray) -> HostArray:
     """Returns a b, by BLAS; types of 16 bits, which BLAS lacks, are converted to float32."""
     if a.dtype.itemsize == 2 and a.dtype.kind in "fV":
         return np.matmul(a.astype(np.float32), b.astype(np.float32)).astype(a.dtype)
+    count = min(_MAX_PIECES, a.size * b.shape[-1] // _PIECE_PRODUCTS) if a.ndim == b.ndim else 1
+    if count > 1 and a.shape[-1] == b.shape[-2] and a.dtype == b.dtype:
+        return _product_in_pieces(a, b, count)
     return a.dot(b) if a.ndim == b.ndim == 2 else np.matmul(a, b)  # the latter takes twice as long for small matrices
+
+
+def _product_in_pieces(a: HostArray, b: HostArray, count: int) -> HostArray:
+    """Divides the batch, or else the longer side of the result, into pieces for several threads."""
+    if a.ndim > 2:
+        if a.shape[:-2] != b.shape[:-2] or len(a) < count:
+            return np.matmul(a, b)
+        result = np.empty((*a.shape[:-1], b.shape[-1]), a.dtype)
+        parts = [(a[piece], b[piece], result[piece]) for piece in divided(len(a), count)]
+    else:
+        result = np.empty((len(a), b.shape[1]), a.dtype)
+        if len(a) >= b.shape[1]:
+            parts = [(a[piece], b, result[piece]) for piece in divided(len(a), count)]
+        else:
+            parts = [(a, b[:, piece], result[:, piece]) for piece in divided(b.shape[1], count)]
+    compute_pieces(lambda part: np.matmul(part[0], part[1], out=part[2]), parts)
+    return result
 
 
 @kernel("MatMul")

@@ -43,6 +43,11 @@ def pieces_of(count: int, nbytes: int, least: int = 1) -> Sequence[slice]:
     return [slice(start, min(start + size, count)) for start in range(0, count, size)]
 
 
+def divided(count: int, pieces: int) -> Sequence[slice]:
+    """Divides ``count`` rows into this number of slices, whose sizes differ by one at most."""
+    return [slice(index * count // pieces, (index + 1) * count // pieces) for index in range(pieces)]
+
+
 def compute_pieces(compute: Callable[[T], object], pieces: Sequence[T]) -> None:
     """Calls ``compute`` for each piece, in several threads if there are several pieces and cores."""
     helpers = min(len(pieces), _threads(), _MAX_HELPERS + 1) - 1

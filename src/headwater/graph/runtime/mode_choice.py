@@ -5,7 +5,8 @@ operations as estimated from array sizes. It does not depend on measured times. 
 differently, so with such a choice the results could change from one run of a program to the next.
 
 The first runs with inputs of a new shape use kernels. The executable is traced and compiled in the background once an
-executable, by estimate, would have saved its compilation time in the runs so far; the import of JAX begins earlier. As
+executable, by estimate, would have saved its compilation time and the time of importing JAX in the runs so far; the
+import begins earlier. As
 in the ski rental problem, the total time is then at most about twice the optimum. The number of the first run that uses
 the executable is fixed in advance, so that it does not depend on measured times either: by then kernels have taken one
 and a half times the estimated compilation time, and the executable pays off. If the compilation has not ended, each of
@@ -41,9 +42,9 @@ _BYTES_PER_NS: Final = 8
 _CACHE_BYTES: Final = 1 << 20
 _CACHE_FACTOR: Final = 4
 _PRODUCTS_PER_NS: Final = 30
-# NumPy forms the windows of a convolution in memory before it multiplies them; XLA does not.
-_WINDOW_PRODUCTS_PER_NS: Final = 16
-_COMPILED_WINDOW_PRODUCTS_PER_NS: Final = 80
+# Kernels copy the windows of a convolution before they multiply them; XLA does not. Both use several threads.
+_WINDOW_PRODUCTS_PER_NS: Final = 32
+_COMPILED_WINDOW_PRODUCTS_PER_NS: Final = 60
 # Lookups, sums and updates of rows take as long in an executable as on kernels.
 _ROWS_CALL_NS: Final = 10_000
 _EXECUTABLE_CALL_NS: Final = 60_000
@@ -152,9 +153,14 @@ class Work(NamedTuple):
 
 
 def runs_until_compiled(work: Work) -> int | None:
-    """Returns the number of runs after which an executable pays off; None if never."""
+    """Returns the number of runs after which an executable has repaid the import of JAX and its compilation; None if
+    never."""
+    return _runs_to_save(work.compilation_ns() + _IMPORT_NS, work)
+
+
+def _runs_to_save(price_ns: int, work: Work) -> int | None:
     saved = work.kernels_ns() - work.executable_ns()
-    return None if saved <= 0 else -(-work.compilation_ns() // saved)
+    return None if saved <= 0 else -(-price_ns // saved)
 
 
 class Mode(enum.Enum):
@@ -192,15 +198,15 @@ def switch_after(work: Work, *, first: bool = False) -> Switch | None:
       work: the cost of a run.
       first: whether it is the first shape of the part.
     """
-    until = runs_until_compiled(work)
-    if until is None:
+    until, repaid = _runs_to_save(work.compilation_ns(), work), runs_until_compiled(work)
+    if until is None or repaid is None:
         return None
     run_ns = work.kernels_ns()
     early = first and until <= _EARLY_RUNS
     if early and run_ns >= _EARLY_SPEEDUP * work.executable_ns():
         beside = ceil(_FAST_CONCURRENT_FACTOR * (work.compilation_ns() + _IMPORT_NS) / run_ns)
         return Switch(1, 1, 1 + beside)
-    compiled = -(-until // 2) if early else until
+    compiled = -(-until // 2) if early else repaid
     # The import begins after three quarters of these runs at the earliest, so that a task that ends long before the
     # compilation does not import JAX.
     imported = max(compiled - compiled // 4, compiled - _IMPORT_NS // run_ns)

@@ -519,6 +519,17 @@ def convolutions() -> Iterator[Case]:
     yield Case("AvgPool3DGrad", (array([1, 4, 4, 2, 1]), reals(1, 2, 2, 1, 1)), once)
 
 
+def large_products() -> Iterator[Case]:
+    """Products that are computed in several pieces."""
+    for left, right in (((300, 300), (300, 301)), ((90, 500), (500, 701)), ((9, 150, 130), (9, 130, 131))):
+        op = "MatMul" if len(left) == 2 else "BatchMatMulV2"
+        x, y = (reals(*shape).astype(np.float64) for shape in (left, right))
+        yield Case(op, (x, y))
+        flags = ("transpose_a", "transpose_b") if op == "MatMul" else ("adj_x", "adj_y")
+        turned = [np.ascontiguousarray(each.swapaxes(-1, -2)) for each in (x, y)]
+        yield Case(op, (turned[0], turned[1]), dict.fromkeys(flags, True))
+
+
 def large_convolutions() -> Iterator[Case]:
     """Convolutions and pools that are computed in several pieces: whole images, and rows of one image."""
 
@@ -640,4 +651,5 @@ FAMILIES = (
     blocks,
     convolutions,
     large_convolutions,
+    large_products,
 )
