@@ -16,6 +16,7 @@ KERNEL_MODULES: Final[tuple[str, ...]] = (
     "indexing",
     "matrices",
     "nn",
+    "normalization",
     "optimizers",
     "pooling",
     "random",

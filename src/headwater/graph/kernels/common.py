@@ -127,6 +127,11 @@ def conjugate(x: HostArray) -> HostArray:
     return x.conj() if x.dtype.kind == "c" else x
 
 
+def channels_last(x: HostArray, data_format: str) -> HostArray:
+    """Returns ``x`` with the channels as the last dimension."""
+    return np.moveaxis(x, 1, -1) if data_format == "NCHW" else x
+
+
 def given(gradient: HostArray | None, shape: Sequence[int], dtype: np.dtype[Any]) -> HostArray:
     """Returns the gradient of an output; zeros if the graph has none."""
     return np.zeros(shape, dtype) if gradient is None else gradient

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headwater.graph.kernels.common import Arrays, Needed, conjugate, sum_to, where
+from headwater.graph.kernels.pieces import by_rows
 from headwater.graph.kernels.registry import NoKernel, gradient_kernel, kernel
 from headwater.shapes import require_shape
 
@@ -30,18 +31,18 @@ def _unary(
 ) -> None:
     """Registers a kernel and its gradient. The derivative is given as ``slope``, a function of x, or as
     ``slope_by_result``, a function of the result."""
-    kernel(op_type)(lambda x: compute(x))
+    kernel(op_type)(lambda x: by_rows(compute, x))
     if slope is not None:
 
         @gradient_kernel(op_type)
         def gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:  # pyright: ignore[reportUnusedFunction]
-            return (grads[0] * conjugate(slope(inputs[0])),)
+            return (by_rows(lambda g, x: g * conjugate(slope(x)), grads[0], inputs[0]),)
 
     elif slope_by_result is not None:
 
         @gradient_kernel(op_type, outputs=True)
         def pulled(_inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs, outputs: Arrays) -> Arrays:  # pyright: ignore[reportUnusedFunction]
-            return (grads[0] * conjugate(slope_by_result(outputs[0])),)
+            return (by_rows(lambda g, y: g * conjugate(slope_by_result(y)), grads[0], outputs[0]),)
 
 
 def _abs(x: HostArray) -> HostArray:

@@ -1,4 +1,4 @@
-"""Neural networks: activations, losses, biases, normalisation; and their gradients."""
+"""Neural networks: activations, losses, biases; and their gradients."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headwater.graph.kernels.common import Arrays, Needed, sum_over, where
+from headwater.graph.kernels.common import Arrays, Needed, channels_last, sum_over, where
 from headwater.graph.kernels.elementwise import sigmoid
-from headwater.graph.kernels.registry import NoKernel, gradient_kernel, kernel
+from headwater.graph.kernels.pieces import by_rows, compute_pieces, pieces_of
+from headwater.graph.kernels.registry import gradient_kernel, kernel
 from headwater.graph.kernels.rows import outside
 
 if TYPE_CHECKING:
@@ -29,11 +30,11 @@ def _activation(
     kernel of that operation."""
     kernel(op_type)(lambda features: compute(features))
     if grad_type:
-        kernel(grad_type)(lambda gradients, features: pull(gradients, features))
+        kernel(grad_type)(lambda gradients, features: by_rows(pull, gradients, features))
 
     @gradient_kernel(op_type)
     def gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:  # pyright: ignore[reportUnusedFunction]
-        return (pull(grads[0], inputs[0]),)
+        return (by_rows(pull, grads[0], inputs[0]),)
 
 
 def _zero(x: HostArray) -> Any:
@@ -119,9 +120,18 @@ def _exponentials(logits: HostArray) -> tuple[HostArray, HostArray, HostArray]:
     return shifted, powers, np.add.reduce(powers, axis=-1, keepdims=True)
 
 
+def _of_rows(compute: Callable[..., Any], *arrays: HostArray) -> Any:
+    """Returns the result of a function of vectors, the last dimension, for arrays of vectors."""
+    return by_rows(compute, *arrays) if arrays[0].ndim > 1 else compute(*arrays)
+
+
 @kernel("Softmax")
 def softmax(logits: HostArray) -> HostArray:
     """exp(xᵢ) / Σⱼ exp(xⱼ) along the last dimension."""
+    return _of_rows(_softmax, logits)
+
+
+def _softmax(logits: HostArray) -> HostArray:
     _, powers, total = _exponentials(logits)
     powers /= total
     return powers
@@ -130,6 +140,10 @@ def softmax(logits: HostArray) -> HostArray:
 @kernel("LogSoftmax")
 def log_softmax(logits: HostArray) -> HostArray:
     """xᵢ - log Σⱼ exp(xⱼ) along the last dimension."""
+    return _of_rows(_log_softmax, logits)
+
+
+def _log_softmax(logits: HostArray) -> HostArray:
     shifted, _, total = _exponentials(logits)
     shifted -= np.log(total)
     return shifted
@@ -143,18 +157,23 @@ def _through_softmax(g: HostArray, p: HostArray) -> HostArray:
 @gradient_kernel("Softmax", outputs=True)
 def softmax_gradient(_inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs, outputs: Arrays) -> Arrays:
     """p (g - Σ g p)."""
-    return (_through_softmax(grads[0], outputs[0]),)
+    return (_of_rows(_through_softmax, grads[0], outputs[0]),)
 
 
 @gradient_kernel("LogSoftmax", outputs=True)
 def log_softmax_gradient(_inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs, outputs: Arrays) -> Arrays:
     """g - p Σ g."""
-    return (grads[0] - np.exp(outputs[0]) * np.add.reduce(grads[0], axis=-1, keepdims=True),)
+    pull = lambda g, y: g - np.exp(y) * np.add.reduce(g, axis=-1, keepdims=True)  # noqa: E731
+    return (_of_rows(pull, grads[0], outputs[0]),)
 
 
 @kernel("SoftmaxCrossEntropyWithLogits")
 def softmax_cross_entropy(features: HostArray, labels: HostArray) -> tuple[HostArray, HostArray]:
     """-Σⱼ labelsⱼ log softmax(features)ⱼ of each row, and its gradient softmax(features) - labels."""
+    return by_rows(_cross_entropy, features, labels)
+
+
+def _cross_entropy(features: HostArray, labels: HostArray) -> tuple[HostArray, HostArray]:
     shifted, powers, total = _exponentials(features)
     loss = -np.add.reduce(labels * (shifted - np.log(total)), axis=-1)
     return loss, powers / total - labels
@@ -188,16 +207,24 @@ def _classes(features: HostArray, labels: HostArray) -> tuple[HostArray, HostArr
 @kernel("SparseSoftmaxCrossEntropyWithLogits")
 def sparse_softmax_cross_entropy(features: HostArray, labels: HostArray) -> tuple[HostArray, HostArray]:
     """-log softmax(features)[label] of each row, and its gradient; NaN for a label that is not a class."""
-    shifted, powers, total = _exponentials(features)
-    powers /= total
     if not features.size:
-        return np.full(len(labels), np.nan, features.dtype), powers
-    rows, classes, invalid = _classes(features, labels)
-    loss = np.log(total[:, 0]) - shifted[rows, classes]
-    powers[rows, classes] -= 1
-    if invalid.any():
-        loss[invalid], powers[invalid] = np.nan, np.nan
-    return loss, powers
+        return np.full(len(labels), np.nan, features.dtype), np.empty_like(features)
+    loss, slope = np.empty(len(labels), features.dtype), np.empty_like(features)
+
+    def compute(piece: slice) -> None:
+        powers = slope[piece]
+        np.subtract(features[piece], np.maximum.reduce(features[piece], axis=-1, keepdims=True), out=powers)
+        rows, classes, invalid = _classes(powers, labels[piece])
+        shifted = powers[rows, classes]
+        np.exp(powers, out=powers)
+        total = np.add.reduce(powers, axis=-1, keepdims=True)
+        powers /= total
+        powers[rows, classes] -= 1
+        loss[piece] = np.where(invalid, np.nan, np.log(total[:, 0]) - shifted)
+        powers[invalid] = np.nan
+
+    compute_pieces(compute, pieces_of(len(labels), features.shape[-1] * features.itemsize))
+    return loss, slope
 
 
 @gradient_kernel("SparseSoftmaxCrossEntropyWithLogits", outputs=True)
@@ -248,7 +275,7 @@ def bias_add_v1(value: HostArray, bias: HostArray) -> HostArray:
 @kernel("BiasAddGrad")
 def bias_add_grad(out_backprop: HostArray, *, data_format: str = "NHWC") -> Any:
     """The gradient's sum for each channel."""
-    return sum_over(_channels_last(out_backprop, data_format), 0, out_backprop.ndim - 1)
+    return sum_over(channels_last(out_backprop, data_format), 0, out_backprop.ndim - 1)
 
 
 @gradient_kernel("BiasAdd", "BiasAddV1")
@@ -350,147 +377,3 @@ def top_k_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, attrs: Attrs)
 def top_k_v2_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
     """The gradient at the positions."""
     return _put_back(inputs[0], int(inputs[1]), grads[0]), None
-
-
-# Normalisation ----------------------------------------------------------------------------------------------------
-
-
-def _lrn(x: HostArray, depth_radius: int, bias: float, alpha: float) -> tuple[HostArray, HostArray]:
-    """Returns the matrix of neighbouring channels, and the base of the power."""
-    channels = np.arange(x.shape[-1])
-    near = (np.abs(channels[:, np.newaxis] - channels) <= depth_radius).astype(x.dtype)
-    return near, bias + alpha * np.matmul(x * x, near)
-
-
-@kernel("LRN")
-def local_response_normalization(
-    input: HostArray, *, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5
-) -> HostArray:
-    """x / (bias + alpha Σ x²)^beta, the sum over ``depth_radius`` channels to each side."""
-    return input * np.power(_lrn(input, depth_radius, bias, alpha)[1], -beta)
-
-
-@gradient_kernel("LRN")
-def lrn_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, attrs: Attrs) -> Arrays:
-    """The gradient through the element itself and through the sums that it is part of."""
-    x, g = inputs[0], grads[0]
-    alpha, beta = attrs.get("alpha", 1.0), attrs.get("beta", 0.5)
-    near, total = _lrn(x, attrs.get("depth_radius", 5), attrs.get("bias", 1.0), alpha)
-    scale = np.power(total, -beta)
-    return (g * scale - 2 * alpha * beta * x * np.matmul(g * x * scale / total, near),)
-
-
-def _channels_last(x: HostArray, data_format: str) -> HostArray:
-    return np.moveaxis(x, 1, -1) if data_format == "NCHW" else x
-
-
-def _channels_back(x: HostArray, data_format: str) -> HostArray:
-    return np.moveaxis(x, -1, 1) if data_format == "NCHW" else x
-
-
-def _per_channel(wide: HostArray) -> int:
-    """Returns the number of elements of each channel, which is the last dimension."""
-    return wide.size // max(wide.shape[-1], 1)
-
-
-def _moments(wide: HostArray, mean: HostArray, variance: HostArray, is_training: bool) -> tuple[HostArray, HostArray]:
-    if not is_training:
-        return mean, variance
-    count = wide.dtype.type(_per_channel(wide))
-    found = sum_over(wide, 0, wide.ndim - 1) / count
-    return found, sum_over(np.square(wide - found), 0, wide.ndim - 1) / count
-
-
-@kernel("FusedBatchNorm", "FusedBatchNormV2")
-def fused_batch_norm(
-    x: HostArray,
-    scale: HostArray,
-    offset: HostArray,
-    mean: HostArray,
-    variance: HostArray,
-    *,
-    epsilon: float = 1e-4,
-    data_format: str = "NHWC",
-    is_training: bool = True,
-) -> tuple[HostArray, ...]:
-    """Returns y = scale (x - mean) / √(variance + epsilon) + offset, and the mean and the variance of each channel.
-
-    In training, mean and variance are computed from the batch; the returned variance has Bessel's correction
-    n / (n - 1).
-    """
-    wide = _channels_last(x, data_format).astype(scale.dtype, copy=False)
-    mean, variance = _moments(wide, mean, variance, is_training)
-    count = _per_channel(wide)
-    shown = variance * scale.dtype.type(count / max(count - 1, 1)) if is_training else variance
-    factor = scale / np.sqrt(variance + scale.dtype.type(epsilon))
-    y = (wide - mean) * factor + offset
-    return _channels_back(y, data_format).astype(x.dtype, copy=False), mean, shown, mean, variance
-
-
-@kernel("FusedBatchNormV3")
-def fused_batch_norm_v3(*inputs: HostArray, **settings: object) -> tuple[HostArray, ...]:
-    """As `fused_batch_norm`, with one more output, which only the gradient operation reads."""
-    return *fused_batch_norm(*inputs, **settings), inputs[4]
-
-
-def _norm_gradients(
-    g: HostArray,
-    x: HostArray,
-    scale: HostArray,
-    mean: HostArray,
-    variance: HostArray,
-    *,
-    epsilon: float = 1e-4,
-    data_format: str = "NHWC",
-    is_training: bool = True,
-) -> tuple[HostArray, HostArray, HostArray]:
-    """Returns the gradients of x, scale and offset."""
-    wide, g = (_channels_last(value, data_format).astype(scale.dtype, copy=False) for value in (x, g))
-    mean, variance = _moments(wide, mean, variance, is_training)
-    inverse = 1 / np.sqrt(variance + scale.dtype.type(epsilon))
-    normal = (wide - mean) * inverse
-    for_offset, for_scale = (sum_over(value, 0, g.ndim - 1) for value in (g, g * normal))
-    if is_training:
-        g = g - (for_offset + normal * for_scale) / scale.dtype.type(max(_per_channel(wide), 1))
-    return _channels_back(g * (scale * inverse), data_format).astype(x.dtype, copy=False), for_scale, for_offset
-
-
-_SETTINGS = ("epsilon", "data_format", "is_training")
-
-
-@gradient_kernel("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
-def fused_batch_norm_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, attrs: Attrs) -> Arrays:
-    """Returns the gradients through y. Executables compute gradients through the moments."""
-    if any(grad is not None for grad in grads[1:]):
-        raise NoKernel
-    x, scale, _, mean, variance = inputs
-    settings: Any = {key: attrs[key] for key in _SETTINGS if key in attrs}
-    return *_norm_gradients(grads[0], x, scale, mean, variance, **settings), None, None
-
-
-@kernel("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3")
-def fused_batch_norm_grad(
-    y_backprop: HostArray,
-    x: HostArray,
-    scale: HostArray,
-    reserve_space_1: HostArray,
-    reserve_space_2: HostArray,
-    *unused: HostArray,
-    epsilon: float = 1e-4,
-    data_format: str = "NHWC",
-    is_training: bool = True,
-) -> tuple[HostArray, ...]:
-    """The gradients of FusedBatchNorm for x, scale and offset, and two outputs that are not read."""
-    del unused
-    found = _norm_gradients(
-        y_backprop,
-        x,
-        scale,
-        reserve_space_1,
-        reserve_space_2,
-        epsilon=epsilon,
-        data_format=data_format,
-        is_training=is_training,
-    )
-    nothing = np.zeros((0,) if is_training else scale.shape, scale.dtype)
-    return *found, nothing, nothing

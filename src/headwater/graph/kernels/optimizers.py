@@ -14,6 +14,7 @@ import numpy as np
 
 from headwater.errors import InvalidArgumentError
 from headwater.graph.kernels.compiled_loops import compiled_loops_pay
+from headwater.graph.kernels.pieces import compute_pieces, pieces_of
 from headwater.graph.kernels.registry import ElementRule, NoKernel, element_rule, update_kernel
 from headwater.graph.kernels.rows import add_rows, inside, turns
 from headwater.graph.optimizer_rules import RULES
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from headwater.graph.registry import HostArray
 
 Rule = Callable[..., None]
+
+#: Number of elements from which a variable is updated in pieces.
+_LARGE_SIZE: Final = 1 << 17
 
 
 def _check(var: HostArray, slots: Sequence[HostArray], grad: HostArray, rows: int | None = None) -> None:
@@ -74,7 +78,16 @@ def _define(
             _check(inputs[0], inputs[1:slots], inputs[place])
             if not inputs[0].ndim:  # NumPy's operators turn scalar arrays into numbers, which rules cannot change
                 inputs = tuple(x.reshape(1) if i < slots or i == place else x for i, x in enumerate(inputs))
-            rule(*inputs, **attrs)
+            changed = [x for i, x in enumerate(inputs) if i < slots or i == place]
+            if inputs[0].size < _LARGE_SIZE or not all(x.flags.c_contiguous for x in changed):
+                rule(*inputs, **attrs)
+                return
+            flat = [x.reshape(-1) if i < slots or i == place else x for i, x in enumerate(inputs)]
+
+            def update(piece: slice) -> None:
+                rule(*(x[piece] if i < slots or i == place else x for i, x in enumerate(flat)), **attrs)
+
+            compute_pieces(update, pieces_of(flat[0].size, flat[0].itemsize))
 
         element_rule(f"Apply{name}", ElementRule(slots, place))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,8 @@ T = TypeVar("T")
 
 #: Bytes of temporary arrays in a piece. A core's second-level cache has one or two megabytes.
 PIECE_BYTES: Final = 1 << 18
+#: Smaller arrays are not divided.
+_LARGE_BYTES: Final = 1 << 20
 _MAX_HELPERS: Final = 15
 _limit: int | None = None
 _pool: ThreadPoolExecutor | None = None
@@ -68,6 +70,45 @@ def compute_pieces(compute: Callable[[T], object], pieces: Sequence[T]) -> None:
         for helper in started:
             if not helper.cancel():
                 helper.result()
+
+
+def by_rows(compute: Callable[..., Any], *arrays: Any) -> Any:
+    """Returns ``compute(*arrays)``, computed in pieces if the arrays are large.
+
+    Args:
+      compute: a function of arrays that broadcast. It returns an array or a tuple of arrays, and computes each row of
+        the first dimension independently.
+      arrays: its arguments.
+    """
+    largest = arrays[0]
+    for array in arrays[1:]:
+        if array.nbytes > largest.nbytes:
+            largest = array
+    if largest.nbytes < _LARGE_BYTES:
+        return compute(*arrays)
+    count, rank = len(largest), largest.ndim
+    sizes = {len(array) for array in arrays if array.ndim == rank}
+    if count < 2 or not sizes <= {1, count} or any(array.ndim > rank for array in arrays):
+        return compute(*arrays)
+
+    def compute_rows(rows: slice) -> Any:
+        return compute(*[array[rows] if array.ndim == rank and len(array) == count else array for array in arrays])
+
+    first, *rest = pieces_of(count, largest.nbytes // count)
+    found = compute_rows(first)
+    results = [np.empty((count, *value.shape[1:]), value.dtype) for value in _as_tuple(found)]
+
+    def fill(rows: slice, found: Any = None) -> None:
+        for result, value in zip(results, _as_tuple(compute_rows(rows) if found is None else found), strict=True):
+            result[rows] = value
+
+    fill(first, found)
+    compute_pieces(fill, rest)
+    return tuple(results) if isinstance(found, tuple) else results[0]
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
 
 
 def _compute_rest(compute: Callable[[T], object], rest: Iterator[T]) -> None:
