@@ -18,7 +18,7 @@ FOLDER = Path(__file__).resolve().parent
 PROGRAMS = FOLDER / "programs"
 EXPECTED = FOLDER / "expected.json"
 CHAINS = sorted(path.stem for path in PROGRAMS.glob("*.py") if path.stem != "parts")
-DISTRIBUTED = ("clusters", "deep_fm", "elastic_averaging")
+DISTRIBUTED = ("clusters", "deep_fm", "elastic_averaging", "images")
 
 
 def outcome(chain: str, *command: str | Path) -> dict[str, Any]:
