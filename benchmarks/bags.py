@@ -73,7 +73,7 @@ class Rows:
         lengths = rng.integers(0, 2 * MEAN + 1, ROWS) if varying else np.full(ROWS, MEAN)
         self._splits = np.concatenate([[0], np.cumsum(lengths)])
         total = int(self._splits[-1])
-        self._flat = {"ids": (100_000 ** rng.random(total)).astype(np.int64)}
+        self._flat: dict[str, np.ndarray] = {"ids": (100_000 ** rng.random(total)).astype(np.int64)}
         if weighted:
             self._flat["weights"] = rng.random(total).astype(np.float32)
         self._targets = rng.integers(0, 2, (ROWS, 1)).astype(np.float32)

@@ -174,6 +174,7 @@ def test_the_next_incarnation_keeps_held_ranges_until_their_workers_had_time_to_
     now, plan = 0.0, Plan(size=20, batch=2)
     host, other = (hosted(3, lambda: now, consistency="async") for _ in range(2))
     works: dict[str, Work] = {}
+    ranges: dict[str, tuple[int, int, int, int]] = {}
     with host.lock:
         host.updates.filled = 1
         for worker in (FIRST, SECOND, THIRD):
@@ -181,8 +182,9 @@ def test_the_next_incarnation_keeps_held_ranges_until_their_workers_had_time_to_
             request, _ = host.workers.request(connection, 5)
             found = host.updates.accounts.assign_range(worker, 0, 0, 9, plan, None, 0)
             assert isinstance(found, tuple)
-            works[worker], seed = found
-            request.assigned_work = *works[worker], seed
+            work, seed = found
+            works[worker] = work
+            request.assigned_work = ranges[worker] = (work.epoch, work.start, work.stop, seed)
         state = host.memory.state(last=True)
     assert state is not None
     facts = json.loads(json.dumps(state.facts()))  # as a state file has them
@@ -200,7 +202,7 @@ def test_the_next_incarnation_keeps_held_ranges_until_their_workers_had_time_to_
             return workers.request(connection, number)
 
     assert held() == {FIRST, SECOND, THIRD}
-    assert asks(FIRST, 5) == (Request(number=5, assigned_work=(*works[FIRST], seed)), True)
+    assert asks(FIRST, 5) == (Request(number=5, assigned_work=ranges[FIRST]), True)
     assert held() == {FIRST, SECOND, THIRD}
     # The answers to requests 6 and 7 came from an incarnation that the state file does not know: the range is stale.
     asks(SECOND, 8)
