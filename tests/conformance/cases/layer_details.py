@@ -318,3 +318,15 @@ def case_wrong_places_of_dense_values(tf):
                 said = str(error)
                 found.append([word for word in ("out of bounds", "repeated", "out of order", "scalar") if word in said])
     return found
+
+
+def case_averages_under_a_partitioner(tf):
+    with tf.variable_scope("divided", partitioner=tf.fixed_size_partitioner(2)):
+        flat = tf.layers.batch_normalization(tf.ones([3, 4]), training=True, renorm=True)
+        image = tf.layers.batch_normalization(tf.ones([1, 2, 2, 4]), training=True)
+        contrib = tf.contrib.layers.batch_norm(tf.ones([3, 4]), scale=True)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        session.run(tf.get_collection(tf.GraphKeys.UPDATE_OPS))
+        values = [value.tolist() for value in session.run([flat, image, contrib])]
+    return [[variable.op.name, variable.shape.as_list()] for variable in tf.global_variables()], values

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headwater import dtypes
@@ -145,15 +146,28 @@ class BatchNormalization(Layer):
         for name, wanted, settings in reversed(made) if self._beta_first else made:
             if wanted:
                 setattr(self, name, self.add_weight(name, size, kind, trainable=True, **settings))
-        self.moving_mean = self.add_weight(
-            "moving_mean", size, kind, initializer=self.moving_mean_initializer, trainable=False
-        )
-        self.moving_variance = self.add_weight(
-            "moving_variance", size, kind, initializer=self.moving_variance_initializer, trainable=False
-        )
-        if self.renorm:
-            self._build_renorm(size, kind)
+        with self._undivided():
+            self.moving_mean = self.add_weight(
+                "moving_mean", size, kind, initializer=self.moving_mean_initializer, trainable=False
+            )
+            self.moving_variance = self.add_weight(
+                "moving_variance", size, kind, initializer=self.moving_variance_initializer, trainable=False
+            )
+            if self.renorm:
+                self._build_renorm(size, kind)
         self.built = True
+
+    @contextlib.contextmanager
+    def _undivided(self) -> Iterator[None]:
+        """Makes variables without the partitioner of the layer's scope: averages are assigned as a whole."""
+        self._set_scope()
+        scope: Any = self._scope
+        partitioner = scope.partitioner
+        scope.set_partitioner(None)
+        try:
+            yield
+        finally:
+            scope.set_partitioner(partitioner)
 
     def _build_renorm(self, size: Sequence[int | None], kind: DType) -> None:
         """Makes the averages of the standard deviation, which renormalisation uses in place of the variance."""
