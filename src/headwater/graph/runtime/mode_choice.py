@@ -15,8 +15,8 @@ long. If kernels are as fast, as for a few operations on small arrays or for loo
 uses kernels.
 
 Most programs train for hundreds of steps with one shape. So the first shape of a part is compiled earlier: after half
-as many runs if the executable pays off within few runs, and from the second run on if it is also several times faster,
-as for convolutions. Measurements and rejected alternatives: docs/decisions/kernels.md.
+as many runs if the executable pays off within few runs, and from the second run on if it is several times faster.
+Measurements and rejected alternatives: docs/decisions/kernels.md.
 """
 
 from __future__ import annotations
@@ -64,15 +64,16 @@ _IMPORT_NS: Final = 1_000_000_000
 #: compilation of another part.
 _CONCURRENT_FACTOR: Final = 1.5
 #: The factor for executables that are several times faster: waiting for XLA then costs less than steps on kernels.
-_FAST_CONCURRENT_FACTOR: Final = 0.75
+_FAST_CONCURRENT_FACTOR: Final = 0.5
 #: Share of the runs during a compilation that wait for the compilation, each for at most a multiple of the time of its
 #: kernels. Without these waits, a single run would wait for the rest of a compilation that takes longer than estimated.
 _WAITING_SHARE: Final = 1 / 3
 LONGEST_WAIT: Final = 3
 #: Limits for compiling the first shape of a part early: the number of runs within which the executable has to pay off;
-#: and for compiling it from its second run on, the factor by which it has to be faster.
+#: and for compiling it from its second run on, the factor by which it has to be faster, and the number of such runs.
 _EARLY_RUNS: Final = 150
 _EARLY_SPEEDUP: Final = 3
+_EARLY_FAST_RUNS: Final = 600
 
 # Number of shapes that are remembered, which limits memory, and number of shapes whose costs are estimated from their
 # operations, which limits time. Further shapes are assumed to cost as much as the most expensive of these.
@@ -203,7 +204,7 @@ def switch_after(work: Work, *, first: bool = False) -> Switch | None:
         return None
     run_ns = work.kernels_ns()
     early = first and until <= _EARLY_RUNS
-    if early and run_ns >= _EARLY_SPEEDUP * work.executable_ns():
+    if first and until <= _EARLY_FAST_RUNS and run_ns >= _EARLY_SPEEDUP * work.executable_ns():
         beside = ceil(_FAST_CONCURRENT_FACTOR * (work.compilation_ns() + _IMPORT_NS) / run_ns)
         return Switch(1, 1, 1 + beside)
     compiled = -(-until // 2) if early else repaid
