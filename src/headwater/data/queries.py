@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, kw_only=True)
 class CsvRecords(FilesNode):
-    """The records of CSV files; a quoted field may extend over several lines.
+    """The records of CSV files, which end with LF, CR or both; a quoted field may contain these.
 
     Attributes:
-      header: whether to skip the first line of each file.
+      header: whether to skip the first record of each file.
       quoted: whether quotes are interpreted.
     """
 
@@ -35,10 +35,11 @@ class CsvRecords(FilesNode):
 
     def _contents(self, rows: int) -> Iterator[Block]:
         for lines in opened_files(self.filenames, self.compression_type):
-            if self.header:
-                next(lines, None)
+            records = _records(lines, self.quoted)
+            if self.header and next(records, None) is None:
+                raise InvalidArgumentError(None, None, "Can't read header of file")
             found: list[bytes] = []
-            for record in _records(lines, self.quoted):
+            for record in records:
                 found.append(record)
                 if len(found) == rows:
                     yield (bytes_column(found),)
@@ -53,8 +54,15 @@ def _records(lines: Iterator[bytes], quoted: bool) -> Iterator[bytes]:
         held += line
         if quoted and held.count(b'"') % 2:
             continue  # within a quoted field
-        yield held.rstrip(b"\n").removesuffix(b"\r")
+        record = held.rstrip(b"\n").removesuffix(b"\r")
         held = b""
+        for part in record.split(b"\r"):
+            held += part
+            if quoted and held.count(b'"') % 2:
+                held += b"\r"
+                continue
+            yield held or (b'""' if quoted else b"")  # an empty record has one field
+            held = b""
     if held:
         raise InvalidArgumentError(None, None, "Quoted field has to end with quote followed by delim, CRLF, or EOF")
 

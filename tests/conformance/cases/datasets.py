@@ -381,3 +381,30 @@ def case_apply_no_dataset(tf):
 def case_names(tf):
     iterator = tf.compat.v1.data.make_one_shot_iterator(tf.data.Dataset.range(2))
     return [iterator.get_next().name, iterator.get_next().name]
+
+
+def case_csv_records(tf):
+    """Ends of records, empty records, quoted ends of lines and missing headers in CSV files."""
+    texts = [b"a,b\r0,1\r,", b"a,b\r\n0,1\r\n", b'"\n\n","\r\r"\r"0","1"', b"", b"\n1,2", b"a,b\n\nc,d\n", b"0\n\n2"]
+    found = []
+    for text in texts:
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(text)
+            file.flush()
+            for defaults, options in (
+                ([["NA"]] * 2, {}),
+                ([["NA"]] * 2, {"header": True}),
+                ([["NA"]] * 2, {"use_quote_delim": False}),
+                ([["NA"]], {}),
+            ):
+                rows = tf.data.experimental.CsvDataset(file.name, defaults, **options)
+                element = tf.compat.v1.data.make_one_shot_iterator(rows).get_next()
+                values = []
+                with tf.compat.v1.Session() as session:
+                    try:
+                        while True:
+                            values.append(session.run(element))
+                    except tf.errors.OpError as error:
+                        values.append(type(error).__name__)
+                found.append(values)
+    return found
