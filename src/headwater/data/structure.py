@@ -58,6 +58,11 @@ def plain_lists(value: object) -> Structure:
     return tuple(value) if isinstance(value, list) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
+def same_structure(first: object, second: object) -> bool:
+    """Returns whether two structures have leaves in the same places."""
+    return covers(first, second) and covers(second, first)
+
+
 def covers(structure: object, value: object) -> bool:
     """Returns whether ``value`` has a part, perhaps a structure itself, at the position of each leaf."""
     if isinstance(structure, dict):
