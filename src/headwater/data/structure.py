@@ -74,11 +74,6 @@ def covers(structure: object, value: object) -> bool:
     return True
 
 
-def same_structure(first: object, second: object) -> bool:
-    """Returns whether two structures have leaves in the same places."""
-    return covers(first, second) and covers(second, first)
-
-
 def emptied(structure: Structure) -> Structure:
     """Returns the structure with None for its leaves."""
     return map_structure(lambda leaf: None, structure)
