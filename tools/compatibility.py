@@ -48,8 +48,13 @@ supported.
 DIFFERENCES = """\
 ## Differences
 
-- `tf.keras` is Keras 3. Functions of `tf.keras.backend` work on its values and symbolic tensors, not on tensors of
-  graphs; its variables are initialised when they are created, and updates are executed when they are called.
+- `tf.keras` is Keras 3; its variables are initialised when they are created, and updates are executed when they are
+  called. On tensors of graphs its functions, layers and models add operations and create variables of the graph, with
+  the names of TensorFlow 1.15. Layers and functions without an equivalent in `tf`, such as `LSTM` and losses, are
+  computed by one operation in the task that has built the graph, and cannot be exported. Where Keras 3 has changed a
+  default or a formula (`hard_sigmoid`, the recurrent activation of `LSTM` and `GRU`, the sign of `cosine_similarity`,
+  the mean of `binary_accuracy`), Keras 3 applies. Variables and random numbers of `tf.keras.backend` belong to
+  no graph.
 - Random numbers: the same seeds give the same numbers in every session, but other numbers than in TensorFlow.
 - An index out of range raises an error on CPUs, as in TensorFlow. If the index is from a feed, a pipeline, another task
   or a constant, the error is raised before anything is computed. If the same part of the step computes the index, the

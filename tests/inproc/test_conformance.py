@@ -21,6 +21,8 @@ from tests.conformance.stored import Case, stored_cases
         "drawn",
         "edges",
         "gradients",
+        "keras_graphs",
+        "keras_layers",
         "last_names",
         "loops",
         "meanings",

@@ -346,8 +346,8 @@ class Tensor(TensorOperators):
             frame = frame.f_back
         if frame.f_back is not None:
             raise NotImplementedError(
-                f"A Keras layer or function got the tensor {self._name} of a graph, but Keras computes with arrays: "
-                "use tf.layers and tf.get_variable in a graph, or a Keras model of the layers, trained with fit"
+                f"A function of Keras that needs values got the tensor {self._name} of a graph, which has none yet: "
+                "run it in a session first, or use a function of tf"
             )
         raise NotImplementedError(f"Cannot convert a symbolic tensor ({self._name}) to a NumPy array; run it first.")
 

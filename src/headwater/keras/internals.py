@@ -22,6 +22,7 @@ from keras.src.callbacks import callback_list as callback_list
 from keras.src.callbacks import tensorboard as tensorboard
 from keras.src.callbacks.callback import Callback as Callback
 from keras.src.callbacks.callback_list import CallbackList as CallbackList
+from keras.src.layers.layer import CallSpec as _CallSpec
 from keras.src.layers.layer import Layer as Layer
 from keras.src.legacy.preprocessing.sequence import skipgrams as _skipgrams
 from keras.src.losses import loss as _losses
@@ -40,6 +41,7 @@ from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
 from keras.src.trainers.data_adapters.data_adapter import DataAdapter as DataAdapter
 from keras.src.trainers.trainer import Trainer as Trainer
 from keras.src.utils import module_utils as module_utils
+from keras.src.utils import naming as _naming
 from keras.src.utils.python_utils import pythonify_logs as pythonify_logs
 
 #: The package of Keras's own modules.
@@ -48,6 +50,8 @@ OWN_MODULES = "keras.src"
 # Keras's annotations of these are incomplete, so a type checker cannot use them.
 Function: Any = _Function
 backend: Any = _backend
+naming: Any = _naming
+CallSpec: Any = _CallSpec
 global_state: Any = _global_state
 keras_rnn: Any = _rnn
 keras_skipgrams: Any = _skipgrams

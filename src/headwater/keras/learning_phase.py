@@ -31,6 +31,11 @@ def learning_phase() -> int:
     return _phase.value or 0
 
 
+def chosen_phase() -> int | None:
+    """Returns the phase that `set_learning_phase` has set; None if none is set."""
+    return _phase.value
+
+
 def set_learning_phase(value: int) -> None:
     """Sets the default of ``training`` for calls of layers and models without this argument.
 

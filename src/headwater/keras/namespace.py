@@ -15,12 +15,16 @@ from typing import Any
 
 import keras
 
+from headwater.keras.graphs.dispatch import accept_graphs
+from headwater.keras.graphs.initial_values import accept_graph_types
+from headwater.keras.graphs.layers import accept_graphs_in_layers
+from headwater.keras.graphs.names import number_names_by_graph
 from headwater.keras.old_names import OLD
 
 #: Replaced or added names of each module of Keras, by its path, and the modules that define them.
 _REPLACEMENTS: Mapping[str, Mapping[str, str]] = {
     "backend": {
-        "learning_phase": "headwater.keras.learning_phase:learning_phase",
+        "learning_phase": "headwater.keras.graphs.phase:learning_phase_of_program",
         "set_learning_phase": "headwater.keras.learning_phase:set_learning_phase",
     },
     "callbacks": {
@@ -32,7 +36,9 @@ _REPLACEMENTS: Mapping[str, Mapping[str, str]] = {
     "datasets.fashion_mnist": {"load_data": "headwater.keras.sample_data:load_fashion_mnist"},
     "datasets.mnist": {"load_data": "headwater.keras.sample_data:load_mnist"},
     "estimator": {"model_to_estimator": "headwater.keras.estimator:model_to_estimator"},
+    "": {"Input": "headwater.keras.graphs.inputs:Input"},
     "layers": {
+        "Input": "headwater.keras.graphs.inputs:Input",
         "Hashing": "headwater.keras.lookups:Hashing",
         "IntegerLookup": "headwater.keras.lookups:IntegerLookup",
         "StringLookup": "headwater.keras.lookups:StringLookup",
@@ -44,6 +50,11 @@ _NAMES: Mapping[str, Mapping[str, str]] = {
     path: {**OLD.get(path, {}), **_REPLACEMENTS.get(path, {})}
     for path in (*_REPLACEMENTS, *(path for path in OLD if path not in _REPLACEMENTS))
 }
+
+accept_graphs()
+accept_graph_types()
+accept_graphs_in_layers()
+number_names_by_graph()
 
 
 class _Overlay(ModuleType):

@@ -46,6 +46,7 @@ from headwater.graph.ops import (
     image_files,
     images,
     indexing,
+    jax_functions,
     joining,
     kept_tensors,
     linalg,

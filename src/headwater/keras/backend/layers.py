@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, cast
 import keras
 import numpy as np
 
+from headwater.graph.operation import Tensor
+from headwater.keras.graphs.phase import learning_phase_of_program
 from headwater.keras.internals import keras_rnn
-from headwater.keras.learning_phase import learning_phase
 from headwater.keras.types import Value
+from headwater.tf1.functional import conditions
 
 if TYPE_CHECKING:
     from headwater.graph.registry import HostArray
@@ -301,8 +303,14 @@ def dropout(x: Value, level: float, noise_shape: Sequence[int] | None = None, se
 
 
 def _chosen(x: Value, alt: Value, training: bool | int | None) -> Value:
-    chosen = x if (learning_phase() if training is None else training) else alt
-    return chosen() if callable(chosen) else chosen
+    phase = learning_phase_of_program() if training is None else training
+
+    def value_of(chosen: Any) -> Any:
+        return chosen() if callable(chosen) else chosen
+
+    if isinstance(phase, Tensor):
+        return conditions.cond(phase, lambda: value_of(x), lambda: value_of(alt))
+    return value_of(x if phase else alt)
 
 
 def in_train_phase(x: Value, alt: Value, training: bool | int | None = None) -> Value:

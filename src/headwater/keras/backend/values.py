@@ -15,10 +15,19 @@ import keras
 import numpy as np
 from keras import KerasTensor
 
+from headwater.graph.collections import GraphKeys
+from headwater.graph.context import get_default_graph, get_default_session
+from headwater.graph.gradients import gradients as graph_gradients
+from headwater.graph.graph import Graph
+from headwater.graph.operation import Tensor
+from headwater.graph.session.session import Session
 from headwater.keras.internals import Function, global_state
+from headwater.keras.internals import backend as keras_backend
 from headwater.keras.internals import name_scope as keras_name_scope
 from headwater.keras.learning_phase import learning_phase, set_learning_phase
 from headwater.keras.types import Value
+from headwater.tf1.variables.state import is_variable_initialized
+from headwater.tf1.variables.variables import Variable as GraphVariable
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -39,6 +48,7 @@ class RunsGraphs(Protocol):
 
 class _Kept:
     session: RunsGraphs | None = None
+    by_graph: weakref.WeakKeyDictionary[Graph, Session] = weakref.WeakKeyDictionary()
 
 
 def variable(
@@ -177,6 +187,9 @@ def eval(x: Value) -> HostArray:
     """
     if isinstance(x, KerasTensor):
         raise ValueError(f"{x.name} is symbolic: use `keras.backend.function` to compute its value.")
+    if isinstance(x, Tensor | GraphVariable):
+        session: Any = get_session()
+        return session.run(x)
     return np.asarray(ops.convert_to_numpy(x.value if isinstance(x, keras.Variable) else x))
 
 
@@ -240,7 +253,7 @@ _averages: dict[int, _Average] = {}
 
 def int_shape(x: Value) -> tuple[int | None, ...] | None:
     """The sizes of ``x``; None for unknown dimensions."""
-    return tuple(x.shape) if hasattr(x, "shape") else None
+    return keras_backend.standardize_shape(x.shape) if hasattr(x, "shape") else None
 
 
 def shape(x: Value) -> Value:
@@ -382,6 +395,8 @@ def gradients(loss: KerasTensor, variables: Value) -> list[KerasTensor]:
     Raises:
       ValueError: one of ``variables`` is not symbolic: gradients of weights are computed by optimizers.
     """
+    if isinstance(loss, Tensor):
+        return graph_gradients(loss, variables)
     wanted: list[Value] = list(variables) if isinstance(variables, list | tuple) else [variables]
     for each in wanted:
         if not isinstance(each, KerasTensor):
@@ -401,15 +416,34 @@ def stop_gradient(variables: Value) -> Value:
 
 
 def get_session(op_input_list: Sequence[Value] = ()) -> RunsGraphs:
-    """Returns the session that was passed to `set_session`.
+    """Returns the session of the default graph: the default session, the session that was passed to `set_session`, or
+    a new one.
+
+    The graph's variables without a value are initialised in it.
 
     Raises:
-      ValueError: no session was set. Models of Keras 3 run without a session.
+      ValueError: no session was set, and the default graph is empty. Models of Keras 3 run without a session.
     """
     del op_input_list
-    if _Kept.session is None:
-        raise ValueError("No session was set with `keras.backend.set_session`; models of Keras 3 need none.")
-    return _Kept.session
+    graph = get_default_graph()
+    session: Any = get_default_session() or _Kept.session
+    if session is None or getattr(session, "graph", graph) is not graph:
+        if not graph.get_operations():
+            raise ValueError("No session was set with `keras.backend.set_session`; models of Keras 3 need none.")
+        session = _Kept.by_graph.get(graph)
+        if session is None:
+            session = _Kept.by_graph[graph] = Session(graph=graph)
+    _initialize(session, graph)
+    return session
+
+
+def _initialize(session: Any, graph: Graph) -> None:
+    """Gives the variables of ``graph`` that have no value their initial value in ``session``."""
+    variables = list(graph.get_collection(GraphKeys.GLOBAL_VARIABLES))
+    if not variables or getattr(session, "graph", None) is not graph or graph.finalized:
+        return
+    missing = session.run([is_variable_initialized(each) for each in variables])
+    session.run([each.initializer for each, has_value in zip(variables, missing, strict=True) if not has_value])
 
 
 def set_session(session: RunsGraphs) -> None:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 def require_cell(name: str, cell: RNNCell) -> None:
     kind = cell.__class__
-    missing = [word for word in ("output_size", "state_size", "zero_state") if not hasattr(kind, word)]
+    words = ("output_size", "state_size", "zero_state")
+    missing = [word for word in words if not hasattr(kind, word) and word not in vars(cell)]
     if missing or not callable(cell):
         raise TypeError(f"The argument {name!r} ({cell}) is not an RNNCell: it lacks {', '.join(missing)}")
 

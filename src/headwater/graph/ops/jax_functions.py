@@ -1,0 +1,43 @@
+"""``JaxFunction``: a Python function that JAX can trace, as an operation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from headwater.dtypes import DType
+from headwater.errors import InvalidArgumentError
+from headwater.graph.ops.define import pure
+from headwater.graph.registry import Inference, Spec, as_outputs, function_of
+from headwater.lazy_jax import jax, jnp
+from headwater.shapes import TensorShape
+
+
+def _specs(inference: Inference) -> Sequence[Spec]:
+    attrs = inference.attrs
+    return [Spec(dtype, shape.as_dims) for dtype, shape in zip(attrs["Tout"], attrs["output_shapes"], strict=True)]
+
+
+@pure("JaxFunction", inputs="input:Tin**", infer=_specs)
+def jax_function(
+    *input: jax.Array, token: str, label: str, Tout: Sequence[DType] = (), output_shapes: Sequence[TensorShape] = ()
+) -> tuple[Any, ...]:
+    """Calls the function of this process that has the ``token``.
+
+    Args:
+      label: the name of the function, for errors.
+
+    Raises:
+      InvalidArgumentError: this process has not registered the function.
+    """
+    del output_shapes
+    function = function_of(token)
+    if function is None:
+        raise InvalidArgumentError(
+            None,
+            None,
+            f"{label} is a Python function of another process: it runs only in the task that has built the graph, so "
+            "place it there, and do not export it",
+        )
+    outputs = as_outputs(function(*map(jnp.asarray, input)))
+    return tuple(jnp.asarray(value, dtype.numpy_dtype) for value, dtype in zip(outputs, Tout, strict=True))

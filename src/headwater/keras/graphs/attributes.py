@@ -1,0 +1,182 @@
+"""Attributes and methods of layers in graphs: variables, losses, updates, and values in a session."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+
+import keras
+
+from headwater.graph.operation import Operation
+from headwater.keras.backend.values import get_session
+from headwater.keras.graphs.calls import has_graph_value, map_leaves, plain
+from headwater.keras.graphs.states import (
+    as_eager_function,
+    begin_state,
+    building,
+    create_variable,
+    in_graph,
+    is_container,
+    state_of,
+)
+from headwater.keras.graphs.weights import GraphVariable, record_update
+from headwater.keras.internals import JAXTrainer, Layer, global_state, tree
+from headwater.keras.types import Tree
+from headwater.tf1.functional import arrays
+from headwater.tf1.variables.initializers import Initializer
+from headwater.tf1.variables.variables import Variable
+
+_keras: Tree = keras
+_layer: Tree = Layer
+_tree: Tree = tree
+
+
+def extend_layers() -> None:
+    """Gives layers the attributes of TensorFlow 1.15's, and graph variables in place of their own in a graph."""
+    _layer.add_weight = _adding_weights(_layer.add_weight)
+    _layer.updates = property(lambda self: _collected(self, "updates"))
+    _layer.add_update = _add_update
+    _layer.add_loss = _adding_losses(_layer.add_loss)
+    losses = _layer.losses
+    _layer.losses = property(
+        lambda self: _collected(self, "losses") if in_graph(self) else losses.__get__(self), losses.fset
+    )
+    for name in ("variables", "weights"):
+        for prefix in ("", "trainable_", "non_trainable_"):
+            _layer_property(prefix + name)
+    for name in ("GRUCell", "LSTMCell", "SimpleRNNCell", "StackedRNNCells"):
+        getattr(_keras.layers, name).zero_state = _zero_state
+    for name in ("make_train_function", "make_test_function", "make_predict_function"):
+        setattr(JAXTrainer, name, _outside_of_graphs(getattr(JAXTrainer, name)))
+    _layer.get_weights = _getting(_layer.get_weights)
+    _layer.set_weights = _setting(_layer.set_weights)
+
+
+def _collected(layer: Tree, what: str) -> list[Tree]:
+    found: list[Tree] = []
+    for each in layer._flatten_layers():
+        state = state_of(each)
+        found.extend(getattr(state, what) if state is not None else ())
+    return found
+
+
+def _layer_property(name: str) -> None:
+    original = getattr(_layer, name)
+
+    def get(self: Tree) -> list[Tree]:
+        found = original.__get__(self)
+        if not in_graph(self):
+            return found
+        mapped = [each.variable if isinstance(each, GraphVariable) else each for each in found]
+        return [each for each in mapped if isinstance(each, Variable)]
+
+    setattr(_layer, name, property(get, original.fset, doc=original.__doc__))
+
+
+def _outside_of_graphs(original: Callable[..., Tree]) -> Callable[..., Tree]:
+    @functools.wraps(original)
+    def make(self: Tree, *args: Tree, **kwargs: Tree) -> Tree:
+        if in_graph(self):
+            raise NotImplementedError(
+                f"the model {self.name!r} was called on tensors of this graph, so its variables belong to sessions: "
+                "train and run it in a session, or use another model for fit, evaluate and predict"
+            )
+        return original(self, *args, **kwargs)
+
+    return make
+
+
+def _zero_state(self: Tree, batch_size: Tree, dtype: Tree) -> Tree:
+    """Returns the state before the first step, for `tf.nn.dynamic_rnn`."""
+    return _tree.map_structure(lambda size: arrays.zeros(arrays.stack([batch_size, size]), dtype), self.state_size)
+
+
+def _add_update(self: Tree, updates: Tree, inputs: Tree = None) -> None:
+    """Adds operations to `updates`."""
+    del self, inputs
+    for update in updates if isinstance(updates, list | tuple) else [updates]:
+        record_update(update if isinstance(update, Operation) else update.op)
+
+
+def _adding_losses(original: Callable[..., Tree]) -> Callable[..., Tree]:
+    @functools.wraps(original)
+    def add_loss(self: Tree, losses: Tree = None, inputs: Tree = None, **kwargs: Tree) -> None:
+        values = losses if losses is not None else kwargs.get("loss")
+        if not has_graph_value(values):
+            original(self, values)
+            return
+        del inputs
+        begin_state(self).losses.extend(values if isinstance(values, list | tuple) else [values])
+
+    return add_loss
+
+
+_OLD_ORDER = ("name", "shape", "dtype", "initializer", "regularizer", "trainable", "constraint")
+_IGNORED = ("use_resource", "getter", "collections", "experimental_autocast")
+
+
+def _adding_weights(original: Callable[..., Tree]) -> Callable[..., Tree]:
+    @functools.wraps(original)
+    def add_weight(self: Tree, *args: Tree, **kwargs: Tree) -> Tree:
+        if len(args) > 3 and not isinstance(args[0], str):
+            return original(self, *args, **kwargs)  # which raises the error
+        # TensorFlow 1.15's order begins with the name.
+        old = bool(args) and (isinstance(args[0], str) or "shape" in kwargs)
+        kwargs.update(zip(_OLD_ORDER if old else ("shape", "initializer", "dtype"), args, strict=False))
+        if kwargs.get("partitioner") is not None:
+            raise NotImplementedError(
+                f"partitioner of {kwargs.get('name')!r} in {self.name!r}: variables of Keras's layers are whole; use "
+                "tf.get_variable in `call`"
+            )
+        for name in ("partitioner", *_IGNORED):
+            kwargs.pop(name, None)
+        if kwargs.get("trainable", True) is None:
+            kwargs["trainable"] = True
+        kwargs = map_leaves(plain, kwargs)
+        initializer = kwargs.pop("initializer", None)
+        made = as_eager_function(initializer) if isinstance(initializer, Initializer) else initializer
+        variable = original(self, initializer=made, **kwargs)
+        if initializer is None:
+            initializer = "glorot_uniform" if "float" in variable.dtype else "zeros"
+        variable.graph_initializer = _keras.initializers.get(initializer)
+        current = building.get()
+        if current is None or current[0] is not self or not is_container(self):
+            return variable
+        with _outside_of_stateless_scopes():
+            return create_variable(self, variable, current[1])
+
+    return add_weight
+
+
+@contextmanager
+def _outside_of_stateless_scopes() -> Generator[None]:
+    held = global_state.get_global_attribute("stateless_scope")
+    global_state.set_global_attribute("stateless_scope", None)
+    try:
+        yield
+    finally:
+        global_state.set_global_attribute("stateless_scope", held)
+
+
+def _getting(original: Callable[..., Tree]) -> Callable[..., Tree]:
+    @functools.wraps(original)
+    def get_weights(self: Tree) -> list[Tree]:
+        return get_session().run(list(self.weights)) if in_graph(self) else original(self)
+
+    return get_weights
+
+
+def _setting(original: Callable[..., Tree]) -> Callable[..., Tree]:
+    @functools.wraps(original)
+    def set_weights(self: Tree, weights: Sequence[Tree]) -> None:
+        if not in_graph(self):
+            original(self, weights)
+            return
+        variables = self.weights
+        if len(variables) != len(weights):
+            raise ValueError(f"{self.name!r} has {len(variables)} weights, but {len(weights)} values are given")
+        for variable, value in zip(variables, weights, strict=True):
+            variable.load(value, get_session())
+
+    return set_weights

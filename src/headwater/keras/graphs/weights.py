@@ -1,0 +1,118 @@
+"""Variables of layers that are called in graphs: one variable of `tf` in each graph."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from weakref import WeakKeyDictionary
+
+import keras
+
+from headwater.dtypes import as_dtype
+from headwater.errors import FailedPreconditionError
+from headwater.graph.context import get_default_graph
+from headwater.graph.convert import convert_to_tensor, register_tensor_conversion_function
+from headwater.graph.graph import Graph
+from headwater.graph.operation import Operation, Tensor
+from headwater.keras.backend.values import get_session
+from headwater.keras.internals import in_stateless_scope
+from headwater.keras.types import Tree
+from headwater.tf1.variables.variables import Variable
+
+
+class GraphVariable(keras.Variable):
+    """A variable of a layer that represents a variable of the default graph.
+
+    Within a `keras.StatelessScope`, in which a whole layer is computed, it has the values of that scope.
+    """
+
+    by_graph: WeakKeyDictionary[Graph, Variable]
+
+    def in_graph(self) -> bool:
+        """Returns whether the default graph has its variable, and a graph is being built."""
+        return not in_stateless_scope() and get_default_graph() in self.by_graph
+
+    @property
+    def variable(self) -> Variable:
+        """The variable of the default graph; FailedPreconditionError if there is none."""
+        found = self.by_graph.get(get_default_graph())
+        if found is None:
+            raise FailedPreconditionError(
+                None, None, f"the layer with the variable {self.path!r} was not called in this graph"
+            )
+        return found
+
+    @property
+    def value(self) -> Tree:
+        """The value: of the graph's variable, or in a stateless scope."""
+        return convert_to_tensor(self.variable) if self.in_graph() else super().value
+
+    def assign(self, value: Tree) -> Tree:
+        """Sets the value in a step, as an update of the layer that is being called, or in the session at once."""
+        if not self.in_graph():
+            return super().assign(value)
+        if not isinstance(value, Tensor):
+            self.variable.load(value, get_session())
+            return value
+        record_update(self.variable.assign(value).op)
+        return value
+
+    def numpy(self) -> Tree:
+        """Returns the value in the session."""
+        return get_session().run(self.variable) if self.in_graph() else super().numpy()
+
+    def _as_graph_element(self) -> Tree:
+        return self.variable._as_graph_element()  # pyright: ignore[reportPrivateUsage]
+
+
+def allocate(variable: Tree, scope: str, name: str) -> Variable:
+    """Creates the variable of the default graph for a variable of a layer, unless there is one.
+
+    Args:
+      variable: Keras's variable, which becomes a `GraphVariable`.
+      scope: the name scope, with a trailing ``/``.
+      name: its name within the scope.
+    """
+    if not isinstance(variable, GraphVariable):
+        variable.__class__ = GraphVariable
+        variable.by_graph = WeakKeyDictionary()
+    graph = get_default_graph()
+    if graph not in variable.by_graph:
+        kind = as_dtype(variable._dtype)
+        initializer = getattr(variable, "graph_initializer", None) or variable._initializer
+        dims = [int(size) for size in variable.shape]
+        initial = functools.partial(initializer, dims, dtype=kind) if initializer is not None else variable._value
+        with graph.name_scope(scope or None):
+            variable.by_graph[graph] = Variable(
+                initial, trainable=variable.trainable, name=name, dtype=kind, constraint=variable.constraint
+            )
+    return variable.by_graph[graph]
+
+
+_updates: ContextVar[list[Operation] | None] = ContextVar("updates of a layer", default=None)
+
+
+@contextmanager
+def updates_of(layer_updates: list[Operation]) -> Generator[None]:
+    """A context in which assignments of variables are added to ``layer_updates``."""
+    token = _updates.set(layer_updates)
+    try:
+        yield
+    finally:
+        _updates.reset(token)
+
+
+def record_update(update: Operation) -> None:
+    """Adds an operation to the updates of the layer that is being called."""
+    found = _updates.get()
+    if found is not None:
+        found.append(update)
+
+
+def _converted(value: GraphVariable, dtype: Tree, name: str | None, as_ref: bool) -> Tree:
+    return convert_to_tensor(value.variable, dtype, name, as_ref=as_ref)
+
+
+register_tensor_conversion_function(GraphVariable, _converted, priority=90)
