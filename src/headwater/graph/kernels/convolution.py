@@ -139,7 +139,7 @@ def _convolved(image: HostArray, filter: HostArray, windows: _Windows) -> HostAr
 def _for_image(size: Sequence[int], filter: HostArray, gradient: HostArray, windows: _Windows) -> HostArray:
     """The gradient of an image of ``size``."""
     if {*windows.strides} == {1}:
-        mirrored = np.flip(filter, range(filter.ndim - 2)).swapaxes(-1, -2)
+        mirrored = np.flip(filter, tuple(range(filter.ndim - 2))).swapaxes(-1, -2)
         return _convolved(gradient, np.ascontiguousarray(mirrored), windows.reversed(size))
     padded, matrix = windows.padded(np.zeros(size, gradient.dtype)), filter.reshape(-1, filter.shape[-1]).T
     # NumPy would add few channels in short loops; separately, they are added in loops over the columns.
