@@ -67,7 +67,7 @@ class CallbackStates:
             texts, values = _attributes(callback)
             before = self._before.get(name, {})
             changed = [attribute for attribute, text in texts.items() if before.get(attribute) != text]
-            states[name] = {attribute: _packed(values[attribute], arrays) for attribute in changed}
+            states[name] = {attribute: _pack(values[attribute], arrays) for attribute in changed}
         self._taken = json.dumps(states), arrays
 
     def saved(self) -> tuple[str, list[HostArray]]:
@@ -80,7 +80,7 @@ class CallbackStates:
         for name, state in states.items():
             callback = self._callbacks.get(name)
             for attribute, value in state.items() if callback is not None else ():
-                setattr(callback, attribute, _unpacked(value, arrays))
+                setattr(callback, attribute, _unpack(value, arrays))
         self._taken = text, list(arrays)
 
 
@@ -99,7 +99,7 @@ def _attributes(callback: object) -> tuple[dict[str, str], dict[str, Any]]:
             continue
         arrays: list[HostArray] = []
         try:
-            text = json.dumps(_packed(value, arrays))
+            text = json.dumps(_pack(value, arrays))
         except _NotPlainError:
             continue
         texts[name] = text + "".join(str(hash(array.tobytes())) for array in arrays)
@@ -107,7 +107,7 @@ def _attributes(callback: object) -> tuple[dict[str, str], dict[str, Any]]:
     return texts, values
 
 
-def _packed(value: object, arrays: list[HostArray]) -> object:
+def _pack(value: object, arrays: list[HostArray]) -> object:
     """Converts ``value`` to a JSON value; appends its arrays to ``arrays``."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
@@ -120,22 +120,22 @@ def _packed(value: object, arrays: list[HostArray]) -> object:
         arrays.append(array)
         return {_ARRAY: len(arrays) - 1}
     if isinstance(value, tuple):
-        return {_TUPLE: [_packed(each, arrays) for each in value]}
+        return {_TUPLE: [_pack(each, arrays) for each in value]}
     if isinstance(value, list):
-        return [_packed(each, arrays) for each in value]
+        return [_pack(each, arrays) for each in value]
     if isinstance(value, dict):
-        return {_MAP: [[_packed(key, arrays), _packed(each, arrays)] for key, each in value.items()]}
+        return {_MAP: [[_pack(key, arrays), _pack(each, arrays)] for key, each in value.items()]}
     raise _NotPlainError
 
 
-def _unpacked(value: object, arrays: Sequence[HostArray]) -> object:
+def _unpack(value: object, arrays: Sequence[HostArray]) -> object:
     if isinstance(value, list):
-        return [_unpacked(each, arrays) for each in value]
+        return [_unpack(each, arrays) for each in value]
     if not isinstance(value, dict):
         return value
     ((kind, held),) = value.items()
     if kind == _ARRAY:
         return arrays[held]
     if kind == _TUPLE:
-        return tuple(_unpacked(each, arrays) for each in held)
-    return {_unpacked(key, arrays): _unpacked(each, arrays) for key, each in held}
+        return tuple(_unpack(each, arrays) for each in held)
+    return {_unpack(key, arrays): _unpack(each, arrays) for key, each in held}

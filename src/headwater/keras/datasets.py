@@ -68,7 +68,7 @@ class DatasetAdapter(_base):
     def get_numpy_iterator(self) -> Iterator[object]:
         return self.get_jax_iterator()
 
-    def _weighted(self, batch: object) -> Tree:
+    def _add_class_weights(self, batch: object) -> Tree:
         x, y, sample_weight = _utils.unpack_x_y_sample_weight(batch)
         if sample_weight is not None:
             raise ValueError("class_weight must not be given if the elements of the dataset have sample weights")

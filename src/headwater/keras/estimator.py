@@ -97,7 +97,7 @@ class KerasEstimator(Estimator):
             self._model.set_weights(keras_model.get_weights())
             self._model.compile_from_config(keras_model.get_compile_config())
         self._model.optimizer.build(self._model.trainable_variables)
-        self._weights = _named(self._model)
+        self._weights = _variables_by_name(self._model)
         self._initial = [np.asarray(weight.value) for _, weight in self._weights]
         self._totals: list[object] | None = None
 
@@ -147,7 +147,7 @@ class KerasEstimator(Estimator):
         weights: Any = None
         if isinstance(features, Mapping) and set(features) == {"features", "sample_weights"}:  # pyright: ignore[reportUnknownArgumentType]
             features, weights = features["features"], features["sample_weights"]
-        inputs = self._ordered(features)
+        inputs = self._order_inputs(features)
         load = _AfterRestoring(variables, self._from_variables)
         if mode == ModeKeys.PREDICT:
             return self._predictions(inputs, load)
@@ -169,7 +169,9 @@ class KerasEstimator(Estimator):
             with control_dependencies([loss]):
                 train_op = group(assign_add(get_global_step(), 1))
             return EstimatorSpec(mode, loss=loss, train_op=train_op, training_hooks=[load])
-        loss = py_func(self._counted(step(self._model.test_on_batch)), given, dtypes.float32, name="test_on_batch")
+        loss = py_func(
+            self._accumulate_metrics(step(self._model.test_on_batch)), given, dtypes.float32, name="test_on_batch"
+        )
         loss.set_shape([])
         return EstimatorSpec(mode, loss=loss, evaluation_hooks=[load])
 
@@ -185,7 +187,7 @@ class KerasEstimator(Estimator):
             tensor.set_shape(list(output.shape))
         return EstimatorSpec(ModeKeys.PREDICT, predictions=dict(zip(names, made, strict=True)), prediction_hooks=[load])
 
-    def _ordered(self, features: object) -> list[object]:
+    def _order_inputs(self, features: object) -> list[object]:
         """The tensors for the model's inputs, in their order.
 
         Raises:
@@ -201,7 +203,7 @@ class KerasEstimator(Estimator):
             raise ValueError(f"features must be by the names of the model's inputs, {names}, but are {sorted(given)}")
         return [given[name] for name in names]
 
-    def _counted(self, function: Callable[..., object]) -> Callable[..., Any]:
+    def _accumulate_metrics(self, function: Callable[..., object]) -> Callable[..., Any]:
         """Wraps ``function`` to add up the states of metrics, which Keras resets with each batch."""
 
         def host(*arrays: object) -> Tree:
@@ -248,7 +250,7 @@ class _BeforeSaving(CheckpointSaverListener):
         self._put(session)
 
 
-def _named(model: keras.Model) -> list[tuple[str, Any]]:
+def _variables_by_name(model: keras.Model) -> list[tuple[str, Any]]:
     """The variables of a model and its optimizer, by their names in checkpoints: layer and weight."""
     weights: list[Any] = list(model.weights)
     short = ["/".join(str(weight.path).split("/")[-2:]) for weight in weights]

@@ -113,7 +113,7 @@ def _texts(values: Any) -> list[bytes]:
     return [value if isinstance(value, bytes) else str(value).encode() for value in values.reshape(-1).tolist()]
 
 
-def _hashed(values: Any, bins: int, salt: Sequence[int] | None) -> HostArray:
+def _hash_bins(values: Any, bins: int, salt: Sequence[int] | None) -> HostArray:
     """The bin of each value by its text."""
     texts = _texts(values)
     known = {text: (fingerprint64(text) if salt is None else sip_hash(text, *salt)) % bins for text in set(texts)}
@@ -178,11 +178,11 @@ class Hashing(_HostLayer):
 
     def _numbers(self, values: Any) -> HostArray:
         if self.mask_value is None or self.num_bins == 1:
-            return _hashed(values, self.num_bins, self.salt)
+            return _hash_bins(values, self.num_bins, self.salt)
         mask = self.mask_value
         texts = np.array(_texts(values), object).reshape(values.shape)
         masked = texts == (mask if isinstance(mask, bytes) else str(mask).encode())
-        return np.where(masked, 0, _hashed(values, self.num_bins - 1, self.salt) + 1)
+        return np.where(masked, 0, _hash_bins(values, self.num_bins - 1, self.salt) + 1)
 
     def get_config(self) -> dict[str, object]:
         return {
@@ -261,7 +261,7 @@ class _Lookup(_HostLayer):
 
     def _unknown(self, values: object) -> HostArray:
         """Selects one of the numbers of unknown tokens for each value, by hash."""
-        return _hashed(values, self.num_oov_indices, self.salt)
+        return _hash_bins(values, self.num_oov_indices, self.salt)
 
     @property
     def _first_unknown(self) -> int:
@@ -366,7 +366,7 @@ class _Lookup(_HostLayer):
         if not self._known.tokens:
             raise ValueError(f"{self.name} has no vocabulary yet: call adapt or set_vocabulary first")
         if self.invert:
-            return self._inverted(values)
+            return self._invert(values)
         tokens = [self._token(value) for value in values.reshape(-1).tolist()]
         found = np.array([self._known.places.get(token, -1) for token in tokens], np.int64).reshape(values.shape)
         masked = np.zeros(values.shape, bool)
@@ -381,7 +381,7 @@ class _Lookup(_HostLayer):
             found[unknown] = self._first_unknown + (self._unknown(values[unknown]) if self.num_oov_indices > 1 else 0)
         return found
 
-    def _inverted(self, values: Any) -> HostArray:
+    def _invert(self, values: Any) -> HostArray:
         tokens = self.get_vocabulary()
         found = [tokens[at] if 0 <= at < len(tokens) else self.oov_token for at in values.reshape(-1).tolist()]
         return np.array(found).reshape(values.shape)
@@ -527,7 +527,7 @@ class IntegerLookup(_Lookup):
     def _unknown(self, values: Any) -> Any:
         if self.oov_method == "floormod":
             return np.mod(values.astype(np.int64), self.num_oov_indices)
-        return _hashed(values, self.num_oov_indices, self.salt)
+        return _hash_bins(values, self.num_oov_indices, self.salt)
 
     def get_config(self) -> dict[str, object]:
         return {

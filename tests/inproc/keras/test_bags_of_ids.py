@@ -122,7 +122,7 @@ def test_one_process_trains_as_tensorflow(combiner: str, weighted: bool, made: C
     np.testing.assert_allclose(history, losses, rtol=1e-5)
     predicted = model.predict(data[0], verbose=0)
     np.testing.assert_allclose(predicted[:, 0], outputs, rtol=1e-4, atol=1e-6)
-    for served in strategy._served():
+    for served in strategy._models_to_serve():
         served.close()
 
 
@@ -163,7 +163,7 @@ def test_columns_of_a_parquet_file(tmp_path: Path) -> None:
     np.testing.assert_allclose(loaded.predict(x, verbose=0), model.predict(x, verbose=0), rtol=1e-6)
     few = {name: values[:3] for name, values in x.items()}
     np.testing.assert_allclose(loaded.predict_on_batch(few), model.predict(x, verbose=0)[:3], rtol=1e-6)
-    for served in strategy._served():
+    for served in strategy._models_to_serve():
         served.close()
 
 
@@ -174,7 +174,7 @@ def test_sizes_of_bags_compile_nothing() -> None:
     rng = np.random.default_rng(0)
     x = {"bag": ragged([rng.integers(0, 9, rng.integers(0, 50)) for _ in range(64)], np.int64)}
     model.fit(x, np.ones((64, 1)), batch_size=8, epochs=2, verbose=0)
-    (served,) = strategy._served()
+    (served,) = strategy._models_to_serve()
     step: Any = served._step
     assert step._compiled._cache_size() <= 2  # by the number of pooled rows that are received
     served.close()

@@ -30,7 +30,7 @@ FAR = 1 << 40
 
 
 def closed(strategy: ParameterServerStrategy) -> None:
-    for served in strategy._served():
+    for served in strategy._models_to_serve():
         served.close()
 
 

@@ -183,7 +183,7 @@ class Collective:
         try:
             self._channels[peer].send(frame)
         except OpError as error:
-            raise self._lost(peer, error) from error
+            raise self._report_loss(peer, error) from error
 
     def _receive(self, peer: int, kind: int, call: tuple[object, ...]) -> Sequence[Array]:
         waited = 0.0
@@ -193,11 +193,11 @@ class Collective:
                 break
             except DeadlineExceededError:
                 waited += REPORT_S
-                where = f"{_called(call)} for {waited:.0f} s"
+                where = f"{_call_text(call)} for {waited:.0f} s"
                 self.waits_for = f"{self._names[peer]} at {where}", waited
                 _log.warning("%s waits for %s", self._names[self.rank], self.waits_for[0])
             except OpError as error:
-                raise self._lost(peer, error) from error
+                raise self._report_loss(peer, error) from error
         self.waits_for = None
         if frame.kind == LOST:
             raise self._end_with(LostPeerError(str(frame.header[0]), str(frame.header[1])))
@@ -206,13 +206,13 @@ class Collective:
                 AbortedError(
                     None,
                     None,
-                    f"{self._names[self.rank]} is at {_called(call)} while {self._names[peer]} is at "
-                    f"{_called(tuple(frame.header))}: all processes must take the same steps in the same order",
+                    f"{self._names[self.rank]} is at {_call_text(call)} while {self._names[peer]} is at "
+                    f"{_call_text(tuple(frame.header))}: all processes must take the same steps in the same order",
                 )
             )
         return frame.tensors
 
-    def _lost(self, peer: int, error: OpError) -> Exception:
+    def _report_loss(self, peer: int, error: OpError) -> Exception:
         """Returns the error for a lost peer. Sends the peer's name to the other processes first, because they may
         notice the end of this process before the loss of the peer, and would report the wrong cause."""
         if isinstance(error, InternalError):
@@ -248,6 +248,6 @@ def _nbytes(frame: Frame) -> int:
     return sum(tensor.nbytes for tensor in frame.tensors)
 
 
-def _called(call: tuple[object, ...]) -> str:
+def _call_text(call: tuple[object, ...]) -> str:
     number, what, *_ = (*call, "?", "?")
     return f"call {number} ({what})"

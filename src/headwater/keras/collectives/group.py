@@ -135,7 +135,7 @@ class Group:
         )
         self.shell.add_service(_GroupService(self))
         self._pulse = HeartbeatReceiver(
-            silence_s, self._silent, me=self.shell.identity, security=self.shell.link_settings.security
+            silence_s, self._handle_silence, me=self.shell.identity, security=self.shell.link_settings.security
         )
         self.shell.start()
         try:
@@ -275,7 +275,7 @@ class Group:
             earlier.break_off("it was restarted")
         return meeting
 
-    def _silent(self, rank: int, reason: str) -> None:
+    def _handle_silence(self, rank: int, reason: str) -> None:
         with self._arrived:
             channel = self._channels.get(rank)
         if channel is not None:

@@ -129,7 +129,7 @@ def find_combination(
     """
     sums: frozenset[int] = frozenset()
     tried: Sequence[Rule | None] | None = None
-    traced = _traced(model, trace, others, metrics, training=training, eager=eager)
+    traced = _trace_step(model, trace, others, metrics, training=training, eager=eager)
     if needs_trial(model):
         outputs = _outputs(model, others, batch[0])
         try:
@@ -140,7 +140,7 @@ def find_combination(
         else:
             sums, tried = found.sums, found.rules
     if sums:
-        traced = _traced(model, trace, others, metrics, sums, training=training, eager=eager)
+        traced = _trace_step(model, trace, others, metrics, sums, training=training, eager=eager)
     averaged = traced.terms.averaged
     rules: list[Rule | None] = []
     for at, metric in enumerate(owners(model)):
@@ -235,7 +235,7 @@ class _Traced:
     assigned: Sequence[bool]
 
 
-def _traced(
+def _trace_step(
     model: object,
     trace: Trace,
     others: Sequence[jax.Array],

@@ -268,7 +268,7 @@ class ClusterCoordinator:
     def fetch(self, val: object) -> Any:
         """Waits for all remote values in ``val`` and replaces them by their values; raises as `RemoteValue.fetch`."""
         self._serve_here()
-        return _mapped(lambda leaf: leaf.fetch() if isinstance(leaf, RemoteValue) else leaf, val)
+        return _map_leaves(lambda leaf: leaf.fetch() if isinstance(leaf, RemoteValue) else leaf, val)
 
     def close(self) -> None:
         """Ends the workers' programs. Called automatically when the process ends."""
@@ -408,17 +408,17 @@ def _plain(value: object) -> object:
             return leaf.fetch()
         return leaf.reference if isinstance(leaf, (PerWorkerDataset, PerWorkerIterator)) else leaf
 
-    return _mapped(plain, value)
+    return _map_leaves(plain, value)
 
 
-def _mapped(function: Callable[[Any], Any], value: object) -> object:
+def _map_leaves(function: Callable[[Any], Any], value: object) -> object:
     """Applies ``function`` to each leaf of ``value``; lists, tuples, named tuples and dicts are structures."""
     structure: Any = value
     if isinstance(value, (list, tuple)):
-        items = [_mapped(function, item) for item in structure]
+        items = [_map_leaves(function, item) for item in structure]
         return type(structure)(*items) if hasattr(structure, "_fields") else type(structure)(items)
     if isinstance(value, dict):
-        return {key: _mapped(function, item) for key, item in structure.items()}
+        return {key: _map_leaves(function, item) for key, item in structure.items()}
     return function(value)
 
 

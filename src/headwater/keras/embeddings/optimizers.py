@@ -43,10 +43,10 @@ def row_optimizer(optimizer: keras.Optimizer, dim: int, *, clips: bool) -> AnyOp
     for setting in ("use_ema", "gradient_accumulation_steps"):
         if getattr(optimizer, setting, None):
             raise ValueError(f"{name} with {setting} cannot train the rows of a DynamicEmbedding")
-    return _compiled(optimizer) or _KerasRows(optimizer, dim, clips=clips).general()
+    return _find_compiled(optimizer) or _KerasRows(optimizer, dim, clips=clips).general()
 
 
-def _compiled(optimizer: keras.Optimizer) -> AnyOptimizer | None:
+def _find_compiled(optimizer: keras.Optimizer) -> AnyOptimizer | None:
     if optimizer.weight_decay or optimizer.clipvalue:
         return None
     o, rate = optimizer, float(np.asarray(optimizer.learning_rate))
@@ -123,7 +123,7 @@ class _KerasRows:
         count, size = len(rows), rounded_up(len(rows))
         parts = iter(state)
         given = [
-            _padded(next(parts), size) if by_row else shared
+            _pad(next(parts), size) if by_row else shared
             for by_row, shared in zip(self._by_row, self._shared, strict=True)
         ]
         given[self._iterations_at] = np.asarray(step - 1, self._shared[self._iterations_at].dtype)
@@ -131,7 +131,7 @@ class _KerasRows:
             given[self._rate_at] = np.asarray(rate, self._shared[self._rate_at].dtype)
         if size not in self._steps:
             self._steps[size] = self._compile(size)
-        made, changed = self._steps[size](_padded(rows, size), given, _padded(gradients, size))
+        made, changed = self._steps[size](_pad(rows, size), given, _pad(gradients, size))
         found = [np.asarray(array) for array in changed]
         for at, by_row in enumerate(self._by_row):
             if not by_row:
@@ -148,7 +148,7 @@ class _KerasRows:
         return jax.jit(update)
 
 
-def _padded(rows: Reals, size: int) -> Reals:
+def _pad(rows: Reals, size: int) -> Reals:
     padded = np.zeros((size, *rows.shape[1:]), rows.dtype)
     padded[: len(rows)] = rows
     return padded

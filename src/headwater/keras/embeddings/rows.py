@@ -111,7 +111,7 @@ class ModelEmbeddings:
         return Found(
             x=coded.x,
             where=where,
-            rows=[_filled(found, rounded_up(len(found)), 0) for found in rows],
+            rows=[_fill_up(found, rounded_up(len(found)), 0) for found in rows],
             coded=coded.plan.layers,
             keys=keys,
         )
@@ -164,7 +164,7 @@ def _fixed(layer: keras.Layer, given: Ids, coded: Coded) -> tuple[Array, Array]:
     numbers, inverse = np.unique(given.ids, return_inverse=True)
     if given.codes is not None:
         return _by_code(given.codes, inverse, coded), numbers
-    return _filled(numbers, rounded_up(len(numbers)), layer.input_dim), numbers
+    return _fill_up(numbers, rounded_up(len(numbers)), layer.input_dim), numbers
 
 
 def _dynamic(layer: keras.Layer, given: Ids, coded: Coded) -> tuple[Array | None, object]:
@@ -175,7 +175,7 @@ def _dynamic(layer: keras.Layer, given: Ids, coded: Coded) -> tuple[Array | None
         return _by_code(given.codes, divided.inverse, coded), divided
     numbers = np.unique(given.ids)
     # Distinct ids keep their order.
-    return _filled(numbers, rounded_up(len(numbers)), np.iinfo(np.int32).max), layer.divide(numbers)
+    return _fill_up(numbers, rounded_up(len(numbers)), np.iinfo(np.int32).max), layer.divide(numbers)
 
 
 def _by_code(codes: Array, inverse: Array, coded: Coded) -> Array:
@@ -194,7 +194,7 @@ def without_bags(x: Tree) -> Tree:
     return x
 
 
-def _filled(array: Array, size: int, value: int) -> Array:
+def _fill_up(array: Array, size: int, value: int) -> Array:
     if len(array) == size:
         return array
     filled = np.full((size, *array.shape[1:]), value, array.dtype)

@@ -73,7 +73,7 @@ def worth_rows(model: Any, layers: Sequence[Any], data: object, others: Sequence
     """
     if not layers or not is_elementwise(model.optimizer):
         return []
-    ids, read = _used(model, layers, data, others)
+    ids, read = _count_ids(model, layers, data, others)
     found: list[Any] = []
     saved = 0
     for layer, count, whole in zip(layers, ids, read, strict=True):
@@ -84,7 +84,7 @@ def worth_rows(model: Any, layers: Sequence[Any], data: object, others: Sequence
     return found if others or saved >= _MIN_SAVING_BYTES else []
 
 
-def _used(
+def _count_ids(
     model: Any, layers: Sequence[keras.Layer], data: Tree, others: Sequence[object]
 ) -> tuple[list[int], list[bool]]:
     """Returns for each layer the number of its ids in ``data``, and whether a step also reads its weights directly."""

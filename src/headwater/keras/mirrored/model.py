@@ -131,7 +131,7 @@ class MirroredModel:
             (x, y, sample_weight), validation_data = _slicing.train_validation_split(
                 (x, y, sample_weight), validation_split=validation_split
             )
-        share = self._share(self._agreed_seed())
+        share = self._share(self._agree_on_seed())
         self._data = shards_of(share, x, y, sample_weight, batch_size, steps_per_epoch, shuffle, class_weight)
         if isinstance(self._data, ArrayShards):
             self._check_same_program({"data": {"batches": self._data.count, "batch_size": self._data.batch_size}})
@@ -471,7 +471,7 @@ class MirroredModel:
             require_no_state_of_rows(self.model)
         return Share(count=self.replicas.processes, index=self.replicas.rank, seed=seed)
 
-    def _agreed_seed(self) -> int:
+    def _agree_on_seed(self) -> int:
         # Use NumPy's global generator, so that `keras.utils.set_random_seed` makes the seed reproducible.
         seed = np.asarray([np.random.randint(1 << 31)], np.int64)
         return int(self.replicas.broadcast([seed], "seed")[0][0])

@@ -205,7 +205,7 @@ class SharedStep:
 
         Terms whose divisor is proportional to the number of rows are omitted.
         """
-        with recorded_losses(sums=self.combination.sums) as terms, self._synchronized(batch):
+        with recorded_losses(sums=self.combination.sums) as terms, self._synchronize(batch):
             self._outcome(state, _utils.unpack_x_y_sample_weight(batch))
         return jnp.stack([jnp.asarray(value, np.float32) for value in terms.denominators])
 
@@ -213,7 +213,7 @@ class SharedStep:
         """Returns the logs and values of a step; ``batch`` is ``(x, y, weights)``."""
         raise NotImplementedError
 
-    def _synchronized(self, batch: Tree) -> AbstractContextManager[None]:
+    def _synchronize(self, batch: Tree) -> AbstractContextManager[None]:
         """Returns the context for tracing a step, in which layers with synchronized statistics exchange them."""
         return nullcontext() if self._exchange is None else self._exchange.of_rows(rows_of(batch))
 
@@ -309,10 +309,10 @@ class TrainStep(SharedStep):
         """Computes this process's vector."""
         model, layout, combination = self._model, self._vector, self.combination
         assert layout is not None
-        salted = [self._salted(index, value, self._owner.replicas.rank) for index, value in enumerate(others)]
+        salted = [self._add_rank(index, value, self._owner.replicas.rank) for index, value in enumerate(others)]
         starts = [rule.start(value) for rule, value in zip(self._rules, metrics, strict=True)]
         recording = recorded_losses(factors, combination.sums)
-        with recorded(model.optimizer) as calls, recording, self._synchronized(batch):
+        with recorded(model.optimizer) as calls, recording, self._synchronize(batch):
             logs, (_, after, _, counted) = model.train_step((trainable, salted, optimizer, starts), batch)
         logs = flat_logs(logs)
         return layout.pack(
@@ -347,7 +347,7 @@ class TrainStep(SharedStep):
     def _outcome(self, state: object, batch: Tree) -> Outcome:
         return losses_of(self._model, state, batch)
 
-    def _salted(self, index: int, value: jax.Array, rank: int) -> object:
+    def _add_rank(self, index: int, value: jax.Array, rank: int) -> object:
         if index not in self._seeds:
             return value
         return value.at[0].add(np.asarray(rank * _APART % (1 << 32), np.uint32).astype(value.dtype))

@@ -44,10 +44,10 @@ def refuse_assignments(callback: object, holder_of: Callable[[object], Holder | 
     for name in _HOOKS:
         hook = getattr(callback, name, None)
         if hook is not None and not hook.__module__.startswith(_OWN_PREFIXES) and not hasattr(hook, _WATCHED):
-            setattr(callback, name, _watched(callback, name, hook, holder_of))
+            setattr(callback, name, _refuse_in(callback, name, hook, holder_of))
 
 
-def _watched(
+def _refuse_in(
     callback: Any, name: str, hook: Callable[..., object], holder_of: Callable[[object], Holder | None]
 ) -> Callable[..., object]:
     @functools.wraps(hook)

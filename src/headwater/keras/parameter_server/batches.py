@@ -332,7 +332,7 @@ class PyDatasetBatches(_WholeBatches):
         return -1 if count is None else int(count)
 
     def first(self) -> Tree:
-        return _weighted(self._data[0], self._class_weight)
+        return _add_class_weights(self._data[0], self._class_weight)
 
     def settings(self) -> dict[str, object]:
         return {
@@ -361,7 +361,7 @@ class PyDatasetBatches(_WholeBatches):
             if self._order[0] != turn:
                 self._order = turn, shuffled(self._seed, turn, self.count)
             item = int(self._order[1][item])
-        return _weighted(self._data[item], self._class_weight)
+        return _add_class_weights(self._data[item], self._class_weight)
 
 
 class _Items:
@@ -420,7 +420,7 @@ class NumberedBatches(_WholeBatches):
         return self._element(start + number, turn)
 
     def _element(self, number: int, turn: int) -> Tree:
-        return _weighted(self._batches.element(number, turn), self._class_weight)
+        return _add_class_weights(self._batches.element(number, turn), self._class_weight)
 
 
 class IteratedBatches(_Spans):
@@ -514,10 +514,10 @@ class IteratedBatches(_Spans):
                     self._length = self._next
                 return None
             self._next += 1
-        return None if batch is None else _weighted(batch, self._class_weight)
+        return None if batch is None else _add_class_weights(batch, self._class_weight)
 
 
-def _weighted(batch: Tree, class_weight: object) -> Tree:
+def _add_class_weights(batch: Tree, class_weight: object) -> Tree:
     batch = with_bags(batch)
     if class_weight is None:
         return batch
@@ -560,13 +560,13 @@ def make_batches(
         return ArrayBatches(data, batch_size=batch_size or 32, shuffle=bool(shuffle), steps=steps)
     if y is not None or sample_weight is not None:
         raise ValueError("y and sample_weight are for arrays only; other data contain them")
-    reason = _why_iterated(x)
+    reason = _reason_to_iterate(x)
     if by_number and not reason:
         return NumberedBatches(x, steps, class_weight)
     return IteratedBatches(x, steps, class_weight, reason)
 
 
-def _why_iterated(data: Tree) -> str:
+def _reason_to_iterate(data: Tree) -> str:
     """Returns the reason why the data cannot return the same batch for the same number on all workers; an empty text if
     the data can."""
     if is_dataset(data):

@@ -101,12 +101,12 @@ def described_set(description: bytes) -> DescribedSet:
             name=each["name"],
             path=each["spec"]["name"],
             dtype=each["spec"]["dtype"],
-            constraint=_restored(each["constraint"]),
+            constraint=_restore(each["constraint"]),
             overwrite_with_gradient=each["overwrite"],
         )
         for each in told["variables"]
     ]
-    optimizer = _restored(told["optimizer"])
+    optimizer = _restore(told["optimizer"])
     excluded = [variable for variable, each in zip(variables, told["variables"], strict=True) if each["excluded"]]
     names = [told["excluded names"]] if told["excluded names"] else None
     if excluded or names:
@@ -133,7 +133,7 @@ def host_described(task: ParameterTask, place: ProcessPlace, name: str, descript
     )
 
 
-def _restored(described: Any) -> Any:
+def _restore(described: Any) -> Any:
     """Makes an object from its description, unless the description names a class outside of Keras and the program."""
     _require_known(described)
     return _saving.deserialize_keras_object(described)

@@ -158,8 +158,8 @@ class ServedModel(ModelValues):
     def _build(self, batch: Tree) -> None:
         """Builds the model by the shapes of a batch."""
         if not dynamic_layers(self.model):
-            without_bags(_padded(batch)[0])
-        self.model._symbolic_build(data_batch=_padded(batch, stand_in))
+            without_bags(_as_triple(batch)[0])
+        self.model._symbolic_build(data_batch=_as_triple(batch, stand_in))
 
     def with_current_values(self, method: Callable[..., Any], *, state: bool) -> Callable[..., Any]:
         """Wraps a method of the model: if `train_on_batch` has changed the values of the ``ps``, the wrapper first
@@ -217,7 +217,7 @@ class ServedModel(ModelValues):
             if self.embeddings.layers:
                 set_source(self.model, self)
             dense = len(self.model.trainable_variables) - len(self.tables)
-            self._client.set_extras([dense + at for at in self._step.changing(_padded(batch))])
+            self._client.set_extras([dense + at for at in self._step.changing(_as_triple(batch))])
         return self._step
 
     def _combination(self, batch: Tree) -> Combination:
@@ -226,7 +226,7 @@ class ServedModel(ModelValues):
         several = place.workers > 1
         if self._found is None:
             divided = several and isinstance(place.choice, Synchronous | KOfN)
-            self._found = find_shares(self.model, self.embeddings, _padded(batch), divided=divided, several=several)
+            self._found = find_shares(self.model, self.embeddings, _as_triple(batch), divided=divided, several=several)
         return self._found
 
     # Training ---------------------------------------------------------------------------------------------------------
@@ -260,8 +260,8 @@ class ServedModel(ModelValues):
         """
         model = self.model
         model._assert_compile_called("fit")
-        epochs = _limited("epochs", epochs) or 0
-        if steps_per_epoch := _limited("steps_per_epoch", steps_per_epoch):
+        epochs = _limit("epochs", epochs) or 0
+        if steps_per_epoch := _limit("steps_per_epoch", steps_per_epoch):
             # As in Keras, an epoch consists of whole executions.
             executed = model.steps_per_execution
             steps_per_epoch = -(-steps_per_epoch // executed) * executed
@@ -281,7 +281,7 @@ class ServedModel(ModelValues):
         self._build(batches.first())
         self.begin()
         if batches.same_shapes_everywhere and self._tables is None:
-            self._batch = _padded(batches.first())
+            self._batch = _as_triple(batches.first())
         task = self.place.task
         self._adapt_to_compile()
         self._serve_on_server()
@@ -642,7 +642,7 @@ class ServedModel(ModelValues):
         callback._save_model = save_after_sync
 
 
-def _limited(name: str, wanted: int | None) -> int | None:
+def _limit(name: str, wanted: int | None) -> int | None:
     """Returns a number of epochs or steps; if Keras's limit is smaller (`keras.config.set_max_epochs`), the limit."""
     limit = getattr(keras.config, f"max_{name}", lambda: None)()  # Keras 3.8 has no limits
     if not limit or (wanted is not None and wanted <= limit):
@@ -674,7 +674,7 @@ def _await_step_number(client: ParameterClient, wish: StepRequest, ticket: int) 
     return ticket
 
 
-def _padded(batch: Tree, of_inputs: Callable[[Any], Any] | None = None) -> Any:
+def _as_triple(batch: Tree, of_inputs: Callable[[Any], Any] | None = None) -> Any:
     """Returns ``batch`` as arrays ``(x, y, sample_weight)``, with ``of_inputs`` applied to x."""
     data = share_of(batch, 0, 1).data
     x, y, sample_weight = _utils.unpack_x_y_sample_weight(data)

@@ -255,7 +255,7 @@ class KerasUpdater:
         self._blocks.change(changes)
         if self._part.clips == "jointly":
             *hyperparameters, total = hyperparameters
-            gradients = _clipped(gradients, float(self._original.global_clipnorm or 0), math.sqrt(total))
+            gradients = _clip(gradients, float(self._original.global_clipnorm or 0), math.sqrt(total))
         if hyperparameters:
             self._set_rate(hyperparameters[0])
         if self._blocks.optimized:
@@ -290,7 +290,7 @@ class KerasUpdater:
         return found
 
 
-def _clipped(gradients: Sequence[Array], clipnorm: float, norm: float) -> Sequence[Array]:
+def _clip(gradients: Sequence[Array], clipnorm: float, norm: float) -> Sequence[Array]:
     """Scales gradients by min(1, clipnorm / norm); ``norm`` is the joint norm of the gradients on all ``ps``.
 
     If the norm is not finite, the gradients become NaN, as in Keras.

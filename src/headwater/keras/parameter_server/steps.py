@@ -171,7 +171,7 @@ class GradientStep:
         _, y, sample_weight = data
         factors = None
         if self.combination.factored and part != 1 and batch is not None:
-            shares = [self._divisors(values, self._own, self._coded(it)) for it in (data, batch())]
+            shares = [self._divisors(values, self._own, self._encode_batch(it)) for it in (data, batch())]
             own, whole = (np.asarray(it, np.float64) for it in shares)
             factors = factors_of(self.combination.divisors, own, whole, part)
         gradients, of_rows, after, logs, self._own, self._metrics, self._scaling, sums, finite = self._compiled(
@@ -217,7 +217,7 @@ class GradientStep:
             codes += [of_state if rule.state else of_change] * fresh.size
         return np.array([*codes, *[ADD] * (len(self._named) + 1)], np.float32) if any(codes) else None
 
-    def _coded(self, data: Tree) -> Tree:
+    def _encode_batch(self, data: Tree) -> Tree:
         """Encodes a batch without looking up its ids."""
         x, y, sample_weight = _utils.unpack_x_y_sample_weight(data)
         return self._embeddings.code(x), y, sample_weight
@@ -265,7 +265,7 @@ class GradientStep:
             ]
         )
         logs = self.combination.named(results_of(model, metrics), [logs[name] for name in self._named])
-        found, scaling, finite = self._unscaled(found, scaling)
+        found, scaling, finite = self._unscale(found, scaling)
         optimizer = inner_optimizer(model.optimizer)
         if self._clips and (optimizer.clipnorm or optimizer.global_clipnorm):
             found = optimizer._clip_gradients(found)  # pyright: ignore[reportPrivateUsage]
@@ -325,7 +325,7 @@ class GradientStep:
             )
         return gradients_of(model, calls, "parameter servers"), after, counted, logs
 
-    def _unscaled(self, gradients: list[Any], scaling: Any) -> tuple[list[Any], list[Any], Any]:
+    def _unscale(self, gradients: list[Any], scaling: Any) -> tuple[list[Any], list[Any], Any]:
         """Returns the gradients of the unscaled loss; the next scaling variables, see `scaling_variables`; and whether
         the gradients are finite."""
         optimizer = self._model.optimizer

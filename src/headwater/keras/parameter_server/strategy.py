@@ -175,22 +175,22 @@ class ParameterServerStrategy(Strategy):
 
     def connect_models(self) -> None:
         """On the chief: sends every model's values to the ``ps``."""
-        for served in self._served():
+        for served in self._models_to_serve():
             served.connect()
 
     def sync_models(self) -> None:
         """Reads the current values of every model from the ``ps``."""
-        for served in self._served():
+        for served in self._models_to_serve():
             served.sync(state=True)
 
-    def _served(self) -> list[ServedModel]:
+    def _models_to_serve(self) -> list[ServedModel]:
         """The models of this scope that are compiled and built."""
         ready = [model for model in self._models if getattr(model, "optimizer", None) is not None and model.built]
         return [served for model in ready if (served := served_model(model)) is not None]
 
     def serve_models(self) -> None:
         """On a ``ps``: starts to serve every model that was made and compiled in the scope so far."""
-        for served in self._served():
+        for served in self._models_to_serve():
             served.host()
 
 

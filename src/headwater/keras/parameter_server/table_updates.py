@@ -157,15 +157,15 @@ class TableUpdates:
             self._changes.will_change(numbers, self._parts())
 
     def start_saving(self, *, whole: bool) -> int:
-        return self._watched().start_save(whole=whole)
+        return self._require_changes().start_save(whole=whole)
 
     def next_saved(self, count: int) -> tuple[Array, list[Array]] | None:
-        return self._watched().next_rows(self._parts(), count)
+        return self._require_changes().next_rows(self._parts(), count)
 
     def abandon_save(self) -> None:
-        self._watched().abandon_save()
+        self._require_changes().abandon_save()
 
-    def _watched(self) -> RowChanges:
+    def _require_changes(self) -> RowChanges:
         assert self._changes is not None
         return self._changes
 
@@ -234,11 +234,11 @@ class TableUpdates:
         else:
             size = rounded_up(len(numbers))
         parts = [
-            _padded(array[numbers], size) if by_row else array
+            _pad(array[numbers], size) if by_row else array
             for array, by_row in zip(self._state, self._by_row, strict=True)
         ]
         self._will_change(numbers)
-        new_rows, state = self._step(size)(_padded(self.values[numbers], size), parts, _padded(gradients, size))
+        new_rows, state = self._step(size)(_pad(self.values[numbers], size), parts, _pad(gradients, size))
         self.values[numbers] = np.asarray(new_rows)[: len(numbers)]
         for at, by_row in enumerate(self._by_row):
             if by_row:
@@ -258,7 +258,7 @@ class TableUpdates:
         return self._compiled[size]
 
 
-def _padded(rows: Array, size: int) -> Array:
+def _pad(rows: Array, size: int) -> Array:
     if len(rows) == size:
         return rows
     padded = np.zeros((size, *rows.shape[1:]), rows.dtype)
