@@ -175,11 +175,11 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
         return [variable for variable in self._variables if id(variable) not in owned]
 
     def _free_optimizers(self) -> list[Any]:
-        self._served()  # assigns optimizers of the scope to models without one
+        self._models_to_serve()  # assigns optimizers of the scope to models without one
         taken = {id(model.optimizer) for model in self._models if getattr(model, "optimizer", None) is not None}
         return [optimizer for optimizer in self._optimizers if id(optimizer) not in taken]
 
-    def _served(self) -> list[ServedModel]:
+    def _models_to_serve(self) -> list[ServedModel]:
         trained = _outermost([model for model in self._models if model.trainable_variables or not model.built])
         without = [model for model in trained if getattr(model, "optimizer", None) is None]
         taken = {id(model.optimizer) for model in self._models if getattr(model, "optimizer", None) is not None}
@@ -195,7 +195,7 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
             )
         for model, optimizer in zip(without, free, strict=bool(without)):
             model.optimizer = optimizer
-        return super()._served()
+        return super()._models_to_serve()
 
     def _in_replica(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: Any) -> Any:
         trace = tracing()
@@ -212,7 +212,7 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
         made without an optimizer, such as moving averages, are kept, and sent with the next gradients of the model.
         """
         del variables
-        for served in self._served():
+        for served in self._models_to_serve():
             client = served.connect()
             optimized = len(served.model.trainable_variables)
             if id(client) not in self._fresh:
@@ -241,7 +241,7 @@ class ParameterServerStrategy(Replicating, served_strategy.ParameterServerStrate
           NotImplementedError: the step changes trained variables without the optimizer.
           ValueError: the optimizer was made outside of the scope, or gradients belong to another model.
         """
-        everything = self._served()
+        everything = self._models_to_serve()
         served = next((served for served in everything if served.model.optimizer is optimizer), None)
         if served is None:
             raise ValueError(f"optimizer {optimizer.name!r} was not made in the strategy's scope")

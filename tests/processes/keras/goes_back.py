@@ -26,7 +26,7 @@ class Stop(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         del batch, logs
-        client: Any = strategy._served()[0]._client
+        client: Any = strategy._models_to_serve()[0]._client
         first, second = (session.version for session in client._sessions)
         print(f"read {first} and {second}", flush=True)
         if (arguments.folder / "stop").exists():
