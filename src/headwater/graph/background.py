@@ -17,7 +17,8 @@ _turn: Final = threading.Lock()
 _ending: Final = threading.Event()
 _compiling: Final[set[str]] = set()
 #: Time for which a thread may keep the interpreter's lock while it imports or traces in the background. A step on
-#: kernels releases the lock in each operation on arrays, and with Python's 5 ms would wait so long to get it back.
+#: kernels releases the lock in each operation on arrays, and with Python's interval it could wait 5 ms to get the lock
+#: again.
 _SWITCH_S: Final = 1e-4
 
 
@@ -36,11 +37,11 @@ class Compilation:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has ended."""
+        """Whether the work has ended."""
         return not self._thread.is_alive()
 
     def wait(self, limit_s: float | None = None) -> None:
-        """Waits until it has ended, for ``limit_s`` seconds at most."""
+        """Waits until the work has ended, for ``limit_s`` seconds at most."""
         self._thread.join(limit_s)
 
 

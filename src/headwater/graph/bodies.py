@@ -32,10 +32,9 @@ class Recorded:
     """A recorded branch or iteration.
 
     Attributes:
-      outputs: its result tensors; None for a result that only the other branch of a condition computes.
-      ops: its operations, in the order of creation.
-      captured: tensors from outside that it uses.
-      before: operations from outside that have to run before it.
+      outputs: the result tensors of the body; None for a result that only the other branch of a condition computes.
+      ops: the operations of the body, in the order of creation. captured: tensors from outside that the body uses.
+      before: operations from outside that have to run before the body.
     """
 
     outputs: list[Any]
@@ -45,7 +44,7 @@ class Recorded:
 
     @property
     def on_host(self) -> bool:
-        """Whether any of its operations cannot be compiled."""
+        """Whether any operation of the body cannot be compiled."""
         return any(
             (op.definition.kind in (Kind.HOST, Kind.STATEFUL) and op.definition.traced is None)
             or any(t.dtype.base_dtype in _HELD for t in (*op.inputs, *op.outputs))
@@ -54,12 +53,12 @@ class Recorded:
 
     @property
     def draws(self) -> list[Operation]:
-        """The operations in it that draw random numbers."""
+        """The operations of the body that draw random numbers."""
         return [op for op in self.ops if op.definition.kind is Kind.RANDOM]
 
     @property
     def changed(self) -> set[Tensor]:
-        """The references to variables that its operations change or need as references."""
+        """The references to variables that the body's operations change or need as references."""
         return {op.inputs[i] for op in self.ops for i in op.definition.ref_positions(op.attrs)}
 
 

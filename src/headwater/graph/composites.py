@@ -16,7 +16,7 @@ class CompositeTensor(abc.ABC):
     @property
     @abc.abstractmethod
     def components(self) -> list[Tensor]:
-        """The tensors of which it consists."""
+        """The tensors of which the value consists."""
 
     @abc.abstractmethod
     def with_components(self, components: Sequence[Tensor]) -> Self:

@@ -184,7 +184,7 @@ class Graph:
         a variable does.
 
         Raises:
-          ValueError: it is of another graph, or its name is malformed.
+          ValueError: ``obj`` is of another graph, or its name is malformed.
           KeyError: the graph has no element of that name.
           TypeError: ``obj`` has another type.
         """

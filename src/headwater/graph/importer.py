@@ -111,7 +111,7 @@ def _by_name(given: Any) -> dict[str, Any]:
     """Returns the input map with its keys as text.
 
     Raises:
-      TypeError: it is no map, or its keys are not text.
+      TypeError: ``given`` is no map, or its keys are not text.
     """
     if not isinstance(given, Mapping) or not all(isinstance(key, str | bytes) for key in given):  # pyright: ignore[reportUnknownVariableType]
         raise TypeError("input_map must be a dictionary mapping strings to Tensor objects.")

@@ -375,8 +375,8 @@ def set_operator(name: str, function: Callable[..., object]) -> None:
 
 
 def load_operators_with(load: Callable[[], object]) -> None:
-    """Registers a function that calls `set_operator` for every operator. It is called when an operator is first
-    used."""
+    """Registers a function that calls `set_operator` for every operator. The function is called when an operator is
+    first used."""
     global _load_operators
     _load_operators = load
 

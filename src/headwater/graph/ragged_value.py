@@ -69,7 +69,7 @@ class RaggedTensorValue:
         return (len(self._splits) - 1, None, *self._values.shape[1:])
 
     def to_list(self) -> list[Any]:
-        """Converts it to nested lists of Python values."""
+        """Converts the value to nested lists of Python values."""
         inner = self._values.to_list() if isinstance(self._values, RaggedTensorValue) else self._values.tolist()
         return [inner[begin:end] for begin, end in zip(self._splits[:-1], self._splits[1:], strict=True)]
 

@@ -70,13 +70,12 @@ class Argument:
     """One input, or one list of inputs, as an operation type declares it.
 
     Attributes:
-      name: TensorFlow's name for it.
-      dtype: its fixed element type; None if it may vary.
-      type_attr: the attribute with its element type; arguments with the same attribute have the same type.
-      default: the element type for Python values that could have several types.
+      name: TensorFlow's name of the argument. dtype: the fixed element type; None if the element type may vary.
+      type_attr: the attribute with the element type; arguments with the same attribute have the same type. default: the
+      element type for Python values that could have several types.
       allowed: name of the class of allowed element types (``numeric``, ``floating`` …); empty for any.
-      many: whether it is a list of inputs of one type; the attribute ``N`` is its length.
-      mixed: whether it is a list of inputs of any types; ``type_attr`` lists the types.
+      many: whether the argument is a list of inputs of one type; the attribute ``N`` is the length of the list. mixed:
+      whether the argument is a list of inputs of any types; ``type_attr`` lists the types.
     """
 
     name: str
@@ -120,7 +119,7 @@ class OpDef:
 
     Attributes:
       name: as in a GraphDef, e.g. ``MatMul``.
-      kind: how it runs.
+      kind: how the operation runs.
       lower: the lowering. PURE: ``lower(*inputs, **attrs)`` returns one array or a tuple of arrays. RANDOM: the same
         with a ``jax.random`` key first. STATEFUL: the inputs named in ``refs`` are variables' values; returns the tuple
         of new values of ``updates``. HOST: ``lower(context, *inputs, **attrs)`` with NumPy arrays.
@@ -131,8 +130,8 @@ class OpDef:
       static: positions of inputs that must be known when the operation is compiled, which is then compiled for each
         value; negative positions count from the end.
       static_of: replaces ``static`` if it depends on the attributes: ``static_of(attrs, input_count)``.
-      gradient: ``gradient(op, *output_gradients)`` returns one tensor, IndexedSlices or None per input. If it is None
-        or returns NotImplemented, the vector-Jacobian product of the lowering is used.
+      gradient: ``gradient(op, *output_gradients)`` returns one tensor, IndexedSlices or None per input. If ``gradient``
+        is None or returns NotImplemented, the vector-Jacobian product of the lowering is used.
       differentiable: False if its inputs never have a gradient.
       constants: positions of inputs without a gradient in the vector-Jacobian product.
       refs: positions of inputs that are variables.
@@ -143,8 +142,8 @@ class OpDef:
         updates cannot fail any more, since readers of the variables wait for the updates.
       keeps: whether a HOST operation uses replicable resources other than variables; see
         `headwater.graph.resources.kept`.
-      stable: for an operation with ``keeps``: its outputs are recorded even if it changes nothing, because a resumed
-        step must get the same outputs, such as the members of its round.
+      stable: for an operation with ``keeps``: the outputs are recorded even if the operation changes nothing, because a
+        resumed step must get the same outputs, such as the members of its round.
       repeat: for a blocking HOST operation: ``repeat(context, run, times, *inputs, **attrs)`` calls ``run`` ``times``
         times: each time that ``lower`` would not have to wait, in the thread that has ended the wait. None if
           unsupported.
@@ -155,7 +154,7 @@ class OpDef:
       traced: PURE version of a HOST lowering, for compiled branches and loops.
       ref_attr: name of the attribute that lists ``refs``, if they differ between operations; else empty.
       types: type attributes in its GraphDef: maps the attribute's name to the input with that type.
-      arguments: its inputs by name, for code that builds it from Python values; empty if unused.
+      arguments: the inputs by name, for code that builds the operation from Python values; empty if unused.
     """
 
     name: str

@@ -120,7 +120,7 @@ class ControlDependencies:
     """The stack of ``control_dependencies`` blocks.
 
     An operation that is created in a block runs after the block's inputs. It needs no control inputs if one of its own
-    inputs was created in the block, because that input already runs after them.
+    inputs was created in the block, because that input already runs after the block's inputs.
 
     Args:
       start: a stack to copy the present blocks from.

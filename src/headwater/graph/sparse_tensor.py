@@ -135,7 +135,7 @@ def as_sparse(value: object) -> SparseTensor:
     """Converts ``value``, a sparse tensor or the value of a sparse tensor, to a sparse tensor.
 
     Raises:
-      TypeError: it is neither.
+      TypeError: ``value`` is neither.
     """
     if isinstance(value, SparseTensorValue):
         return SparseTensor.from_value(value)

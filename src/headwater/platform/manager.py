@@ -65,7 +65,7 @@ class ManagerSettings:
       sample_s: initial interval between two samples of a task's progress and usage, in seconds.
       max_running: maximum number of jobs that run at once; 0 for no limit.
       overtake_s: seconds for which smaller jobs may overtake a job that waits for resources.
-      keep_s: seconds for which a finished job is kept, with its logs; None for ever.
+      keep_s: seconds for which a finished job is kept, with its logs; None for no limit.
       keep_jobs: number of finished jobs that are kept, the last to end; None for all.
       trim_s: seconds between two searches for finished jobs to delete.
     """

@@ -58,7 +58,7 @@ class ServerSettings:
       max_running: maximum number of jobs that run at once; 0 for no limit.
       max_archive_bytes: maximum size of an archive.
       poll_s: seconds between two polls of all tasks.
-      keep_days: days for which a finished job is kept, with its logs; 0 for ever.
+      keep_days: days for which a finished job is kept, with its logs; 0 for no limit.
       keep_jobs: maximum number of finished jobs that are kept; 0 for all.
       log_format: the format of the server's own log.
     """

@@ -158,7 +158,7 @@ class Examples:
             self._end()
 
     def _end(self) -> None:
-        """Arranges that the next request gives back the range that was assigned in advance."""
+        """Arranges that the next request returns the range that was assigned in advance."""
         if isinstance(self._ahead, tuple):
             self._returned.append((self._ahead[0], ""))
         self._step_request = self._ahead = None
@@ -178,7 +178,8 @@ class Examples:
         return assigned_work
 
     def return_failed(self, reason: str, work: Work | None = None) -> None:
-        """Gives back a range that this worker failed to compute, or all of its ranges if ``work`` is None."""
+        """Returns to the first ``ps`` a range that this worker failed to compute, or all of its ranges if ``work`` is
+        None."""
         for one in [work] if work is not None else list(self._taken):
             self._taken.remove(one)
             self._returned.append((one, reason))

@@ -411,7 +411,7 @@ class ParameterClient:
           sums: this worker's contribution to the sums of the epoch that ``step_request`` names, see `sums`.
           given: the ranges of examples from which the gradients were computed. The gradients are rejected if the first
             ``ps`` has assigned one of these ranges to another worker meanwhile.
-          returned: ranges that were assigned to this worker and that it gives back, each with a reason.
+          returned: ranges that were assigned to this worker and that this worker returns, each with a reason.
           part: the part of a batch that ``given`` covers, if workers share each batch and an update uses a whole batch;
             otherwise None.
 

@@ -71,7 +71,7 @@ A step request has a fifth element where examples are accounted for: (first epoc
 None, unit, whether batches follow one another, part of a batch or None), see `headwater.ps.accounting.ledger.Plan`; its
 second element is then the last epoch. The step number is the number of a batch, or -3 while other workers hold the
 remaining examples; *assigned* is (epoch, start, stop, seed), or a text that names the ranges that were set aside.
-``work`` is None, or (the ranges that the gradient was computed from, the ranges that are given back with the reason of
+``work`` is None, or (the ranges from which the gradient was computed, the ranges that are returned, with the reason of
 each). On the first ``ps`` an update and the record of its ranges are atomic: it drops a gradient if one of its ranges
 was handed to another worker meanwhile. With ``keeps`` the answer contains the ``ledger`` as of the time when the values
 were read, so that the chief can restore that ``ps`` from it.

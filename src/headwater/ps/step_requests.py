@@ -28,7 +28,8 @@ def request_fields(first: int, plan: Plan, part: tuple[int, int] | None = None) 
 
 
 def work_of(work: Any) -> tuple[list[Work], list[Returned]]:
-    """Returns the ranges whose gradient a frame carries, and the ranges that it gives back with their reasons."""
+    """Parses from a frame the ranges whose gradient the frame carries, and the ranges that the worker returns, with the
+    reasons."""
     match work:
         case None:
             return [], []

@@ -296,7 +296,7 @@ class Accumulator(Kept):
       dropped: number of stale gradients dropped.
     """
 
-    # Whether it is on a replicated task, where the lock of the resources guards its state.
+    # Whether the accumulator is on a replicated task, where the lock of the resources guards its state.
     _shared = False
 
     def __init__(
@@ -326,8 +326,8 @@ class Accumulator(Kept):
             return self._count
 
     def set_step(self, step: int) -> None:
-        """Sets the time step. If it decreases, for example after a restore of an older checkpoint, a warning is logged
-        and the gathered gradients, which are now invalid, are dropped."""
+        """Sets the time step. If the time step decreases, for example after a restore of an older checkpoint, a warning
+        is logged and the gathered gradients, which are now invalid, are dropped."""
         with self._condition:
             if step < self._step:
                 _log.warning("the step of accumulator %r decreases from %d to %d", self.name, self._step, step)
@@ -405,8 +405,8 @@ class Accumulator(Kept):
           gradients: a gradient of every variable.
           step: the time step at which the worker read the variables.
           session: the session of the replica, in synchronous training.
-          start: name of the start of the training to which the gradients belong. If it is None, the gradients count if
-            ``session`` joined the present run.
+          start: name of the start of the training to which the gradients belong. If ``start`` is None, the gradients
+            count if ``session`` joined the present run.
           examples: the range of examples from which the gradients were computed, if examples are accounted for.
           follows: whether this is a backup that repeats the primary's call.
 

@@ -54,8 +54,8 @@ class Cell:
         return self.value is not None
 
     def install(self, value: np.ndarray[Any, Any], updates: int) -> None:
-        """Installs the state of a replicated or saved variable: a value, which the cell takes over, and its number of
-        updates. The caller holds `Resources.lock`."""
+        """Installs the state of a replicated or saved variable: a value, which belongs to the cell from now on, and the
+        variable's number of updates. The caller holds `Resources.lock`."""
         value.flags.writeable = False  # a program that fetches it gets a copy
         self.value = value
         self.counts[self.slot] = updates
@@ -103,7 +103,7 @@ class Resources:
           signature: properties on which all operations that share the resource must agree; None if there are none.
 
         Raises:
-          InvalidArgumentError: it was created with another signature.
+          InvalidArgumentError: the resource was created with another signature.
         """
         key = (container, kind, name)
         found = self._others.get(key)
@@ -150,7 +150,7 @@ class Resources:
 
     def notify_session_ended(self, session: str, reason: str) -> None:
         """Calls ``session_ended`` on the resources that have such a method: the session's client is lost, and may
-        reconnect. If it does not, `end_session` later calls their ``forget_session``."""
+        reconnect. If the client does not reconnect, `end_session` later calls ``forget_session`` of these resources."""
         for other in self._all_others():
             session_ended = getattr(other, "session_ended", None)
             if session_ended is not None:

@@ -99,7 +99,7 @@ class _Hold:
         return self.session, self.number
 
     def as_words(self) -> tuple[object, ...]:
-        """Encodes it for a frame's header."""
+        """Encodes the hold for a frame's header."""
         return self.worker, self.session, self.number, tuple(self.work), self.away, self.given, self.lost
 
     @classmethod
@@ -126,7 +126,7 @@ class GatheredRange:
         self.key: _Key = session, number
 
     def as_words(self) -> tuple[object, ...]:
-        """Encodes it; the result and the task's resources are the constructor's arguments."""
+        """Encodes the range; the result and the task's resources are the constructor's arguments."""
         return self._examples, *self.key
 
     def accept(self, *, follows: bool = False) -> None:

@@ -142,16 +142,16 @@ class Gate(kept.Kept):
 
         Args:
           waiting: the worker's step.
-          session: handle of its session.
-          worker: its name.
-          version: version of the variables that it read.
-          start: name of the start of the training that its gradient belongs to.
-          number: number of the step, which makes the call idempotent: a repeated call for the same step only waits, and
+          session: handle of the worker's session.
+          worker: the worker's name.
+          version: version of the variables that the worker read. start: name of the start of the training to which the
+          worker's gradient belongs. number: number of the step, which makes the call idempotent: a repeated call for
+          the same step only waits, and
             its gradient is not counted again.
           data: the source of the worker's examples, if the source knows when the data ends.
 
         Returns:
-          The version of the variables for the next step, and the name of the start that this version belongs to.
+          The version of the variables for the next step, and the name of the start to which this version belongs.
         """
         with self._condition:
             step = None if number is None else (session, number)

@@ -16,8 +16,8 @@ class RunningStep(Waiting, Protocol):
 
     Attributes:
       number: the step's number, the same on all tasks.
-      session: handle of the session that it belongs to.
-      follows: whether it repeats a change of the primary on a backup.
+      session: handle of the session to which the step belongs.
+      follows: whether the step repeats a change of the primary, on a backup.
     """
 
     number: int

@@ -48,7 +48,7 @@ class IteratorState:
       name: for messages.
 
     Attributes:
-      handle: its name within this process.
+      handle: the name of the iterator within this process.
     """
 
     def __init__(self, name: str) -> None:
@@ -81,7 +81,7 @@ class IteratorState:
         self._failure = None
 
     def start_once(self, make: Any, host: Any) -> None:
-        """Starts with the dataset ``make()``, unless it has started already."""
+        """Starts with the dataset ``make()``, unless the iterator has started already."""
         with self._lock:
             begun = self._elements is not None or self._failure is not None
         if not begun:
@@ -199,7 +199,7 @@ class IteratorState:
         self._elements = None
 
     def close_now(self) -> None:
-        """Closes its files and threads."""
+        """Closes the iterator's files and threads."""
         with self._lock:
             self._close()
 

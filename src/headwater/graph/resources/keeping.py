@@ -1,4 +1,4 @@
-"""The kinds of resources that can be replicated or handed to the task's next incarnation."""
+"""The kinds of resources that can be replicated, or passed on to the task's next incarnation."""
 
 from __future__ import annotations
 

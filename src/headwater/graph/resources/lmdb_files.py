@@ -29,8 +29,8 @@ def pairs(name: str) -> Iterator[tuple[bytes, bytes]]:
       name: the file, or a folder with a file ``data.mdb``.
 
     Raises:
-      InvalidArgumentError: it is not an LMDB file.
-      DataLossError: it is damaged, or has several values for one key, which readers of records do not support.
+      InvalidArgumentError: the file is not an LMDB file. DataLossError: the file is damaged, or has several values for
+      one key, which readers of records do not support.
     """
     path = Path(name)
     path = path / "data.mdb" if path.is_dir() else path

@@ -11,7 +11,7 @@ from headwater.graph.resources.host_context import RunningStep
 class Mutex:
     """A lock that one step at a time can hold.
 
-    It is released automatically when its step fails and ends without unlocking it.
+    The lock is released automatically when the step that holds it fails and ends without unlocking.
 
     Args:
       name: for messages.

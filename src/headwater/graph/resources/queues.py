@@ -58,8 +58,8 @@ class Queue(Kept):
         self._condition = threading.Condition()
         self._closed = False
         self._cancelled = False
-        # Whether a step has taken a part of its elements and waits for the rest. Other steps then wait: otherwise each
-        # of two steps could take half of the elements and wait for the other forever.
+        # Whether a step has taken a part of the elements that it needs, and waits for the rest. Other steps then wait:
+        # otherwise each of two steps could take half of the elements and wait for the other forever.
         self._collecting = False
         # For each enqueue operation of a replicated task that waits for room: the number of elements that it has
         # already added. The next try continues after them.
@@ -233,7 +233,7 @@ class Queue(Kept):
         return self._rows
 
     def _remove_elements(self, step: Waiting, count: int, *, at_most: bool) -> list[Any]:
-        """Takes ``count`` elements at once, or in parts if that exceeds the queue's capacity."""
+        """Takes ``count`` elements at once, or in parts if ``count`` exceeds the queue's capacity."""
         taken: list[Any] = []
         most = self._capacity - self._held_back
         # On a replicated task, all effects of an operation are one change. A batch that exceeds the capacity could only
@@ -331,7 +331,7 @@ class Queue(Kept):
           cancel_pending: also cancel enqueue operations that wait for room.
 
         Raises:
-          CancelledError: it is closed already, and ``cancel_pending`` is false.
+          CancelledError: the queue is closed already, and ``cancel_pending`` is false.
         """
         with self._condition:
             # As in TensorFlow, closing a closed queue is an error, unless it cancels waits.
@@ -374,11 +374,11 @@ class Queue(Kept):
             self._add(element)
 
     def _constructor_arguments(self) -> tuple[Any, ...]:
-        """Returns its constructor's arguments."""
+        """Returns the arguments of the queue's constructor."""
         return self.name, -1 if self._capacity == float("inf") else self._capacity, self._shapes
 
     def _held(self) -> list[Element]:
-        """Returns its elements, in the order for `_put`."""
+        """Returns the elements of the queue, in the order for `_put`."""
         items = list(self._items)
         if self._rows is None or not items:
             return items

@@ -29,7 +29,7 @@ class Outcome:
       outputs: the output arrays.
       faults: maps the name of each operation with a check to whether it has failed; the values may not be computed yet.
       error: the error of a host operation that has changed state before it failed; None without an error.
-      commits: whether it has committed its step: see `headwater.graph.runtime.step.Step.commit`.
+      commits: whether the instruction has committed its step: see `headwater.graph.runtime.step.Step.commit`.
     """
 
     outputs: Sequence[Any] = ()
@@ -43,11 +43,9 @@ class KeptOperation:
     """A host operation that uses resources other than variables.
 
     Attributes:
-      place: the place of its instruction.
-      perform: runs it for a step, with its inputs; returns its outputs.
-      cells: variables among its inputs.
-      stable: whether its outputs are recorded even if it changes nothing, because a resumed step that ran it again
-        could get other outputs.
+      place: the place of the operation's instruction. perform: runs the operation for a step, with the operation's
+      inputs; returns the outputs. cells: variables among the inputs. stable: whether the outputs are recorded even if
+      the operation changes nothing, because a resumed step that ran the operation again could get other outputs.
     """
 
     place: InstructionPlace
@@ -92,7 +90,7 @@ class Recorder(Protocol):
           place: the instruction's place.
           inputs: the instruction's inputs except variables; None if a repetition would have another result.
           cells: the changed variables.
-          outcome: its outcome.
+          outcome: the instruction's outcome.
         """
         ...
 

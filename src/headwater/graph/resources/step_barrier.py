@@ -106,7 +106,7 @@ class StepBarrier(Kept):
             self._condition.notify_all()
 
     def set(self, session: str, step: int, extra: int, tokens: int) -> None:
-        """Starts a step: replicas that wait for it continue.
+        """Starts a step: replicas that wait for this step continue.
 
         Args:
           session: session of the chief that has made the update.

@@ -34,7 +34,7 @@ class TrainingRuns:
     sessions: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def as_words(self) -> tuple[object, ...]:
-        """Encodes it for a frame's header."""
+        """Encodes the runs for a frame's header."""
         return self.run_number, self.began_at, dict(self.sessions)
 
     @classmethod
@@ -56,15 +56,15 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """One start of the training. Each gradient names the start that it belongs to.
+    """One start of the training. Each gradient names the start to which it belongs.
 
     The chief starts the training on one task after the other, while replicas send gradients to all of them. So one task
     may receive a gradient before its start, and another task the same gradient after its start. If the time of arrival
     decided whether a gradient counts, the second task would count the gradient and the first would drop it.
 
     Attributes:
-      name: a random number, the same on all tasks; 0 before the first start known to the task.
-      first: whether it is the very first start: gradients given before it count, too.
+      name: a random number, the same on all tasks; 0 before the first start known to the task. first: whether this
+      start is the very first: gradients given before the first start count, too.
     """
 
     name: int = 0
