@@ -74,7 +74,7 @@ def wait_for_update(context: HostContext, *, shared_name: str, consistency: str)
 @host("ConsistencyUpdated", infer=no_outputs, inputs="", announces=True, keeps=True)
 def updated(context: HostContext, *, shared_name: str, consistency: str) -> None:
     """Completes an update."""
-    _gate(context, shared_name, consistency).updated(context.step.session)
+    _gate(context, shared_name, consistency).complete_update(context.step.session)
 
 
 @host("ConsistencyRestart", infer=no_outputs, inputs="version:int64, elsewhere:int64, name:int64", keeps=True)

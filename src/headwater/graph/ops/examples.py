@@ -102,9 +102,9 @@ def round_of(context: HostContext, applied: object, num_required: HostArray, *, 
 
 
 @host("ExamplesGiven", infer=no_outputs, inputs="", keeps=True)
-def given(context: HostContext, *, shared_name: str) -> None:
+def mark_step_given(context: HostContext, *, shared_name: str) -> None:
     """Records that the step has sent its gradients to all accumulators."""
-    ledger_of(context.resources, shared_name).given(context.step)
+    ledger_of(context.resources, shared_name).mark_step_given(context.step)
 
 
 @host("ExampleBatches", infer=fixed(resource, ()))

@@ -62,7 +62,7 @@ class GradientSum:
         """Adds a gradient, without keeping a reference to it."""
         raise NotImplementedError
 
-    def reduced(self, count: int, mean: bool) -> Gradient:
+    def reduce(self, count: int, mean: bool) -> Gradient:
         """Returns the sum of ``count`` gradients, or their mean. The result may share memory with the internal sum, so
         the caller has to call `clear` next."""
         raise NotImplementedError
@@ -113,7 +113,7 @@ class DenseSum(GradientSum):
         else:
             np.add(self._sum, array, out=self._sum)
 
-    def reduced(self, count: int, mean: bool) -> Gradient:
+    def reduce(self, count: int, mean: bool) -> Gradient:
         total = self._sum
         assert total is not None
         if mean:
@@ -202,14 +202,14 @@ class RowSum(GradientSum):
         if indices.size and indices.min() < 0:  # padding of a partitioned lookup
             used = indices >= 0
             indices, values = indices[used], values[used]
-        # Rows are summed within each gradient first, so that `reduced` counts a row once for each gradient that has it.
+        # Rows are summed within each gradient first, so that `reduce` counts a row once for each gradient that has it.
         unique, inverse = np.unique(indices, return_inverse=True)
         total = np.zeros((len(unique), *values.shape[1:]), values.dtype)
         np.add.at(total, inverse, values)
         self._indices.append(unique.astype(np.int64))
         self._values.append(total)
 
-    def reduced(self, count: int, mean: bool) -> Gradient:
+    def reduce(self, count: int, mean: bool) -> Gradient:
         unique, inverse, counts = np.unique(np.concatenate(self._indices), return_inverse=True, return_counts=True)
         rows = np.concatenate(self._values)
         total = np.zeros((len(unique), *rows.shape[1:]), rows.dtype)
@@ -338,8 +338,8 @@ class Accumulator(Kept):
     def join(self, session: str) -> None:
         """Registers a replica's ``session``; see `training_runs`."""
         with self._condition:
-            self._runs = training_runs.joined(self._runs, session)
-            self._members = self._members.joined(session)
+            self._runs = training_runs.with_session(self._runs, session)
+            self._members = self._members.with_session(session)
             self.changes += 1
 
     def members(self) -> Members:
@@ -374,9 +374,9 @@ class Accumulator(Kept):
             if not first or self._of_steps - {step}:
                 self._clear()
             if renews:
-                self._runs = training_runs.started(self._runs, session, step, elsewhere)
+                self._runs = training_runs.start_run(self._runs, session, step, elsewhere)
             else:
-                self._runs = training_runs.continued(self._runs, step)
+                self._runs = training_runs.continue_run(self._runs, step)
             self._step, self._renews, self._start = step, renews, Start(name, first)
             self._members = Members()
             for repeated in self._repeated:
@@ -494,7 +494,7 @@ class Accumulator(Kept):
                 del self._wanted[id(waiting)]
             if self._is_over(session, run_number) or start not in (0, self._start.name):
                 raise self._over_error()
-            return self._taken()
+            return self._take()
 
     def repeat(self, waiting: Waiting, required: int, run: Callable[[], None], times: int, session: str = "") -> None:
         """Calls ``run`` each time that ``required`` gradients are gathered, ``times`` times in all. ``run`` takes the
@@ -546,7 +546,7 @@ class Accumulator(Kept):
             repeated.running = True
             # Take the gradients now, while the lock is held, so that no other step takes them before `run` does;
             # `pop_mean` returns them to `run`.
-            self._set_aside[id(repeated.waiting)] = self._taken()
+            self._set_aside[id(repeated.waiting)] = self._take()
         try:
             repeated.run()
         except BaseException as error:  # noqa: BLE001 - belongs to the step that called `repeat`
@@ -576,9 +576,9 @@ class Accumulator(Kept):
     def _what(self, required: int) -> str:
         return f"gradients in accumulator {self.name!r} ({required} needed)"
 
-    def _taken(self) -> Taken:
+    def _take(self) -> Taken:
         self.changes += 1
-        reduced = [total.reduced(self._count, self._mean) for total in self._sums]
+        reduced = [total.reduce(self._count, self._mean) for total in self._sums]
         # Remove the ranges first: `_clear` would have them assigned again.
         ranges, self._ranges = self._ranges, []
         self._clear()

@@ -329,7 +329,7 @@ class ExampleLedger(Kept):
     def _is_left(self, hold: _Hold) -> bool:
         return hold.resumes_by is not None and hold.resumes_by < self._clock()
 
-    def resumed(self, session: str, number: int) -> None:
+    def mark_resumed(self, session: str, number: int) -> None:
         """Notes that a step that took its range from the previous primary has resumed here."""
         with self._condition:
             key = session, number
@@ -341,7 +341,7 @@ class ExampleLedger(Kept):
         """Resumes a step that may have taken its range in an earlier incarnation of the task."""
         with self._condition:
             self._load_after_promotion()
-            self.resumed(step.session, step.number)
+            self.mark_resumed(step.session, step.number)
             step.at_end(lambda: self.end_step(step.session, step.number))
 
     def session_ended(self, session: str, reason: str) -> None:
@@ -408,7 +408,7 @@ class ExampleLedger(Kept):
             self.changes += 1
             self._condition.notify_all()
 
-    def given(self, step: RunningStep) -> None:
+    def mark_step_given(self, step: RunningStep) -> None:
         """Notes that a step has given its gradients to all accumulators."""
         with self._condition:
             self._mark_given((step.session, step.number))

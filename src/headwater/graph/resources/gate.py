@@ -47,7 +47,7 @@ class Data(Protocol):
     @property
     def name(self) -> str: ...
 
-    def given(self, step: Any, /) -> None:
+    def mark_step_given(self, step: Any, /) -> None:
         """Notes that a step has given its gradient."""
         ...
 
@@ -168,7 +168,7 @@ class Gate(kept.Kept):
                 self._apply_event(Contributed(worker, version, void=not self._start.counts(start)))
             if data is not None:
                 self._data = data.name
-                data.given(waiting)
+                data.mark_step_given(waiting)
                 if data.is_starved():
                     self._apply_event(DataEnd())
             waiting.wait_until(
@@ -182,7 +182,7 @@ class Gate(kept.Kept):
             return self._go.pop(worker, self._state.version), self._start.name
 
     def wait_for_update(self, waiting: Waiting, session: str) -> tuple[int, int]:
-        """Waits until an update is due. After the update, the caller has to call `updated`.
+        """Waits until an update is due. After the update, the caller has to call `complete_update`.
 
         Returns:
           The number of gradients for the update, and the name of the start of the training to which they belong.
@@ -205,7 +205,7 @@ class Gate(kept.Kept):
             due, self._due, self._updater = self._due, None, session
             return due, self._start.name
 
-    def updated(self, session: str) -> None:
+    def complete_update(self, session: str) -> None:
         """Completes the update that `wait_for_update` started in ``session``, unless the training was restarted."""
         with self._condition:
             if self._updater != session:

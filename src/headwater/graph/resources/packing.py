@@ -12,10 +12,10 @@ _ARRAYS = 3
 """Arrays per component: the ranks of all its arrays, their concatenated shapes, and their concatenated values."""
 
 
-def packed(elements: Sequence[Sequence[Array]]) -> list[Array]:
-    """Packs ``elements`` for `unpacked`. Each component has one element type.
+def pack_elements(elements: Sequence[Sequence[Array]]) -> list[Array]:
+    """Packs ``elements`` for `unpack_elements`. Each component has one element type.
 
-    >>> packed([(np.array([1, 2]),), (np.array([3]),)])
+    >>> pack_elements([(np.array([1, 2]),), (np.array([3]),)])
     [array([1, 1]), array([2, 1]), array([1, 2, 3])]
     """
     arrays: list[Array] = []
@@ -26,8 +26,8 @@ def packed(elements: Sequence[Sequence[Array]]) -> list[Array]:
     return arrays
 
 
-def unpacked(arrays: Sequence[Array]) -> list[tuple[Array, ...]]:
-    """Restores the argument of `packed`."""
+def unpack_elements(arrays: Sequence[Array]) -> list[tuple[Array, ...]]:
+    """Restores the argument of `pack_elements`."""
     columns = [_column(*arrays[first : first + _ARRAYS]) for first in range(0, len(arrays), _ARRAYS)]
     return list(zip(*columns, strict=True))
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from headwater.errors import CancelledError, InvalidArgumentError, OpError, OutOfRangeError
 from headwater.graph.resources.kept import Kept, ResourceState, StillWaitsError
-from headwater.graph.resources.packing import packed, unpacked
+from headwater.graph.resources.packing import pack_elements, unpack_elements
 from headwater.graph.resources.rows import Rows
 from headwater.shapes import Dims, TensorShape, brackets
 
@@ -364,13 +364,13 @@ class Queue(Kept):
 
     def state(self) -> ResourceState:
         words = self._constructor_arguments(), self._closed, self._cancelled, list(self._begun.items())
-        return ResourceState(words, packed(self._held()))
+        return ResourceState(words, pack_elements(self._held()))
 
     def install_state(self, state: ResourceState) -> None:
         _, self._closed, self._cancelled, begun = state.words
         self._begun = {tuple(key): done for key, done in begun}
         self._start()
-        for element in unpacked(state.arrays):
+        for element in unpack_elements(state.arrays):
             self._add(element)
 
     def _constructor_arguments(self) -> tuple[Any, ...]:

@@ -52,7 +52,7 @@ class StepBarrier(Kept):
     def join(self, session: str) -> int:
         """Registers a replica's ``session``; returns the name of the present start of the training."""
         with self._condition:
-            self._runs = training_runs.joined(self._runs, session)
+            self._runs = training_runs.with_session(self._runs, session)
             self.changes += 1
             return self._start
 
@@ -80,7 +80,7 @@ class StepBarrier(Kept):
             # The training was restored at an earlier step than the last step of these replicas, so that step is not
             # part of the restored training.
             stranded = [session for session, done in self._waiting.items() if done > step]
-            self._runs = training_runs.started(self._runs, session, step, elsewhere, stranded=stranded)
+            self._runs = training_runs.start_run(self._runs, session, step, elsewhere, stranded=stranded)
             if self._runs.run_number > 1:
                 _log.warning("the chief restarts the training at step %d; it was at step %d", step, self.step)
             self.step, self._extra, self._tokens = step, extra, None
@@ -151,7 +151,7 @@ class StepBarrier(Kept):
         with self._condition:
             # After a restart, the task does not know the sessions that joined before.
             if session not in self._runs.sessions:
-                self._runs = training_runs.joined(self._runs, session)
+                self._runs = training_runs.with_session(self._runs, session)
                 self.changes += 1
             self._waiting[session] = done
             tried_again = False

@@ -87,7 +87,7 @@ class Members:
     known: frozenset[str] = frozenset()
     givers: frozenset[str] = frozenset()
 
-    def joined(self, session: str) -> Members:
+    def with_session(self, session: str) -> Members:
         """Returns the members after ``session`` has joined."""
         return Members(self.known | {session}, self.givers)
 
@@ -121,7 +121,7 @@ def has_forgotten(members: Iterable[Members]) -> bool:
     return any(givers & somewhere - one.known for one in members)
 
 
-def joined(runs: TrainingRuns, session: str) -> TrainingRuns:
+def with_session(runs: TrainingRuns, session: str) -> TrainingRuns:
     """Adds ``session`` to the present run, and removes it from an earlier one."""
     return replace(runs, sessions={**runs.sessions, session: runs.run_number})
 
@@ -135,7 +135,7 @@ def is_first(runs: TrainingRuns, elsewhere: int) -> bool:
     return runs.run_number == 0 and elsewhere == 0
 
 
-def started(
+def start_run(
     runs: TrainingRuns, session: str, step: int, elsewhere: int, *, stranded: Iterable[str] = ()
 ) -> TrainingRuns:
     """Starts a run at ``step``, in the chief's ``session``.
@@ -157,7 +157,7 @@ def started(
     return TrainingRuns(run_number=run_number, began_at=step, sessions={**sessions, session: run_number})
 
 
-def continued(runs: TrainingRuns, step: int) -> TrainingRuns:
+def continue_run(runs: TrainingRuns, step: int) -> TrainingRuns:
     """Starts a run at ``step`` with all present members."""
     run_number = runs.run_number + 1
     return TrainingRuns(run_number=run_number, began_at=step, sessions=dict.fromkeys(runs.sessions, run_number))

@@ -153,7 +153,7 @@ class Round:
         one.accept()
         self.inside.append(one)
         self.works[one.key] = work
-        self.task.ledger.given(step)
+        self.task.ledger.mark_step_given(step)
 
     def clear(self) -> None:
         for one in self.inside:
@@ -324,7 +324,7 @@ def test_ranges_of_aborted_steps_are_reassigned() -> None:
         second.ledger.assign_range(FakeStep(number), REQUEST)[0] for number in range(3, 9)
     ]  # all others of two epochs
     assert not set(works).intersection(others)
-    second.ledger.resumed("s", 2)
+    second.ledger.mark_resumed("s", 2)
     with pytest.raises(Blocked):
         second.ledger.assign_range(FakeStep(9), REQUEST)
     second.now += RESUME_S + 1.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headwater.graph.resources.packing import Array, packed, unpacked
+from headwater.graph.resources.packing import Array, pack_elements, unpack_elements
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from headwater.graph.resources.packing import Array, packed, unpacked
     ],
 )
 def test_elements_survive_packing(elements: list[tuple[Array, ...]]) -> None:
-    found = unpacked(packed(elements))
+    found = unpack_elements(pack_elements(elements))
     assert len(found) == len(elements)
     for element, other in zip(found, elements, strict=True):
         for component, expected in zip(element, other, strict=True):
@@ -28,4 +28,4 @@ def test_elements_survive_packing(elements: list[tuple[Array, ...]]) -> None:
 
 
 def test_many_are_few() -> None:
-    assert len(packed([(np.array(1), np.zeros(3))] * 1000)) == 6
+    assert len(pack_elements([(np.array(1), np.zeros(3))] * 1000)) == 6

@@ -10,63 +10,63 @@ from headwater.graph.resources.training_runs import (
     Start,
     TrainingRuns,
     Verdict,
-    continued,
+    continue_run,
     has_forgotten,
     is_void,
-    joined,
-    started,
+    start_run,
     verdict_on,
     void_text,
+    with_session,
     without_session,
 )
 
 
 def test_replica_connected_before_the_first_start_takes_part() -> None:
-    runs = started(joined(TrainingRuns(), "worker"), "chief", 60, 0)
+    runs = start_run(with_session(TrainingRuns(), "worker"), "chief", 60, 0)
     assert not is_void(runs, "worker")
     assert verdict_on(runs, "worker", 60, 60) is Verdict.TAKE
     assert verdict_on(runs, "worker", 59, 60) is Verdict.STALE
 
 
 def test_replica_that_waits_for_a_later_step_is_void() -> None:
-    runs = joined(joined(TrainingRuns(), "worker"), "other")
-    runs = started(runs, "chief", 60, 0, stranded=["worker"])
+    runs = with_session(with_session(TrainingRuns(), "worker"), "other")
+    runs = start_run(runs, "chief", 60, 0, stranded=["worker"])
     assert is_void(runs, "worker")
     assert not is_void(runs, "other")
 
 
 def test_restarted_task_voids_replicas_that_gave_elsewhere() -> None:
-    runs = started(joined(TrainingRuns(), "worker"), "chief", 60, elsewhere=2)
+    runs = start_run(with_session(TrainingRuns(), "worker"), "chief", 60, elsewhere=2)
     assert is_void(runs, "worker")  # what it gave to another task, which has seen two starts, is forgotten there
     assert not is_void(runs, "chief")
 
 
 def test_each_start_has_its_own_identifier() -> None:
-    runs = started(joined(TrainingRuns(), "worker"), "chief", 0, 0)
-    runs = started(runs, "chief's next session", 60, 0)
+    runs = start_run(with_session(TrainingRuns(), "worker"), "chief", 0, 0)
+    runs = start_run(runs, "chief's next session", 60, 0)
     assert is_void(runs, "worker")
     assert is_void(runs, "chief")
     assert not is_void(runs, "chief's next session")
     # The very step that is asked for, but made with variables that are gone.
     assert verdict_on(runs, "worker", 60, 60) is Verdict.VOID
     assert "at step 60" in void_text(runs)
-    assert verdict_on(joined(runs, "worker"), "worker", 60, 60) is Verdict.TAKE
+    assert verdict_on(with_session(runs, "worker"), "worker", 60, 60) is Verdict.TAKE
 
 
 def test_a_session_that_never_joined_is_judged_by_its_step() -> None:
-    runs = started(started(TrainingRuns(), "chief", 100, 0), "chief", 60, 0)
+    runs = start_run(start_run(TrainingRuns(), "chief", 100, 0), "chief", 60, 0)
     assert verdict_on(runs, "another", 100, 60) is Verdict.VOID
     assert verdict_on(runs, "another", 60, 60) is Verdict.TAKE
 
 
 def test_all_workers_resume_at_the_step_of_the_training() -> None:
-    runs = continued(joined(started(TrainingRuns(), "chief", 100, 0), "worker"), 60)
+    runs = continue_run(with_session(start_run(TrainingRuns(), "chief", 100, 0), "worker"), 60)
     assert not is_void(runs, "worker")
     assert verdict_on(runs, "worker", 100, 60) is Verdict.VOID
 
 
 def test_a_session_that_is_over_is_forgotten() -> None:
-    runs = without_session(started(joined(TrainingRuns(), "worker"), "chief", 0, 0), "worker")
+    runs = without_session(start_run(with_session(TrainingRuns(), "worker"), "chief", 0, 0), "worker")
     assert set(runs.sessions) == {"chief"}
 
 
@@ -80,11 +80,11 @@ def test_gradients_count_in_the_start_that_they_are_of() -> None:
 
 
 def test_gradient_forgotten_by_a_task_does_not_count() -> None:
-    here = Members().joined("worker").with_gradient("worker")
-    assert not has_forgotten([here, Members().joined("worker")])  # it has joined, and is about to give
+    here = Members().with_session("worker").with_gradient("worker")
+    assert not has_forgotten([here, Members().with_session("worker")])  # it has joined, and is about to give
     assert has_forgotten([here, Members()])
-    assert has_forgotten([here, Members().joined("other")])
-    assert not has_forgotten([Members().joined("worker"), Members()])  # it is about to join
+    assert has_forgotten([here, Members().with_session("other")])
+    assert not has_forgotten([Members().with_session("worker"), Members()])  # it is about to join
     assert not has_forgotten([])
 
 
@@ -95,7 +95,7 @@ def test_forgotten_gradients_are_detected_at_once(events: list[tuple[str, int, b
 
     for session, task, gives in events:
         if not gives:  # who joins, joins everywhere
-            tasks = [one.joined(session) for one in tasks]
+            tasks = [one.with_session(session) for one in tasks]
         elif session in tasks[task].known:
             tasks[task] = tasks[task].with_gradient(session)
             gave[task].add(session)
@@ -119,12 +119,12 @@ def test_gradients_of_an_earlier_start_do_not_count(events: list[tuple[str, str,
     for kind, session, step in events:
         match kind:
             case "join":
-                runs = joined(runs, session)
+                runs = with_session(runs, session)
                 in_this_life.add(session)
                 ever.add(session)
             case "start":
                 first = runs.run_number == 0
-                runs = started(runs, session, step, 0)
+                runs = start_run(runs, session, step, 0)
                 in_this_life = (in_this_life if first else set()) | {session}
                 ever.add(session)
             case _:

@@ -132,7 +132,7 @@ class Changes:
             if known.commits:
                 step.commit()
             for ledger in self._resources.of_kind(ExampleLedger).values():
-                ledger.resumed(step.session, step.number)
+                ledger.mark_resumed(step.session, step.number)
         if known.error is not None:
             raise known.error
         return known.outputs
