@@ -63,7 +63,7 @@ class DatasetAdapter(_base):
     def get_jax_iterator(self) -> Iterator[object]:
         if self._class_weight is None:
             return iter(self._dataset)
-        return map(self._weighted, self._dataset)
+        return map(self._add_class_weights, self._dataset)
 
     def get_numpy_iterator(self) -> Iterator[object]:
         return self.get_jax_iterator()

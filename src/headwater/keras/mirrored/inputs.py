@@ -36,7 +36,7 @@ class DistributedDataset(ShardedDataset):
         self._devices = devices
 
     def __iter__(self) -> Iterator[object]:
-        return map(self._divided, _in_lockstep(self.dataset, self._replicas))
+        return map(self._divide_batch, _in_lockstep(self.dataset, self._replicas))
 
     def _divide_batch(self, batch: object) -> object:
         return batch if self._devices == 1 else map_structure(lambda leaf: _parts(leaf, self._devices), batch)
