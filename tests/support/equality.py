@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import keras
@@ -143,6 +143,7 @@ DATA = (
     "dataset",
     "pydataset",
     "endless pydataset",
+    "threaded pydataset",
     "generator",
     "finite generator",
     "ending generator",
@@ -192,6 +193,17 @@ class Rates(keras.callbacks.Callback):
     def on_train_batch_begin(self, batch: int, logs: object = None) -> None:
         assert self.model is not None
         self.model.optimizer.learning_rate = 0.02 / (1 + batch)
+
+
+class BatchLogs(keras.callbacks.Callback):
+    """Records the logs of batches."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.batches: list[dict[str, float]] = []
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self.batches.append(dict(logs or {}))
 
 
 CALLBACKS: dict[str, Callable[[], list[Any]]] = {
@@ -344,8 +356,8 @@ def part(data: tuple[Any, ...], start: int, stop: int) -> tuple[Any, ...]:
 class Batches(keras.utils.PyDataset):
     """Batches of examples; with ``endless``, the same batches repeat, with increasing indices."""
 
-    def __init__(self, data: tuple[Any, ...], *, endless: bool) -> None:
-        super().__init__()
+    def __init__(self, data: tuple[Any, ...], *, endless: bool, workers: int = 1) -> None:
+        super().__init__(workers=workers)
         self._data = data
         self._endless = endless
 
@@ -373,8 +385,9 @@ def data_of(program: Program) -> dict[str, Any]:
             found |= {"x": Dataset.from_tensor_slices(held).batch(8)}
         case "pydataset":
             found |= {"x": whole}
-        case "endless pydataset":
-            found |= {"x": Batches(held, endless=True), "steps_per_epoch": 2}
+        case "endless pydataset" | "threaded pydataset":
+            threads = 2 if program.data == "threaded pydataset" else 1
+            found |= {"x": Batches(held, endless=True, workers=threads), "steps_per_epoch": 2}
         case "generator":
             found |= {"x": (whole[index] for index in itertools.count()), "steps_per_epoch": 2}
         case "finite generator":
@@ -388,9 +401,18 @@ def data_of(program: Program) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """The result of training and evaluating a program."""
+    """The result of training and evaluating a program.
+
+    Attributes:
+      history: logs of epochs, by name.
+      batches: logs of the last batch of each execution.
+      evaluated: results of `evaluate`.
+      weights: values of the model's variables.
+      updates: number of updates that the optimizer has made.
+    """
 
     history: dict[str, list[Any]]
+    batches: list[dict[str, float]]
     evaluated: dict[str, Any]
     weights: list[Any]
     updates: int
@@ -398,18 +420,25 @@ class Outcome:
 
 def run(model: Any, program: Program) -> Outcome:
     """Trains and evaluates a model; returns the result."""
-    history = model.fit(verbose=0, **data_of(program)).history
-    return _outcome(model, program, history)
+    return _outcome(model, program, fit(model, program))
 
 
-def _outcome(model: Any, program: Program, history: Any) -> Outcome:
+def fit(model: Any, program: Program) -> Outcome:
+    """Trains a model; returns a part of the result."""
+    options, logs = data_of(program), BatchLogs()
+    options["callbacks"].append(logs)
+    history = model.fit(verbose=0, **options).history
+    return Outcome(history=history, batches=logs.batches, evaluated={}, weights=[], updates=0)
+
+
+def _outcome(model: Any, program: Program, trained: Outcome) -> Outcome:
     x, y, *weight = arrays(program)
     evaluated = model.evaluate(
         x, y, sample_weight=weight[0] if weight else None, batch_size=9, verbose=0, return_dict=True
     )
     made = model.optimizer.iterations
-    return Outcome(
-        history=history,
+    return replace(
+        trained,
         evaluated=evaluated,
         weights=model.get_weights(),
         updates=int(ops.convert_to_numpy(getattr(made, "value", made))),
@@ -430,12 +459,8 @@ def served(program: Program, workers: int = 2, consistency: str = "sync", server
     """Returns the result of each of several workers that train with parameter servers."""
     cluster = Cluster(functools.partial(make, program), workers=workers, servers=servers, consistency=consistency)
     try:
-
-        def train(model: Any) -> Any:
-            return model.fit(verbose=0, **data_of(program)).history
-
-        histories = in_threads([functools.partial(train, model) for model in cluster.models])
-        return [_outcome(*pair) for pair in zip(cluster.models, itertools.repeat(program), histories, strict=False)]
+        trained = in_threads([functools.partial(fit, model, program) for model in cluster.models])
+        return [_outcome(*pair) for pair in zip(cluster.models, itertools.repeat(program), trained, strict=False)]
     finally:
         cluster.stop()
 
@@ -445,6 +470,10 @@ def require_equal(found: Outcome, expected: Outcome, what: str) -> None:
     assert found.history.keys() >= {name for name in expected.history if not name.startswith("val_")}, what
     for name in found.history.keys() & expected.history.keys():
         _close(found.history[name], expected.history[name], f"{what}: {name}")
+    assert len(found.batches) == len(expected.batches), what
+    for number, (ours, theirs) in enumerate(zip(found.batches, expected.batches, strict=True)):
+        for name in ours.keys() & theirs.keys():
+            _close(ours[name], theirs[name], f"{what}: {name} of batch {number}")
     for name, value in expected.evaluated.items():
         _close(found.evaluated[name], value, f"{what}: evaluated {name}")
     assert found.updates == expected.updates, what

@@ -148,6 +148,8 @@ class ParameterClient:
         #: Assignment in the latest answer of the first ``ps``: a range of examples and the seed of its epoch's order;
         #: or a text that names the ranges that were set aside.
         self.assigned_work: tuple[Work, int] | str | None = None
+        #: In synchronous training, after a push with sums: the sums of the epoch over all updates so far, as one array.
+        self.sums_so_far: Sequence[Array] = ()
         #: Number of gradients that this worker has pushed.
         self.steps: int = 0
         #: Whether every ``ps`` had values when this worker connected.
@@ -651,8 +653,10 @@ class ParameterClient:
             version, was_applied, its_step_number, share, _, assigned_work, ledger = values_header(answer, session.task)
             session.version = session.read = version
             session.read_incarnation = session.answer_incarnation
-            self._store_values(index, answer.tensors, extras[index])
+            count = len(session.optimized) + len(extras[index])
+            self._store_values(index, answer.tensors[:count], extras[index])
             if index == 0:
+                self.sums_so_far = answer.tensors[count:]
                 step_number = its_step_number
                 self.share = share
                 self.version: int = version

@@ -45,6 +45,9 @@ class EpochSums:
     def __init__(self) -> None:
         self._sums: dict[int, Array] = {}
         self._open: dict[int, _Open] = {}
+        #: Epoch and version of the newest update, and the sums of the epoch before it, of numbers without codes.
+        self._newest = -1, -1
+        self._earlier: Array | None = None
 
     def add(self, worker: str, epoch: int, sums: Array, version: int = 0) -> None:
         """Adds the contribution of a worker.
@@ -65,6 +68,8 @@ class EpochSums:
                 None, None, f"{worker} sent sums of shape {numbers.shape}; other workers sent {known.shape}"
             )
         if sums.ndim == 1:
+            if self._newest != (epoch, version):
+                self._newest, self._earlier = (epoch, version), known
             self._sums[epoch] = numbers if known is None else numbers + known
         else:
             self._add_coded(epoch, version, numbers, sums[1].astype(np.int8))
@@ -97,6 +102,16 @@ class EpochSums:
         """Returns the sums of an epoch; empty if no worker has contributed any."""
         return (self._sums_with_open_update(epoch),) if epoch in self._sums or epoch in self._open else ()
 
+    def before(self, epoch: int, version: int) -> Sequence[Array]:
+        """Returns the sums of an epoch over the updates before the update from the values of ``version``, to which
+        contributions may have arrived already; empty if there are none."""
+        if self._newest == (epoch, version):
+            return () if self._earlier is None else (self._earlier,)
+        update = self._open.get(epoch)
+        if update is None or update.version != version:
+            return self.of(epoch)
+        return (self._sums[epoch],) if epoch in self._sums else ()
+
     def all_sums(self) -> dict[int, list[float]]:
         """Returns all sums, by epoch."""
         return {epoch: self._sums_with_open_update(epoch).tolist() for epoch in sorted({*self._sums, *self._open})}
@@ -105,11 +120,13 @@ class EpochSums:
         """Replaces the sums by the result of `all_sums`."""
         self._sums = {epoch: np.array(numbers, np.float64) for epoch, numbers in sums.items()}
         self._open.clear()
+        self._newest = -1, -1
 
     def clear(self) -> None:
         """Deletes all sums, because another training begins."""
         self._sums.clear()
         self._open.clear()
+        self._newest = -1, -1
 
 
 def _pick(ways: Array, total: Array, one: Array, other: Array) -> Array:

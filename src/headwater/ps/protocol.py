@@ -46,7 +46,9 @@ WAIT frames give the reason. The tensors of each frame are its arrays::
                                             answered by DONE (the difference between its data and the data of other
                                             workers, or an empty text), or by ERROR if it runs another program
     VALUES  (version, applied, step_number, share, names, assigned, ledger)   the blocks' values except tables; if
-                                            everything was requested, also the optimizer's state, with these names
+                                            everything was requested, also the optimizer's state, with these names; in
+                                            synchronous training, after a PUSH with sums, also the sums of the epoch
+                                            over all finished updates
     DONE    (…)
     WAIT    (reason,)
     RELEASE ()                              a worker's answer to WAIT if another ``ps`` has dropped its gradients:

@@ -158,7 +158,11 @@ class Steps:
             # Check this before removing the worker from `free`: the retry of a reconnected worker needs the entry.
             workers.require_present(connection)
             updates.free.discard(worker)
-            return self._values(connection, False, extras, step_request, keeps, request)
+            answer = self._values(connection, False, extras, step_request, keeps, request)
+            if step_request is None or not isinstance(self._context.choice, Synchronous):
+                return answer
+            so_far = workers.sums.before(step_request[1], updates.state.version)
+            return answer._replace(tensors=[*answer.tensors, *so_far])
 
     def _record_acceptance(self, worker: str, request: Request) -> None:
         """Records whether the worker's gradient was accepted; other ``ps`` ask for this during the same round."""

@@ -26,7 +26,7 @@ FEW = (
     Program(reduction="mean_with_sample_weight", weights="sample", metrics="of a batch", data="dataset"),
     Program(model="masked", penalty="kernel", metrics="largest", data="shorter epochs"),
     Program(model="classes", weights="class", penalty="activity", metrics="last", data="pydataset"),
-    Program(reduction="sum", penalty="kernel", optimizer="accumulated", data="endless pydataset"),
+    Program(reduction="sum", penalty="kernel", optimizer="accumulated", data="threaded pydataset"),
     Program(model="classes", data="finite generator", metrics="largest", callbacks="rates"),
     Program(data="ending generator", callbacks="stops", validation="data"),
     Program(data="generator", executed_steps=3),
@@ -67,6 +67,25 @@ def test_any_choice_is_equal_to_one_process(examples: int) -> None:
         check(program)
 
     draw()
+
+
+class NeverReset(keras.metrics.Mean):
+    """The mean target since the model was compiled."""
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        super().update_state(y_true)
+
+    def reset_state(self) -> None:
+        pass
+
+
+def test_logs_of_batches_cover_all_workers_and_earlier_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(equality.METRICS, "never reset", lambda: [NeverReset(name="mean")])
+    program = Program(metrics="never reset")
+    expected = alone(program)
+    assert len(expected.batches) == 9
+    for found in [*mirrored(program), *served(program, workers=3)]:
+        require_equal(found, expected, "batches")
 
 
 @pytest.mark.parametrize("data", ["arrays", "generator"])

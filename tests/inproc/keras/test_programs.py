@@ -73,7 +73,7 @@ class Steps(keras.Model):
             values = metric.stateless_update_state(values, *pair)
             logs["renamed" if metric.name == "spread" else metric.name] = metric.stateless_result(values)
             after += values
-        return {**logs, "constant": 3.0}, after
+        return {**logs, "constant": 3.0, "predicted": ops.mean(predicted)}, after
 
     def _loss(self, trainable: Any, others: Any, x: Any, y: Any) -> Any:
         predicted, others = self.stateless_call(trainable, others, x, training=True)

@@ -315,10 +315,17 @@ class PyDatasetBatches(_WholeBatches):
       steps: batches in an epoch; None for all batches of the data.
       class_weight: see `keras.Model.fit`.
       shuffle: whether each pass over the data has another order of batches; only if their number is known.
+      builds: whether Keras builds the model with the first batch that it reads.
     """
 
-    def __init__(self, data: Any, steps: int | None, class_weight: object = None, *, shuffle: bool = False) -> None:
+    def __init__(
+        self, data: Any, steps: int | None, class_weight: object = None, *, shuffle: bool = False, builds: bool = False
+    ) -> None:
         self._data = data
+        # Keras restarts the threads or processes that read an endless dataset, but not their count of items: the item
+        # with which it has built the model is not used for training.
+        concurrent = data.workers > 1 or (data.workers > 0 and data.use_multiprocessing)
+        self._first_item = int(builds and concurrent and self.count < 0)
         self._steps = steps
         self._class_weight = class_weight
         self._shuffle = shuffle
@@ -356,7 +363,7 @@ class PyDatasetBatches(_WholeBatches):
             self._data.on_epoch_begin()
             self._epoch = epoch
         turn, start, _ = self.span(epoch)
-        item = start + number
+        item = self._first_item + start + number
         if self._shuffle and self.count > 0:
             if self._order[0] != turn:
                 self._order = turn, shuffled(self._seed, turn, self.count)
@@ -537,10 +544,12 @@ def make_batches(
     class_weight: object,
     steps: int | None,
     by_number: bool = True,
+    builds: bool = False,
 ) -> Batches:
     """Returns the batches into which `keras.Model.fit` divides these arguments.
 
-    With ``by_number``, the batches can be read in any order if the data allow this.
+    With ``by_number``, the batches can be read in any order if the data allow this. ``builds`` is whether `fit` builds
+    the model, its losses or its metrics.
 
     Raises:
       ValueError: the arguments cannot be combined, as in Keras.
@@ -550,7 +559,7 @@ def make_batches(
     if class_weight is not None and isinstance(x, GeneratorType):
         raise ValueError("class_weight is not supported for generators: let them yield weights of examples")
     if isinstance(x, keras.utils.PyDataset):
-        return PyDatasetBatches(x, steps, class_weight, shuffle=bool(shuffle))
+        return PyDatasetBatches(x, steps, class_weight, shuffle=bool(shuffle), builds=builds)
     x = with_bags(x)
     plain = tree.map_structure(lambda leaf: np.zeros(len(leaf)) if isinstance(leaf, Bags) else leaf, x)
     if _adapters.array_data_adapter.can_convert_arrays((plain, y, sample_weight)):

@@ -155,6 +155,11 @@ class ServedModel(ModelValues):
         logs = pythonify_logs(self._logs)
         return logs if return_dict else model._flatten_metrics_in_order(logs)
 
+    def _is_built(self) -> bool:
+        """Whether the model, its losses and its metrics are built, so that Keras needs no batch to build them."""
+        compiled = [self.model._compile_metrics, self.model._compile_loss]
+        return all(part is None or part.built for part in [*self.model._flatten_layers(), *compiled])
+
     def _build(self, batch: Tree) -> None:
         """Builds the model by the shapes of a batch."""
         if not dynamic_layers(self.model):
@@ -277,6 +282,7 @@ class ServedModel(ModelValues):
             shuffle=shuffle,
             class_weight=class_weight,
             steps=steps_per_epoch,
+            builds=not self._is_built(),
         )
         self._build(batches.first())
         self.begin()
@@ -503,7 +509,9 @@ class ServedModel(ModelValues):
         step.end()
         sums = client.sums(epoch, wait=not model.stop_training)
         if len(sums) and sums[-1]:
-            self._logs = step.results(sums)
+            # Steps of several asynchronous workers have no common order, and so no last one.
+            ordered = isinstance(place.choice, Synchronous) or place.workers == 1
+            self._logs = step.results(sums, self._logs if ordered and self._logs else None)
         return ticket == TRAINING_OVER
 
     def _save_and_stop(self, epoch: int) -> None:
@@ -584,6 +592,8 @@ class ServedModel(ModelValues):
         )
         if dynamic is not None and late and applied:
             dynamic.push(found.keys[count:], of_rows[count:], part=fraction, version=version)
+        for sums in client.sums_so_far:
+            self._logs = step.logs_so_far(sums)
         return ticket
 
     def _validate(self, data: Tree, batch_size: object, steps: object, container: object) -> dict[str, Any]:

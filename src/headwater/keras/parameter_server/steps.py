@@ -72,12 +72,14 @@ class GradientStep:
         self._changing: list[int] = []
         self._compiled = jax.jit(self._compute, donate_argnums=(2, 3), static_argnums=8)
         self._divisors = jax.jit(self._find_divisors)
+        self._shown = jax.jit(self._logs_of)
         self.combination = combination
         # Metrics without a rule are allowed only with a single worker, which keeps their state itself.
         self._rules = [rule or Rule(Merge.MEAN, state=True) for rule in combination.metrics]
         self._own: list[object] = []
         self._metrics: list[Any] = []
         self._fresh: list[Array] = []
+        self._counted: Array = np.zeros(0)
         self._named: list[str] = combination.averaged
         self._codes: Array | None = None
         self._scaled: list[Any] = scaling_variables(model.optimizer)
@@ -123,6 +125,7 @@ class GradientStep:
         model = self._model
         self._metrics = [jax.numpy.array(variable.value) for variable in model.metrics_variables]
         self._fresh = [np.asarray(variable.value) for variable in model.metrics_variables]
+        self._counted = np.zeros(0)
         self._codes = self._find_codes()
         self._scaling = [variable.value for variable in self._scaled]
         others = model.non_trainable_variables
@@ -193,20 +196,44 @@ class GradientStep:
         rows = [np.asarray(g)[: len(keys)] for g, keys in zip(of_rows, found.keys, strict=True)]
         return [np.asarray(g) for g in gradients], rows, changes, logs
 
-    def results(self, sums: Array) -> dict[str, float]:
+    def logs_so_far(self, sums: Array) -> dict[str, object]:
+        """Returns the logs of the job after an update, given the `sums` of all updates of the epoch so far."""
+        before, self._counted = self._counted, sums
+        # Other logs than results of metrics are values of this update.
+        update = sums - before if len(before) == len(sums) else sums
+        return self._shown(self._fresh, sums.astype(np.float32), self._averages(update))
+
+    def _logs_of(self, fresh: Sequence[Array], sums: Any, averages: Sequence[object]) -> dict[str, object]:
+        return self.combination.named(results_of(self._model, self._totals(fresh, sums)), averages)
+
+    def _averages(self, sums: Array) -> list[float]:
+        """Returns the logs that are averaged over rows, given `sums`."""
+        start = len(sums) - 1 - len(self._named)
+        return [float(value / (sums[-1] or 1)) for value in sums[start:-1]]
+
+    def _totals(self, fresh: Sequence[Array], sums: Any) -> list[Any]:
+        """Returns the values of the metrics' variables, which were ``fresh`` before the epoch, given `sums`."""
+        found: list[Any] = []
+        at = 0
+        for before, rule in zip(fresh, self._rules, strict=True):
+            part = sums[at : at + before.size].reshape(before.shape)
+            found.append((part if rule.state else before + part).astype(before.dtype))
+            at += before.size
+        return found
+
+    def results(self, sums: Array, last: Mapping[str, object] | None = None) -> dict[str, float]:
         """Sets the model's metrics to the totals of all workers, and returns the logs of the job.
 
         Args:
           sums: the sums of all steps, added up.
+          last: the logs of the last step; if given, other logs than results of metrics have its values, instead of the
+            means over all rows.
         """
-        model, at = self._model, 0
-        for variable, fresh, rule in zip(model.metrics_variables, self._fresh, self._rules, strict=True):
-            found = sums[at : at + fresh.size].reshape(fresh.shape)
-            variable.assign((found if rule.state else fresh + found).astype(fresh.dtype))
-            at += fresh.size
-        rows = sums[-1]
-        named = [float(sums[at + number] / rows) for number in range(len(self._named))]
-        return pythonify_logs(self.combination.named(flat_logs(model.get_metrics_result()), named))
+        model = self._model
+        for variable, value in zip(model.metrics_variables, self._totals(self._fresh, sums), strict=True):
+            variable.assign(value)
+        averages = self._averages(sums) if last is None else [last[name] for name in self._named]
+        return pythonify_logs(self.combination.named(flat_logs(model.get_metrics_result()), averages))
 
     def _find_codes(self) -> Array | None:
         """The rules that combine the numbers of `sums`, see `headwater.ps.epoch_sums`; None if all are added up."""
