@@ -55,13 +55,13 @@ def main() -> int:
     warnings.simplefilter("ignore")
     rng = np.random.default_rng(chosen.seed)
     counts: Counter[str] = Counter()
-    while (number := counts.total()) < chosen.draws:
+    while counts.total() < chosen.draws:
         program = draw(rng)
         if not program.possible:
             continue
         counts[compare(program)] += 1
-        if number % 10 == 9:
-            print(f"{number + 1} draws of seed {chosen.seed}: {dict(counts)}", flush=True)
+        if counts.total() % 10 == 0 or counts.total() == chosen.draws:
+            print(f"{counts.total()} draws of seed {chosen.seed}: {dict(counts)}", flush=True)
     return 1 if counts["differs"] else 0
 
 
