@@ -143,9 +143,18 @@ class Restarts(keras.callbacks.Callback):
         self.model.optimizer.variables[2].assign(self.model.optimizer.variables[2] * 0.0)
 
 
+class Validates(keras.callbacks.Callback):
+    """Sets the last bias to zero in a validation."""
+
+    def on_test_batch_end(self, batch: int, logs: object = None) -> None:
+        assert self.model is not None
+        self.model.layers[-1].bias.assign(self.model.layers[-1].bias * 0.0)
+
+
 @pytest.mark.parametrize(
     ("kind", "text"),
     [
+        (Validates, "on_test_batch_end of callback Validates assigns .*bias"),
         (Halves, "on_epoch_end of callback Halves assigns .*bias"),
         (Restarts, "on_train_batch_begin of callback Restarts assigns .*momentum"),
     ],
@@ -154,10 +163,27 @@ def test_assignments_by_callbacks_are_equal_or_refused_by_name(
     kind: Any, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(equality.CALLBACKS, "none", lambda: [kind()])
-    program = Program(metrics="none")
+    program = Program(metrics="none", validation="data")
     require_equal(mirrored(program)[0], alone(program), "mirrored")
     with pytest.raises(ValueError, match=text):
-        served(program)
+        served(program, workers=1)  # only the chief validates, so another worker would wait for it
+
+
+class Evaluates(keras.callbacks.Callback):
+    """Evaluates the model after each epoch."""
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        assert self.model is not None
+        logs["by callback"] = self.model.evaluate(equality.DENSE, equality.TARGETS, verbose=0)
+
+
+def test_callbacks_may_evaluate_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(equality.CALLBACKS, "none", lambda: [Evaluates()])
+    program = Program(metrics="none")
+    expected = alone(program)
+    assert len(expected.history["by callback"]) == 3
+    for found in served(program):
+        require_equal(found, expected, "sync")
 
 
 @pytest.mark.filterwarnings("ignore:Limiting")

@@ -21,13 +21,23 @@ _HOOKS = (
     "on_train_batch_end",
     "on_batch_begin",
     "on_batch_end",
+    "on_test_begin",
+    "on_test_end",
+    "on_test_batch_begin",
+    "on_test_batch_end",
 )
 _WATCHED = "_headwater_watched"
 _OWN_PREFIXES = (OWN_MODULES, "headwater.")
 
 
 class Holder(Protocol):
-    """The owner of the variables: the model on parameter servers."""
+    """The owner of the variables: the model on parameter servers.
+
+    Attributes:
+      is_training: whether `fit` is between the first epoch's beginning and the last epoch's end.
+    """
+
+    is_training: bool
 
     def assigned_variables(self) -> list[Any]:
         """Returns the variables, except for the learning rate, with other values than the ``ps`` last sent."""
@@ -53,10 +63,13 @@ def _refuse_in(
     @functools.wraps(hook)
     def call(*args: object, **kwargs: object) -> object:
         holder = holder_of(callback.model)
-        before = {id(variable) for variable in holder.assigned_variables()} if holder is not None else set[int]()
+        if holder is None or not holder.is_training:
+            return hook(*args, **kwargs)
+        # Between the steps of an evaluation, all variables have new arrays, which Keras's evaluation has returned.
+        before = {id(variable): variable._value for variable in holder.assigned_variables()}
         result = hook(*args, **kwargs)
-        changed = holder.assigned_variables() if holder is not None else []
-        if paths := [variable.path for variable in changed if id(variable) not in before]:
+        after = holder.assigned_variables()
+        if paths := [variable.path for variable in after if before.get(id(variable)) is not variable._value]:
             raise ValueError(
                 f"{name} of callback {type(callback).__name__} assigns {', '.join(paths[:3])}"
                 f"{', …' if paths[3:] else ''}: the ps hold the variables during training, and the assignment would "

@@ -101,11 +101,12 @@ class ServedModel(ModelValues):
 
     Attributes:
       stop_wanted: whether this process has been asked to end.
+      is_training: whether `fit` runs its epochs.
     """
 
     def __init__(self, model: object, place: ProcessPlace) -> None:
         super().__init__(model, place)
-        self.stop_wanted = False
+        self.stop_wanted = self.is_training = False
         self._backups: list[Any] = []
         self._step: GradientStep | None = None
         self._momentum: OwnMomentum | None = None
@@ -176,7 +177,12 @@ class ServedModel(ModelValues):
             if self._stale & wanted:
                 self._stale -= wanted
                 self.sync(state=state)
-            return method(*args, **kwargs)
+            if not self.is_training:
+                return method(*args, **kwargs)
+            assigned = self.assigned_variables()
+            result = method(*args, **kwargs)
+            self.accept_arrays(but=assigned)
+            return result
 
         return wrapper
 
@@ -350,6 +356,7 @@ class ServedModel(ModelValues):
         logs: dict[str, Any] = {}
         trained: dict[str, Any] = {}
         self.stop_wanted: bool = False
+        self.is_training = True
         try:
             with Preempted.noticed_by(self, wanted=bool(self._backups)):
                 for epoch in range(initial_epoch, epochs):
@@ -372,6 +379,7 @@ class ServedModel(ModelValues):
                     if over or model.stop_training:
                         break
         finally:
+            self.is_training = False
             model._eval_epoch_iterator = None
         takes_part = late or initial_epoch < epochs
         if chief:

@@ -446,6 +446,13 @@ class ModelValues:
         pairs = zip(held, self._known, strict=False)  # none are known before the first read
         return [variable for variable, old in pairs if variable._value is not old and variable is not rate]
 
+    def accept_arrays(self, *, but: Sequence[Any]) -> None:
+        """Counts no variable as assigned except ``but``, although all have new arrays, with equal values, after an
+        evaluation."""
+        assigned = set(map(id, but))
+        pairs = zip([*self.variables, *self.optimizer.variables], self._known, strict=False)
+        self._known = [old if id(variable) in assigned else variable._value for variable, old in pairs]
+
     def _split_state(self, index: int) -> list[HostArray]:
         layout = self.layout()
         return split_state(self.optimizer, layout, self.variables, self._updater(layout, index), index)
