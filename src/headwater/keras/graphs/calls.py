@@ -131,8 +131,13 @@ def _traced_specs(function: Callable[..., Tree], described: Sequence[Tree]) -> S
         return trace(widened)
 
 
-def call_with_graph_values(function: Callable[..., Tree], label: str, args: Tree, kwargs: Tree) -> Tree:
+def call_with_graph_values(
+    function: Callable[..., Tree], label: str, args: Tree, kwargs: Tree, variables: Sequence[Tree] = ()
+) -> Tree:
     """Calls ``function`` in an operation, with arrays in place of the graph's values among its arguments.
+
+    Args:
+      variables: Keras's variables that ``function`` reads, and which have their values in this context only.
 
     Returns:
       Its result, with tensors in place of arrays.
@@ -146,7 +151,16 @@ def call_with_graph_values(function: Callable[..., Tree], label: str, args: Tree
         structure[:] = [_tree.map_structure(lambda _: 0, result)]
         return [backend.convert_to_tensor(leaf) for leaf in _tree.flatten(result)]
 
-    outputs = call_jax_function(run, given, label)
+    specs = None
+    if variables:
+        pairs = [(variable, variable.value) for variable in variables]
+
+        def traced(*arrays: Tree) -> list[Tree]:
+            with keras.StatelessScope(state_mapping=pairs):
+                return run(*arrays)
+
+        specs = _traced_specs(traced, [keras_tensor(convert_to_tensor(value)) for value in given])
+    outputs = call_jax_function(run, given, label, specs)
     return _tree.pack_sequence_as(structure[0], outputs)
 
 

@@ -109,7 +109,8 @@ def accept_graphs_in_layers() -> None:
             return original(self, *args, **kwargs)
         if type(get_default_graph()) is not Graph:
             # The graph of one eager call: its values are arrays of the layer's caller.
-            return call_with_graph_values(functools.partial(original, self), self.name, args, kwargs)
+            variables = self.variables if self.built else ()
+            return call_with_graph_values(functools.partial(original, self), self.name, args, kwargs, variables)
         return _call_in_graph(self, original, args, kwargs)
 
     _layer.__call__ = __call__
