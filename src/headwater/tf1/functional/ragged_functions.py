@@ -70,7 +70,8 @@ def place_of(axis: Any, rank: int | None, what: str = "axis") -> int:
 def concat(values: Any, axis: object, name: str = "RaggedConcat") -> Any:
     """Concatenates tensors and ragged tensors of one rank along a dimension."""
     with name_scope(name, "RaggedConcat", []):
-        parts = [as_ragged_or_tensor(value) for value in (values if isinstance(values, list | tuple) else [values])]
+        given = cast("list[Any]", values if isinstance(values, list | tuple) else [values])
+        parts = [as_ragged_or_tensor(value) for value in given]
         same_kind_of_splits(parts)
         rank = next((part.shape.ndims for part in parts if part.shape.ndims is not None), None)
         return _concat(parts, place_of(axis, rank))

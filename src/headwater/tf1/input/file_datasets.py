@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -367,7 +366,7 @@ def make_csv_dataset(
 
 
 def _reader(file: Any, delimiter: str, quoted: bool) -> Any:
-    lines = io.TextIOWrapper(file, errors="surrogateescape", newline="")
+    lines = (line.decode(errors="surrogateescape") for line in file)
     return csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE)
 
 
