@@ -65,7 +65,7 @@ def test_a_gate_consults_the_ledger_under_the_lock_of_the_resources() -> None:
     class Account:
         name = "account"
 
-        def given(self, step: object) -> None:
+        def mark_step_given(self, step: object) -> None:
             del step
             other = threading.Thread(target=lambda: free.append(lock.acquire(blocking=False)))
             other.start()
