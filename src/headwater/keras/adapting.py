@@ -26,7 +26,13 @@ _modules: Any = module_utils
 _lists = callback_list
 _boards = tensorboard
 _adapted = False
-_LOOKUPS = ("Hashing", "IntegerLookup", "StringLookup")
+#: The module of each replaced layer.
+_LAYERS = {
+    "Hashing": "lookups",
+    "IntegerLookup": "lookups",
+    "StringLookup": "lookups",
+    "TextVectorization": "text_vectorization",
+}
 
 
 def adapt_keras() -> None:
@@ -61,17 +67,16 @@ def adapt_keras() -> None:
 
 
 def _replace_lookup_layers() -> None:
-    """Replaces the layers of `keras.layers` that need TensorFlow by those in `headwater.keras.lookups`."""
+    """Replaces the layers of `keras.layers` that need TensorFlow by layers of Headwater."""
     layers = keras.layers
-    for name in _LOOKUPS:
+    for name in _LAYERS:
         delattr(layers, name)
 
     def find(name: str) -> object:
-        if name not in _LOOKUPS:
+        if name not in _LAYERS:
             raise AttributeError(f"module 'keras.layers' has no attribute {name!r}")
-        from headwater.keras import lookups  # noqa: PLC0415  it loads all operations; few programs need them
-
-        return getattr(lookups, name)
+        # Imported lazily: the modules load all operations, and few programs need them.
+        return getattr(importlib.import_module(f"headwater.keras.{_LAYERS[name]}"), name)
 
     layers.__getattr__ = find
 

@@ -14,97 +14,22 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.core
 import keras
 import numpy as np
 
-from headwater.graph.operation import Tensor
+from headwater.graph.composites import CompositeTensor
 from headwater.graph.ops.fingerprints import fingerprint64, sip_hash
-from headwater.tf1.functional.script import py_func
+from headwater.keras.host_layers import HostLayer, composite_rows
 
 if TYPE_CHECKING:
     from headwater.graph.registry import HostArray
     from headwater.keras.types import Tree
 
-_layer = keras.layers.Layer
-_tensor = keras.KerasTensor
 _register = keras.saving.register_keras_serializable
 
 _MODES = ("int", "one_hot", "multi_hot", "count", "tf_idf")
 _VOCABULARY = "vocabulary.txt"
 _WEIGHTS = "idf_weights.npy"
-
-
-class _HostLayer(_layer):
-    """A layer that computes its outputs with NumPy.
-
-    Attributes:
-      output_mode: ``int``, or how the numbers of a sample are encoded.
-    """
-
-    output_mode = "int"
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self._convert_input_args = False
-        self._allow_non_tensor_positional_args = True
-        self.built = True
-
-    def _depth(self) -> int:
-        raise NotImplementedError
-
-    def _numbers(self, values: object) -> Any:
-        raise NotImplementedError
-
-    def _type(self) -> type[np.generic]:
-        return np.int64 if self.output_mode == "int" else np.float32
-
-    def call(self, inputs: object) -> Tree:
-        if isinstance(inputs, Tensor):
-            spec = self.compute_output_spec(inputs)
-            found = py_func(
-                lambda values: self._on_host(values).astype(spec.dtype), [inputs], spec.dtype, stateful=False
-            )
-            found.set_shape(spec.shape)
-            return found
-        if isinstance(inputs, jax.core.Tracer):
-            spec = self.compute_output_spec(inputs)
-            dtype = np.int32 if self.output_mode == "int" else np.float32
-            shape = jax.ShapeDtypeStruct(spec.shape, dtype)
-            return jax.pure_callback(lambda values: self._on_host(values).astype(dtype), shape, inputs)
-        return self._on_host(inputs)
-
-    def _on_host(self, inputs: object) -> Any:
-        values = np.asarray(inputs)
-        if self.output_mode == "int":
-            return self._numbers(values)
-        if self.output_mode == "one_hot" and values.ndim and values.shape[-1] == 1:
-            values = values[..., 0]
-        numbers = self._numbers(values)
-        depth = self._depth()
-        encoded = np.zeros((*numbers.shape, depth), np.float32)
-        there = (numbers >= 0) & (numbers < depth)
-        np.put_along_axis(encoded, np.where(there, numbers, 0)[..., None], there[..., None].astype(np.float32), -1)
-        if self.output_mode == "one_hot" or not numbers.ndim:
-            return encoded
-        return encoded.max(-2) if self.output_mode == "multi_hot" else self._weighted(encoded.sum(-2))
-
-    def _weighted(self, counts: object) -> Tree:
-        return counts
-
-    def compute_output_spec(self, inputs: Tree) -> Any:
-        shape = tuple(inputs.shape)
-        if self.output_mode == "int":
-            return _tensor(shape, dtype="int64")
-        if self.output_mode == "one_hot":
-            kept = shape[:-1] if shape and shape[-1] == 1 else shape
-        else:
-            kept = shape[:-1]
-        return _tensor((*kept, self._depth()), dtype="float32")
-
-    def compute_output_shape(self, input_shape: object) -> Any:
-        return self.compute_output_spec(_tensor(input_shape)).shape
 
 
 def _texts(values: Any) -> list[bytes]:
@@ -145,7 +70,7 @@ def _not_sparse(sparse: bool) -> None:
 
 
 @_register(package="headwater")
-class Hashing(_HostLayer):
+class Hashing(HostLayer):
     """`keras.layers.Hashing`: maps values to ``num_bins`` bins by a hash of their strings.
 
     Args:
@@ -216,7 +141,7 @@ class _Known:
         self.seen = 0
 
 
-class _Lookup(_HostLayer):
+class _Lookup(HostLayer):
     """A vocabulary: a number for each token. The first numbers are for the mask (in mode ``int``) and for unknown
     tokens."""
 
@@ -323,7 +248,7 @@ class _Lookup(_HostLayer):
         if self._given:
             raise ValueError(f"{self.name} was given a vocabulary, and cannot adapt to data")
         self.reset_state()
-        whole = isinstance(data, np.ndarray | list | tuple) or hasattr(data, "__array__")
+        whole = isinstance(data, np.ndarray | list | tuple | CompositeTensor) or hasattr(data, "__array__")
         batches: Iterable[Any] = [data] if whole else data
         for at, batch in enumerate(batches):
             if steps is not None and at >= steps:
@@ -339,13 +264,19 @@ class _Lookup(_HostLayer):
 
     def update_state(self, data: object) -> None:
         """Counts the tokens of a batch."""
-        values = np.asarray(data)
-        rows = values.reshape(len(values), -1) if values.ndim > 1 else values.reshape(1, -1)
+        rows = self._rows(data)
         for row in rows:
-            tokens = [self._token(value) for value in row.tolist()]
+            tokens = [self._token(value) for value in row]
             self._known.counted.update(tokens)
             self._known.samples.update(set(tokens))
         self._known.seen += len(rows)
+
+    def _rows(self, data: Any) -> list[list[Any]]:
+        """Returns the tokens of each sample of a batch."""
+        if isinstance(data, CompositeTensor):
+            return [row.tolist() for row in composite_rows(data)]
+        values = np.asarray(data)
+        return (values.reshape(len(values), -1) if values.ndim > 1 else values.reshape(1, -1)).tolist()
 
     def finalize_state(self) -> None:
         """Makes the vocabulary from the counts: by frequency, and equally frequent tokens in descending order."""

@@ -42,6 +42,7 @@ _REPLACEMENTS: Mapping[str, Mapping[str, str]] = {
         "Hashing": "headwater.keras.lookups:Hashing",
         "IntegerLookup": "headwater.keras.lookups:IntegerLookup",
         "StringLookup": "headwater.keras.lookups:StringLookup",
+        "TextVectorization": "headwater.keras.text_vectorization:TextVectorization",
     },
     "models": {"load_model": "headwater.keras.saving:load_model"},
     "saving": {"load_model": "headwater.keras.saving:load_model"},

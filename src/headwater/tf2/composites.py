@@ -15,17 +15,22 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import jax.core
+import jax.numpy as jnp
+import keras
 import numpy as np
 
 from headwater.dtypes import DType, from_numpy
+from headwater.graph.composites import CompositeTensor
 from headwater.graph.ragged_value import RaggedTensorValue, ragged_value
 from headwater.graph.sparse_tensor import SparseTensor as GraphSparseTensor
 from headwater.graph.sparse_tensor import SparseTensorValue
+from headwater.keras.host_layers import composite_rows, map_composite, results
 from headwater.shapes import TensorShape
 from headwater.tf1.functional.math import equal, not_equal
 from headwater.tf1.functional.ragged_operators import of_two
 from headwater.tf1.functional.ragged_tensor import RaggedTensor as GraphRaggedTensor
 from headwater.tf2.at_once import EagerComposite, at_once, register_result, tensor_in_graph
+from headwater.tf2.tensors import host_tensor
 
 _OWN: Final = frozenset({"__init__", "__init_subclass__", "__repr__", "__hash__", "components", "with_components"})
 
@@ -215,8 +220,46 @@ def _evaluated(kind: Any, result: Any, value: Callable[[Any], Any]) -> Any:
     return kind.of([value(part) for part in result.components])
 
 
+def _result_of_layer(value: Any) -> Any:
+    """Converts the result of a layer on the host to a tensor."""
+    if isinstance(value, RaggedTensorValue):
+        return with_values(value)
+    if value.dtype.kind == "U":
+        texts = [text.encode() for text in value.reshape(-1).tolist()]
+        value = np.fromiter(texts, object, len(texts)).reshape(value.shape)
+    return host_tensor(value)
+
+
+def _with_composites(kind: Any, of_composite: Callable[[Any, Any], Any]) -> None:
+    """Makes a layer of Keras accept ragged and sparse tensors."""
+    call = kind.call
+    if hasattr(call, "__wrapped__"):
+        return
+
+    @functools.wraps(call)
+    def called(self: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(inputs, CompositeTensor):
+            return of_composite(self, inputs)
+        return call(self, inputs, *args, **kwargs)
+
+    kind.call = called
+
+
+def _category_codes(layer: Any, inputs: Any) -> Any:
+    """Returns `CategoryEncoding` of each row."""
+    if layer.output_mode == "one_hot":
+        raise ValueError(f"{layer.name}: output_mode 'one_hot' needs a dense tensor, with one value for each sample")
+    rows = composite_rows(inputs)
+    codes = np.zeros((len(rows), layer.num_tokens), np.float32)
+    np.add.at(codes, (np.repeat(np.arange(len(rows)), [len(row) for row in rows]), np.concatenate(rows)), 1)
+    return jnp.asarray(np.minimum(codes, 1) if layer.output_mode == "multi_hot" else codes)
+
+
 def attach() -> None:
-    """Makes eager functions return these classes, and JAX's transformations take them. Idempotent."""
+    """Makes eager functions return these classes, and JAX and layers of Keras take them. Idempotent."""
+    results.convert = _result_of_layer
+    _with_composites(keras.layers.CategoryEncoding, _category_codes)
+    _with_composites(keras.layers.Discretization, lambda layer, inputs: map_composite(layer.call, inputs))
     for kind in (SparseTensor, RaggedTensor):
         if register_result(kind.graph_kind, functools.partial(_evaluated, kind)):
             jax.tree_util.register_pytree_node(

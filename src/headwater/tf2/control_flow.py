@@ -23,6 +23,7 @@ from headwater.keras.internals import get_stateless_scope, in_stateless_scope
 from headwater.tf1.functional.autograph import conversion as conversion
 from headwater.tf1.functional.autograph.staging import add_staging
 from headwater.tf2.tape import value_of
+from headwater.tf2.tensor_arrays import TensorArray
 from headwater.tf2.tensors import convert_to_tensor
 from headwater.tf2.tracing import RunsInPython, tracing
 
@@ -76,6 +77,8 @@ class ArrayStaging:
         return isinstance(value, (jax.core.Tracer, Range)) or (isinstance(value, _Variable) and tracing() is not None)
 
     def convert(self, value: Tree) -> Tree:
+        if isinstance(value, TensorArray):
+            raise CannotCompile("a loop or condition over tensors changes a TensorArray")
         found = convert_to_tensor(value)
         if isinstance(found, np.ndarray):
             if found.dtype.kind in "OSU":

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
+import jax.core
 import keras
 import numpy as np
 from keras import StatelessScope
@@ -48,7 +49,7 @@ _log = logging.getLogger("headwater")
 _PACKAGE = str(Path(__file__).parents[2])
 
 #: Errors of code that needs the value of a tensor: tensors have no values while a function is traced.
-_NEEDS_VALUES: tuple[type[Exception], ...] = (
+NEEDS_VALUES: tuple[type[Exception], ...] = (
     jax.errors.ConcretizationTypeError,
     jax.errors.TracerArrayConversionError,
     jax.errors.TracerIntegerConversionError,
@@ -183,7 +184,9 @@ class Function:
         return self if instance is None else functools.partial(self, instance)
 
     def __call__(self, *args: object, **kwargs: object) -> Tree:
-        if tracing() is not None:
+        if tracing() is not None or any(
+            isinstance(leaf, jax.core.Tracer) for leaf in _tree.tree_leaves((args, kwargs))
+        ):
             if self._in_python:
                 raise RunsInPython(f"{self.__name__} cannot be compiled")
             return (as_traced(self.python_function) if self._autograph else self.python_function)(*args, **kwargs)
@@ -215,7 +218,7 @@ class Function:
             if found is None:
                 found = self._trace(key, tree, leaves, places, pulled)
                 _, elements = self._find(key, pulled)
-        except (RunsInPython, *_NEEDS_VALUES) as error:
+        except (RunsInPython, *NEEDS_VALUES) as error:
             _put_back(pulled)
             if self._autograph and not self._converting and not isinstance(error, RunsInPython):
                 self._converting = True

@@ -28,9 +28,10 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "headwater.tf2.tape": "GradientTape",
         "headwater.tf2.function": "function",
         "headwater.tf2.reductions": "reduce_max reduce_min",
+        "headwater.tf2.tensor_arrays": "TensorArray",
         "headwater.tf2.tensors": "Variable constant convert_to_tensor is_tensor",
         "headwater.tf2.programs": """
-            Tensor executing_eagerly init_scope inside_function=inside_function py_function""",
+            Tensor executing_eagerly init_scope inside_function=inside_function numpy_function py_function""",
     },
     "autograph": {"headwater.tf1.functional.autograph.public": "set_verbosity to_code to_graph trace"},
     "autograph.experimental": {"headwater.tf1.functional.autograph.public": "Feature do_not_convert set_loop_options"},

@@ -7,12 +7,23 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import jax
+import jax.core
 import keras
-import numpy as np
 
 from headwater.graph.operation import Tensor as GraphTensor
 from headwater.keras.internals import in_stateless_scope
-from headwater.tf2 import at_once, composites, data, operators, random_state, shapes, symbolic_calls, tensors
+from headwater.tf1.functional.script import py_func as graph_py_func
+from headwater.tf2 import (
+    at_once,
+    composites,
+    data,
+    model_steps,
+    operators,
+    random_state,
+    shapes,
+    symbolic_calls,
+    tensors,
+)
 from headwater.tf2.strategies import watch_optimizers
 from headwater.tf2.tracing import RunsInPython, tracing
 
@@ -55,15 +66,46 @@ def init_scope() -> Generator[None]:
     yield
 
 
-def py_function(func: Callable[..., Any], inp: Any, Tout: object, name: str | None = None) -> Tree:
-    """Calls ``func`` with tensors in Python; a function that uses it is not compiled."""
+def py_function(
+    func: Callable[..., Any] | None = None, inp: Any = None, Tout: Any = None, name: str | None = None
+) -> Tree:
+    """Calls ``func`` with tensors in Python; a function that uses it is not compiled.
+
+    Without ``func`` returns a decorator.
+    """
     del name
-    if tracing() is not None:
-        raise RunsInPython("tf.py_function runs on the host")
-    found = func(*[tensors.convert_to_tensor(item) for item in inp])
-    if isinstance(Tout, (list, tuple)):
-        return [tensors.constant(np.asarray(value), dtype) for value, dtype in zip(found, Tout, strict=True)]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    return tensors.constant(np.asarray(found), Tout)
+    return _on_host(tensors.convert_to_tensor, "tf.py_function", func, inp, Tout)
+
+
+def numpy_function(
+    func: Callable[..., Any] | None = None,
+    inp: Any = None,
+    Tout: Any = None,
+    stateful: bool = True,
+    name: str | None = None,
+) -> Tree:
+    """As `py_function`, with NumPy arrays."""
+    del stateful, name
+    return _on_host(_to_numpy, "tf.numpy_function", func, inp, Tout)
+
+
+def _to_numpy(value: Any) -> Any:
+    found = tensors.to_numpy(tensors.convert_to_tensor(value))
+    return found if found.ndim else found[()]
+
+
+def _on_host(convert: Callable[[Any], Any], name: str, func: Callable[..., Any] | None, inp: Any, types: Any) -> Tree:
+    if func is None:
+        return lambda given: lambda *args: _on_host(convert, name, given, args, types)  # pyright: ignore
+    if at_once.adds_operations():
+        return graph_py_func(func, inp, types)
+    if tracing() is not None or any(isinstance(item, jax.core.Tracer) for item in inp):
+        raise RunsInPython(f"{name} runs on the host")
+    found = func(*map(convert, inp))
+    if isinstance(types, (list, tuple)):
+        several = found if isinstance(found, (list, tuple)) else [found]  # pyright: ignore[reportUnknownVariableType]
+        return [tensors.constant(tensors.to_numpy(value), dtype) for value, dtype in zip(several, types, strict=True)]  # pyright: ignore
+    return None if types is None else tensors.constant(tensors.to_numpy(found), types)
 
 
 def adapt_libraries() -> None:
@@ -71,6 +113,7 @@ def adapt_libraries() -> None:
     at_once.attach()
     composites.attach()
     data.attach()
+    model_steps.attach()
     operators.attach()
     tensors.attach()
     shapes.attach()

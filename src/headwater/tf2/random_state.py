@@ -8,7 +8,9 @@ step. So each model with layers of a program gets a generator, before Keras trac
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 _Layer = keras.layers.Layer
 _Generator = keras.random.SeedGenerator
 _generators: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-_shapes = _Layer()
+_functions = _Layer()
 _global_generator: Callable[[], Any] = seed_generator.global_seed_generator
 
 
@@ -40,8 +42,27 @@ def attach() -> None:
     seed_generator.global_seed_generator = _generator_of_call
 
 
+class _Drawing(threading.local):
+    model: Any = None
+
+
+_drawing = _Drawing()
+
+
+@contextmanager
+def drawing_for(model: object) -> Generator[None]:
+    """A context in which all random numbers of this thread are drawn by the generator of ``model``."""
+    before, _drawing.model = _drawing.model, model
+    try:
+        yield
+    finally:
+        _drawing.model = before
+
+
 def current_generator() -> Any:
     """Returns the generator of the model that Keras traces; None if Keras traces none, or only determines shapes."""
+    if _drawing.model is not None and not in_symbolic_scope():
+        return _generator_for(_drawing.model)
     if tracing() is not None or not in_stateless_scope() or in_symbolic_scope():
         return None
     context = global_state.get_global_attribute("current_call_ctx")
@@ -55,16 +76,20 @@ def current_generator() -> Any:
 
 
 def _generator_of_call() -> Any:
-    # While Keras determines shapes, the numbers have no effect.
-    return current_generator() or (_generator_for(_shapes) if in_symbolic_scope() else _global_generator())
+    # While Keras determines shapes, the numbers have no effect. A function that is traced needs a generator that it can
+    # change; Keras's own refuses to be traced.
+    other = in_symbolic_scope() or tracing() is not None
+    return current_generator() or (_generator_for(_functions) if other else _global_generator())
 
 
 def _generator_for(layer: Any) -> Any:
     if layer not in _generators:
         made = _generators[layer] = _Generator()
-        layer._tracker.unlock()  # a layer that is built refuses new state
+        tracker = layer._tracker
+        locked = tracker.locked, tracker._lock_violation_msg
+        tracker.unlock()  # a layer that is built refuses new state
         layer._seed_generators.append(made)
-        layer._tracker.lock()
+        tracker.locked, tracker._lock_violation_msg = locked
     return _generators[layer]
 
 

@@ -22,6 +22,7 @@ from headwater.ps.consistency import Consistency, from_text
 from headwater.ps.layout import FixedShardsPartitioner, Partitioner
 from headwater.ps.local_servers import LocalServers
 from headwater.state.state_saver import Saves
+from headwater.tf2.namespace import tf
 
 import keras  # isort: skip - the package before it chooses the backend
 
@@ -343,11 +344,25 @@ class Doubled(keras.Model):
         return {**logs, "rows": jax.numpy.float32(len(x))}, (trainable, others, optimizer, metrics)
 
 
+class DoubledAsInTensorFlow(Doubled):
+    """As `Doubled`, with a tape and without the state."""
+
+    def train_step(self, data: Any) -> Any:
+        x, y = data
+        with tf.GradientTape() as tape:
+            loss = self.compute_loss(y=y, y_pred=self(x, training=True))
+        gradients = [2 * gradient for gradient in tape.gradient(loss, self.trainable_variables)]
+        self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
+        self._loss_tracker.update_state(loss, sample_weight=len(x))
+        return {"loss": self._loss_tracker.result(), "rows": tf.cast(tf.shape(x)[0], tf.float32)}
+
+
+@pytest.mark.parametrize("kind", [Doubled, DoubledAsInTensorFlow])
 @pytest.mark.parametrize("consistency", ["async", "sync"])
-def test_a_train_step_of_the_models_own_works(consistency: str) -> None:
+def test_a_train_step_of_the_models_own_works(consistency: str, kind: Any) -> None:
     def make() -> Any:
         keras.utils.set_random_seed(4)
-        model = Doubled()
+        model = kind()
         model.compile(keras.optimizers.Adam(0.02), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
         model(X[:1])  # builds it
         return model

@@ -348,7 +348,9 @@ class MirroredModel:
             return function(model, state, batch)
 
         compiled: Any = step
-        if not model.run_eagerly and model.jit_compile:
+        if hasattr(function, "as_function"):  # a step of a program, which may change variables outside of the state
+            compiled = function.as_function(model)
+        elif not model.run_eagerly and model.jit_compile:
             compiled = jax.jit(step, donate_argnums=0 if donate else ())
 
         def placed(state: Tree, batch: Tree) -> Tree:

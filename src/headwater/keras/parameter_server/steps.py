@@ -98,9 +98,13 @@ class GradientStep:
         found: list[int] = []
         elsewhere: list[str] = []
 
-        def trace(trainable: Sequence[jax.Array], others: Sequence[jax.Array], x: Tree) -> Tree:
+        def trace(trainable: Sequence[jax.Array], others: Sequence[jax.Array], data: Tree) -> Tree:
             with noting(self._embeddings.layers):
-                outputs, after = model.stateless_call(trainable, others, x, **self._training())
+                if keeps_train_step(model):
+                    outputs, after = model.stateless_call(trainable, others, data[0], **self._training())
+                else:
+                    metrics = [variable.value for variable in model.metrics_variables]
+                    outputs, after, _ = losses_of(model, (trainable, others, _optimizer_state(model), metrics), data)
             found.extend(at for at, number in enumerate(split.floats) if after[number] is not others[number])
             changed = [at for at in split.elsewhere if after[at] is not others[at]]
             elsewhere.extend(model.non_trainable_variables[at].path for at in changed)
@@ -108,7 +112,7 @@ class GradientStep:
 
         trainable = [jax.ShapeDtypeStruct(tuple(v.shape), v.dtype) for v in model.trainable_variables]
         others = [variable.value for variable in model.non_trainable_variables]
-        jax.eval_shape(trace, trainable, others, self._embeddings.code(batch[0]))
+        jax.eval_shape(trace, trainable, others, self._coded(batch))
         if elsewhere:
             raise ValueError(
                 f"steps of model {model.name!r} change {', '.join(elsewhere)}, which the ps keep with another model: "

@@ -14,6 +14,7 @@ from headwater.data.dataset import Dataset
 from headwater.data.io.tfrecord import TFRecordWriter
 from headwater.data.options import AutoShardPolicy, Options
 from headwater.data.readers import TFRecordDataset
+from headwater.tf2.namespace import tf
 from tests.support.mirrored import with_workers
 
 # Keras's own variables cause this warning when NumPy requests their values.
@@ -149,7 +150,8 @@ def test_generators_and_keras_datasets() -> None:
     check_equal(2, lambda: {"x": generate(), "steps_per_epoch": 3, "shuffle": False})
 
 
-def test_a_model_with_a_step_of_its_own_is_shared_too() -> None:
+@pytest.mark.parametrize("without_state", [False, True])
+def test_a_model_with_a_step_of_its_own_is_shared_too(without_state: bool) -> None:
     class Own(keras.Model):
         def __init__(self) -> None:
             super().__init__()
@@ -166,8 +168,12 @@ def test_a_model_with_a_step_of_its_own_is_shared_too() -> None:
             logs, state = super().train_step(state, data)
             return {**logs, "rows": keras.ops.mean(data[0]) * 0 + 1.0}, state
 
+    class AsInTensorFlow(Own):
+        def train_step(self, data: Any) -> Any:
+            return {**keras.Model.train_step(self, data), "rows": tf.reduce_mean(data[0]) * 0 + 1.0}
+
     def make() -> Any:
-        model = Own()
+        model = (AsInTensorFlow if without_state else Own)()
         model.build((None, 5))
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         model.compile("sgd", loss, metrics=[keras.metrics.SparseCategoricalAccuracy(name="accuracy")])

@@ -1,0 +1,152 @@
+"""Layers that compute their outputs with NumPy on the host, also of ragged and sparse tensors."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.core
+import keras
+import numpy as np
+
+from headwater.graph.composites import CompositeTensor
+from headwater.graph.operation import Tensor
+from headwater.graph.ragged_value import RaggedTensorValue
+from headwater.tf1.functional.ragged_tensor import RaggedTensor
+from headwater.tf1.functional.script import py_func
+
+if TYPE_CHECKING:
+    from headwater.graph.registry import HostArray
+    from headwater.keras.types import Tree
+
+_layer = keras.layers.Layer
+_tensor = keras.KerasTensor
+
+
+class _Results:
+    """The form of results.
+
+    Attributes:
+      convert: converts a NumPy array to the result of a layer: itself, or a tensor in programs of TensorFlow 2.
+    """
+
+    convert: Callable[[Any], Any] = staticmethod(lambda array: array)
+
+
+results = _Results()
+
+
+def map_composite(function: Callable[[Any], Any], inputs: Any) -> Any:
+    """Returns a ragged or sparse tensor with the results of ``function`` of its values."""
+    if isinstance(inputs, RaggedTensor):
+        return inputs.with_flat_values(function(inputs.flat_values))
+    return type(inputs)(inputs.indices, function(inputs.values), inputs.dense_shape)
+
+
+def composite_rows(inputs: Any) -> list[HostArray]:
+    """Returns the values of each row of a ragged or sparse tensor with two dimensions.
+
+    Raises:
+      ValueError: it has another number of dimensions, or belongs to a graph.
+    """
+    if not hasattr(inputs, "to_value"):
+        raise ValueError(
+            f"{inputs} has no values yet: call the layer outside of the dataset's function, or pass a dense tensor"
+        )
+    value = inputs.to_value()
+    if isinstance(value, RaggedTensorValue):
+        if isinstance(value.values, RaggedTensorValue) or value.values.ndim > 1:
+            raise ValueError("a ragged tensor must have two dimensions to be encoded, one for samples")
+        return [value.values[begin:end] for begin, end in itertools.pairwise(value.row_splits)]
+    if len(value.dense_shape) != 2:
+        raise ValueError("a sparse tensor must have two dimensions to be encoded, one for samples")
+    return [value.values[value.indices[:, 0] == row] for row in range(int(value.dense_shape[0]))]
+
+
+class HostLayer(_layer):
+    """A layer that computes its outputs with NumPy.
+
+    Attributes:
+      output_mode: ``int``, or how the numbers of a sample are encoded.
+    """
+
+    output_mode = "int"
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._convert_input_args = False
+        self._allow_non_tensor_positional_args = True
+        self.built = True
+
+    def _depth(self) -> int:
+        raise NotImplementedError
+
+    def _numbers(self, values: object) -> Any:
+        raise NotImplementedError
+
+    def _type(self) -> type[np.generic]:
+        return np.int64 if self.output_mode == "int" else np.float32
+
+    def call(self, inputs: Any) -> Tree:
+        if isinstance(inputs, CompositeTensor):
+            return self._of_composite(inputs)
+        if isinstance(inputs, Tensor):
+            spec = self.compute_output_spec(inputs)
+            found = py_func(
+                lambda values: self._on_host(values).astype(spec.dtype), [inputs], spec.dtype, stateful=False
+            )
+            found.set_shape(spec.shape)
+            return found
+        if isinstance(inputs, jax.core.Tracer):
+            spec = self.compute_output_spec(inputs)
+            dtype = np.int32 if self.output_mode == "int" else np.float32
+            shape = jax.ShapeDtypeStruct(spec.shape, dtype)
+            return jax.pure_callback(lambda values: self._on_host(values).astype(dtype), shape, inputs)
+        return results.convert(self._on_host(inputs))
+
+    def _of_composite(self, inputs: Any) -> Tree:
+        if self.output_mode == "int":
+            return map_composite(self.call, inputs)
+        rows = [self._numbers(row) for row in composite_rows(inputs)]
+        if self.output_mode == "one_hot":
+            raise ValueError(f"{self.name}: output_mode 'one_hot' needs a dense tensor, with one value for each sample")
+        return results.convert(
+            np.stack([self._encode(row) for row in rows]) if rows else np.zeros((0, self._depth()), np.float32)
+        )
+
+    def _on_host(self, inputs: object) -> Any:
+        values = np.asarray(inputs)
+        if self.output_mode == "int":
+            return self._numbers(values)
+        if self.output_mode == "one_hot" and values.ndim and values.shape[-1] == 1:
+            values = values[..., 0]
+        numbers = self._numbers(values)
+        return self._encode(numbers)
+
+    def _encode(self, numbers: Any) -> Any:
+        """Encodes the numbers of each sample, along the last dimension, as one vector; with ``one_hot`` each number."""
+        depth = self._depth()
+        encoded = np.zeros((*numbers.shape, depth), np.float32)
+        there = (numbers >= 0) & (numbers < depth)
+        np.put_along_axis(encoded, np.where(there, numbers, 0)[..., None], there[..., None].astype(np.float32), -1)
+        if self.output_mode == "one_hot" or not numbers.ndim:
+            return encoded
+        return encoded.max(-2, initial=0.0) if self.output_mode == "multi_hot" else self._weighted(encoded.sum(-2))
+
+    def _weighted(self, counts: object) -> Tree:
+        return counts
+
+    def compute_output_spec(self, inputs: Tree) -> Any:
+        shape = tuple(inputs.shape)
+        if self.output_mode == "int":
+            return _tensor(shape, dtype="int64")
+        if self.output_mode == "one_hot":
+            kept = shape[:-1] if shape and shape[-1] == 1 else shape
+        else:
+            kept = shape[:-1]
+        return _tensor((*kept, self._depth()), dtype="float32")
+
+    def compute_output_shape(self, input_shape: object) -> Any:
+        return self.compute_output_spec(_tensor(input_shape)).shape
