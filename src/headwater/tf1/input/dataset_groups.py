@@ -205,7 +205,9 @@ def bucket_by_sequence_length(
         if no_padding:
             return window.batch(size, drop_remainder)
         filler = longest_of(bucket) if pad_to_bucket_boundary else None
-        shapes = window.output_shapes if padded_shapes is None else padded_shapes
+        shapes = padded_shapes
+        if padded_shapes is None:
+            shapes = nest.map_structure(lambda spec: spec.shape, window.element_spec)
 
         def filled(shape: TensorShape) -> Any:
             dims: list[Any] = list(shape.as_list() if hasattr(shape, "as_list") else shape)
