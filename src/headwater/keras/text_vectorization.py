@@ -40,7 +40,7 @@ class TextVectorization(StringLookup):
       split: ``whitespace``, ``character``, a function of a tensor that returns a ragged tensor, or None.
       ngrams: the largest number of words of an entry of the vocabulary, or all numbers of words.
       output_mode: ``int``, ``multi_hot``, ``count`` or ``tf_idf``.
-      output_sequence_length: the number of words of each text in mode ``int``; by default the largest number of words of a text.
+      output_sequence_length: the number of words of each text in mode ``int``; by default the largest of all texts.
       pad_to_max_tokens, vocabulary, idf_weights, encoding, name: see `StringLookup`.
       sparse: False.
       ragged: whether the result in mode ``int`` is a ragged tensor.

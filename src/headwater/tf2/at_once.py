@@ -285,8 +285,22 @@ def _outputs(op: Operation, values: Sequence[object]) -> Sequence[object]:
     if not traced and tracing() is None and fault_of(definition.name, values, op.attrs):
         raise error_of(definition.name, op.name, op.attrs)
     values = [_fixed(value) if at in definition.constants else value for at, value in enumerate(values)]
-    results = call(definition, values, attrs)
+    results = (
+        call(definition, values, attrs) if traced or not _computes_sizes(values) else _known(definition, values, attrs)
+    )
     return results if definition.differentiable else tuple(map(_fixed, results))
+
+
+def _computes_sizes(values: Sequence[Any]) -> bool:
+    """Returns whether a function is traced and ``values`` are known integers, such as sizes."""
+    is_traced = tracing() is not None or in_stateless_scope()
+    return is_traced and bool(values) and all(np.dtype(value.dtype).kind in "iub" for value in values)
+
+
+def _known(definition: Any, values: Sequence[object], attrs: dict[str, Any]) -> Sequence[object]:
+    """Computes results that stay known while a function is traced, so that they can be sizes."""
+    with jax.ensure_compile_time_eval():
+        return call(definition, values, attrs)
 
 
 def _is_text(value: object) -> bool:

@@ -18,6 +18,7 @@ from headwater.data.io.files import Path, as_path
 from headwater.tf1.training.checkpoint_reader import CheckpointReader
 from headwater.tf1.training.checkpoint_state import update_checkpoint_state
 from headwater.tf1.training.object_checkpoints import CheckpointManager as GraphManager
+from headwater.tf2.modules import Module
 from headwater.tf2.tape import value_of
 from headwater.tf2.tensors import Variable
 
@@ -159,7 +160,7 @@ def _variables_of(value: object, name: str) -> dict[str, object]:
     """Returns the variables of an object, by their names within it."""
     if isinstance(value, _KerasVariable):
         return {"0": value}
-    if isinstance(value, (_Layer, _Optimizer, _Metric)):
+    if isinstance(value, (_Layer, _Optimizer, _Metric, Module)):
         variables: object = value.variables
         return {str(at): variable for at, variable in enumerate(variables)}
     if isinstance(value, Mapping):

@@ -28,6 +28,7 @@ from headwater.tf1.input import dataset as graphs
 from headwater.tf1.input import dataset_groups
 from headwater.tf2 import composites
 from headwater.tf2.at_once import building, register_result
+from headwater.tf2.numpy_iterator import NumpyIterator
 from headwater.tf2.tape import value_of
 from headwater.tf2.tensors import host_tensor
 from headwater.tf2.tracing import RunsInPython, tracing
@@ -212,9 +213,8 @@ class Dataset(graphs.Dataset):
         self._ready()
         return plain.Dataset.__iter__(self)
 
-    def as_numpy_iterator(self) -> Iterator[object]:
-        for element in self.elements():
-            yield nest.map_structure(_for_numpy, element)
+    def as_numpy_iterator(self) -> NumpyIterator:
+        return NumpyIterator(nest.map_structure(_for_numpy, element) for element in self.elements())
 
     def reduce(self, initial_state: object, reduce_func: Callable[..., object], name: str | None = None) -> Tree:
         """Returns the last result of ``reduce_func(state, element)``."""

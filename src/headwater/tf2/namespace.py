@@ -27,7 +27,8 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "headwater.tf2.composites": "RaggedTensor SparseTensor",
         "headwater.tf2.tape": "GradientTape",
         "headwater.tf2.function": "function",
-        "headwater.tf2.reductions": "reduce_max reduce_min",
+        "headwater.tf2.modules": "Module",
+        "headwater.tf2.reductions": "argmax argmin reduce_max reduce_min",
         "headwater.tf2.tensor_arrays": "TensorArray",
         "headwater.tf2.tensors": "Variable constant convert_to_tensor is_tensor",
         "headwater.tf2.programs": """
@@ -52,10 +53,15 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "headwater.tf2.strategies": "MultiWorkerMirroredStrategy=ExperimentalMultiWorkerMirroredStrategy",
         "headwater.tf2.parameter_server": "ParameterServerStrategy",
     },
-    "image": {"headwater.tf2.images": "resize"},
+    "image": {
+        "headwater.tf2.images": """
+            resize stateless_random_brightness stateless_random_contrast stateless_random_crop
+            stateless_random_flip_left_right stateless_random_flip_up_down stateless_random_hue
+            stateless_random_saturation""",
+    },
     "io": {"headwater.tf1.input.ragged_features": "RaggedFeature"},
     "math": {
-        "headwater.tf2.reductions": "reduce_max reduce_min",
+        "headwater.tf2.reductions": "argmax argmin reduce_max reduce_min",
         "headwater.tf1.functional.special": "erfcinv erfinv ndtri xlog1py",
         "headwater.tf1.functional.ragged_parts": "bincount",
     },
@@ -93,8 +99,6 @@ INITIALIZERS: Mapping[str, str] = {
 
 #: Functions with fewer arguments than in TensorFlow 1, or in another order; for each its arguments.
 ARGUMENTS: Mapping[str, str] = {
-    "argmax": "input axis output_type name",
-    "argmin": "input axis output_type name",
     "assert_equal": "x y message summarize name",
     "assert_greater": "x y message summarize name",
     "assert_less": "x y message summarize name",
@@ -134,8 +138,6 @@ ARGUMENTS: Mapping[str, str] = {
     "io.parse_single_example": "serialized features example_names name",
     "io.serialize_many_sparse": "sp_input out_type name",
     "io.serialize_sparse": "sp_input out_type name",
-    "math.argmax": "input axis output_type name",
-    "math.argmin": "input axis output_type name",
     "math.confusion_matrix": "labels predictions num_classes weights dtype name",
     "math.count_nonzero": "input_tensor=input axis keepdims dtype name",
     "math.in_top_k": "targets predictions k name",

@@ -1,4 +1,8 @@
-"""``tf.reduce_max`` and ``tf.reduce_min`` of TensorFlow 2, which return NaN if a value is NaN; 1.15's ignore NaN."""
+"""Reductions of TensorFlow 2 that differ from 1.15's.
+
+``tf.reduce_max`` and ``tf.reduce_min`` return NaN if a value is NaN; 1.15's ignore NaN. ``tf.argmax`` and ``tf.argmin``
+accept Booleans.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from headwater.dtypes import bool_, int32, int64
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.ragged_value import RaggedTensorValue
 from headwater.tf1.compat import tf as graphs
@@ -33,3 +38,19 @@ def _with_nan(name: str) -> Callable[..., Any]:
 
 reduce_max: Callable[..., Any] = _with_nan("reduce_max")
 reduce_min: Callable[..., Any] = _with_nan("reduce_min")
+
+
+def _of_booleans(name: str) -> Callable[..., Any]:
+    def find(input: Any, axis: Any = None, output_type: Any = int64, name: str | None = None) -> Any:
+        x = convert_to_tensor(input)
+        if x.dtype == bool_:
+            x = graphs.cast(x, int32)
+        return getattr(graphs, function)(x, axis, name=name, output_type=output_type)
+
+    function = find.__name__ = name
+    find.__doc__ = getattr(graphs, name).__doc__
+    return at_once(find, name)
+
+
+argmax: Callable[..., Any] = _of_booleans("argmax")
+argmin: Callable[..., Any] = _of_booleans("argmin")

@@ -112,3 +112,23 @@ def test_each_compiled_step_draws_other_random_numbers() -> None:
     losses = [model.train_on_batch(np.ones((2, 1)), np.ones((2, 2))) for _ in range(3)]
     assert len({float(loss) for loss in losses}) == 3
     assert len(model.weights) == weights
+
+
+def test_sizes_that_are_joined_stay_known_in_a_layer() -> None:
+    class Causal(keras.layers.Layer):
+        def call(self, inputs: Any) -> Any:
+            batch, length = tf.shape(inputs)[0], tf.shape(inputs)[1]
+            earlier = tf.range(length)[:, None] >= tf.range(length)
+            mask = tf.reshape(tf.cast(earlier, tf.float32), (1, length, length))
+            return tf.tile(mask, tf.concat([tf.expand_dims(batch, -1), tf.constant([1, 1])], 0))
+
+    inputs = keras.Input((None, 4))
+    outputs = Causal()(inputs)
+    assert tuple(outputs.shape) == (None, None, None)
+    found = keras.Model(inputs, outputs).predict(np.ones((2, 3, 4)), verbose=0)
+    assert found.tolist() == [[[1, 0, 0], [1, 1, 0], [1, 1, 1]]] * 2
+
+
+def test_positions_of_booleans() -> None:
+    assert tf.argmax(tf.constant([False, True])).numpy() == 1
+    assert tf.math.argmin(tf.constant([[True, False], [False, True]]), axis=1).numpy().tolist() == [1, 0]

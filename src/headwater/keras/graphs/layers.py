@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import sys
 from collections.abc import Callable
 from contextvars import ContextVar
 
@@ -141,9 +142,18 @@ def _call_in_graph(layer: Tree, original: Callable[..., Tree], args: Tree, kwarg
 
 def _accept_functions_of_graphs(layer: Tree) -> None:
     """Makes the ``call`` of a program's layer, in TensorFlow 1's dialect, accept functions of `tf` on arrays."""
-    if not is_eager() and "call" not in vars(layer):
+    if not is_eager() and "call" not in vars(layer) and not _computes_eagerly(type(layer).__module__):
         importlib.import_module("headwater.tf2.symbolic_calls").attach()
         object.__setattr__(layer, "call", as_eager_function(layer.call))
+
+
+def _computes_eagerly(module: str) -> bool:
+    """Returns whether a module uses TensorFlow 2's functions, which accept arrays, or is Headwater's own."""
+    dialect: Tree = sys.modules.get("headwater.tf2.namespace")
+    names = vars(sys.modules[module]).values() if module in sys.modules else ()
+    return module.startswith("headwater.") or (
+        dialect is not None and any(isinstance(value, dialect.Namespace) for value in names)
+    )
 
 
 def _adopt_type(layer: Tree, args: Tree) -> None:

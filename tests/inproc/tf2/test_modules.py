@@ -1,0 +1,74 @@
+"""`tf.Module`, iterators of NumPy values and image functions of TensorFlow 2."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headwater.tf2.namespace import tf
+
+
+class Affine(tf.Module):
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(name=name)
+        self.factor = tf.Variable(2.0)
+        self.offset = tf.Variable(1.0, trainable=False)
+
+    def __call__(self, x: Any) -> Any:
+        return self.factor * x + self.offset
+
+
+class Outer(tf.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts = [Affine(), Affine("second")]
+        self.dense = tf.keras.layers.Dense(2)
+
+
+def test_a_module_has_the_variables_of_its_modules_and_layers() -> None:
+    module = Outer()
+    assert len(module.variables) == 4
+    module.dense(tf.ones([1, 3]))
+    assert len(module.variables) == 6
+    assert len(module.trainable_variables) == 4
+    assert len(module.non_trainable_variables) == 2
+    assert [part.name for part in module.submodules][:2] == ["affine", "second"]
+
+
+def test_checkpoints_hold_the_variables_of_modules(tmp_path: Path) -> None:
+    module, other = Affine(), Affine()
+    module.factor.assign(7.0)
+    path = tf.train.Checkpoint(model=module).write(str(tmp_path / "checkpoint"))
+    tf.train.Checkpoint(model=other).restore(path)
+    assert other(tf.constant(2.0)).numpy() == 15.0
+
+
+def test_an_iterator_of_numpy_values_has_next() -> None:
+    iterator = tf.data.Dataset.range(2).as_numpy_iterator()
+    assert [iterator.next(), next(iterator)] == [0, 1]
+    with pytest.raises(StopIteration):
+        iterator.next()
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("brightness", (0.5,)),
+        ("contrast", (0.2, 0.9)),
+        ("saturation", (0.2, 0.9)),
+        ("hue", (0.3,)),
+        ("crop", ([2, 3, 3],)),
+        ("flip_left_right", ()),
+        ("flip_up_down", ()),
+    ],
+)
+def test_stateless_image_functions_depend_on_the_seed_only(name: str, args: Any) -> None:
+    image = tf.constant(np.random.RandomState(0).rand(8, 8, 3), tf.float32)
+    function = getattr(tf.image, f"stateless_random_{name}")
+    results = [np.asarray(function(image, *args, seed=(seed, 2))) for seed in range(8)]
+    np.testing.assert_array_equal(function(image, *args, seed=(3, 2)), results[3])
+    assert len({result.tobytes() for result in results}) >= 2
+    assert {result.shape for result in results} == {(2, 3, 3) if name == "crop" else (8, 8, 3)}
