@@ -58,14 +58,6 @@ def _as_numpy(part: object) -> Tree:
     return np.asarray(part) if isinstance(part, jax.Array) else part
 
 
-def _for_numpy(part: object) -> Tree:
-    """Converts a component to a scalar, an array, or for ragged components an array of arrays."""
-    if isinstance(part, np.ndarray):
-        return part[()]
-    made = composites.with_values(part)
-    return made.numpy() if isinstance(made, composites.EagerComposite) else made
-
-
 class Optional:
     """A value that may be missing.
 
@@ -214,7 +206,11 @@ class Dataset(graphs.Dataset):
         return plain.Dataset.__iter__(self)
 
     def as_numpy_iterator(self) -> NumpyIterator:
-        return NumpyIterator(nest.map_structure(_for_numpy, element) for element in self.elements())
+        return NumpyIterator(self.elements())
+
+    def cardinality(self) -> Tree:
+        """Returns the number of elements: an int64, `INFINITE` (-1), or `UNKNOWN` (-2)."""
+        return host_tensor(super().cardinality())
 
     def reduce(self, initial_state: object, reduce_func: Callable[..., object], name: str | None = None) -> Tree:
         """Returns the last result of ``reduce_func(state, element)``."""

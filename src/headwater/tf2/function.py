@@ -183,6 +183,18 @@ class Function:
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
+    def get_concrete_function(self, *args: Any, **kwargs: object) -> Function:
+        """Returns the function for arguments of these specs; itself for other arguments.
+
+        Raises:
+          NotImplementedError: specs are passed by name.
+        """
+        if kwargs:
+            raise NotImplementedError(f"{self.__name__}.get_concrete_function: pass the specs by position")
+        if args and all(hasattr(spec, "is_compatible_with") and hasattr(spec, "shape") for spec in args):
+            return Function(self.python_function, args, autograph=self._autograph)
+        return self
+
     def __call__(self, *args: object, **kwargs: object) -> Tree:
         if tracing() is not None or any(
             isinstance(leaf, jax.core.Tracer) for leaf in _tree.tree_leaves((args, kwargs))

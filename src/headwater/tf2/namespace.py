@@ -66,7 +66,10 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "headwater.tf1.functional.ragged_parts": "bincount",
     },
     "nn": {"headwater.tf1.functional.nn": "gelu silu=swish"},
-    "random": {"headwater.tf2.at_once": "set_seed"},
+    "random": {
+        "headwater.tf2.at_once": "set_seed",
+        "headwater.tf2.generators": "Generator get_global_generator set_global_generator",
+    },
     "sparse": {
         "headwater.tf2.composites": "SparseTensor",
         "headwater.tf1.functional.ragged_parts": "bincount=sparse_bincount map_values",

@@ -94,11 +94,18 @@ def _to_numpy(value: Any) -> Any:
     return found if found.ndim else found[()]
 
 
+def _values(found: Any) -> Any:
+    """Converts the results of a function to NumPy arrays."""
+    if isinstance(found, (list, tuple)):
+        return [tensors.to_numpy(value) for value in found]  # pyright: ignore[reportUnknownVariableType]
+    return [] if found is None else tensors.to_numpy(found)
+
+
 def _on_host(convert: Callable[[Any], Any], name: str, func: Callable[..., Any] | None, inp: Any, types: Any) -> Tree:
     if func is None:
         return lambda given: lambda *args: _on_host(convert, name, given, args, types)  # pyright: ignore
     if at_once.adds_operations():
-        return graph_py_func(func, inp, types)
+        return graph_py_func(lambda *args: _values(func(*map(convert, args))), inp, [] if types is None else types)
     if tracing() is not None or any(isinstance(item, jax.core.Tracer) for item in inp):
         raise RunsInPython(f"{name} runs on the host")
     found = func(*map(convert, inp))

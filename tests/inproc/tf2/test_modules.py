@@ -49,6 +49,7 @@ def test_checkpoints_hold_the_variables_of_modules(tmp_path: Path) -> None:
 def test_an_iterator_of_numpy_values_has_next() -> None:
     iterator = tf.data.Dataset.range(2).as_numpy_iterator()
     assert [iterator.next(), next(iterator)] == [0, 1]
+    assert tf.data.Dataset.range(2).cardinality().numpy() == 2
     with pytest.raises(StopIteration):
         iterator.next()
 
@@ -72,3 +73,34 @@ def test_stateless_image_functions_depend_on_the_seed_only(name: str, args: Any)
     np.testing.assert_array_equal(function(image, *args, seed=(3, 2)), results[3])
     assert len({result.tobytes() for result in results}) >= 2
     assert {result.shape for result in results} == {(2, 3, 3) if name == "crop" else (8, 8, 3)}
+
+
+def test_a_generator_draws_other_numbers_in_each_call_of_a_function() -> None:
+    generator = tf.random.Generator.from_seed(3)
+    step = tf.function(lambda: generator.normal([2]))
+    first, second = np.asarray(step()), np.asarray(step())
+    assert (first != second).all()
+    generator.reset_from_seed(3)
+    np.testing.assert_array_equal(step(), first)
+    assert generator.make_seeds(4).shape == (2, 4)
+    whole = np.asarray(generator.uniform([50], 2, 5, dtype=tf.int32))
+    assert set(whole.tolist()) == {2, 3, 4}
+    parts = [np.asarray(part.truncated_normal([3])) for part in generator.split(2)]
+    assert (parts[0] != parts[1]).all()
+    drawn = [float(x) for x in tf.data.Dataset.range(3).map(lambda _: generator.normal([]))]
+    assert len(set(drawn)) == 3
+
+
+def test_a_concrete_function_has_the_signature() -> None:
+    square = tf.function(lambda x: x**2).get_concrete_function(tf.TensorSpec([], tf.float32))
+    assert square(tf.constant(3.0)).numpy() == 9.0
+    with pytest.raises(ValueError, match="does not fit"):
+        square(tf.constant([3.0]))
+
+
+def test_functions_of_datasets_call_python() -> None:
+    numbers = tf.data.Dataset.range(3)
+    twice = numbers.map(lambda x: tf.py_function(lambda v: v.numpy() * 2, [x], tf.int64))
+    assert [int(x) for x in twice] == [0, 2, 4]
+    both = numbers.map(lambda x: tf.numpy_function(lambda v: [v + 1, v * 2], [x], [tf.int64, tf.int64]))
+    assert [[int(v) for v in pair] for pair in both] == [[1, 0], [2, 2], [3, 4]]
