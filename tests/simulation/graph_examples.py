@@ -23,12 +23,12 @@ from tests.simulation.scheduler import HistoryError, Simulation, running
 
 SIZE, BATCH = 9, 2
 
-_reduced = DenseSum.reduced
+_reduce = DenseSum.reduce
 
 
 def _sums(self: DenseSum, count: int, mean: bool) -> Any:
     del mean
-    return _reduced(self, count, False)
+    return _reduce(self, count, False)
 
 
 class GraphExamplesHistory(GraphHistory):
@@ -42,7 +42,7 @@ class GraphExamplesHistory(GraphHistory):
     _under_way = False
 
     def run(self) -> None:
-        with mock.patch.object(DenseSum, "reduced", _sums):
+        with mock.patch.object(DenseSum, "reduce", _sums):
             super().run()
 
     def _optimizer(self) -> Any:

@@ -89,7 +89,7 @@ class Composite(ABC):
                 return self.rows(start, max(start, stop))
             key = np.arange(start, stop, step)
         if isinstance(key, np.ndarray):
-            return self.selected(key)
+            return self.selected(cast("HostArray", key))
         return self.row(operator.index(key))
 
 
@@ -100,11 +100,12 @@ def expand(offsets: Any, rows: Any) -> tuple[Any, Any]:
       offsets: the start of each row among the elements, and the end of the last one.
       rows: numbers of rows.
     """
-    starts = offsets[rows]
+    starts: Any = offsets[rows]
     sizes = offsets[rows + 1] - starts
-    found = np.zeros(len(rows) + 1, np.int64)
+    found: Any = np.zeros(len(rows) + 1, np.int64)
     np.cumsum(sizes, out=found[1:])
-    return np.arange(found[-1]) + np.repeat(starts - found[:-1], sizes), found
+    places: Any = np.arange(found[-1]) + np.repeat(starts - found[:-1], sizes)
+    return places, found
 
 
 class SparseArray(Composite):

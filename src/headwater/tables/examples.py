@@ -369,7 +369,7 @@ def parse(
         turn = 0
         while at < end:
             # Indices of arrays are unsigned, because numba would check each signed one.
-            key, stop, kind = order[U64(turn), 2], 0, 0
+            key, begin, stop, kind = order[U64(turn), 2], 0, 0, 0
             if key >= 0:
                 kind = kinds[U64(key)]
                 if kind != _FIRST:

@@ -9,6 +9,7 @@ numbers instead: a size of the result is unknown if it differs.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
@@ -38,13 +39,12 @@ def _output_spec(function: Callable[..., Tree], *args: Any, **kwargs: Any) -> Tr
     except Exception:  # of JAX, or of the function, which finds a symbol where it expects a number
         if not any(_has_unknown_size(one) for one in tree.flatten((args, kwargs))):
             raise
-        try:
-            first, second = (_trace_with_size(function, args, kwargs, size) for size in _SIZES)
-        except Exception:  # noqa: BLE001  the first error names the cause
-            first = None
-        if first is None:
+        found: list[Tree] = []
+        with contextlib.suppress(Exception):  # the first error names the cause
+            found = [_trace_with_size(function, args, kwargs, size) for size in _SIZES]
+        if not found:
             raise
-        return tree.map_structure(_common, first, second)
+        return tree.map_structure(_common, *found)
 
 
 def _has_unknown_size(value: object) -> bool:
@@ -60,7 +60,8 @@ def _trace_with_size(function: Callable[..., Tree], args: Tree, kwargs: Tree, si
         shape = [size if known is None else known for known in value.shape]
         return keras.KerasTensor(shape, value.dtype, sparse=value.sparse)
 
-    args, kwargs = tree.map_structure(sized, (args, kwargs))
+    given: Tree = tree.map_structure(sized, (args, kwargs))
+    args, kwargs = given
     return _trace_with_symbols(function, *args, **kwargs)
 
 
@@ -89,7 +90,8 @@ class FunctionCall(keras.Operation):
         """Computes the function of arrays."""
         from headwater.tf2.namespace import tf  # noqa: PLC0415  it imports this module at its first eager function
 
-        return functools.reduce(getattr, self._path.split("."), tf)(*args, **kwargs)
+        function: Tree = functools.reduce(getattr, self._path.split("."), tf)
+        return function(*args, **kwargs)
 
     def compute_output_spec(self, *args: Any, **kwargs: Any) -> Tree:
         """Returns the symbolic results."""
@@ -131,7 +133,8 @@ def call_symbolically(path: str, args: Tree, kwargs: Tree) -> Tree:
       kwargs: its other arguments. ``name`` is ignored: names of a model's operations are unique, those of calls need
         not be.
     """
-    args, kwargs = tree.map_structure(_plain, (args, kwargs))
+    given: Tree = tree.map_structure(_plain, (args, kwargs))
+    args, kwargs = given
     kwargs.pop("name", None)
     return FunctionCall(path)(*args, **kwargs)
 

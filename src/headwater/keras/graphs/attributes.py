@@ -107,7 +107,8 @@ def _adding_losses(original: Callable[..., Tree]) -> Callable[..., Tree]:
             original(self, values)
             return
         del inputs
-        begin_state(self).losses.extend(values if isinstance(values, list | tuple) else [values])
+        given: Tree = values if isinstance(values, list | tuple) else [values]
+        begin_state(self).losses.extend(given)
 
     return add_loss
 
@@ -161,7 +162,7 @@ def _outside_of_stateless_scopes() -> Generator[None]:
 
 def _getting(original: Callable[..., Tree]) -> Callable[..., Tree]:
     @functools.wraps(original)
-    def get_weights(self: Tree) -> list[Tree]:
+    def get_weights(self: Tree) -> Tree:
         return get_session().run(list(self.weights)) if in_graph(self) else original(self)
 
     return get_weights

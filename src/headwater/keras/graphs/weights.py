@@ -54,7 +54,8 @@ class GraphVariable(keras.Variable):
         if not self.in_graph():
             return super().assign(value)
         if not isinstance(value, Tensor):
-            self.variable.load(value, get_session())
+            session: Tree = get_session()
+            self.variable.load(value, session)
             return value
         record_update(self.variable.assign(value).op)
         return value

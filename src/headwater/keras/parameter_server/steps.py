@@ -112,7 +112,7 @@ class GradientStep:
 
         trainable = [jax.ShapeDtypeStruct(tuple(v.shape), v.dtype) for v in model.trainable_variables]
         others = [variable.value for variable in model.non_trainable_variables]
-        jax.eval_shape(trace, trainable, others, self._coded(batch))
+        jax.eval_shape(trace, trainable, others, self._encode_batch(batch))
         if elsewhere:
             raise ValueError(
                 f"steps of model {model.name!r} change {', '.join(elsewhere)}, which the ps keep with another model: "

@@ -282,14 +282,14 @@ def boolean_mask(data: SparseLike, mask: Any, name: str | None = None) -> Any:
       InvalidArgumentError: the rows of ``mask`` and ``data`` differ; when run, unless the rows are known.
     """
     with name_scope(name, "RaggedMask", []):
-        data, mask = as_ragged_or_tensor(data, name="data"), as_ragged_or_tensor(mask, dtypes.bool_, name="mask")
-        rank = mask.shape.ndims
+        rows, chosen = as_ragged_or_tensor(data, name="data"), as_ragged_or_tensor(mask, dtypes.bool_, name="mask")
+        rank = chosen.shape.ndims
         if rank is None:
             raise ValueError("mask.shape.ndims must be known statically.")
         if rank == 0:
             raise ValueError("mask cannot be scalar.")
-        data.shape[:rank].assert_is_compatible_with(mask.shape)
-        return _masked(data, mask, rank)
+        rows.shape[:rank].assert_is_compatible_with(chosen.shape)
+        return _masked(rows, chosen, rank)
 
 
 def _masked(data: Any, mask: Any, rank: int) -> Any:
@@ -402,27 +402,26 @@ def stack_dynamic_partitions(
       InvalidArgumentError: when run; a partition is out of range, or rows of ``partitions`` and ``data`` differ.
     """
     with name_scope(name, "SegmentStack", []):
-        data = as_ragged_or_tensor(data, name="data")
-        partitions = as_ragged_or_tensor(partitions, name="partitions")
+        values = as_ragged_or_tensor(data, name="data")
+        places = as_ragged_or_tensor(partitions, name="partitions")
         count = math.cast(num_partitions, dtypes.int64)
-        rank = partitions.shape.ndims
+        rank = places.shape.ndims
         if rank is None:
             raise ValueError("partitions must have known rank.")
         count.shape.assert_has_rank(0)
-        partitions.shape.assert_is_compatible_with(data.shape[:rank])
+        places.shape.assert_is_compatible_with(values.shape[:rank])
         if rank == 0:
-            row = math.cast(arrays.stack([partitions]), dtypes.int64)
-            return RaggedTensor.from_value_rowids(stack([data]), row, count)
+            row = math.cast(arrays.stack([places]), dtypes.int64)
+            return RaggedTensor.from_value_rowids(stack([values]), row, count)
         if rank > 1:
             given, outer = (
-                part if isinstance(part, RaggedTensor) else RaggedTensor.from_tensor(part)
-                for part in (partitions, data)
+                part if isinstance(part, RaggedTensor) else RaggedTensor.from_tensor(part) for part in (places, values)
             )
             message = "data and partitions have incompatible ragged shapes"
             checks = check_splits([outer.row_splits], [given.row_splits], message)
             with get_default_graph().control_dependencies(checks):
                 return stack_dynamic_partitions(outer.values, given.values, count)
-        order = searching.argsort(partitions, stable=True)
-        rows = math.cast(indexing.gather(partitions, order), dtypes.int64)
+        order = searching.argsort(places, stable=True)
+        rows = math.cast(indexing.gather(places, order), dtypes.int64)
         check = assert_less(rows[-1:], count, message="partitions must be less than num_partitions")
-        return RaggedTensor.from_value_rowids(gather_rows(data, order), with_dependencies([check], rows), count)
+        return RaggedTensor.from_value_rowids(gather_rows(values, order), with_dependencies([check], rows), count)

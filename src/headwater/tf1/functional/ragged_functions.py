@@ -6,6 +6,7 @@ Each has the arguments of the function of tensors that it replaces.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -70,7 +71,7 @@ def place_of(axis: Any, rank: int | None, what: str = "axis") -> int:
 def concat(values: Any, axis: object, name: str = "RaggedConcat") -> Any:
     """Concatenates tensors and ragged tensors of one rank along a dimension."""
     with name_scope(name, "RaggedConcat", []):
-        given = cast("list[Any]", values if isinstance(values, list | tuple) else [values])
+        given = cast("list[Any]", values) if isinstance(values, list | tuple) else [values]
         parts = [as_ragged_or_tensor(value) for value in given]
         same_kind_of_splits(parts)
         rank = next((part.shape.ndims for part in parts if part.shape.ndims is not None), None)
@@ -416,7 +417,7 @@ def of_segments(plain: Function) -> Function:
                 outer = _ragged(data)
                 same_kind_of_splits((outer, ids))
                 checks = check_splits([outer.row_splits], [ids.row_splits], "data and segment_ids have different rows")
-                inner = map_flat_values(lambda values: with_dependencies(checks, values), outer.values)
+                inner = map_flat_values(partial(with_dependencies, checks), outer.values)
                 return reduce(inner, ids.values, num_segments)
             if not isinstance(data, RaggedTensor):
                 return plain(data, ids, num_segments)

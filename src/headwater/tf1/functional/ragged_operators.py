@@ -38,9 +38,10 @@ def of_one(function: Function, *args: object, **kwargs: object) -> Any:
 
 def of_list(function: Function, values: Any, *args: object, **kwargs: object) -> Any:
     """Applies ``function([…], …)`` to the innermost values of the items of a list, some of which are ragged."""
+    given: Any = values
     if isinstance(values, list | tuple):
         same_kind_of_splits(cast("Sequence[Any]", values))
-    return map_flat_values(function, values, *args, **kwargs)
+    return map_flat_values(function, given, *args, **kwargs)
 
 
 def of_two(function: Function, x: object, y: object, *args: object, **kwargs: object) -> Any:
@@ -88,7 +89,7 @@ def _same(first: tuple[Tensor, ...], second: tuple[Tensor, ...]) -> bool:
     return len(first) == len(second) and all(one is other for one, other in zip(first, second, strict=True))
 
 
-def _operand(value: TensorLike, other: object) -> Any:
+def _operand(value: TensorLike | None, other: object) -> Any:
     if isinstance(value, RaggedTensor | RaggedTensorValue):
         return as_ragged_or_tensor(value)
     if value is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias, cast
 
 from headwater import dtypes
@@ -524,7 +524,7 @@ class RaggedTensor(CompositeTensor):
         with name_scope(None, "RaggedGetItem", [self.flat_values]):
             return _item(self, keys)
 
-    def __iter__(self) -> NoReturn:
+    def __iter__(self) -> Iterator[Any]:
         """Raises TypeError: the rows of a graph's tensor are not known."""
         raise TypeError("rows of a RaggedTensor can be iterated over only in eager mode, not in a graph")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headwater import dtypes
@@ -158,7 +158,7 @@ class BatchNormalization(Layer):
         self.built = True
 
     @contextlib.contextmanager
-    def _undivided(self) -> Iterator[None]:
+    def _undivided(self) -> Generator[None]:
         """Makes variables without the partitioner of the layer's scope: averages are assigned as a whole."""
         self._set_scope()
         scope: Any = self._scope

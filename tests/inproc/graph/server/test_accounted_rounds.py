@@ -29,8 +29,8 @@ RANGES = EPOCHS * -(-SIZE // BATCH)
 def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HEADWATER_LOG_DIR", str(tmp_path))
     # Updates are sums, not means, so that variables count examples.
-    reduced = DenseSum.reduced
-    monkeypatch.setattr(DenseSum, "reduced", lambda self, count, mean: reduced(self, count, False))
+    reduce = DenseSum.reduce
+    monkeypatch.setattr(DenseSum, "reduce", lambda self, count, mean: reduce(self, count, False))
     return tmp_path
 
 

@@ -37,13 +37,13 @@ def hold(numbers: np.ndarray) -> np.ndarray:
     return numbers
 
 
-def added_up(self: DenseSum, count: int, mean: bool, reduced: Any = DenseSum.reduced) -> Any:
+def added_up(self: DenseSum, count: int, mean: bool, reduced: Any = DenseSum.reduce) -> Any:
     del mean
     return reduced(self, count, False)
 
 
 sums: Any = DenseSum
-sums.reduced = added_up
+sums.reduce = added_up
 server = start_server()
 with replicas():
     dataset = tf.data.Dataset.range(SIZE)
