@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ from headwater.tf2 import (
     tensors,
 )
 from headwater.tf2.strategies import watch_optimizers
+from headwater.tf2.tape import value_of
 from headwater.tf2.tracing import RunsInPython, tracing
 
 if TYPE_CHECKING:
@@ -115,6 +117,17 @@ def _on_host(convert: Callable[[Any], Any], name: str, func: Callable[..., Any] 
     return None if types is None else tensors.constant(tensors.to_numpy(found), types)
 
 
+def _returning_values(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a metric's ``result`` with values in place of variables, which Keras cannot return from a step."""
+
+    @functools.wraps(method)
+    def result(self: Any) -> Tree:
+        found = method(self)
+        return value_of(found) if isinstance(found, keras.Variable) else found
+
+    return result
+
+
 def adapt_libraries() -> None:
     """Adapts arrays and Keras to programs of TensorFlow 2. Idempotent."""
     at_once.attach()
@@ -128,5 +141,13 @@ def adapt_libraries() -> None:
     symbolic_calls.attach()
     watch_optimizers()
     metric: Any = keras.metrics.Metric
+    if "__init_subclass__" not in vars(metric):
+
+        def define(cls: Any, **kwargs: object) -> None:
+            super(metric, cls).__init_subclass__(**kwargs)
+            if "result" in vars(cls):
+                cls.result = _returning_values(cls.result)
+
+        metric.__init_subclass__ = classmethod(define)
     if not hasattr(metric, "reset_states"):
         metric.reset_states = lambda self: self.reset_state()  # pyright: ignore[reportUnknownLambdaType, reportUnknownMemberType]

@@ -302,6 +302,7 @@ def watch_optimizers() -> None:
         return apply(self, grads, trainable_variables)
 
     kind.apply = applied
+    keras.mixed_precision.LossScaleOptimizer.apply = _apply_scaled
     watched: tuple[tuple[object, str], ...] = (
         (kind, "record_optimizer"),
         (keras.metrics.Metric, "record_metric"),
@@ -309,6 +310,36 @@ def watch_optimizers() -> None:
     )
     for noted, note in watched:
         noted.__init__ = _noting(noted.__init__, note)
+
+
+def _apply_scaled(self: Any, grads: Any, trainable_variables: Any = None) -> None:
+    """Applies gradients of a scaled loss. Keras's own method changes variables in branches that JAX traces.
+
+    Raises:
+      NotImplementedError: in one of several replicas.
+    """
+    context = get_replica_context()
+    strategy = context.strategy if context is not None else None
+    if isinstance(strategy, Replicating) and (
+        strategy.num_replicas_in_sync > 1 or not isinstance(strategy, (DefaultStrategy, OneDeviceStrategy, _Mirrors))
+    ):
+        raise NotImplementedError(
+            "LossScaleOptimizer in a custom training loop with several replicas is not supported: train with the "
+            "policy 'mixed_bfloat16', which needs no loss scale, or with fit"
+        )
+    if not self.built:
+        with keras.name_scope(self.name):
+            self.build(list(trainable_variables))
+        self.built = True
+    targets, own = self._trainable_variables, self.variables
+    given = dict(zip(map(id, targets if trainable_variables is None else trainable_variables), grads, strict=True))
+    values, state = self.stateless_apply(
+        [value_of(variable) for variable in own],
+        [given.get(id(variable)) for variable in targets],
+        [value_of(variable) for variable in targets],
+    )
+    for variable, value in zip([*targets, *own], [*values, *state], strict=True):
+        variable.assign(value)
 
 
 def _summed(strategy: Strategy, gradients: Sequence[object]) -> list[Any]:

@@ -104,3 +104,40 @@ def test_functions_of_datasets_call_python() -> None:
     assert [int(x) for x in twice] == [0, 2, 4]
     both = numbers.map(lambda x: tf.numpy_function(lambda v: [v + 1, v * 2], [x], [tf.int64, tf.int64]))
     assert [[int(v) for v in pair] for pair in both] == [[1, 0], [2, 2], [3, 4]]
+
+
+def test_a_function_applies_gradients_of_a_scaled_loss() -> None:
+    variable = tf.Variable(2.0)
+    optimizer = tf.keras.mixed_precision.LossScaleOptimizer(
+        tf.keras.optimizers.SGD(0.1), initial_scale=8.0, dynamic_growth_steps=2
+    )
+
+    @tf.function
+    def step(factor: Any) -> None:
+        with tf.GradientTape() as tape:
+            scaled = optimizer.scale_loss(variable * factor)
+        optimizer.apply_gradients([(tape.gradient(scaled, variable), variable)])
+
+    optimizer.build([variable])
+    found = []
+    for factor in (1.0, 1.0, np.inf, 1.0):
+        step(tf.constant(factor))
+        found.append((round(float(variable.numpy()), 4), float(optimizer.dynamic_scale)))
+    assert found == [(1.9, 8.0), (1.8, 16.0), (1.8, 8.0), (1.7, 8.0)]
+
+
+def test_a_metric_may_return_its_variable() -> None:
+    class Count(tf.keras.metrics.Metric):
+        def __init__(self) -> None:
+            super().__init__(name="count")
+            self.total = self.add_weight(name="total", initializer="zeros")
+
+        def update_state(self, y: Any, predicted: Any, sample_weight: Any = None) -> None:
+            self.total.assign_add(tf.reduce_sum(tf.ones_like(predicted)))
+
+        def result(self) -> Any:
+            return self.total
+
+    model = tf.keras.Sequential([tf.keras.Input((2,)), tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse", metrics=[Count()])
+    assert model.fit(np.ones((6, 2)), np.ones((6, 1)), batch_size=2, epochs=2, verbose=0).history["count"] == [6, 6]
