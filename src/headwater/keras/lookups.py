@@ -249,7 +249,8 @@ class _Lookup(HostLayer):
             raise ValueError(f"{self.name} was given a vocabulary, and cannot adapt to data")
         self.reset_state()
         whole = isinstance(data, np.ndarray | list | tuple | CompositeTensor) or hasattr(data, "__array__")
-        batches: Iterable[Any] = [data] if whole else data
+        given: Any = data
+        batches: Iterable[Any] = [given] if whole else given
         for at, batch in enumerate(batches):
             if steps is not None and at >= steps:
                 break

