@@ -20,16 +20,17 @@ from tests.simulation.graph_examples import GraphExamplesHistory
 from tests.simulation.graphs import GraphHistory, Mode, Setting
 from tests.simulation.scheduler import HistoryError, Simulation, me, running
 
-#: Probability that an incarnation of a parameter server drains, and the mean time from its start to the drain, in
-#: seconds.
+#: Probability that an incarnation of a parameter server drains.
 _LEAVES = 0.8
+#: Mean time from the start of a parameter server to its drain, in seconds.
 _STAYS_S = 2.0
-#: Longest pause before a drained parameter server restarts, and the interval of checks that all are running again, in
-#: seconds.
+#: Longest pause before a drained parameter server restarts, in seconds.
 _AWAY_S = 2.0
+#: Interval of the checks whether all parameter servers are running again, in seconds.
 _LOOK_S = 0.1
-#: Further faults of all tasks, and of workers other than the chief, which holds state that must not be lost.
+#: Further faults that may affect any task.
 _HARMLESS = {"stop", "lose connections"}
+#: Further faults of workers other than the chief, which holds state that must not be lost.
 _ENDS = {"kill", "vanish"}
 
 
@@ -93,17 +94,17 @@ class DepositExamplesHistory(DepositsHistory, GraphExamplesHistory):
 
 
 def history(seed: int) -> tuple[Simulation, DepositsHistory]:
-    """Creates the history of a seed with asynchronous training, without running it."""
+    """Creates, but does not run, a history with asynchronous training, drawn from ``seed``."""
     return _drawn(seed, random.Random(f"left states {seed}"), ("asynchronous",))
 
 
 def history_of_rounds(seed: int) -> tuple[Simulation, DepositsHistory]:
-    """Creates the history of a seed with gathered gradients, without running it."""
+    """Creates, but does not run, a history with gathered gradients, drawn from ``seed``."""
     return _drawn(seed, random.Random(f"left states of rounds {seed}"), ROUNDS)
 
 
 def history_of_examples(seed: int) -> tuple[Simulation, DepositsHistory]:
-    """Creates the history of a seed with accounting of examples, without running it."""
+    """Creates, but does not run, a history with accounting of examples, drawn from ``seed``."""
     return _drawn(seed, random.Random(f"left states of examples {seed}"), get_args(Mode), DepositExamplesHistory)
 
 

@@ -1,12 +1,12 @@
 """Deterministic threads: greenlets that run one at a time, on a simulated clock.
 
 A *history* is a simulated run of a cluster, with faults and interleavings drawn from a seed. A `Simulation` runs a
-history. Its threads belong to processes, which can be stopped, continued and killed. All of them share one thread of
-the operating system, so a switch costs about a microsecond, and thousands of threads are possible. Switches happen when
-a thread blocks and, with a certain probability, at other scheduling points (`Simulation.pause`). A random generator
-chooses the next thread. When no thread can run, the clock advances to the next event. When no event is left either, the
-threads wait for each other, and the history ends with `Deadlock`. The same seed results in the same history, to the
-last switch: `Simulation.trace` is a checksum to compare two histories.
+history. Its threads belong to processes, which can be stopped, continued and killed. All simulated threads share one
+thread of the operating system, so a switch costs about a microsecond, and thousands of threads are possible. Switches
+happen when a thread blocks and, with a certain probability, at other scheduling points (`Simulation.pause`). A random
+generator chooses the next thread. When no thread can run, the clock advances to the next event. When no event is left
+either, the threads wait for each other, and the history ends with `Deadlock`. The same seed results in the same
+history, to the last switch: `Simulation.trace` is a checksum to compare two histories.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Deadlock(HistoryError):
 
 
 class OutOfTime(HistoryError):
-    """The history exceeds its time limit: a thread waits for an event that does not happen."""
+    """The history exceeds its limit of time or of switches: it does not end, or makes no progress."""
 
 
 @dataclass(eq=False)
@@ -370,7 +370,7 @@ class Simulation:
             self._ready.append(thread)
 
     def end_thread(self, thread: Thread) -> None:
-        """Records the end of a thread, and continues in the hub."""
+        """Records the end of a thread. The hub continues when the thread's greenlet returns."""
         thread.ended = True
         self._live.discard(thread)
         for call in thread.on_end:
@@ -461,12 +461,12 @@ class Simulation:
                 self._live.discard(thread)
 
     def report(self, what: str) -> str:
-        """Formats a message: ``what``, the time, and for each thread the event that it waits for and its stack."""
+        """Formats a message: ``what``, the time, and for each thread its state and its stack."""
         lines = [f"{what}, at {self.now:.3f} s of history {self.seed}"]
         for thread in sorted(self._live, key=_number):
             if not thread.ended and not thread.process.dead:
-                state = "stopped" if thread.process.stopped else thread.waits_for or "runs"
-                lines.append(f"  {thread} waits for {state}\n      {thread.stack()}")
+                state = f"waits for {thread.waits_for}" if thread.waits_for else "can run"
+                lines.append(f"  {thread} {'is stopped' if thread.process.stopped else state}\n      {thread.stack()}")
         return "\n".join(lines)
 
 

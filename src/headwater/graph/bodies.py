@@ -33,7 +33,8 @@ class Recorded:
 
     Attributes:
       outputs: the result tensors of the body; None for a result that only the other branch of a condition computes.
-      ops: the operations of the body, in the order of creation. captured: tensors from outside that the body uses.
+      ops: the operations of the body, in the order of creation.
+      captured: tensors from outside that the body uses.
       before: operations from outside that have to run before the body.
     """
 

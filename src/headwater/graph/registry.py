@@ -70,12 +70,13 @@ class Argument:
     """One input, or one list of inputs, as an operation type declares it.
 
     Attributes:
-      name: TensorFlow's name of the argument. dtype: the fixed element type; None if the element type may vary.
-      type_attr: the attribute with the element type; arguments with the same attribute have the same type. default: the
-      element type for Python values that could have several types.
+      name: TensorFlow's name of the argument.
+      dtype: the fixed element type; None if the element type may vary.
+      type_attr: the attribute with the element type; arguments with the same attribute have the same type.
+      default: the element type for Python values that could have several types.
       allowed: name of the class of allowed element types (``numeric``, ``floating`` …); empty for any.
-      many: whether the argument is a list of inputs of one type; the attribute ``N`` is the length of the list. mixed:
-      whether the argument is a list of inputs of any types; ``type_attr`` lists the types.
+      many: whether the argument is a list of inputs of one type; the attribute ``N`` is the length of the list.
+      mixed: whether the argument is a list of inputs of any types; ``type_attr`` lists the types.
     """
 
     name: str

@@ -312,7 +312,7 @@ class Manager:
         live = (record for record in self.live() if not record.state.phase.over)
         users = [record.id for record in live if name in record.state.spec.secrets()]
         if users:
-            raise NotPossible(f"{', '.join(users[:5])} name the secret {name!r}: stop them first")
+            raise NotPossible(f"the secret {name!r} is used by these jobs; stop them first: {', '.join(users[:5])}")
 
     def live(self) -> list[JobRecord]:
         """Returns the unfinished jobs, in the order in which they are placed."""

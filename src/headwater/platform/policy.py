@@ -9,9 +9,15 @@
        |--------- a task failed, task scope -----> RUNNING; the task is restarted after a pause
        |--------- a task failed, job scope ------> ENDING, then RESTARTING, then RUNNING
        |--------- failed once too often ---------> ENDING, then FAILED, with the first error
-       |--------- preempted ---------------------> ENDING, then QUEUED
+       |--------- preempted, task scope ---------> RUNNING; the task is restarted, see below
+       |--------- preempted, job scope ----------> ENDING, then QUEUED
+       |--------- preempted, not ``requeue`` ----> ENDING, then FAILED
+       |--------- the run deadline has passed ---> ENDING, then FAILED
        `--------- asked to stop -----------------> ENDING, then STOPPED
     ENDING ------ no task is left ---------------> the phase in `JobState.then`
+
+If a preempted task has also lost its host, it restarts alone only if it is a worker or the evaluator of an ``elastic``
+job. Otherwise the whole job returns to the queue.
 
 `decide` performs no I/O. The state that it returns determines all actions: tasks that are `STARTING` must be started,
 tasks that are `ENDING` must be asked to end, a job that is over must have no places. So a manager that reconciles the
@@ -86,7 +92,7 @@ def initial_state(spec: JobSpec, now: float, *, workers: int | None = None) -> J
 def worker_choices(state: JobState) -> tuple[int, ...]:
     """Returns the numbers of workers with which a queued job may start, the best first.
 
-    If the job has a range of workers that request counted resources (CPUs, memory, GPUs), these are all numbers in the
+    If the job specifies a range of workers, and they request CPUs, memory or GPUs, the choices are all numbers of the
     range, the greatest first. Otherwise, or if a user has chosen a number, there is only one choice.
     """
     asked = state.spec.workers
@@ -96,7 +102,7 @@ def worker_choices(state: JobState) -> tuple[int, ...]:
 
 
 def with_workers(state: JobState, workers: int) -> JobState:
-    """Returns the state of a queued job with a number of workers."""
+    """Returns the state of a queued job with its number of workers changed to ``workers``."""
     return _with_wanted_tasks(replace(state, workers=workers))
 
 
@@ -128,7 +134,7 @@ def decide(state: JobState, event: Event, now: float) -> JobDecision:
 
 
 def pause(rules: RestartSpec, restarts: int) -> float:
-    """Returns the seconds until the next start, after a number of counted restarts."""
+    """Returns the seconds until the next start, after ``restarts`` restarts (without those after preemptions)."""
     return min(rules.max_backoff, rules.backoff * 2.0 ** min(restarts, 60))
 
 
@@ -241,7 +247,8 @@ def _final_phase(task: TaskState, how: Exited) -> TaskPhase:
 
 
 def _handle_failure(state: JobState, task: TaskState, fault: Fault, now: float) -> JobDecision:
-    """Handles a failure that counts: restarts the task or the job according to the job's rules, or ends the job."""
+    """Handles a failure that counts against the restart limit: restarts the task or the job by the job's rules, or ends
+    the job."""
     rules = state.spec.restart
     task = replace(task, phase=TaskPhase.FAILED, reason=fault.reason, ended_at=now)
     scope = _scope(state)
@@ -326,7 +333,7 @@ def _may_wait_for_place(state: JobState, task: TaskState) -> bool:
 
 
 def _decide_stop(state: JobState, event: AskStop, now: float) -> JobDecision:
-    note = Note("asked", f"{event.by} asked to {'requeue' if event.requeue else 'stop'} it")
+    note = Note("asked", f"{event.by} asked to {'requeue' if event.requeue else 'stop'} the job")
     if state.phase.over:
         raise NotPossible(f"the job is {state.phase} already")
     if event.requeue:
@@ -348,7 +355,7 @@ def _decide_restart(state: JobState, event: AskRestart, now: float) -> JobDecisi
     if state.phase is JobPhase.QUEUED:
         return JobDecision(replace(fresh, queued_at=now), (note,))
     if state.phase is JobPhase.ENDING and state.then is not None and state.then.over:
-        raise NotPossible(f"the job is about to be {state.then}; restart it after that")
+        raise NotPossible(f"the job is ending and will be in phase '{state.then}'; restart it after that")
     decision = _end_tasks(fresh, JobPhase.RESTARTING, f"restarted by {event.by}", now, noted=True)
     return JobDecision(decision.state, (note, *decision.notes))
 
@@ -372,8 +379,8 @@ def _decide_scale(state: JobState, event: AskScale, now: float) -> JobDecision:
     if not changes:
         return JobDecision(state)
     if event.restart_all and ps != before:
-        raise NotPossible("an engine starts all ps of a job together, so their number does not change while it runs")
-    note = Note("scaled", f"{event.by} scaled it {' and '.join(changes)}")
+        raise NotPossible("this backend starts all ps together; the number of ps of a running job cannot change")
+    note = Note("scaled", f"{event.by} scaled the job {' and '.join(changes)}")
     scaled = replace(state, workers=workers, fixed=event.fixed if workers != state.workers else state.fixed, ps=ps)
     if state.phase is JobPhase.RUNNING and state.spec.restart_scope == "task" and not event.restart_all:
         return JobDecision(_apply_scaling(scaled, now), (note,))
@@ -435,7 +442,7 @@ def _tick_running(state: JobState, now: float) -> JobDecision:
         verdict = stall(state, task, now)
         if verdict is not None:
             state = state.with_task(replace(task, phase=TaskPhase.ENDING, verdict=verdict, reason=verdict))
-            notes.append(Note("stalled", f"{task.label}: {verdict}; it is ended", task.label))
+            notes.append(Note("stalled", f"{task.label}: {verdict}; ending it", task.label))
     return JobDecision(state, tuple(notes))
 
 
@@ -472,8 +479,8 @@ def _apply_consequences(state: JobState, now: float) -> JobDecision:
 
 
 def _end_tasks(state: JobState, then: JobPhase, reason: str, now: float, *, noted: bool = False) -> JobDecision:
-    """Asks all tasks to end; ``then`` is the phase after that. ``noted``: whether an earlier note has the reason
-    already, so that the note of this change omits it."""
+    """Asks all tasks to end; ``then`` is the phase after that. If ``noted``, the reason is in an earlier note, and the
+    note returned here omits it."""
     tasks: dict[TaskName, TaskState] = {}
     for name, task in state.tasks.items():
         if task.phase.alive:
@@ -503,12 +510,11 @@ def _over(state: JobState, now: float) -> JobDecision:
             state = replace(state, phase=state.then, then=None, ended_at=now, tasks=tasks)
             return JobDecision(state, (Note(kind, _outcome(state)),))  # pyright: ignore[reportArgumentType]
         case _:
-            raise AssertionError(f"{state.then} cannot follow on the end of all tasks")
+            raise AssertionError(f"unexpected phase after all tasks have ended: {state.then}")
 
 
 def _outcome(state: JobState) -> str:
-    """Returns the reason of a job's end for its history, without the description of the first failure, which the
-    history already has from the note of that failure."""
+    """Returns why the job ended, for its event list. The first failure is not repeated: it has its own note."""
     cause = str(state.first) if state.phase is JobPhase.FAILED and state.first is not None else ""
     if not cause or not state.reason.startswith(cause):
         return state.reason

@@ -191,7 +191,7 @@ class _Other:
                 self._channel.send(frame)
                 return self._answer(self._channel)
             except UnavailableError as error:
-                _log.warning("%s lost %s, but needs its part of a norm: %s", self._task, self._other, error.message)
+                _log.warning("%s lost %s, which must send a part of a norm: %s", self._task, self._other, error.message)
                 self._drop()
             except OpError:
                 self._drop()
@@ -207,7 +207,7 @@ class _Other:
             try:
                 frame = channel.recv(SILENCE_S)
             except DeadlineExceededError:
-                _log.info("%s waits for %s: its part of a norm; it has sent nothing", self._task, self._other)
+                _log.info("%s waits for %s to send a part of a norm", self._task, self._other)
                 continue
             match frame.kind, frame.header:
                 case kinds.DONE, (float(part),):

@@ -40,7 +40,7 @@ class Steps:
     """Answers workers that push gradients and ask for steps, in the frames of `headwater.ps.protocol`.
 
     Args:
-      context: the host's context.
+      context: the task, its options and the lock; see `ServingContext`.
       specs: the specifications of this task's blocks, in the layout's order.
       updates: holds the values.
       waiting: makes workers wait.
@@ -94,7 +94,7 @@ class Steps:
         given, returned = work_of(work)
         of_batch = part_of(part)
         expected = self._optimized + len(extras) + 2 * len(self._table_widths)
-        # The first ps also gets the worker's contribution to the sums of its epoch.
+        # The first ps also gets the worker's part of the epoch's sums of losses and metrics.
         sums = tensors[expected] if step_request is not None and len(tensors) == expected + 1 else None
         if len(tensors) != expected + (sums is not None):
             raise InvalidArgumentError(None, None, f"{worker} pushed {len(tensors)} arrays instead of {expected}")
@@ -198,7 +198,8 @@ class Steps:
                     workers.reach_training(training)
                 if training < workers.trainings:
                     step_number = protocol.TRAINING_OVER
-                # No step may be made after the chief has stopped the training, as `EarlyStopping` does.
+                # The chief may still stop the training after the previous epoch, as `EarlyStopping` does: give no step
+                # until it has begun this one.
                 elif self._must_await_chief(epoch):
                     step_number, request.assigned_work = protocol.NOTHING_YET, None
                 elif len(step_request) > 4:
@@ -236,7 +237,8 @@ class Steps:
         awaits_chief = isinstance(self._context.choice, Synchronous)
         step_numbers.asked[connection.worker] = epoch
         self._changed.notify_all()
-        # Only asynchronous workers can be epochs apart; with other choices, workers wait for each other's gradients.
+        # Only asynchronous workers can be epochs apart; with other kinds of consistency, they wait
+        # for each other's gradients.
         if isinstance(self._context.choice, Asynchronous):
             self._waiting.wait(
                 connection, lambda: step_numbers.may_begin(epoch), "others that are more than an epoch behind"
@@ -263,8 +265,8 @@ class Steps:
     ) -> Frame:
         """Answers with the first epoch of a training; waits until the chief has set it.
 
-        If other workers are training already, this task may have been restarted after the chief set the epoch. Then the
-        answer is -1, and the worker does not wait.
+        If other workers are already training, the answer is -1 and the worker does not wait: this task may have
+        restarted after the chief set the epoch.
 
         Args:
           connection: the connection of the worker that asks.
@@ -384,7 +386,8 @@ class Steps:
             self._changed.notify_all()
 
     def answer_holds(self, worker: str, spans: Sequence[object]) -> Frame:
-        """Answers whether a worker that was disconnected or slow still holds ranges of examples."""
+        """Restores the ranges of a worker that was disconnected or slow, except those assigned again; answers whether
+        the worker holds all of ``spans``."""
         works = [range_of(span) for span in spans]
         with self._changed:
             self._accounts.restore_ranges(worker)
@@ -399,9 +402,10 @@ class Steps:
         _log.warning("%s drops a late gradient of %s: %s were assigned again", self._context.task, worker, ranges)
 
     def wait_without_data(self, connection: WorkerConnection, step_request: Any) -> Frame:
-        """Blocks a worker without data while other workers hold the remaining examples of its request.
+        """Marks a worker for which no examples are left as resting, so that no other worker waits for its gradient.
 
-        Meanwhile no other worker waits for a gradient of this one.
+        If the worker requests a step, it is blocked until others return some examples, or the epochs that it asked for
+        are over.
         """
         worker, workers, accounts, updates = connection.worker, self._workers, self._accounts, self._updates
         with self._changed:
@@ -418,11 +422,11 @@ class Steps:
                 began = clock()
 
                 def ready() -> bool:
-                    # Take ranges back from slow holders. `Tick` does that only while a member waits for their
-                    # gradients, and a resting worker is no member.
+                    # Take ranges back from slow workers here: `consistency.Tick` takes ranges back only while a member
+                    # waits for the slow worker's gradient, and a resting worker is no member.
                     if patience is not None and clock() - began >= patience:
                         for slow in set(accounts.holders()) - workers.resting:
-                            accounts.return_ranges(slow, f"others have waited for it for {patience:g} s")
+                            accounts.return_ranges(slow, f"others have waited {patience:g} s for this worker")
                     workers.return_overdue_ranges()
                     over = self._step_numbers.stopped or workers.trainings > training
                     begun = not self._must_await_chief(last)

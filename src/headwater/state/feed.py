@@ -1,6 +1,7 @@
-"""The stream from a primary to another replica: a snapshot of its state, then every change, in order.
+"""Feeds of replicas. A *feed* is the stream from a primary to another replica: first a snapshot of the primary's state,
+then every change, in order.
 
-The frames of a channel from a primary to the other replica::
+The frames of a feed's channel::
 
     BACKUP  (name, view, resumes)  the first frame: the shard, and the primary's view. ``resumes`` is true after a
                                 handoff: the other replica was the primary before and still has the state, so the
@@ -10,14 +11,14 @@ The frames of a channel from a primary to the other replica::
     NEW_VIEW (number, view, aim)  a new view, and the requested placement (None if none was requested). If the view
                                 makes the other replica the primary, that replica closes this channel and opens one in
                                 the other direction
-    ...     (number, ...)       the snapshot and changes, in frames that the kind of state defines
+    ...     (number, ...)       the snapshot and changes, in frames whose format depends on the replicated state
 
     RESIGNS ()                  from the other replica: its task shuts down, and therefore it can never serve
 
-The other replica confirms each later frame of the primary with DONE (number) as soon as it has received the whole
-frame. It then applies the change, and only after that reads the next frame. The last frame of the snapshot is applied
-before it is confirmed. This can take long, because the replica may compile its update, but no worker waits for this
-replica yet.
+The other replica confirms each frame after BACKUP with DONE (number) as soon as it has received the whole frame. It
+then applies the change, and only after that reads the next frame. The last frame of the snapshot is applied before it
+is confirmed. Applying it can take long, because the replica may first compile the function that applies updates, but no
+worker waits for this replica yet.
 """
 
 from __future__ import annotations
@@ -80,8 +81,8 @@ class Feed:
         self.target: Copy = target
         #: The number of the last frame sent or queued.
         self.last_number: int = END_OF_SNAPSHOT
-        #: The number of the last frame that the other replica has confirmed. While the snapshot is sent, `fill` lowers
-        #: it before each frame, because these frames have the same number.
+        #: The number of the last frame that the other replica has confirmed. Before each frame of the snapshot, `fill`
+        #: sets it to one less than the frame's number, because all but the last of these frames have number 0.
         self.confirmed: int = 0
         #: Whether the other replica has announced that it shuts down, and therefore can never serve.
         self.resigned: bool = False

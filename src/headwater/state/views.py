@@ -1,7 +1,8 @@
 """Replication protocol: which replica of a shard serves, and when it may acknowledge. Pure: no threads, no clocks.
 
-A *shard* is a part of a set of parameters. It has one or two *replicas*, on as many ``ps``. A *view* names the replica
-that serves workers (the *primary*) and, if there is another, the replica that follows it (the *backup*). Views are
+A *shard* is a part of a set of parameters. It has *replicas*, each on another ``ps``. A *view* names at most two of
+them: the replica that serves workers (the *primary*) and, if there is one, the replica that follows it (the *backup*).
+Any further replica is empty, still receives the state, or discards its state when it learns of the view. Views are
 numbered by *terms*. Only the *witness*, on the chief, makes views; `apply_request` is its whole logic.
 
 - A primary acknowledges an update when the backup of its view has the update, too, or when its view has no backup.
@@ -9,27 +10,28 @@ numbered by *terms*. Only the *witness*, on the chief, makes views; `apply_reque
   replica whose request arrives first gets a view with the next term; that view does not name the other replica. The
   other replica may still act on the old view, but it cannot acknowledge anything: in the old view an update needs the
   confirmation of both replicas.
-- A replica that the view no longer names discards its data and rejoins with a new *incarnation* number. As a result,
-  each replica that a view names has all updates that were acknowledged in that view.
+- A replica that the view no longer names discards its data and rejoins with a new *incarnation* number. So a replica
+  never returns to a view with outdated state: each replica that the current view names has every update acknowledged
+  so far.
 - A primary without a backup sends its whole state to another replica, and then asks the witness to make that replica
-  its backup (*pair*). The witness may make the other replica the backup before its answer reaches the primary. So as
-  soon as the primary has sent the request, it acknowledges only updates that the other replica has confirmed. A primary
+  its backup (*pair*). The other replica may already be the backup when the witness's answer has not yet reached the
+  primary. So from its request on, the primary acknowledges only updates that the other replica has confirmed. A primary
   with a backup may replace the backup by a third replica in the same way. After that request, until it knows which of
   the two other replicas is the backup, it acknowledges only updates that both have confirmed.
 - A primary may *hand off*: its backup, which has confirmed all updates, becomes the primary of the next term, and the
   old primary becomes the backup. The old primary changes nothing after the last confirmation, and acknowledges nothing
   until the witness has answered.
 
-There may be replicas on more than two ``ps``; the replicas that no view names are empty. A *restarted witness* has lost
-its knowledge of the views, so the replicas report the views that they know. A newer view than the newest reported one
-may exist, known only to replicas that have not reported yet. The witness therefore accepts the newest reported view as
-the current one in only two cases:
+A *restarted witness* has lost its knowledge of the views, so the replicas report the views that they know. A newer view
+than the newest reported one may exist, known only to replicas that have not reported yet. The witness therefore accepts
+the newest reported view as the current one in only two cases:
 
 - All replicas of that view have reported, and know no newer view. If one of them has sent a *pair* request and got no
-  answer, the replica named in the request may be the backup already, so it must have reported the same. In this case no
-  newer view can exist, because each view is created at the request of a replica of the preceding view.
-- All ``ps`` have reported, namely all that are listed in `WitnessRequest.among` of any report or named by any reported
-  view. The replicas of the newest view are on these ``ps``.
+  answer, the replica named in the request may be the backup already, so that replica must have reported, too, and must
+  know no newer view. In this case no newer view can exist, because each view is created at the request of a replica of
+  the preceding view.
+- Every ``ps`` has reported: each one listed in `WitnessRequest.among` or `WitnessRequest.home` of a report, or named by
+  a reported view. The replicas of the newest view are on these ``ps``.
 
 The witness creates the first view after every ``ps`` has reported that it knows no view.
 
@@ -95,8 +97,9 @@ class WitnessRequest(NamedTuple):
     """A request of a replica to the witness. It also reports the newest view that the replica knows.
 
     Attributes:
-      me: the replica that asks. view: the newest view that this replica knows; None before the first view. kind: the
-      kind of the request.
+      me: the replica that asks.
+      view: the newest view that this replica knows; None before the first view.
+      kind: the kind of the request.
       other: for `RequestKind.PAIR`, the replica to make the backup. For other kinds, the replica that an earlier `PAIR`
         request named, if that request got no answer: it may be the backup already; see `Standing.pairing`.
       home: the number of the ``ps`` that serves the shard when the job starts.
@@ -161,9 +164,10 @@ def apply_request(witness: Witness, request: WitnessRequest) -> Witness:
         # answer.
         if request.view == view:
             after = _grant(view, request, witness.lost)
-    # All replicas of the view are lost, so another replica may serve, provided that it is empty: that it knows the
-    # current view or none, or is a new incarnation. A replica that knows only an older view may still have outdated
-    # state, which it discards when it learns the current view from this answer.
+    # All replicas of the view are lost, so an empty replica may serve. The sender is empty if it is a new incarnation,
+    # knows no view, or knows the current view (it discarded its state when it learned that the view does not name it).
+    # A replica that knows only an older view may still have outdated state, which it discards when it learns the
+    # current view from this answer.
     elif both <= witness.lost and request.kind is RequestKind.VIEW and (gone or request.view in (None, view)):
         after = View(view.term + 1, me, None)
     return replace(witness, view=after)
@@ -224,9 +228,10 @@ class Standing:
     """A replica's knowledge of its role.
 
     Attributes:
-      me: this replica. view: the newest view that this replica knows; None before the first view. pairing: the replica
-      named in its `PAIR` request, as long as the witness's answer is not known; otherwise None. resigned: whether the
-      backup of its view has shut down, so that it can never serve.
+      me: this replica.
+      view: the newest view that this replica knows; None before the first view.
+      pairing: the replica named in its `PAIR` request, as long as the witness's answer is not known; otherwise None.
+      resigned: whether the view's backup has announced its shutdown, so that the backup can never serve.
     """
 
     me: Copy
@@ -255,7 +260,7 @@ class Standing:
 
 
 def standing_after(standing: Standing, view: View, incarnation: int) -> Standing:
-    """Returns a replica's knowledge after ``view``.
+    """Returns the standing of a replica that has learned of ``view``.
 
     A replica that ``view`` removes continues with the incarnation number ``incarnation``.
     """
@@ -276,7 +281,11 @@ def starts_empty(standing: Standing, view: View) -> bool:
 
 
 def accepts(standing: Standing, view: View) -> bool:
-    """Returns whether a replica accepts updates from the primary of ``view``: never from a primary of an older term."""
+    """Returns whether a replica accepts updates from the primary of ``view``.
+
+    It accepts the primary of a newer term, and the primary of the view that it knows. It refuses the primary of an
+    older term, and any primary on its own ``ps``.
+    """
     if view.primary.ps == standing.me.ps:
         return False
     return standing.view is None or view.term > standing.view.term or (view == standing.view and not standing.serves)

@@ -91,10 +91,10 @@ class PartReader:
         self._file = files.open_file(path, "rb")
         try:
             if self._read(len(_MAGIC)) != _MAGIC:
-                raise DataLossError(None, None, f"{path}: it is not a part of a table")
+                raise DataLossError(None, None, f"{path} is not a part of a table")
             (length,) = _LENGTH.unpack(self._read(4))
             if length > _MAX_HEADER:
-                raise DataLossError(None, None, f"{path}: its header cannot have {length} bytes")
+                raise DataLossError(None, None, f"{path} is damaged: a header cannot have {length} bytes")
             packed = self._read(length)
             if _LENGTH.unpack(self._read(4))[0] != crc32c.masked(packed):
                 raise DataLossError(None, None, f"{path}: the checksum of its header is wrong")
@@ -149,7 +149,7 @@ class PartReader:
                 raise DataLossError(None, None, f"{self.path}: a checksum is wrong after {total} rows")
             if kind == END:
                 if count != total:
-                    raise DataLossError(None, None, f"{self.path}: it has {total} rows of {count}")
+                    raise DataLossError(None, None, f"{self.path} is damaged: it has {total} rows instead of {count}")
                 return
             if kind == GONE:
                 yield kind, np.frombuffer(arrays[0], np.int64).reshape(count, 2), np.empty((count, 0), np.float32)

@@ -25,9 +25,10 @@ class Admission:
     Before a key is admitted, lookups return its initial row, and its gradients are dropped.
 
     Attributes:
-      sightings: the number of lookups for training after which a key is admitted. probability: the probability of
-      admission at each sighting; the decision depends on seed, key and step only. candidates: maximum number of counted
-      keys without a row. Beyond this number, all counts are halved, and counts of one are dropped.
+      sightings: the number of lookups for training after which a key is admitted.
+      probability: the probability of admission at each sighting; the decision depends on seed, key and step only.
+      candidates: maximum number of counted keys without a row. Beyond this number, all counts are halved, and counts of
+        one are dropped.
     """
 
     sightings: int = 1

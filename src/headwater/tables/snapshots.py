@@ -239,7 +239,7 @@ def _read_save(path: str) -> Save:
         metadata["step"] = tuple(metadata["step"])
         save = Save(**metadata)
     except (ValueError, TypeError, KeyError) as error:
-        raise DataLossError(None, None, f"{path}: it is damaged: {error}") from error
+        raise DataLossError(None, None, f"{path} is damaged: {error}") from error
     for part in save.parts:
         if os.path.basename(part.file) != part.file:
             raise DataLossError(None, None, f"{path}: its part {part.file!r} is not in the same folder")

@@ -165,7 +165,7 @@ def generated() -> Iterator[Any]:
     [
         (lambda: Dataset.from_generator(generated, (np.float32, np.float32), ((SIZE,), ())), "a generator"),
         (lambda: Dataset.range(SIZE).flat_map(lambda n: Dataset.range(n, n + 1).shuffle(2)), "whose order may change"),
-        (lambda: (Batches()[index] for index in range(STEPS)), "a generator may have other elements"),
+        (lambda: (Batches()[index] for index in range(STEPS)), "a generator may yield different elements"),
     ],
     ids=["generator", "random interleave", "iterator"],
 )

@@ -352,7 +352,7 @@ def test_a_stream_of_a_job_ends_with_it(api: Api) -> None:
     jobs = [json.loads(line.removeprefix("data: ")) for line in lines if '"workers_range"' in line]
     texts = [json.loads(line.removeprefix("data: "))["text"] for line in lines if '"kind"' in line]
     assert jobs[-1]["phase"] == "stopped"
-    assert texts == ["submitted by run", "run asked to stop it", "stopped by run"]
+    assert texts == ["submitted by run", "run asked to stop the job", "stopped by run"]
     log = api.platform.settings.log_path(job_id, "worker-0")
     log.parent.mkdir(parents=True)
     log.write_bytes(b"one\ntwo\nthree")
@@ -417,7 +417,7 @@ def test_secrets_are_stored_and_never_shown(api: Api, tmp_path: Path) -> None:
     assert (tmp_path / KEY_FILE).stat().st_mode & 0o777 == 0o600
     used = client.delete("/secrets/wandb")
     assert used.status_code == 409
-    assert f"{made['id']} name the secret 'wandb': stop them first" in used.json()["message"]
+    assert f"the secret 'wandb' is used by these jobs; stop them first: {made['id']}" in used.json()["message"]
     client.post(f"/jobs/{made['id']}/stop")
     assert client.delete("/secrets/wandb").status_code == 204
     assert client.delete("/secrets/wandb").status_code == 404

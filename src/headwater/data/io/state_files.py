@@ -45,7 +45,9 @@ class Spec:
     """Description of an array of a state.
 
     Attributes:
-      name: the array's name, for errors. dtype: NumPy's name of the element type. shape: the array's shape.
+      name: the array's name, for errors.
+      dtype: NumPy's name of the element type.
+      shape: the array's shape.
     """
 
     name: str
@@ -67,8 +69,10 @@ class Header:
     """Header of a file.
 
     Attributes:
-      number: the file's number; later files have higher numbers. id: the file's random id. base: id of the previous
-      file, which this file changes; 0 for a full file. at: time of the state, in seconds since 1970.
+      number: the file's number; later files have higher numbers.
+      id: the file's random id.
+      base: id of the previous file, which this file changes; 0 for a full file.
+      at: time of the state, in seconds since 1970.
       signature: digest of the layout of the parameters.
       facts: numbers and texts of the state.
       arrays: descriptions of all arrays of the state.

@@ -115,7 +115,7 @@ class _Scheduler:
             draft.constants[tensor.name] = tensor.op.attrs["value"]
 
     def _same_place(self, tensor: Tensor, op: Operation, index: int) -> bool:
-        """Whether the input of ``op`` need not be exported from its segment.
+        """Whether ``op`` gets the input without an export from the segment that computes it.
 
         This is so if the input is a variable that ``op`` reads directly, or if it is computed in the segment of ``op``.
         """
@@ -126,7 +126,7 @@ class _Scheduler:
         return part.lanes[source] == part.lanes[op] and part.levels[source] == part.levels[op]
 
     def _is_shared(self, tensor: Tensor, op: Operation, index: int) -> bool:
-        """Whether ``op`` reads a variable directly, with its value when ``op`` runs."""
+        """Whether ``op`` reads the variable itself, so that it sees the variable's value at the time it runs."""
         if tensor not in self._variable_of or tensor in self._fed:
             return False
         static = op.definition.static_positions(op.attrs, len(op.inputs))
@@ -179,7 +179,8 @@ class _Scheduler:
                     self._use_constant(draft, tensor)
                 out.append(Host(self._node(op, draft)))
             return
-        # Read variables of strings on the host, because compiled operations cannot use strings.
+        # Reads of string variables get their own instruction, which runs in Python: compiled operations cannot use
+        # strings.
         texts = [op for op in ops if runs_on_host(op)]
         for some in (texts, [op for op in ops if op not in texts]) if texts else (ops,):
             out += self._computes(segment.lane.device, some, exported, draft)
@@ -187,8 +188,8 @@ class _Scheduler:
     def _computes(
         self, device: str, ops: Sequence[Operation], exported: Mapping[Tensor, None], draft: _Draft
     ) -> list[Compute]:
-        """Returns the executable of ``ops``; an empty list if all of them are variables that other operations read
-        directly."""
+        """Returns the instruction that computes ``ops``, in a list; empty if all of them are variables that other
+        operations read directly."""
         nodes: dict[Operation, Node] = {}
         inputs: dict[Tensor, None] = {}
         static: dict[Tensor, None] = {}
@@ -213,7 +214,7 @@ class _Scheduler:
         if op.definition.kind is Kind.STATEFUL or op.type == "VariableV2":
             pass
         elif op.type == "Placeholder":
-            raise InvalidArgumentError(None, op, f"placeholder {op.name!r} is neither fed nor excluded")
+            raise InvalidArgumentError(None, op, f"placeholder {op.name!r} is needed for a fetch, but is not fed")
         refs: dict[int, str] = {}
         for index, tensor in enumerate(op.inputs):
             variable = self._variable_of.get(tensor)
@@ -229,7 +230,7 @@ class _Scheduler:
         attrs = {key: value for key, value in op.attrs.items() if key in op.definition.attrs or key in _KEPT}
         if CHECKED in attrs and always_fit(op, self._fed):
             del attrs[CHECKED]
-        # Rows with distinct indices need no sums.
+        # If all indices differ, there are no equal rows to sum, so `SumEqualRows` is the identity.
         op_type = "IdentityN" if op.type == "SumEqualRows" and always_differ(op.inputs[1], self._fed) else op.type
         return Node(op.name, op_type, tuple(t.name for t in op.inputs), refs, attrs)
 

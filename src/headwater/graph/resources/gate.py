@@ -144,9 +144,9 @@ class Gate(kept.Kept):
           waiting: the worker's step.
           session: handle of the worker's session.
           worker: the worker's name.
-          version: version of the variables that the worker read. start: name of the start of the training to which the
-          worker's gradient belongs. number: number of the step, which makes the call idempotent: a repeated call for
-          the same step only waits, and
+          version: version of the variables that the worker read.
+          start: name of the start of the training to which the worker's gradient belongs.
+          number: number of the step, which makes the call idempotent: a repeated call for the same step only waits, and
             its gradient is not counted again.
           data: the source of the worker's examples, if the source knows when the data ends.
 

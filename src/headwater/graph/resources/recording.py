@@ -43,9 +43,11 @@ class KeptOperation:
     """A host operation that uses resources other than variables.
 
     Attributes:
-      place: the place of the operation's instruction. perform: runs the operation for a step, with the operation's
-      inputs; returns the outputs. cells: variables among the inputs. stable: whether the outputs are recorded even if
-      the operation changes nothing, because a resumed step that ran the operation again could get other outputs.
+      place: the place of the operation's instruction.
+      perform: runs the operation for a step, with the operation's inputs; returns the outputs.
+      cells: variables among the inputs.
+      stable: whether the outputs are recorded even if the operation changes nothing, because a resumed step that ran
+        the operation again could get other outputs.
     """
 
     place: InstructionPlace

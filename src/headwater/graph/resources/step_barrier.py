@@ -82,7 +82,7 @@ class StepBarrier(Kept):
             stranded = [session for session, done in self._waiting.items() if done > step]
             self._runs = training_runs.start_run(self._runs, session, step, elsewhere, stranded=stranded)
             if self._runs.run_number > 1:
-                _log.warning("the chief restarts the training at step %d; it was at step %d", step, self.step)
+                _log.warning("the chief restarts the training at step %d; the training was at step %d", step, self.step)
             self.step, self._extra, self._tokens = step, extra, None
             self._chief, self._chief_ended, self._over = session, "", ""
             self._condition.notify_all()

@@ -63,8 +63,8 @@ class Start:
     decided whether a gradient counts, the second task would count the gradient and the first would drop it.
 
     Attributes:
-      name: a random number, the same on all tasks; 0 before the first start known to the task. first: whether this
-      start is the very first: gradients given before the first start count, too.
+      name: a random number, the same on all tasks; 0 before the first start known to the task.
+      first: whether this start is the very first: gradients given before the first start count, too.
     """
 
     name: int = 0

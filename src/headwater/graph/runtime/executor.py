@@ -1,7 +1,8 @@
 """Executes plans.
 
 A plan is compiled once to a list of functions, one for each instruction. The values of a run are in a list of *slots*,
-one for each tensor of the plan. Slots are numbered when the plan is compiled, so that a step looks up no names.
+one for each tensor of the plan (not to be confused with the slots of an optimizer). Slots are numbered when the plan is
+compiled, so that a step looks up no names.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ class CompiledPlan:
 
     Attributes:
       plan: the plan.
-      changes: whether a run is not idempotent: it changes state, uses the host, or exchanges tensors with tasks other
-        than its master.
+      changes: whether a run is not idempotent: it changes state, runs an operation in Python, or exchanges tensors with
+        tasks other than its master.
       trains: whether a run is a training step of its master.
       first_reads: the variables that the plan sends to its master before it receives anything from the master; None if
         the plan does not begin with such a transfer.
@@ -80,7 +81,8 @@ class CompiledPlan:
         self._blocks = self._block_runner()
         # On a replicated task, a step runs the plan once: a promoted backup can resume one run, not a series of runs.
         self._repeats = plan.block if can_repeat(plan) and resources.recorder is None else 1
-        # A backup repeats single operations in their order, so a replicated task runs none of them in advance.
+        # A backup repeats single operations in their order, so a replicated task does not process an element before the
+        # step that uses it (see `element_work`).
         self._element_work = {} if resources.recorder is not None else element_work(plan, self._outputs_of)
         self._in_advance = {name for work in self._element_work.values() for name in work.outputs}
         actions = [self._action(item, position) for position, item in enumerate(plan.instructions)]
@@ -107,8 +109,8 @@ class CompiledPlan:
         self._aligned = AlignedCopies(fed) if fed and resources.recorder is None else None
         self._actions = list(zip(actions, self._dead_after(), strict=True))
         at = _last_update(plan.instructions)
-        # The last update is separate from the other actions, because `_last_update` first releases barriers and answers
-        # the master, so that neither has to wait for the update.
+        # The last update is separate from the other actions, because the method `_last_update` may first release
+        # barriers and answer the master, so that neither has to wait for the update.
         self._before_update = self._actions[:at]
         self._after_exchange = self._actions[EXCHANGE:at]
         self._update = actions[at] if at < len(actions) else None
@@ -155,8 +157,9 @@ class CompiledPlan:
           wait: whether to return only after all state is updated, so that the caller may change the arrays of
             ``feeds``.
           answer: called with the result just before the last update, if the update cannot fail any more. Not called if
-            the update may fail, or if the plan does not end with an update. A task that reads the variables after the
-            answer waits for the update. The function must neither raise an error nor wait.
+            the update may fail, if the plan does not end with an update or runs in blocks, in a traced step, or on a
+            task with a backup. A task that reads the variables after the answer waits for the update. The function must
+            neither raise an error nor wait.
 
         Returns:
           Arrays (NumPy or JAX) for ``plan.fetches``, in order.
@@ -194,14 +197,15 @@ class CompiledPlan:
         if self._blocks is not None or stopped.position >= len(self._before_update):
             return False
         # These two kinds of instructions have no effect before or during a wait. Other host operations may have had
-        # effects before the wait, and in a block, some elements may have been added to the queue.
+        # effects before the wait, and a plan that runs in blocks (`BlockRunner`) may have added some elements to its
+        # queue.
         return isinstance(item, Receive) or (isinstance(item, Host) and item.node.definition.keeps)
 
     def _repeat(self, step: Step, wait: bool) -> None:
         """Makes all runs of a repeated plan except the last one, which `execute` makes.
 
-        A run waits for input, such as the gradients of other workers. Whichever thread adds the last part of the input
-        makes the run itself, so that this thread need not be woken for each run.
+        A run waits for input, such as the gradients of other workers. If the first operation supports it, the run is
+        made in the thread that supplies the last input, so the thread of this step need not be woken each time.
         """
 
         def run() -> None:

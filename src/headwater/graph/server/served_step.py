@@ -116,7 +116,7 @@ class ServedStep(Step):
       suspended: whether the step was suspended because its task drains.
       resume_plan: number of the plan that the next incarnation resumes for this step; None if the step is not
         suspended, or cannot resume.
-      may_lack_transfers: whether another task may not have received a transfer of this step.
+      may_lack_transfers: whether a transfer of this step to another task is possibly lost.
     """
 
     patience_s: float = 0.0
@@ -134,8 +134,8 @@ class ServedStep(Step):
     _dropped = 0
     _away_since: float | None = None
     _changed: threading.Condition | None = None
-    # For a master that reads ahead: the variables, the version of the values from which the master has computed, and
-    # the transfer that it has computed from them.
+    # Read-ahead (see `read_ahead`): the variables; the version of the values that the master has; the transfer that the
+    # master computed from these values.
     _reads: FirstReads | None = None
     _read = WANTS_VALUES
     _given: Sequence[Any] = ()
@@ -183,7 +183,8 @@ class ServedStep(Step):
             raise InvalidArgumentError(
                 None,
                 None,
-                f"step {self.number} of {self._master} has {len(given)} tensors after its feeds, not {awaited}",
+                f"{self._master} sent {len(given)} precomputed tensors with step {self.number}; "
+                f"its plan expects {awaited}",
             )
         self.gives_values, self.has_read_ahead = True, version != WANTS_VALUES
         self._reads, self._read, self._given = reads, version, given
@@ -252,11 +253,12 @@ class ServedStep(Step):
 
         Raises:
           UnavailableError: a task is lost, and the step is not resumable.
-          CancelledError, DeadlineExceededError: a task is disconnected; see `check`.
+          CancelledError, DeadlineExceededError: the step was cancelled or its deadline passed while a task was
+            disconnected; see `check`.
         """
         while self.unconfirmed:
             task, confirm = self.unconfirmed[0]
-            self.waits_for = f"{task} to confirm the frames that it was sent", time.monotonic()
+            self.waits_for = f"{task} to acknowledge this step's transfers", time.monotonic()
             try:
                 confirm(self._check_with_master)
             except BaseException:
@@ -294,7 +296,8 @@ class ServedStep(Step):
     def recv(self, source: str, transfer: int) -> Sequence[Any]:
         if source != self._master:
             return self._runtime.rendezvous.pop(self, transfer, source)
-        # Wait for the acknowledgements first: the master may itself be waiting for the receiver of such a transfer.
+        # First wait until the other tasks have this step's transfers, resending them if needed: the master may be
+        # waiting for a task that lacks one.
         if self.unconfirmed:
             self.confirm()
         while transfer not in self._stash:
@@ -390,7 +393,11 @@ class ServedStep(Step):
         self._put(error_frame(self.number, error, self._runtime.task))
 
     def end(self) -> None:
-        """Marks the step as ended. Its kept frames stay until `attach` or the master's next step."""
+        """Marks the step as ended.
+
+        Its kept frames are discarded when `attach` learns that the master has them, when the master starts its next
+        step, or when the time in which the master may reconnect has passed.
+        """
         with self._sending:
             self.over = True
         if self._changed is not None:
@@ -398,7 +405,7 @@ class ServedStep(Step):
                 self._changed.notify_all()
 
     def is_stalled(self) -> bool:
-        """Whether the step has waited for `_STALLED_AFTER_S`, but not for acknowledgements of its transfers."""
+        """Whether the step has waited at least `_STALLED_AFTER_S` for something other than acknowledgements."""
         waits = self.waits_for
         return waits is not None and not self.unconfirmed and time.monotonic() - waits[1] >= _STALLED_AFTER_S
 
@@ -418,7 +425,7 @@ class ServedStep(Step):
         self.channel.break_off(reason)  # wakes the thread that waits for its master
 
     def to_deposit(self) -> DepositedStep:
-        """Returns the state for the task's next incarnation, once the step does not run any more."""
+        """Returns the state for the task's next incarnation. The step must no longer be running."""
         resume_point, plan = None, self.resume_plan
         if plan is not None:
             assert self.stopped is not None
@@ -454,7 +461,7 @@ class ServedStep(Step):
             try:
                 self.channel.send(frame)
             except _LOST as error:
-                _log.debug("step %d keeps a frame for %s's return: %s", self.number, self._master, error.message)
+                _log.debug("step %d keeps a frame until %s reconnects: %s", self.number, self._master, error.message)
 
     def _await_backup(self, secured: Secured) -> None:
         """Waits until the backup has all changes that the next frame depends on."""

@@ -1,9 +1,9 @@
-"""Batches by number: for example, step 17 of an epoch has the same examples on every worker.
+"""Access to batches by number, so that step 17 of an epoch, for example, has the same examples on every worker.
 
 If data can be read in any order, the ``ps`` account for the examples that each worker gets, so that each example is
-applied once (`headwater.ps.accounting`). Arrays are accounted for by single examples. A `keras.utils.PyDataset`, a
-dataset, and any other object that has a length and returns batches by number are accounted for by batches, or by parts
-of batches if workers share each batch.
+applied once (`headwater.ps.accounting`). The unit of accounting is one example for arrays. For a
+`keras.utils.PyDataset`, a dataset, and any other object that has a length and returns batches by number, it is one
+batch, or a part of a batch if workers share each batch.
 
 All other data are iterated: every worker iterates over all batches and uses the batches of its own steps, so that any
 worker can make any step.
@@ -70,7 +70,7 @@ class Batches(Protocol):
         ...
 
     def first(self) -> Tree:
-        """Returns a batch, for the shapes and types of all batches."""
+        """Returns a sample batch, from which the shapes and types of all batches are taken."""
         ...
 
     @property
@@ -146,7 +146,7 @@ def span_of(epoch: int, count: int, steps: int | None) -> Span:
 
 
 class _Spans:
-    """Finds the batches of an epoch, if the number of batches in the data is known or infinite."""
+    """Finds the batches of an epoch from the number of batches in the data, which may be unknown or infinite."""
 
     _steps: int | None
     _first_epoch = 0
@@ -273,7 +273,7 @@ class _WholeBatches(_Spans):
     _places = 0
 
     def first(self) -> Tree:
-        """Returns an example batch."""
+        """Returns a sample batch, from which the shapes and types of all batches are taken."""
         raise NotImplementedError
 
     def batch(self, epoch: int, number: int) -> Tree:
@@ -286,7 +286,7 @@ class _WholeBatches(_Spans):
 
     @property
     def reason(self) -> str:
-        return "" if self.steps_of(0) is not None else "their number is not known: set steps_per_epoch="
+        return "" if self.steps_of(0) is not None else "the number of batches is not known; set steps_per_epoch"
 
     def contents(self) -> str:
         return ""
@@ -295,8 +295,8 @@ class _WholeBatches(_Spans):
         steps = self.steps_of(epoch)
         if not steps:
             return None
-        # Each batch has as many positions in the plan as the first batch has rows. If a batch has another number of
-        # rows, they are divided proportionally among its positions.
+        # If workers share batches, each batch has as many positions in the plan as the first batch has rows. If a batch
+        # has another number of rows, they are divided proportionally among its positions.
         self._places = rows_of(self.first()) if divided else 1
         unit = "parts" if divided else "batches"
         return Plan(size=steps * self._places, batch=self._places, shuffle=False, unit=unit)
@@ -314,7 +314,7 @@ class PyDatasetBatches(_WholeBatches):
       data: the dataset.
       steps: batches in an epoch; None for all batches of the data.
       class_weight: see `keras.Model.fit`.
-      shuffle: whether each pass over the data has another order of batches; only if their number is known.
+      shuffle: whether to reorder the batches in each pass; ignored if their number is unknown.
       builds: whether Keras builds the model with the first batch that it reads.
     """
 
@@ -433,8 +433,8 @@ class NumberedBatches(_WholeBatches):
 class IteratedBatches(_Spans):
     """Batches of any iterable; with ``steps``, an epoch continues where the previous one ended.
 
-    An epoch ends early if the data end. As in Keras, the next epoch begins another iteration. For a generator, that
-    iteration has only the first two batches, which Keras has stored.
+    An epoch ends early if the data end; the next epoch begins another iteration. A generator cannot be restarted: as in
+    Keras, later iterations repeat its first two batches, which were stored.
 
     Args:
       data: a dataset, a generator, or any other iterable. Shuffles of a dataset without a seed get a seed that all
@@ -568,7 +568,7 @@ def make_batches(
         data = (x,) if y is None else (x, y) if sample_weight is None else (x, y, sample_weight)
         return ArrayBatches(data, batch_size=batch_size or 32, shuffle=bool(shuffle), steps=steps)
     if y is not None or sample_weight is not None:
-        raise ValueError("y and sample_weight are for arrays only; other data contain them")
+        raise ValueError("y and sample_weight can be given only if x is an array; otherwise x must yield them")
     reason = _reason_to_iterate(x)
     if by_number and not reason:
         return NumberedBatches(x, steps, class_weight)
@@ -580,10 +580,10 @@ def _reason_to_iterate(data: Tree) -> str:
     the data can."""
     if is_dataset(data):
         changes = NumberedElements(data.distributed(1, 0, seed=1)).changes
-        return changes and f"a dataset with {changes} may have other elements in another iteration"
+        return changes and f"a dataset with {changes} may yield different elements each time it is iterated"
     if hasattr(data, "__len__") and hasattr(data, "__getitem__"):
         return ""
-    return f"a {type(data).__name__} may have other elements in another iteration"
+    return f"a {type(data).__name__} may yield different elements each time it is iterated"
 
 
 def rows_of(batch: Tree) -> int:
@@ -594,7 +594,7 @@ def rows_of(batch: Tree) -> int:
 def share_of(batch: Tree, index: int, count: int) -> Share:
     """Returns the rows of ``batch`` for worker ``index`` of ``count``.
 
-    An empty share has one row of weight zero, because every worker takes part in an update.
+    An empty share still has one row, because every worker must compute an update; the caller must give it weight zero.
     """
     return part_of(batch, index, index + 1, count)
 

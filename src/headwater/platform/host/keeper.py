@@ -371,7 +371,7 @@ class Keeper:
                 self._folder.write("exit", values)
             except ResourceExhaustedError as error:
                 with contextlib.suppress(OSError):
-                    print(f"{error.message}; it is retried in {pause_s:.0f} s", file=sys.stderr, flush=True)
+                    print(f"{error.message}; retrying in {pause_s:.0f} s", file=sys.stderr, flush=True)
                 pause(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
             else:

@@ -71,8 +71,9 @@ class ShardReport:
     """Report of a ``ps`` on itself.
 
     Attributes:
-      takes: whether the ``ps`` accepts further shards. over: whether the ``ps`` knows that the job is over. loads: the
-      load of each shard of the ``ps``, by number.
+      takes: whether the ``ps`` accepts further shards.
+      over: whether the ``ps`` knows that the job is over.
+      loads: the load of each shard of the ``ps``, by number.
     """
 
     takes: bool

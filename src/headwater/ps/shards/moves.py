@@ -1,4 +1,5 @@
-"""Moves of shards, for a ``ps`` that joins or leaves, and for a command that changes the number or load of ``ps``."""
+"""Moves of shards, for a ``ps`` that joins or leaves, and for the commands that change the number of ``ps`` or
+rebalance them."""
 
 from __future__ import annotations
 
@@ -21,9 +22,9 @@ _log = logging.getLogger("headwater")
 
 #: Time limit of one move, in seconds.
 MOVE_TIMEOUT_S: Final = 180.0
-#: How long a ``ps`` may take to serve a shard that was handed off to it, in seconds.
+#: How long a ``ps`` may take to begin serving a shard that was handed off to it, in seconds.
 TAKE_OVER_TIMEOUT_S: Final = 20.0
-#: Pause between two attempts, in seconds.
+#: Pause between two requests to a new primary, in seconds.
 PAUSE_S: Final = 0.05
 
 
@@ -58,7 +59,7 @@ def balance_shards(
       without: ``ps`` that must not have any shard.
       me: this task's report on itself, if it is a ``ps``.
       by_rate: whether to balance the bytes sent and received, rather than the sizes of values.
-      above: minimum excess of the largest load, as a fraction of the mean, for shards to move.
+      above: shards move only if the largest load exceeds the mean by more than this fraction; 0 for always.
 
     Returns:
       The moves.
@@ -73,13 +74,11 @@ def balance_shards(
         reports[directory.me] = me  # `query_all` asks the other tasks only
     takers = sorted((task for task in reports if reports[task].takes and task not in without), key=TaskName.parse)
     if not takers or (servers is not None and len(takers) < servers):
-        wanted = "any" if servers is None else str(servers)
-        raise FailedPreconditionError(
-            None,
-            None,
-            f"{wanted} ps should have the shards of {directory.name!r}, but only these accept "
-            f"shards: {', '.join(takers) or 'none'}. Start more ps first",
-        )
+        problem = f"no ps accepts the shards of {directory.name!r}"
+        if takers:
+            known = ", ".join(takers)
+            problem = f"the shards of {directory.name!r} need {servers} ps, but only these accept shards: {known}"
+        raise FailedPreconditionError(None, None, f"{problem}. Start more ps first")
     takers = takers[:servers]
     places = {shard: place.task for shard, place in directory.places().items()}
     silent = sorted({task for task in places.values() if task not in reports})
@@ -130,11 +129,11 @@ def _request_move(directory: Directory, task: str, frame: Frame) -> tuple[float,
 
 
 def move_copies(directory: Directory, change: CopyMove) -> Moved:
-    """Requests the move of a shard's replicas.
+    """Moves a shard's replicas, and waits until they are in place.
 
     Returns:
-      The move of the replica that moved. If only the roles were swapped, its source and target are the old and the
-      new primary.
+      The source and target of the moved replica; of one of the two if both moved. The source is empty if a replica was
+      added. If no ``ps`` was added, the source and target are the old and the new primary.
 
     Raises:
       OpError: the move failed.

@@ -221,7 +221,7 @@ def _instead(found: FoundCheckpoints, path: str, problem: str) -> CheckpointStat
     message = f"The checkpoint state {path} cannot be used, {problem}. {found.newest} is the newest whole checkpoint"
     if _said.get(path) != message:
         _said[path] = message  # warn a caller that polls the folder only once
-        _logger.warning("%s: it is used instead, and the others stay where they are", message)
+        _logger.warning("%s: it is used instead, and the other checkpoints remain in the folder", message)
     return CheckpointState(model_checkpoint_path=found.newest, all_model_checkpoint_paths=[found.newest])
 
 

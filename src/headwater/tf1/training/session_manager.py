@@ -321,7 +321,7 @@ class SessionManager:
             self._training = decision.keep
             step = self._step(sess)
             _logger.warning(
-                "The parameter servers still have the state of this training%s: it continues from there "
+                "The parameter servers still have the state of this training%s, so training continues from that state "
                 "(with %s=always the chief restores the newest checkpoint instead)",
                 "" if step is None else f", at step {step}",
                 RESTORE,

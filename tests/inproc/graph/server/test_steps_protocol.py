@@ -154,8 +154,8 @@ def test_frames_of_a_step_that_is_over_are_passed_over(served: Served) -> None:
         ((SESSION, 1, 5, None, False, False), [], INVALID_ARGUMENT, "needs 1 feeds, but 0 were received"),
         ((SESSION, 1, 5, None, False, False), [ONES, ONES], INVALID_ARGUMENT, "needs 1 feeds, but 2 were received"),
         ((SESSION, 1, 5, None, False, False, 7), [ONES, ONES], INVALID_ARGUMENT, "needs 1 feeds, but 2 were received"),
-        ((SESSION, 5, 5, None, False, False, 7), [], INVALID_ARGUMENT, "has 0 tensors after its feeds, not 1"),
-        ((SESSION, 5, 5, None, False, False, -1), [ONES], INVALID_ARGUMENT, "has 1 tensors after its feeds, not 0"),
+        ((SESSION, 5, 5, None, False, False, 7), [], INVALID_ARGUMENT, "sent 0 precomputed tensors with step 5;"),
+        ((SESSION, 5, 5, None, False, False, -1), [ONES], INVALID_ARGUMENT, "step 5; its plan expects 0"),
     ],
 )
 def test_steps_that_cannot_be(served: Served, header: Any, feeds: list[Any], code: int, message: str) -> None:

@@ -197,7 +197,8 @@ def as_converted(function: _Function) -> _Function:
         if key not in _said:
             _said.add(key)
             _log.warning(
-                "%s; it runs as it is. tf.autograph.experimental.do_not_convert says that this is meant", error
+                "%s; the function runs unconverted. tf.autograph.experimental.do_not_convert avoids this warning",
+                error,
             )
         return function
 
