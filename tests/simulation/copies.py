@@ -292,12 +292,12 @@ class CopiesOfExamples(CopiesHistory, ExampleHistory):
 
 
 def history(seed: int) -> tuple[Simulation, CopiesHistory]:
-    """Creates the history of a seed, without running it."""
+    """Creates, but does not run, a history drawn from ``seed``."""
     return _history(seed, "copies", ("async",))
 
 
 def history_in_step(seed: int) -> tuple[Simulation, CopiesHistory]:
-    """Creates the history of a seed with synchronous or bounded consistency, without running it."""
+    """Creates, but does not run, a history with synchronous or bounded consistency, drawn from ``seed``."""
     return _history(seed, "copies in step", ("sync", "staleness=2"))
 
 

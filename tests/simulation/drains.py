@@ -201,7 +201,7 @@ class DrainedGraphs(GraphCopiesHistory):
 
 
 def history(seed: int) -> tuple[Simulation, DrainedCopies]:
-    """Creates the history of a seed with parameters, without running it."""
+    """Creates, but does not run, a history with parameters, drawn from ``seed``."""
     simulation = Simulation(seed, horizon_s=900.0)
     setting, chance = draw_setting(seed, "told to end", ("async", "async", "sync", "staleness=2"))
     made = draw_history(simulation, setting, chance, (DrainedCopies, DrainedRows, DrainedTables, DrainedExamples))
@@ -211,7 +211,7 @@ def history(seed: int) -> tuple[Simulation, DrainedCopies]:
 
 
 def history_of_graphs(seed: int) -> tuple[Simulation, DrainedGraphs]:
-    """Creates the history of a seed with a graph, without running it."""
+    """Creates, but does not run, a history with a graph, drawn from ``seed``."""
     simulation = Simulation(seed, horizon_s=900.0)
     chance = random.Random(f"graphs told to end {seed}")
     setting = replace(drawn(chance), mode=chance.choice(("asynchronous", *ROUNDS)), faults=())

@@ -95,7 +95,7 @@ class ExampleHistory(ParameterHistory):
 
 
 def history(seed: int) -> tuple[Simulation, ExampleHistory]:
-    """Creates the history of a seed, without running it."""
+    """Creates, but does not run, a history drawn from ``seed``."""
     simulation = Simulation(seed, horizon_s=900.0)
     chance = random.Random(f"examples {seed}")
     setting = Setting.draw(chance)

@@ -33,10 +33,11 @@ from tests.simulation.scheduler import HistoryError, Simulation, me, running
 ROUNDS: tuple[Mode, ...] = ("synchronous", "consistent")
 
 
-#: Probability that a ``ps`` process drains while the job runs, and the mean time from its start to the drain, in
-#: seconds.
+#: Probability that a ``ps`` process drains while the job runs.
 _LEAVES = 0.6
+#: Mean time from the start of a ``ps`` process to its drain, in seconds.
 _STAYS_S = 4.0
+#: Interval of the checks whether another process may drain, in seconds.
 _LOOK_S = 0.1
 #: Longest pause between the end of a drained process and its restart, and between the start of the history and the
 #: start of an additional process, in seconds.
@@ -162,13 +163,13 @@ class ExampleCopiesHistory(GraphCopiesHistory, GraphExamplesHistory):
 
 
 def history(seed: int) -> tuple[Simulation, GraphCopiesHistory]:
-    """Creates the history of a seed, without running it."""
+    """Creates, but does not run, a history drawn from ``seed``."""
     simulation = Simulation(seed, horizon_s=900.0)
     return simulation, GraphCopiesHistory(simulation, drawn(random.Random(f"graph copies {seed}")))
 
 
 def history_with_moves(seed: int) -> tuple[Simulation, GraphCopiesHistory]:
-    """Creates the history of a seed in which processes join and drain, without running it."""
+    """Creates, but does not run, a history in which processes join and drain, drawn from ``seed``."""
     simulation = Simulation(seed, horizon_s=900.0)
     chance = random.Random(f"graph copies that move {seed}")
     extra = chance.choice((1, 1, 2))
@@ -177,7 +178,7 @@ def history_with_moves(seed: int) -> tuple[Simulation, GraphCopiesHistory]:
 
 
 def history_of_examples(seed: int) -> tuple[Simulation, ExampleCopiesHistory]:
-    """Creates the history of a seed with accounting of examples, without running it."""
+    """Creates, but does not run, a history with accounting of examples, drawn from ``seed``."""
     simulation = Simulation(seed, horizon_s=900.0)
     chance = random.Random(f"graph copies of examples {seed}")
     setting = drawn(chance, messages=900)
@@ -190,7 +191,7 @@ def history_of_examples(seed: int) -> tuple[Simulation, ExampleCopiesHistory]:
 
 
 def history_of_rounds(seed: int) -> tuple[Simulation, GraphCopiesHistory]:
-    """Creates the history of a seed with updates in rounds of several workers, without running it."""
+    """Creates, but does not run, a history with updates in rounds of several workers, drawn from ``seed``."""
     simulation = Simulation(seed, horizon_s=900.0)
     chance = random.Random(f"graph copies in rounds {seed}")
     mode = chance.choice(ROUNDS)

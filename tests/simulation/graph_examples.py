@@ -144,7 +144,7 @@ class GraphExamplesHistory(GraphHistory):
 
 
 def history(seed: int) -> tuple[Simulation, GraphExamplesHistory]:
-    """Creates the history of a seed, without running it."""
+    """Creates, but does not run, a history drawn from ``seed``."""
     simulation = Simulation(seed, horizon_s=900.0)
     setting = Setting.draw(random.Random(f"graph examples {seed}"))
     return simulation, GraphExamplesHistory(simulation, replace(setting, stale=None, absent=None))

@@ -88,7 +88,7 @@ class QueueCopiesHistory(GraphCopiesHistory):
 
 
 def history(seed: int) -> tuple[Simulation, QueueCopiesHistory]:
-    """Creates the history of a seed, without running it."""
+    """Creates, but does not run, a history drawn from ``seed``."""
     simulation = Simulation(seed, horizon_s=900.0)
     chance = random.Random(f"graph copies of queues {seed}")
     return simulation, QueueCopiesHistory(simulation, replace(drawn(chance), steps=chance.randint(20, 60)))

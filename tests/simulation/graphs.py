@@ -458,6 +458,6 @@ def saver_of(restored: Callable[[], None]) -> Any:
 
 
 def history(seed: int) -> tuple[Simulation, GraphHistory]:
-    """Creates the history of a seed, without running it."""
+    """Creates, but does not run, a history drawn from ``seed``."""
     simulation = Simulation(seed, horizon_s=900.0)
     return simulation, GraphHistory(simulation, Setting.draw(random.Random(f"graphs {seed}")))

@@ -617,6 +617,6 @@ def _new_database(path: Path) -> None:
 
 
 def history(seed: int, *, ends: bool = False) -> tuple[Simulation, JobsHistory]:
-    """Creates the history of a seed, without running it; see `Setting.draw`."""
+    """Creates, but does not run, a history drawn from ``seed``; see `Setting.draw`."""
     simulation = Simulation(seed, horizon_s=7200.0 if ends else 3600.0)
     return simulation, JobsHistory(simulation, Setting.draw(random.Random(f"jobs {seed}"), ends=ends))

@@ -233,6 +233,6 @@ class MirroredHistory:
 
 
 def history(seed: int) -> tuple[Simulation, MirroredHistory]:
-    """Creates the history of a seed, without running it."""
+    """Creates, but does not run, a history drawn from ``seed``."""
     simulation = Simulation(seed, horizon_s=900.0)
     return simulation, MirroredHistory(simulation, Setting.draw(random.Random(f"mirrored {seed}")))

@@ -127,7 +127,7 @@ class MovedExamples(MovedCopies, CopiesOfExamples):
 
 
 def history(seed: int) -> tuple[Simulation, MovedCopies]:
-    """Creates the history of a seed, without running it."""
+    """Creates, but does not run, a history drawn from ``seed``."""
     simulation = Simulation(seed, horizon_s=900.0)
     setting, chance = draw_setting(seed, "moved copies", ("async", "async", "sync", "staleness=2"), 3)
     made = draw_history(simulation, setting, chance, (MovedCopies, MovedRows, MovedTables, MovedExamples))

@@ -150,7 +150,7 @@ class Moves(ParameterHistory):
 
 
 def history(seed: int) -> tuple[Simulation, Moves]:
-    """Creates the history of a seed, without running it."""
+    """Creates, but does not run, a history drawn from ``seed``."""
     simulation = Simulation(seed, horizon_s=900.0)
     chance = random.Random(f"moves {seed}")
     setting = Setting.draw(chance)

@@ -57,7 +57,7 @@ class OwnStates(ParameterHistory):
 
 
 def history(seed: int) -> tuple[Simulation, OwnStates]:
-    """Creates the history of a seed, without running it."""
+    """Creates, but does not run, a history drawn from ``seed``."""
     simulation = Simulation(seed, horizon_s=900.0)
     chance = random.Random(f"own states {seed}")
     setting, choice = Setting.draw(chance), chance.choice(("async", "staleness=2"))

@@ -302,6 +302,6 @@ class ParameterHistory:
 
 
 def history(seed: int) -> tuple[Simulation, ParameterHistory]:
-    """Creates the history of a seed, without running it."""
+    """Creates, but does not run, a history drawn from ``seed``."""
     simulation = Simulation(seed, horizon_s=900.0)
     return simulation, ParameterHistory(simulation, Setting.draw(random.Random(f"parameters {seed}")))

@@ -17,7 +17,10 @@ from tests.simulation.scheduler import Simulation
 
 
 def history(seed: int) -> tuple[Simulation, ParameterHistory]:
-    """Returns the history of a seed: parameter servers are killed, and lose connections, at short intervals."""
+    """Creates, but does not run, a history drawn from ``seed``.
+
+    Parameter servers are killed, and lose connections, at short intervals.
+    """
     chance = random.Random(f"rounds {seed}")
     servers, workers = chance.choice((2, 3)), chance.choice((2, 2, 3))
 
@@ -85,7 +88,7 @@ class EndedHistory(ParameterHistory):
 
 
 def ended_history(seed: int) -> tuple[Simulation, ParameterHistory]:
-    """Creates the history of a seed, without running it."""
+    """Creates, but does not run, a history drawn from ``seed``."""
     chance, simulation = random.Random(f"ended {seed}"), Simulation(seed, horizon_s=900.0)
     setting = Setting(
         servers=chance.choice((1, 2, 3)),

@@ -96,7 +96,7 @@ class SharedBatchHistory(ExampleHistory):
 
 
 def history(seed: int) -> tuple[Simulation, SharedBatchHistory]:
-    """Creates the history of a seed, without running it."""
+    """Creates, but does not run, a history drawn from ``seed``."""
     simulation = Simulation(seed, horizon_s=900.0)
     chance = random.Random(f"shared batches {seed}")
     setting = Setting.draw(chance)

@@ -3,7 +3,7 @@
 Four choices, from the strictest to the most relaxed:
 
 - `Synchronous`: an update is the mean of one gradient from every member, all of the same version of the variables. When
-  workers join or leave, the next update is made with the members at that time. Where workers share each batch, so that
+  workers join or leave, the next update is made with the members at that time. If workers share each batch, so that
   a gradient covers a part of it (`Part`), an update needs the gradients of the whole batch: if a worker leaves, the
   other workers compute its part.
 - `KOfN`: an update is the mean of the first k gradients of a version; later gradients of that version are stale and

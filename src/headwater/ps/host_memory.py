@@ -19,7 +19,7 @@ class HostMemory:
     """Exports the whole state of a host at one moment, and installs such a state.
 
     Args:
-      context: the host's context.
+      context: the task, its options and the lock; see `ServingContext`.
       incarnation: incarnation of the host.
       updates: holds the values.
       workers: membership of the workers.

@@ -29,10 +29,10 @@ CONNECT_TIMEOUT_S = 15.0
 
 
 class Membership:
-    """Membership of the workers: they connect, take part, finish, are lost, and reconnect.
+    """Records which workers are connected and take part, as they connect, finish, are lost and reconnect.
 
     Args:
-      context: the host's context.
+      context: the task, its options and the lock; see `ServingContext`.
       updates: holds the state of `headwater.ps.consistency`, which events change.
       waiting: makes workers wait.
       seed: see the attribute.
@@ -51,10 +51,10 @@ class Membership:
         long as the member's task can be reached, there is no limit. With 0, a member is removed as soon as its channel
         ends.
       expected: members that are not connected, each with the time until which it may connect, by the context's clock.
-          Their channel has ended, or this server has taken over from another server, of which they were members.
-      began: the latest training that the chief has begun, with its first epoch; None before the first training. chief:
-      the worker that began that training; empty before the first training. may_stop: whether the chief may stop that
-      training at the end of any epoch.
+        Their channel has ended, or this server has taken over from another server, of which they were members.
+      began: the latest training that the chief has begun, with its first epoch; None before the first training.
+      chief: the worker that began that training; empty before the first training.
+      may_stop: whether the chief may stop that training at the end of any epoch.
       chief_resumes: whether a chief that is lost and restarted resumes the epoch that it has not ended, so that in
         synchronous training the others wait for it at the end of that epoch.
       last_epoch: the last epoch of the latest training that all workers have finished; -1 before the first training has

@@ -89,11 +89,13 @@ from __future__ import annotations
 
 from typing import Final
 
-#: Values sent instead of a step's number: the end of the epoch, and the end of the training.
+#: Sent instead of a step's number: the epoch is over.
 EPOCH_OVER: Final = -1
+#: Sent instead of a step's number: the training is over.
 TRAINING_OVER: Final = -2
-#: Other workers hold the remaining examples, and may be lost; some examples were set aside.
+#: Sent instead of a step's number: other workers hold the remaining examples, and may be lost.
 NOTHING_YET: Final = -3
+#: Sent instead of a step's number: some examples were set aside.
 SET_ASIDE: Final = -4
 #: Sent instead of a number of steps that is not known yet.
 UNKNOWN_STEPS: Final = -1

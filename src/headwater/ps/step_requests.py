@@ -9,7 +9,7 @@ from headwater.ps.accounting.ledger import Plan, Work
 from headwater.ps.consistency import Part
 
 #: A request for a step: (number of the training, number of the epoch, number of steps of the epoch or -1, first step
-#: without data or -1). Where examples are accounted for, a fifth element is the result of `request_fields`.
+#: without data or -1). If examples are accounted for, a fifth element is the result of `request_fields`.
 StepRequest = tuple[int, int, int, int] | tuple[int, int, int, int, tuple[Any, ...]]
 #: A range that is returned, with the reason; an empty reason means that the range did not fail.
 Returned = tuple[Work, str]

@@ -37,9 +37,9 @@ _log = logging.getLogger("headwater")
 
 #: Interval, in updates of a table, at which the rows that its eviction policy considers expired are removed.
 _SWEEP_STEPS = 1000
-#: Number of the most used keys that a task reports, and the shortest interval in seconds between two determinations of
-#: these keys, which read all rows.
+#: Number of the most used keys that a task reports.
 _HOT_KEYS = 5
+#: Shortest interval between two determinations of these keys, which read all rows, in seconds.
 _HOT_S = 30.0
 
 

@@ -38,7 +38,7 @@ class Updates:
     """The values of a task's blocks and the gradients gathered for their next update. All methods need the host's lock.
 
     Args:
-      context: the host's context.
+      context: the task, its options and the lock; see `ServingContext`.
       index: the number of this ``ps``.
       layout: the placement of all blocks on all ``ps``.
       updater: holds and updates this task's blocks.
@@ -53,7 +53,7 @@ class Updates:
       round_sums: exchange of sums over gradients with the other ``ps``; None if it is not needed.
       filled: generation of the values; 0 while there are none.
       made: number of updates made by this object.
-      staleness_total: sum over all applied gradients.
+      staleness_total: sum of the staleness of all applied gradients.
       staleness_max: largest staleness of an applied gradient.
       hyperparameters: the hyperparameters sent with the latest gradient; empty before the first.
       recovery_report: how the saved values were recovered; None if nothing was recovered.

@@ -20,7 +20,8 @@ class Waiting:
     """Makes workers wait, each in the thread that serves it.
 
     Args:
-      context: the host's context. All waits fail as soon as two workers turn out to run different programs.
+      context: the task, its options and the lock; see `ServingContext`.
+        All waits fail as soon as two workers turn out to run different programs.
       updates: the updates that workers wait for.
 
     Attributes:
@@ -94,7 +95,7 @@ class Waiting:
             return self._changed.wait_for(lambda: bool(self._updates.filled), timeout_s)
 
     def require_filled(self) -> None:
-        """Raises AbortedError if there are no values. The lock is held, here and below."""
+        """Raises AbortedError if there are no values. The lock is held, as in all methods below."""
         if not self._updates.filled:
             raise AbortedError(None, None, f"{self._context.task} was restarted: its values are lost")
 

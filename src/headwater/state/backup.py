@@ -61,8 +61,7 @@ class BackupCopy(Member):
                     # Confirm a change as soon as it has arrived, and apply it later, so that workers need not wait
                     # until it is applied. A promotion acquires `_state_lock`, and so waits until all confirmed changes
                     # are applied. The last frame of the snapshot is applied before it is confirmed: the confirmation
-                    # lets
-                    # this replica become the backup, and no worker waits for that confirmation.
+                    # lets this replica become the backup, and no worker waits for that confirmation.
                     number = frame.header[0]
                     if number == END_OF_SNAPSHOT:
                         self._follow_frame(frame, channel)

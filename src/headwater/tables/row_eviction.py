@@ -18,8 +18,9 @@ from headwater.tables.shards import Shards
 
 #: One of this many rows of a shard is ranked at once.
 _RANKED_PART: Final = 16
-#: One of this many rows of a shard is removed at once, but at least `_LEAST_REMOVED`, as a removal has a fixed cost.
+#: One of this many rows of a shard is removed at once.
 _REMOVED_PART: Final = 256
+#: Least number of rows that are removed at once, because a removal has a fixed cost.
 _LEAST_REMOVED: Final = 64
 #: Size of a ranked row, in bytes: its number (32 bits) and its use (64 bits).
 _BYTES: Final = 12

@@ -10,7 +10,7 @@ from headwater.graph.registry import SAME_NUMBERS
 
 
 def always_differ(indices: Tensor, fed: Collection[Tensor]) -> bool:
-    """Whether all elements of ``indices`` are distinct, so that rows with these indices need no sums."""
+    """Whether all elements of ``indices`` are distinct, so that no two rows have the same index."""
     source = _source(indices, fed, SAME_NUMBERS - {"Cast"})
     return source is not None and source.op.type in ("Unique", "UniqueWithCounts") and source is source.op.outputs[0]
 

@@ -37,7 +37,7 @@ class Placement:
 
 
 def runs_on_host(op: Operation) -> bool:
-    """Whether ``op`` runs in Python on its task's CPU: host operations, and operations on strings."""
+    """Whether ``op`` runs in Python on its task's CPU, as host operations and operations on strings do."""
     return op.definition.kind is Kind.HOST or _handles_text(op)
 
 

@@ -65,13 +65,15 @@ _IMPORT_NS: Final = 1_000_000_000
 _CONCURRENT_FACTOR: Final = 1.5
 #: The factor for executables that are several times faster: waiting for XLA then costs less than steps on kernels.
 _FAST_CONCURRENT_FACTOR: Final = 0.5
-#: Share of the runs during a compilation that wait for the compilation, each for at most a multiple of the time of its
-#: kernels. Without these waits, a single run would wait for the rest of a compilation that takes longer than estimated.
+#: Share of the runs during a compilation that wait for the compilation. Without these waits, a single run would wait
+#: for the rest of a compilation that takes longer than estimated.
 _WAITING_SHARE: Final = 1 / 3
+#: Longest wait of such a run, as a multiple of the time of its kernels.
 LONGEST_WAIT: Final = 3
-#: Limits for compiling the first shape of a part early: the number of runs within which the executable has to pay off;
-#: and for compiling it from its second run on, the factor by which it has to be faster, and the number of such runs.
+#: The first shape of a part is compiled early if the executable pays off within this number of runs.
 _EARLY_RUNS: Final = 150
+#: An executable that is faster than the kernels by at least this factor is compiled after the first run, if it pays off
+#: within `_EARLY_FAST_RUNS` runs.
 _EARLY_SPEEDUP: Final = 3
 _EARLY_FAST_RUNS: Final = 600
 

@@ -163,7 +163,7 @@ class Step:
         if self._cancelled is not None:
             raise CancelledError(None, None, self._cancelled)
         if self.deadline is not None and time.monotonic() > self.deadline:
-            raise DeadlineExceededError(None, None, f"step {self.number} ran out of its time")
+            raise DeadlineExceededError(None, None, f"step {self.number} has exceeded its deadline")
 
     def wait_until(self, condition: threading.Condition, ready: Callable[[], bool], what: str) -> None:
         """Waits until ``ready()`` is true. The caller holds ``condition``.

@@ -74,7 +74,7 @@ class ParameterServerStrategy(Strategy):
       recovery: recovery of a ``ps`` that is lost and restarted. ``"copy"``: the chief sends the values that it last
         read, at the end of an epoch or for a checkpoint. ``"own"``, the default with ``saves``: the ``ps`` continues
         with its own saved state; for asynchronous and bounded consistency.
-      saves: the folder for these states, with a subfolder for each ``ps``. A restarted ``ps`` must be able to read it
+      saves: the folder for saved states, with a subfolder for each ``ps``. A restarted ``ps`` must be able to read it
         on any machine. States are removed at the end of the job. Without a cluster nothing is saved.
       save_every_s: interval of saves of a ``ps``, in seconds.
       replicas: number of ``ps`` that hold each part of the variables. With 2, an update is acknowledged when both

@@ -47,12 +47,12 @@ class TableUpdates:
       initial: returns a function ``(start, stop)`` that returns the initial values of these rows.
       make: returns an optimizer, built for a variable with the given number of rows.
       names_of: returns the names of an optimizer's variables.
-      exact: whether updates are exact, see the module.
+      exact: whether updates are exact; see the module's docstring.
 
     Attributes:
       values: all rows; empty until they have values.
       exact: whether updates are exact.
-      row_names: the names of the parts of its state that exist for each row.
+      row_names: the names of the parts of the optimizer's state that exist for each row.
       shared_names: the names of the other parts.
     """
 

@@ -242,7 +242,7 @@ def test_abandoned_step_removes_no_element_on_the_backup() -> None:
             dequeued, enqueued, size = queue.dequeue(), queue.enqueue(np.int64(5)), queue.size()
         one.run(size)
         cluster.paired()
-        either = "Timed out waiting for elements|step 2 ran out of its time"
+        either = "Timed out waiting for elements|step 2 has exceeded its deadline"
         with pytest.raises(DeadlineExceededError, match=either):
             one.run(dequeued, options=tf.RunOptions(timeout_in_ms=200))
         cluster.kill(0)
