@@ -91,8 +91,8 @@ def make_leaf_layout(
             if source.leaves >> other & 1 and other != number and len(homes[number] | homes[other]) > 1:
                 raise ValueError(
                     f"the optimizer computes the update of params{specs[number].name} also from params{spec.name}, and "
-                    f"with {tasks} ps or shards these would be apart: use a single ps, or an optimizer that updates "
-                    "each leaf by itself"
+                    f"with {tasks} ps or shards these may be on different ps: use a single ps, or an optimizer that "
+                    "updates each leaf by itself"
                 )
     return layout
 

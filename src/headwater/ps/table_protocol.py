@@ -169,7 +169,7 @@ def eviction_of(packed: Any) -> Eviction | None:
         case ("age", int(steps)):
             return Age(steps)
         case _:
-            raise ValueError(f"there is no eviction {packed!r}")
+            raise ValueError(f"unknown eviction policy {packed!r}")
 
 
 _LIMITS = (np.uint8, 0, 1 << 8), (np.uint16, 0, 1 << 16), (np.int32, -(1 << 31), 1 << 31)

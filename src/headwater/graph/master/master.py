@@ -77,7 +77,7 @@ class SessionOptions:
                 jit_level=int(raw["jit_level"]),
             )
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise InvalidArgumentError(None, None, f"not the options of a session: {error}") from error
+            raise InvalidArgumentError(None, None, f"malformed options of a session: {error}") from error
 
 
 class StepConversation(Protocol):

@@ -266,7 +266,7 @@ def decode_plan(data: bytes) -> TaskPlan:
     try:
         raw = msgpack.unpackb(data, strict_map_key=True)
         if raw["format"] != FORMAT:
-            raise ValueError(f"format {raw['format']}, and this version reads {FORMAT}")
+            raise ValueError(f"the plan has format {raw['format']}; this version of Headwater reads format {FORMAT}")
         variables = [VariableInfo(*_texts(item)) for item in raw["variables"]]
         constants = {
             _text(name): make_ndarray(tensor_pb2.TensorProto.FromString(value)) for name, value in raw["constants"]
@@ -388,7 +388,7 @@ def _need_variables(nodes: Iterable[Node], variables: Mapping[str, VariableInfo]
     for node in nodes:
         used = [*node.refs.values(), *([node.name] if node.type == "VariableV2" else ())]
         if unknown := [name for name in used if name not in variables]:
-            raise ValueError(f"{node.type} {node.name} lacks variables it needs: {unknown}")
+            raise ValueError(f"{node.type} {node.name} needs variables that the plan lacks: {unknown}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,5 +412,5 @@ class _Known:
         self.need((name for index, name in enumerate(node.inputs) if index not in node.refs), node.name)
         absent = [index for index in node.definition.ref_positions(node.attrs) if index not in node.refs]
         if absent or any(index >= len(node.inputs) for index in node.refs):
-            raise ValueError(f"{node.type} {node.name} lacks variables it needs: {absent or node.refs}")
+            raise ValueError(f"{node.type} {node.name} needs variables that the plan lacks: {absent or node.refs}")
         self.ops.add(node.name)

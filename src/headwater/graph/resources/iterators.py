@@ -210,7 +210,7 @@ def _read(saved: bytes) -> tuple[int, list[tuple[int, int]]]:
         found = json.loads(saved)
         return int(found["taken"]), [(int(turn), int(own)) for turn, own in found["orders"]]
     except (KeyError, TypeError, ValueError) as error:
-        raise DataLossError(None, None, f"no state of an iterator: {saved[:80]!r}") from error
+        raise DataLossError(None, None, f"malformed state of an iterator: {saved[:80]!r}") from error
 
 
 def _shuffles(node: Node) -> Iterator[Shuffle]:

@@ -79,5 +79,5 @@ def _walk(data: mmap.mmap, size: int, number: int, name: str, depth: int) -> Ite
         count, end = low | high << 16, at + length
         first = struct.unpack_from("<Q", data, end)[0] * size + _HEADER if kind & _LONG else end
         if first + count > len(data):
-            raise DataLossError(None, None, f"{name} ends in the midst of a value")
+            raise DataLossError(None, None, f"{name} ends within a value")
         yield data[at:end], data[first : first + count]

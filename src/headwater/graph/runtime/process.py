@@ -55,7 +55,7 @@ def configure(settings: ProcessSettings) -> bool:
     if settings == _DEFAULT or settings in _applied:
         return True
     if devices_are_known() or _applied:
-        _log.warning("%s changes nothing: this process's devices are in use already", settings)
+        _log.warning("%s has no effect: this process's devices are already in use", settings)
         _applied.add(settings)  # so that the warning is not logged again
         return False
     if settings.cpu_threads:

@@ -156,7 +156,7 @@ class MasterService:
                     self._sessions_without_hold.pop(session, None)
                 self._sessions_of_channel.setdefault(channel, []).append(session)
             case _:
-                raise InvalidArgumentError(None, None, f"not the header of a hold: {str(frame.header)[:80]}")
+                raise InvalidArgumentError(None, None, f"malformed header of a hold: {str(frame.header)[:80]}")
 
     def detach_sessions(self, channel: Channel) -> None:
         """Ends the sessions held by ``channel``, which has closed: their client has ended."""
@@ -196,7 +196,7 @@ def _call_header(frame: Frame) -> tuple[str, int, float | None, int]:
         case (str(session), int(number), float() | int() | None as seconds, int(traced)):
             return session, number, seconds, traced
         case _:
-            raise InvalidArgumentError(None, None, f"not the header of a call: {str(frame.header)[:80]}")
+            raise InvalidArgumentError(None, None, f"malformed header of a call: {str(frame.header)[:80]}")
 
 
 def _checked_request(make: Any) -> Any:

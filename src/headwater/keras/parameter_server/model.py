@@ -319,7 +319,7 @@ class ServedModel(ModelValues):
         batches.start_training(client.seed + self._training, first_epoch)
         if chief and batches.reason:
             _log.warning(
-                "the batches of fit are not accounted for, and the step of a worker that is lost is lost with it: %s",
+                "the batches of fit are not accounted for, so the step of a worker that is lost is lost, too: %s",
                 batches.reason,
             )
         container = self._callbacks(callbacks, verbose, epochs, batches)

@@ -284,7 +284,7 @@ class KerasUpdater:
         for table, wanted in zip([updates.values for updates in self.tables], numbers, strict=True):
             if len(wanted) and not 0 <= int(wanted.min()) <= int(wanted.max()) < len(table):
                 raise InvalidArgumentError(
-                    None, None, f"rows {wanted.min()} to {wanted.max()} were asked for, of a table of {len(table)}"
+                    None, None, f"there are no rows {wanted.min()} to {wanted.max()}: the table has {len(table)}"
                 )
             found.append(table[wanted])
         return found

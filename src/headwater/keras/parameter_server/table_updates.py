@@ -131,7 +131,9 @@ class TableUpdates:
         self._check(start, stop)
         every = self._parts()
         if any(not 0 <= part < len(every) for part in parts):
-            raise InvalidArgumentError(None, None, f"parts {list(parts)} of a table that has {len(every)}")
+            raise InvalidArgumentError(
+                None, None, f"there are no parts {list(parts)}: the table has {len(every)} parts"
+            )
         return [every[part][start:stop].copy() for part in parts or range(len(every))]
 
     def write(self, start: int, arrays: Sequence[Array]) -> None:
@@ -140,7 +142,7 @@ class TableUpdates:
         count = len(arrays[0]) if len(arrays) in (1, len(every)) else -1
         if [array.shape for array in arrays] != [(count, *part.shape[1:]) for part in every[: len(arrays)]]:
             raise InvalidArgumentError(
-                None, None, f"rows of shapes {[array.shape for array in arrays]} for a table of shape {self._shape}"
+                None, None, f"rows of shapes {[array.shape for array in arrays]} do not fit a table of {self._shape}"
             )
         self._check(start, start + count)
         self._will_change(np.arange(start, start + count))
@@ -174,17 +176,23 @@ class TableUpdates:
         every = self._parts()
         if [array.shape for array in arrays] != [(len(numbers), *part.shape[1:]) for part in every]:
             raise InvalidArgumentError(
-                None, None, f"saved rows of shapes {[array.shape for array in arrays]} for a table of {self._shape}"
+                None,
+                None,
+                f"saved rows of shapes {[array.shape for array in arrays]} do not fit a table of {self._shape}",
             )
         if len(numbers) and not 0 <= int(numbers.min()) <= int(numbers.max()) < self._shape[0]:
-            raise InvalidArgumentError(None, None, f"saved rows up to {numbers.max()} of a table of {self._shape[0]}")
+            raise InvalidArgumentError(
+                None, None, f"there is no row {numbers.max()}: the table has {self._shape[0]} rows"
+            )
         self._will_change(numbers)
         for part, array in zip(every, arrays, strict=True):
             part[numbers] = array
 
     def _check(self, start: int, stop: int) -> None:
         if not 0 <= start <= stop <= self._shape[0]:
-            raise InvalidArgumentError(None, None, f"rows {start} to {stop} of a table of {self._shape[0]}")
+            raise InvalidArgumentError(
+                None, None, f"there are no rows {start} to {stop}: the table has {self._shape[0]}"
+            )
 
     def shared_state(self) -> list[Array]:
         """The parts of the state that `shared_names` names."""
@@ -226,7 +234,9 @@ class TableUpdates:
         if gradients.shape != (len(numbers), *self._shape[1:]):
             raise InvalidArgumentError(None, None, f"gradients of {len(numbers)} rows have shape {gradients.shape}")
         if len(numbers) and not 0 <= int(numbers[0]) <= int(numbers[-1]) < rows:
-            raise InvalidArgumentError(None, None, f"rows {numbers[0]} to {numbers[-1]} of a table of {rows}")
+            raise InvalidArgumentError(
+                None, None, f"there are no rows {numbers[0]} to {numbers[-1]}: the table has {rows}"
+            )
         if self.exact:
             whole = np.zeros(self._shape, gradients.dtype)
             whole[numbers] = gradients

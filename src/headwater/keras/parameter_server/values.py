@@ -99,8 +99,8 @@ class ModelValues:
         if trained:
             raise ValueError(
                 f"model {self.model.name!r} trains {', '.join(trained)}, which the ps keep with a model that was "
-                "trained before: only one model may train a variable, in its first training, and it must be the first "
-                "of the models that use it; set trainable=False on the layers while others are trained"
+                "trained before: only the first of the models that use a variable may train it; set trainable=False on "
+                "these layers while the other models are trained"
             )
         task, place = self.place.task, self.place
         self._described = task is not None and task.has_sets

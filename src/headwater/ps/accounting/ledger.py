@@ -599,7 +599,7 @@ class Ledger:
             if not sum(stop - start for start, stop in spans) == len(every) == every.end == fresh <= known.plan.size:
                 raise ValueError(f"ranges of epoch {epoch} overlap, or some are missing up to {fresh}")
         if out:
-            raise ValueError(f"ranges of epochs {sorted(out)} are held, which have not begun")
+            raise ValueError(f"ranges are held of epochs that have not begun: {sorted(out)}")
 
 
 def _restore_epoch(plan: Plan, done: Sequence[Span], aside: Sequence[tuple[int, int, str]]) -> _Epoch:

@@ -235,5 +235,5 @@ def test_decoding_requires_variables_of_reads_ahead() -> None:
     raw = msgpack.unpackb(ENCODED[0])
     raw["variables"] = []
     assert plan.variables
-    with pytest.raises(InvalidArgumentError, match="lacks variables it needs"):
+    with pytest.raises(InvalidArgumentError, match="needs variables that the plan lacks"):
         decode_plan(msgpack.packb(raw))
