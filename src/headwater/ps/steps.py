@@ -237,8 +237,8 @@ class Steps:
         awaits_chief = isinstance(self._context.choice, Synchronous)
         step_numbers.asked[connection.worker] = epoch
         self._changed.notify_all()
-        # Only asynchronous workers can be epochs apart; with other kinds of consistency, they wait
-        # for each other's gradients.
+        # Only asynchronous workers can be epochs apart; with other kinds of consistency, workers wait for each other's
+        # gradients.
         if isinstance(self._context.choice, Asynchronous):
             self._waiting.wait(
                 connection, lambda: step_numbers.may_begin(epoch), "others that are more than an epoch behind"
