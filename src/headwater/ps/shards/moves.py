@@ -76,8 +76,8 @@ def balance_shards(
     if not takers or (servers is not None and len(takers) < servers):
         problem = f"no ps accepts the shards of {directory.name!r}"
         if takers:
-            known = ", ".join(takers)
-            problem = f"the shards of {directory.name!r} need {servers} ps, but only these accept shards: {known}"
+            accepting = ", ".join(takers)
+            problem = f"the shards of {directory.name!r} need {servers} ps, but only these accept shards: {accepting}"
         raise FailedPreconditionError(None, None, f"{problem}. Start more ps first")
     takers = takers[:servers]
     places = {shard: place.task for shard, place in directory.places().items()}
