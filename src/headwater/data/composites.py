@@ -104,8 +104,7 @@ def expand(offsets: Any, rows: Any) -> tuple[Any, Any]:
     sizes = offsets[rows + 1] - starts
     found: Any = np.zeros(len(rows) + 1, np.int64)
     np.cumsum(sizes, out=found[1:])
-    places: Any = np.arange(found[-1]) + np.repeat(starts - found[:-1], sizes)
-    return places, found
+    return np.arange(int(found[-1])) + np.repeat(starts - found[:-1], sizes), found
 
 
 class SparseArray(Composite):

@@ -389,15 +389,14 @@ class _Gradients(_keras.Operation):
         return [KerasTensor(tensor.shape, tensor.dtype) for tensor in tensors[len(tensors) - self._count :]]
 
 
-def gradients(loss: KerasTensor, variables: Value) -> list[Value]:
+def gradients(loss: KerasTensor, variables: Value) -> list[Any]:
     """The gradients of the sum of ``loss`` with respect to symbolic tensors that it is computed from.
 
     Raises:
       ValueError: one of ``variables`` is not symbolic: gradients of weights are computed by optimizers.
     """
     if isinstance(loss, Tensor):
-        found: Value = graph_gradients(loss, variables)
-        return found
+        return [*graph_gradients(loss, variables)]
     wanted: list[Value] = list(variables) if isinstance(variables, list | tuple) else [variables]
     for each in wanted:
         if not isinstance(each, KerasTensor):
