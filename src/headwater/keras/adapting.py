@@ -15,7 +15,15 @@ import numpy as np
 from headwater.dtypes import string
 from headwater.keras.datasets import DatasetAdapter, is_dataset
 from headwater.keras.devices import make_stand_ins
-from headwater.keras.internals import callback_list, data_adapters, functional, module_utils, tensorboard, tree
+from headwater.keras.internals import (
+    callback_list,
+    data_adapters,
+    functional,
+    module_utils,
+    object_registration,
+    tensorboard,
+    tree,
+)
 from headwater.keras.synchronized import synchronize_normalization
 
 if TYPE_CHECKING:
@@ -25,6 +33,7 @@ _adapters = data_adapters
 _modules: Any = module_utils
 _lists = callback_list
 _boards = tensorboard
+_registration = object_registration
 _adapted = False
 #: The module of each replaced layer.
 _LAYERS = {
@@ -32,6 +41,12 @@ _LAYERS = {
     "IntegerLookup": "lookups",
     "StringLookup": "lookups",
     "TextVectorization": "text_vectorization",
+}
+#: The module of each class that is registered for saved models in the package ``headwater``.
+_SAVED = {
+    "DynamicEmbedding": "headwater.keras.layers",
+    "FunctionCall": "headwater.tf2.symbolic_calls",
+    **{name: f"headwater.keras.{module}" for name, module in _LAYERS.items()},
 }
 
 
@@ -52,6 +67,7 @@ def adapt_keras() -> None:
         _write_boards()
         _replace_lookup_layers()
         _accept_strings()
+    _find_saved_classes()
     _keep_states()
     synchronize_normalization()
     get = _adapters.get_data_adapter
@@ -79,6 +95,20 @@ def _replace_lookup_layers() -> None:
         return getattr(importlib.import_module(f"headwater.keras.{_LAYERS[name]}"), name)
 
     layers.__getattr__ = find
+
+
+def _find_saved_classes() -> None:
+    """Makes Keras load models with Headwater's classes before their modules are imported."""
+    get = _registration.get_registered_object
+
+    @functools.wraps(get)
+    def get_registered_object(name: str | None, custom_objects: object = None, module_objects: object = None) -> object:
+        package, _, class_name = (name or "").partition(">")
+        if package == "headwater" and class_name in _SAVED:
+            importlib.import_module(_SAVED[class_name])
+        return get(name, custom_objects, module_objects)
+
+    _registration.get_registered_object = get_registered_object
 
 
 def _accept_strings() -> None:

@@ -32,6 +32,7 @@ from keras.src.models.functional import Functional as Functional
 from keras.src.ops.function import Function as _Function
 from keras.src.optimizers.base_optimizer import BaseOptimizer as BaseOptimizer
 from keras.src.random import seed_generator as _seed_generator
+from keras.src.saving import object_registration as object_registration
 from keras.src.saving import saving_lib as saving_lib
 from keras.src.trainers import data_adapters as data_adapters
 from keras.src.trainers.data_adapters import array_slicing as array_slicing

@@ -79,3 +79,13 @@ def test_a_backend_that_the_environment_names_is_not_overruled(tmp_path: Path) -
     assert ended.stdout.splitlines()[-1] == "numpy"
     ended = run(tmp_path, PLAIN, "import headwater.keras", KERAS_BACKEND="numpy")
     assert "KERAS_BACKEND is 'numpy', but Headwater runs Keras on JAX: set it to 'jax'" in ended.stdout
+
+
+def test_a_saved_model_finds_layers_that_the_program_has_not_imported(tmp_path: Path) -> None:
+    path = f'"{tmp_path / "model.keras"}"'
+    ids = "ids = keras.Input((None,), dtype='int64')\n"
+    pooled = "pooled = headwater.keras.layers.DynamicEmbedding(2, combiner='mean')(ids)\n"
+    build = f"import headwater.keras.layers, keras\n{ids}{pooled}keras.Model(ids, pooled).save({path})"
+    assert run(tmp_path, PLAIN, build).returncode == 0
+    ended = run(tmp_path, PLAIN, f"import headwater.keras, keras\nprint(keras.models.load_model({path}).layers[-1])")
+    assert "<DynamicEmbedding name=dynamic_embedding" in ended.stdout
