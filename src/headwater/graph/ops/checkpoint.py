@@ -137,5 +137,5 @@ def sharded_filespec(basename: HostArray, num_shards: HostArray) -> str:
 
 @host("TemporaryPrefix", infer=fixed(string, ()), inputs="prefix:string")
 def temporary_prefix(prefix: HostArray) -> str:
-    """Returns a path next to ``prefix`` for the parts of one checkpoint; different in every step."""
+    """Returns a path next to ``prefix`` for the parts of one checkpoint, in graphs that version 0.2.0 has saved."""
     return os.path.join(f"{_text(prefix)}_temp_{uuid.uuid4().hex}", "part")

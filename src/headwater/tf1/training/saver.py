@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import uuid
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +17,9 @@ from headwater.graph.context import get_default_graph
 from headwater.graph.convert import constant
 from headwater.graph.operation import Operation, Tensor
 from headwater.tensorboard_protos import saver_pb2
+from headwater.tf1.functional.arrays import stack
 from headwater.tf1.functional.control_flow import group, with_dependencies
+from headwater.tf1.functional.strings import string_join
 from headwater.tf1.training import meta_graph
 from headwater.tf1.training.checkpoint_state import (
     checkpoint_exists,
@@ -187,7 +190,7 @@ class Saver:
     def _build_sharded(self, filename: Tensor, saveables: Sequence[SaveableObject]) -> tuple[Tensor, Operation]:
         graph = get_default_graph()
         old_format = self._write_version == self.V1
-        prefix = filename if old_format else graph.create_op("TemporaryPrefix", [filename]).outputs[0]
+        prefix = filename if old_format else string_join([filename, f"_temp_{uuid.uuid4().hex}/part"])
         shards = _by_task(saveables)
         count = constant(len(shards), name="num_shards")
         parts: list[Tensor] = []
@@ -209,7 +212,7 @@ class Saver:
                     saved = graph.create_op("ShardedFilespec", [filename, count]).outputs[0]
                 return saved, group(*done, name="restore_all")
             with graph.name_scope("MergeV2Checkpoints") as scope:
-                prefixes = graph.create_op("Pack", parts, {"axis": 0}, "checkpoint_prefixes").outputs[0]
+                prefixes = stack(parts, name="checkpoint_prefixes")
                 attrs = {"delete_old_dirs": True}
                 merged = graph.create_op("MergeV2Checkpoints", [prefixes, filename], attrs, scope)
             with graph.control_dependencies([merged]):

@@ -8,6 +8,7 @@ from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import constant
 from headwater.graph.operation import Operation, Tensor
+from headwater.tf1.functional.arrays import stack
 from headwater.tf1.functional.control_flow import group
 from headwater.tf1.variables.state import is_variable_initialized
 from headwater.tf1.variables.variables import Variable
@@ -114,4 +115,4 @@ def assert_variables_initialized(var_list: Sequence[Variable | Tensor] | None = 
         with graph.colocate_with(variable.op):
             value = variable.read_value() if isinstance(variable, Variable) else variable
             ranks.append(graph.create_op("Rank", [value]).outputs[0])
-    return graph.create_op("Pack", ranks, {"axis": 0}, "stack").outputs[0]
+    return stack(ranks)

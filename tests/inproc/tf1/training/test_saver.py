@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,14 @@ def test_sharded_by_device(tmp_path: Path) -> None:
         sess.run([v.assign([5.0]), w.assign([6.0])])
         saver.restore(sess, path)
         assert sess.run([v, w]) == [[1.0], [2.0]]
+
+
+def test_graphs_of_older_versions_have_a_temporary_prefix() -> None:
+    prefix = tf.get_default_graph().create_op("TemporaryPrefix", [tf.constant("folder/model")]).outputs[0]
+    with tf.Session() as sess:
+        first, second = sess.run(prefix), sess.run(prefix)
+    assert re.fullmatch(rb"folder/model_temp_[0-9a-f]{32}/part", first)
+    assert first != second
 
 
 def test_reshape(tmp_path: Path) -> None:

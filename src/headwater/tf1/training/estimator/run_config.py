@@ -153,7 +153,9 @@ class RunConfig:
         task = None if found is None else found.task
         jobs = list(self.cluster_spec.jobs)
         if jobs and not any(job in CHIEFS for job in jobs):
-            raise ValueError('If "cluster" is set in TF_CONFIG, it must have one "chief" node.')
+            raise ValueError(
+                'If "cluster" is set in TF_CONFIG, it must have one "chief" node; headwater run adds one with --chief'
+            )
         if jobs and task is None:
             raise ValueError('If "cluster" is set in TF_CONFIG, task type must be set.')
         self.task_type: str = TaskType.WORKER if task is None else task.job
