@@ -2,7 +2,8 @@
 
     python benchmarks/click_model.py --peer PYTHON_WITH_TENSORFLOW_1_15
 
-The estimators run ``programs/click_model.py``, Keras ``programs/click_model_keras.py``. Prints medians and ratios:
+The estimators run ``programs/click_model.py``, Keras ``programs/click_model_keras.py``. Prints the figures of each
+measurement when it has finished, and in the end medians and ratios:
 examples per second in training with one process and in clusters, seconds from the launch to the first 100 steps, of
 evaluation and of export, examples per second of parsing alone and of prediction from serialized examples, and peak
 memory of each job. Saves them as ``build/bench/click_model.json`` with a plot of the ratios.
@@ -110,6 +111,7 @@ def compare_quality(
     for seed in range(1, seeds + 1):
         for name, command in commands.items():
             found[name].append(quality(command, environment, seed))
+            report(f"seed {seed} of {seeds}: {name}", found[name][-1])
     for measure in ("loss", "auc"):
         for name, figures in found.items():
             values = [each[measure] for each in figures]
@@ -118,6 +120,11 @@ def compare_quality(
                 flush=True,
             )
     return found
+
+
+def report(title: str, figures: Figures) -> None:
+    """Prints the figures of a finished measurement in one line."""
+    print(f"{title}: {', '.join(f'{key} {value:.4g}' for key, value in figures.items())}", flush=True)
 
 
 def ratio(measure: str, ours: float, peer: float) -> float:
@@ -170,12 +177,17 @@ def main() -> None:
         (args.out / "click_model_seeds.json").write_text(json.dumps(found, indent=1))
         return
     runs: dict[str, list[Figures]] = {name: [] for name in commands}
-    for _ in range(args.rounds):
+    for number in range(1, args.rounds + 1):
         for name, command in commands.items():
+            title = f"round {number} of {args.rounds}: {name}"
             lines = LINES_OF_KERAS if name == KERAS else LINES
             found = {} if args.only_clusters else in_one_process(command, environment, lines)
+            if found:
+                report(f"{title}, one process", found)
             for servers, workers in () if args.only_one_process else CLUSTERS:
-                found |= in_cluster(command, environment, servers, workers)
+                figures = in_cluster(command, environment, servers, workers)
+                report(title, figures)
+                found |= figures
             runs[name].append(found)
     medians = {
         name: {key: statistics.median(run[key] for run in found) for key in found[0]} for name, found in runs.items()
