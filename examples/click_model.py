@@ -104,7 +104,7 @@ def by_estimator(given):
     with tf.Graph().as_default(), tf.Session() as session:
         signature = tf.saved_model.load(session, ["serve"], exported.decode()).signature_def["predict"]
         clicks = session.run(signature.outputs["logistic"].name, {signature.inputs["examples"].name: examples})
-    print(f"served from {exported.decode()}: {np.round(clicks.ravel(), 3).tolist()}", flush=True)
+    print(f"served from {exported.decode()}: {listed(clicks)}", flush=True)
     return points
 
 
@@ -149,7 +149,7 @@ def by_keras(given):
         model.save(path)
         first = batches(tf, test, 1, shuffle=False).map(inputs).take(1)
         clicks = keras.models.load_model(path).predict(first, verbose=0)[:5]
-        print(f"served from {path}: {np.round(clicks.ravel(), 3).tolist()}", flush=True)
+        print(f"served from {path}: {listed(clicks)}", flush=True)
     return points
 
 
@@ -159,6 +159,11 @@ def records(tf, given):
     for path, count, seed in zip(paths, (given.records, given.records // 5), (1, 2), strict=True):
         write_records(tf, path, count, seed)
     return paths
+
+
+def listed(numbers):
+    """Returns the numbers as text with three decimals."""
+    return ", ".join(f"{number:.3f}" for number in numbers.ravel())
 
 
 def draw(folder, picture):
