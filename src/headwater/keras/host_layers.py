@@ -38,14 +38,14 @@ class _Results:
 results = _Results()
 
 
-def map_composite(function: Callable[[Any], Any], inputs: Any) -> Any:
+def map_composite(function: Callable[[Any], Any], inputs: Tree) -> Tree:
     """Returns a ragged or sparse tensor with the results of ``function`` of its values."""
     if isinstance(inputs, RaggedTensor):
         return inputs.with_flat_values(function(inputs.flat_values))
     return type(inputs)(inputs.indices, function(inputs.values), inputs.dense_shape)
 
 
-def composite_rows(inputs: Any) -> list[HostArray]:
+def composite_rows(inputs: Tree) -> list[HostArray]:
     """Returns the values of each row of a ragged or sparse tensor with two dimensions.
 
     Raises:
@@ -74,7 +74,7 @@ class HostLayer(_layer):
 
     output_mode = "int"
 
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(self, **kwargs: Tree) -> None:
         super().__init__(**kwargs)
         self._convert_input_args = False
         self._allow_non_tensor_positional_args = True
@@ -83,13 +83,13 @@ class HostLayer(_layer):
     def _depth(self) -> int:
         raise NotImplementedError
 
-    def _numbers(self, values: object) -> Any:
+    def _numbers(self, values: object) -> Tree:
         raise NotImplementedError
 
     def _type(self) -> type[np.generic]:
         return np.int64 if self.output_mode == "int" else np.float32
 
-    def call(self, inputs: Any) -> Tree:
+    def call(self, inputs: object) -> Tree:
         if isinstance(inputs, CompositeTensor):
             return self._of_composite(inputs)
         if isinstance(inputs, Tensor):
@@ -106,7 +106,7 @@ class HostLayer(_layer):
             return jax.pure_callback(lambda values: self._on_host(values).astype(dtype), shape, inputs)
         return results.convert(self._on_host(inputs))
 
-    def _of_composite(self, inputs: Any) -> Tree:
+    def _of_composite(self, inputs: object) -> Tree:
         if self.output_mode == "int":
             return map_composite(self.call, inputs)
         rows = [self._numbers(row) for row in composite_rows(inputs)]
@@ -116,7 +116,7 @@ class HostLayer(_layer):
             np.stack([self._encode(row) for row in rows]) if rows else np.zeros((0, self._depth()), np.float32)
         )
 
-    def _on_host(self, inputs: object) -> Any:
+    def _on_host(self, inputs: object) -> Tree:
         values = np.asarray(inputs)
         if self.output_mode == "int":
             return self._numbers(values)
@@ -125,7 +125,7 @@ class HostLayer(_layer):
         numbers = self._numbers(values)
         return self._encode(numbers)
 
-    def _encode(self, numbers: Any) -> Any:
+    def _encode(self, numbers: Any) -> Tree:
         """Encodes the numbers of each sample, along the last dimension, as one vector; with ``one_hot`` each number."""
         depth = self._depth()
         encoded = np.zeros((*numbers.shape, depth), np.float32)
@@ -138,7 +138,7 @@ class HostLayer(_layer):
     def _weighted(self, counts: object) -> Tree:
         return counts
 
-    def compute_output_spec(self, inputs: Tree) -> Any:
+    def compute_output_spec(self, inputs: Tree) -> Tree:
         shape = tuple(inputs.shape)
         if self.output_mode == "int":
             return _tensor(shape, dtype="int64")
@@ -148,5 +148,5 @@ class HostLayer(_layer):
             kept = shape[:-1]
         return _tensor((*kept, self._depth()), dtype="float32")
 
-    def compute_output_shape(self, input_shape: object) -> Any:
+    def compute_output_shape(self, input_shape: object) -> Tree:
         return self.compute_output_spec(_tensor(input_shape)).shape

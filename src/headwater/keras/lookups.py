@@ -272,7 +272,7 @@ class _Lookup(HostLayer):
             self._known.samples.update(set(tokens))
         self._known.seen += len(rows)
 
-    def _rows(self, data: Any) -> list[list[Any]]:
+    def _rows(self, data: object) -> list[list[Any]]:
         """Returns the tokens of each sample of a batch."""
         if isinstance(data, CompositeTensor):
             return [row.tolist() for row in composite_rows(data)]

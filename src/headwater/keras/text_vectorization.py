@@ -93,7 +93,7 @@ class TextVectorization(StringLookup):
             **kwargs,
         )
 
-    def call(self, inputs: Any) -> Tree:
+    def call(self, inputs: object) -> Tree:
         if isinstance(inputs, Tensor):
             spec = self.compute_output_spec(inputs)
             found = py_func(lambda values: np.asarray(self._on_host(values), spec.dtype), [inputs], spec.dtype)
@@ -120,7 +120,7 @@ class TextVectorization(StringLookup):
             place[: len(row)] = row[:length]
         return padded[0] if single else padded
 
-    def _rows(self, data: Any) -> list[list[Any]]:
+    def _rows(self, data: object) -> list[list[Any]]:
         """Returns the words of each text."""
         if isinstance(data, CompositeTensor):
             raise ValueError(f"{self.name}: texts must be in a dense tensor, not in {type(data).__name__}")

@@ -76,7 +76,7 @@ class _CallGraph(Graph):
         self.given: dict[int, tuple[Tensor, Tree]] = {}
         self._constants: dict[int, tuple[Tensor, Tree]] = {}
 
-    def known(self, value: Any) -> Tensor:
+    def known(self, value: object) -> Tensor:
         """Returns the constant for an array."""
         if id(value) not in self._constants:
             self._constants[id(value)] = (make_const(np.asarray(value)), value)

@@ -193,7 +193,7 @@ _Ragged.__ne__ = _compare(not_equal)
 _Ragged.__hash__ = object.__hash__
 
 
-def _as_rows(value: Any) -> Any:
+def _as_rows(value: object) -> Any:
     if not isinstance(value, RaggedTensorValue):
         return value
     inner, bounds = _as_rows(value.values), value.row_splits
@@ -237,7 +237,7 @@ def _with_composites(kind: Any, of_composite: Callable[[Any, Any], Any]) -> None
         return
 
     @functools.wraps(call)
-    def called(self: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+    def called(self: object, inputs: object, *args: object, **kwargs: object) -> Any:
         if isinstance(inputs, CompositeTensor):
             return of_composite(self, inputs)
         return call(self, inputs, *args, **kwargs)
@@ -270,7 +270,7 @@ def attach() -> None:
 # Elements of datasets -------------------------------------------------------------------------------------------------
 
 
-def with_values(element: Any) -> Any:
+def with_values(element: object) -> Any:
     """Converts a component of a dataset's element to a composite tensor of NumPy arrays; returns others unchanged."""
     if isinstance(element, SparseTensorValue):
         return SparseTensor.of(element)

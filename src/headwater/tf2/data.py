@@ -315,7 +315,7 @@ class Dataset(graphs.Dataset):
         del name
         return self.apply(transformations.dense_to_sparse_batch(batch_size, row_shape))
 
-    def rebatch(self, batch_size: Any, drop_remainder: bool = False, name: str | None = None) -> Any:
+    def rebatch(self, batch_size: object, drop_remainder: bool = False, name: str | None = None) -> Any:
         """Divides the rows of batches into batches of another size.
 
         Args:

@@ -183,7 +183,7 @@ class Function:
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
-    def get_concrete_function(self, *args: Any, **kwargs: object) -> Function:
+    def get_concrete_function(self, *args: object, **kwargs: object) -> Function:
         """Returns the function for arguments of these specs; itself for other arguments.
 
         Raises:

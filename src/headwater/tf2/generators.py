@@ -30,7 +30,7 @@ class Generator:
         self._seeds = keras.random.SeedGenerator(seed)
 
     @classmethod
-    def from_seed(cls, seed: Any, alg: object = None) -> Self:
+    def from_seed(cls, seed: object, alg: object = None) -> Self:
         """Returns a generator with this seed. ``alg`` is ignored: JAX computes the numbers."""
         del alg
         return cls(int(to_numpy(seed)))
@@ -42,11 +42,11 @@ class Generator:
         return cls()
 
     @property
-    def state(self) -> Any:
+    def state(self) -> Tree:
         """The variable with the state."""
         return self._seeds.state
 
-    def reset_from_seed(self, seed: Any) -> None:
+    def reset_from_seed(self, seed: object) -> None:
         """Sets the state that a new generator with this seed has."""
         self.state.assign(keras.random.SeedGenerator(int(to_numpy(seed))).state.value)
 
@@ -97,7 +97,7 @@ class Generator:
         return [Generator(int(seed)) for seed in to_numpy(self.make_seeds(count))[0]]
 
 
-def _sizes(shape: Any) -> tuple[int, ...]:
+def _sizes(shape: object) -> tuple[int, ...]:
     return tuple(int(size) for size in to_numpy(shape).reshape(-1))
 
 

@@ -54,12 +54,12 @@ def _flipped(flip: Callable[[Any], Any], image: Any, seed: Any) -> Any:
     return graphs.where_v2(graphs.reshape(chosen, [-1, 1, 1, 1]) if batch else chosen, flip(image), image)
 
 
-def stateless_random_flip_left_right(image: Any, seed: Any) -> Any:
+def stateless_random_flip_left_right(image: object, seed: object) -> Any:
     """Mirrors each image with a probability of one half, which depends on ``seed`` only."""
     return _flipped(graphs.image.flip_left_right, image, seed)
 
 
-def stateless_random_flip_up_down(image: Any, seed: Any) -> Any:
+def stateless_random_flip_up_down(image: object, seed: object) -> Any:
     """Turns each image upside down with a probability of one half, which depends on ``seed`` only."""
     return _flipped(graphs.image.flip_up_down, image, seed)
 

@@ -46,11 +46,11 @@ _OWN = "_headwater_without_state"
 
 def attach() -> None:
     """Makes Keras call the methods of a program that take ``data`` only. Idempotent."""
-    model: Any = keras.Model
+    model: Tree = keras.Model
     if "__init_subclass__" in vars(model):
         return
 
-    def define(cls: Any, **kwargs: object) -> None:
+    def define(cls: object, **kwargs: object) -> None:
         super(model, cls).__init_subclass__(**kwargs)
         _adapt(cls)
 
@@ -72,7 +72,7 @@ def attach() -> None:
             setattr(kind, name, value)
 
 
-def _adapt(cls: Any) -> None:
+def _adapt(cls: object) -> None:
     for name in _STATES:
         method = inspect.getattr_static(cls, name)
         if _takes_data_only(method):
@@ -86,7 +86,7 @@ def _adapt_subclasses(cls: Any) -> None:
         _adapt_subclasses(kind)
 
 
-def _takes_data_only(method: Any) -> bool:
+def _takes_data_only(method: object) -> bool:
     """Returns whether a method has one parameter beside ``self``."""
     if isinstance(method, staticmethod | classmethod) or hasattr(method, _OWN) or not callable(method):
         return False
@@ -100,7 +100,7 @@ def _with_state(name: str, method: Any) -> Callable[..., Tree]:
     plain = getattr(method, "python_function", method)
 
     @functools.wraps(plain)
-    def step(self: Any, *args: Any) -> Tree:
+    def step(self: Any, *args: Tree) -> Tree:
         if len(args) == 1:
             return plain(self, *args)
         state, data = args
@@ -115,13 +115,13 @@ def _or_without_state(method: Callable[..., Tree], step: Callable[..., Tree]) ->
     """Returns Keras's ``method``, which calls ``step`` if a program calls it without the state."""
 
     @functools.wraps(method)
-    def either(self: Any, *args: Any) -> Tree:
+    def either(self: object, *args: object) -> Tree:
         return step(self, *args) if len(args) == 1 else method(self, *args)
 
     return either
 
 
-def _own_step(model: Any, name: str) -> Any:
+def _own_step(model: object, name: str) -> Tree:
     """Returns the program's method that takes ``data`` only; None if the model has none of this name."""
     return getattr(getattr(type(model), name), _OWN, None)
 
@@ -129,7 +129,7 @@ def _own_step(model: Any, name: str) -> Any:
 # Keras's own steps, for programs that call `super().train_step(data)` -------------------------------------------------
 
 
-def _train_step(model: Any, data: Tree) -> Tree:
+def _train_step(model: Tree, data: Tree) -> Tree:
     x, y, sample_weight = _utils.unpack_x_y_sample_weight(data)
     with GradientTape() as tape:
         predicted = _call(model, x, training=True)
@@ -140,22 +140,22 @@ def _train_step(model: Any, data: Tree) -> Tree:
     return _logs(model, loss, x, y, predicted, sample_weight)
 
 
-def _test_step(model: Any, data: Tree) -> Tree:
+def _test_step(model: Tree, data: Tree) -> Tree:
     x, y, sample_weight = _utils.unpack_x_y_sample_weight(data)
     predicted = _call(model, x, training=False)
     loss = model.compute_loss(x=x, y=y, y_pred=predicted, sample_weight=sample_weight, training=False)
     return _logs(model, loss, x, y, predicted, sample_weight)
 
 
-def _predict_step(model: Any, data: Tree) -> Tree:
+def _predict_step(model: object, data: Tree) -> Tree:
     return _call(model, _utils.unpack_x_y_sample_weight(data)[0], training=False)
 
 
-def _call(model: Any, x: Tree, *, training: bool) -> Tree:
+def _call(model: Tree, x: Tree, *, training: bool) -> Tree:
     return model(x, training=training) if model._call_has_training_arg else model(x)
 
 
-def _logs(model: Any, loss: object, x: Tree, y: Tree, predicted: Tree, sample_weight: Tree) -> Tree:
+def _logs(model: Tree, loss: object, x: Tree, y: Tree, predicted: Tree, sample_weight: Tree) -> Tree:
     rows = jax.tree_util.tree_leaves(x)[0].shape[0]
     model._loss_tracker.update_state(loss, sample_weight=rows)
     return model.compute_metrics(x, y, predicted, sample_weight)
@@ -164,7 +164,7 @@ def _logs(model: Any, loss: object, x: Tree, y: Tree, predicted: Tree, sample_we
 # Steps with a state, for strategies -----------------------------------------------------------------------------------
 
 
-def _variables_of(model: Any, name: str) -> list[list[Any]]:
+def _variables_of(model: Tree, name: str) -> list[list[Any]]:
     found: list[list[Any]] = []
     for kind in _STATES[name]:
         variables = model.optimizer.variables if kind == "optimizer_variables" else getattr(model, kind)
@@ -172,7 +172,7 @@ def _variables_of(model: Any, name: str) -> list[list[Any]]:
     return found
 
 
-def _stateless(model: Any, name: str, method: Callable[..., Tree], state: Sequence[Any], data: Tree) -> Tree:
+def _stateless(model: object, name: str, method: Callable[..., Tree], state: Sequence[Any], data: Tree) -> Tree:
     """Runs a program's step with these values of the model's variables.
 
     Returns:
@@ -205,7 +205,7 @@ def _stateless(model: Any, name: str, method: Callable[..., Tree], state: Sequen
 
 
 @contextmanager
-def _applying(model: Any, scope: RecordingScope) -> Generator[None]:
+def _applying(model: Tree, scope: RecordingScope) -> Generator[None]:
     """A context in which the model's optimizer calls its ``stateless_apply``, which strategies replace."""
     optimizer = model.optimizer
 
@@ -255,7 +255,7 @@ def _making(make: Callable[..., Tree], name: str, attribute: str) -> Callable[..
     return maker
 
 
-def _as_function(model: Any, name: str) -> Callable[[Sequence[Any], Tree], Tree]:
+def _as_function(model: Tree, name: str) -> Callable[[Sequence[Any], Tree], Tree]:
     """Returns the program's step as a function of state and data, compiled unless the model runs eagerly."""
     method = _own_step(model, name)
 
@@ -276,7 +276,7 @@ def _as_function(model: Any, name: str) -> Callable[[Sequence[Any], Tree], Tree]
     return step
 
 
-def _symbolic_build(model: Any, iterator: Any = None, data_batch: Tree = None) -> None:
+def _symbolic_build(model: Tree, iterator: Any = None, data_batch: Tree = None) -> None:
     """Builds a model by tracing its own step, which may call layers that `call` does not, or have no `call`."""
     has_call = type(model).call is not keras.Model.call
     if _own_step(model, "train_step") is not None:
@@ -302,7 +302,7 @@ def _symbolic_build(model: Any, iterator: Any = None, data_batch: Tree = None) -
     model._post_build()
 
 
-def _trace(model: Any, method: Callable[..., Tree], data: Tree) -> None:
+def _trace(model: Tree, method: Callable[..., Tree], data: Tree) -> None:
     """Traces a step, so that layers, metrics and optimizers create their variables."""
     if strategy_of(model) is not None:
         # The strategy needs the optimizer's state in the order of the model's variables.
@@ -323,7 +323,7 @@ def _trace(model: Any, method: Callable[..., Tree], data: Tree) -> None:
 
 
 class _CompiledMetrics:
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Tree) -> None:
         self._metrics = model._compile_metrics
 
     @property
@@ -339,14 +339,14 @@ class _CompiledMetrics:
 
 def _compiled_loss(
     self: Any, y: Tree, y_pred: Tree, sample_weight: Tree = None, regularization_losses: Sequence[Any] | None = None
-) -> Any:
+) -> Tree:
     """Returns the loss of `compile`, plus the regularization losses."""
     loss = sum(regularization_losses or (), self._compile_loss(y, y_pred, sample_weight))
     self._loss_tracker.update_state(loss, sample_weight=jax.tree_util.tree_leaves(y_pred)[0].shape[0])
     return loss
 
 
-def _minimize(self: Any, loss: Any, var_list: Any, tape: GradientTape | None = None) -> Any:
+def _minimize(self: Any, loss: Any, var_list: Any, tape: GradientTape | None = None) -> Tree:
     """Computes the gradients of a loss, or of the result of a function, and applies them."""
     if callable(loss):
         with GradientTape() as tape:

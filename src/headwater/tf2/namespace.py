@@ -335,7 +335,7 @@ def with_arguments(
         its, _, new = word.partition("=")
         names[new or its] = its
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         if len(args) > len(names):
             raise TypeError(f"{name}() takes {len(names)} positional arguments but {len(args)} were given")
         given = dict(zip(names, args, strict=False))
@@ -350,7 +350,7 @@ def with_arguments(
     return call
 
 
-def _eager(found: Any, source: str, there: str, path: str) -> object:
+def _eager(found: object, source: str, there: str, path: str) -> object:
     """Returns an object of TensorFlow 1's modules for TensorFlow 2: a function takes ragged tensors, and is eager."""
     if not callable(found) or inspect.isclass(found):
         return found

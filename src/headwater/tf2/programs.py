@@ -69,7 +69,7 @@ def init_scope() -> Generator[None]:
 
 
 def py_function(
-    func: Callable[..., Any] | None = None, inp: Any = None, Tout: Any = None, name: str | None = None
+    func: Callable[..., Any] | None = None, inp: object = None, Tout: object = None, name: str | None = None
 ) -> Tree:
     """Calls ``func`` with tensors in Python; a function that uses it is not compiled.
 
@@ -81,8 +81,8 @@ def py_function(
 
 def numpy_function(
     func: Callable[..., Any] | None = None,
-    inp: Any = None,
-    Tout: Any = None,
+    inp: object = None,
+    Tout: object = None,
     stateful: bool = True,
     name: str | None = None,
 ) -> Tree:
@@ -91,12 +91,12 @@ def numpy_function(
     return _on_host(_to_numpy, "tf.numpy_function", func, inp, Tout)
 
 
-def _to_numpy(value: Any) -> Any:
+def _to_numpy(value: object) -> Any:
     found = tensors.to_numpy(tensors.convert_to_tensor(value))
     return found if found.ndim else found[()]
 
 
-def _values(found: Any) -> Any:
+def _values(found: object) -> Any:
     """Converts the results of a function to NumPy arrays."""
     if isinstance(found, (list, tuple)):
         return [tensors.to_numpy(value) for value in found]  # pyright: ignore[reportUnknownVariableType]
@@ -121,7 +121,7 @@ def _returning_values(method: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a metric's ``result`` with values in place of variables, which Keras cannot return from a step."""
 
     @functools.wraps(method)
-    def result(self: Any) -> Tree:
+    def result(self: object) -> Tree:
         found = method(self)
         return value_of(found) if isinstance(found, keras.Variable) else found
 

@@ -95,7 +95,7 @@ def _generator_for(layer: Any) -> Any:
 
 def _with_generator(method: Callable[..., Tree]) -> Callable[..., Tree]:
     @functools.wraps(method)
-    def run(self: Any, *args: object, **kwargs: object) -> Tree:
+    def run(self: object, *args: object, **kwargs: object) -> Tree:
         if _calls_program(self):
             _generator_for(self)
         return method(self, *args, **kwargs)

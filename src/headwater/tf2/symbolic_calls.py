@@ -33,7 +33,7 @@ def attach() -> None:
     backend.compute_output_spec = _output_spec
 
 
-def _output_spec(function: Callable[..., Tree], *args: Any, **kwargs: Any) -> Tree:
+def _output_spec(function: Callable[..., Tree], *args: object, **kwargs: object) -> Tree:
     try:
         return _trace_with_symbols(function, *args, **kwargs)
     except Exception:  # of JAX, or of the function, which finds a symbol where it expects a number
@@ -93,7 +93,7 @@ class FunctionCall(keras.Operation):
         function: Tree = functools.reduce(getattr, self._path.split("."), tf)
         return function(*args, **kwargs)
 
-    def compute_output_spec(self, *args: Any, **kwargs: Any) -> Tree:
+    def compute_output_spec(self, *args: object, **kwargs: object) -> Tree:
         """Returns the symbolic results."""
         given = tree.flatten((args, kwargs))
         symbolic = [one for one in given if isinstance(one, keras.KerasTensor)]

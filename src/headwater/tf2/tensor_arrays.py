@@ -29,7 +29,7 @@ class _Kind(type):
     def __instancecheck__(cls, instance: object) -> bool:
         return super().__instancecheck__(instance) or isinstance(instance, GraphTensorArray)
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __call__(cls, *args: Tree, **kwargs: Tree) -> Tree:
         return GraphTensorArray(*args, **kwargs) if adds_operations() else super().__call__(*args, **kwargs)
 
 
@@ -147,7 +147,7 @@ class TensorArray(metaclass=_Kind):
             self._read |= {at}
         return value
 
-    def _element(self, at: int) -> Any:
+    def _element(self, at: int) -> Tree:
         value = self._items[at]
         if value is not None:
             return value
@@ -155,7 +155,7 @@ class TensorArray(metaclass=_Kind):
             raise InvalidArgumentError(None, None, f"Could not read index {at} of a TensorArray: it was not written")
         return jnp.zeros(self._shape.as_list(), self._dtype.numpy_dtype)
 
-    def write(self, index: Any, value: Any, name: str | None = None) -> Self:
+    def write(self, index: Any, value: Tree, name: str | None = None) -> Self:
         """Returns the array with ``value`` as element ``index``.
 
         Raises:
@@ -177,7 +177,7 @@ class TensorArray(metaclass=_Kind):
         items[at] = self._checked(value)
         return self._changed(items)
 
-    def _checked(self, value: Any) -> Any:
+    def _checked(self, value: object) -> Tree:
         tensor = convert_to_tensor(value, dtype_hint=self._dtype)
         dtype = as_dtype(tensor.dtype)
         if dtype != self._dtype:
@@ -196,7 +196,7 @@ class TensorArray(metaclass=_Kind):
         del name
         return self._together(range(len(self._items)))
 
-    def gather(self, indices: Any, name: str | None = None) -> Tree:
+    def gather(self, indices: object, name: str | None = None) -> Tree:
         """Stacks the elements ``indices`` along a new first dimension."""
         del name
         return self._together([int(at) for at in to_numpy(indices)])
@@ -214,7 +214,7 @@ class TensorArray(metaclass=_Kind):
         del name
         return jnp.concatenate([self._element(at) for at in range(len(self._items))])
 
-    def unstack(self, value: Any, name: str | None = None) -> Self:
+    def unstack(self, value: object, name: str | None = None) -> Self:
         """Returns the array with the slices of ``value`` along its first dimension as elements."""
         del name
         whole = convert_to_tensor(value)
@@ -224,7 +224,7 @@ class TensorArray(metaclass=_Kind):
             )
         return self._changed([self._checked(row) for row in whole])
 
-    def scatter(self, indices: Any, value: Any, name: str | None = None) -> Self:
+    def scatter(self, indices: object, value: object, name: str | None = None) -> Self:
         """Returns the array with the slices of ``value`` as the elements ``indices``."""
         del name
         array = self
@@ -232,7 +232,7 @@ class TensorArray(metaclass=_Kind):
             array = array.write(at, row)
         return array
 
-    def split(self, value: Any, lengths: Any, name: str | None = None) -> Self:
+    def split(self, value: object, lengths: object, name: str | None = None) -> Self:
         """Returns the array with parts of ``value`` of these lengths, along its first dimension, as elements."""
         del name
         whole = convert_to_tensor(value)

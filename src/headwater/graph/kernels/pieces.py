@@ -98,7 +98,7 @@ def by_rows(compute: Callable[..., Any], *arrays: Any) -> Any:
     found = compute_rows(first)
     results = [np.empty((count, *value.shape[1:]), value.dtype) for value in _as_tuple(found)]
 
-    def fill(rows: slice, found: Any = None) -> None:
+    def fill(rows: slice, found: object = None) -> None:
         for result, value in zip(results, _as_tuple(compute_rows(rows) if found is None else found), strict=True):
             result[rows] = value
 
@@ -107,7 +107,7 @@ def by_rows(compute: Callable[..., Any], *arrays: Any) -> Any:
     return tuple(results) if isinstance(found, tuple) else results[0]
 
 
-def _as_tuple(value: Any) -> tuple[Any, ...]:
+def _as_tuple(value: object) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 

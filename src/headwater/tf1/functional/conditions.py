@@ -82,7 +82,7 @@ def cond(
     return nest.pack(structures[0], leaves)
 
 
-def _unpacked(result: Any) -> Any:
+def _unpacked(result: object) -> Any:
     """Returns the only item of a list or tuple of one item, else ``result``."""
     return result[0] if isinstance(result, list | tuple) and len(result) == 1 else result  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 

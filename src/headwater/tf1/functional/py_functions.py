@@ -50,7 +50,7 @@ def py_function(
     kinds: Sequence[Any] = Tout if isinstance(Tout, list | tuple) else [Tout]  # pyright: ignore[reportUnknownVariableType]
     types = [as_dtype(each) for each in kinds]
 
-    def call(*given: Any) -> Any:
+    def call(*given: object) -> Any:
         with Graph().as_default() as graph:
             result: Any = func(*[np.asarray(each).view(Value) for each in given])
             parts: list[Any] = list(result) if isinstance(result, list | tuple) else [result]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]

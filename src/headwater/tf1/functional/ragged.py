@@ -269,7 +269,7 @@ def segment_ids_to_row_splits(
         return found if out_type is None else math.cast(found, as_dtype(out_type))
 
 
-def boolean_mask(data: SparseLike, mask: Any, name: str | None = None) -> Any:
+def boolean_mask(data: SparseLike, mask: object, name: str | None = None) -> Any:
     """Returns the values at which ``mask`` is true, in their rows.
 
     Args:
@@ -386,7 +386,7 @@ def merged_rows(value: RaggedTensor) -> RaggedTensor:
 
 
 def stack_dynamic_partitions(
-    data: TensorLike, partitions: Any, num_partitions: TensorLike, name: str | None = None
+    data: TensorLike, partitions: object, num_partitions: TensorLike, name: str | None = None
 ) -> RaggedTensor:
     """Collects the rows of ``data`` in the rows of the result given by ``partitions``.
 

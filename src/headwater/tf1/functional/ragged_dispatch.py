@@ -122,7 +122,7 @@ def dispatching(function: object, module: str, name: str) -> Any:
     takes_list = own != _ELEMENTWISE_MODULE or there == "of_list"
 
     @functools.wraps(function)
-    def run(*args: Any, **kwargs: Any) -> Any:
+    def run(*args: object, **kwargs: object) -> Any:
         if not _has_ragged(args, takes_list) and not _has_ragged(kwargs.values(), takes_list):
             return function(*args, **kwargs)
         instead = getattr(importlib.import_module(own), there)
@@ -135,7 +135,7 @@ def dispatching(function: object, module: str, name: str) -> Any:
     return run
 
 
-def _tensor(value: Any) -> Any:
+def _tensor(value: object) -> Any:
     return as_ragged_or_tensor(value) if isinstance(value, RaggedTensorValue) else value
 
 

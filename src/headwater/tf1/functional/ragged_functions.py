@@ -68,7 +68,7 @@ def place_of(axis: Any, rank: int | None, what: str = "axis") -> int:
 # Putting together and taking apart ------------------------------------------------------------------------------------
 
 
-def concat(values: Any, axis: object, name: str = "RaggedConcat") -> Any:
+def concat(values: object, axis: object, name: str = "RaggedConcat") -> Any:
     """Concatenates tensors and ragged tensors of one rank along a dimension."""
     with name_scope(name, "RaggedConcat", []):
         given = cast("list[Any]", values) if isinstance(values, list | tuple) else [values]

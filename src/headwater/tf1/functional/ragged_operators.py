@@ -36,7 +36,7 @@ def of_one(function: Function, *args: object, **kwargs: object) -> Any:
     return map_flat_values(function, *args, **kwargs)
 
 
-def of_list(function: Function, values: Any, *args: object, **kwargs: object) -> Any:
+def of_list(function: Function, values: object, *args: object, **kwargs: object) -> Any:
     """Applies ``function([…], …)`` to the innermost values of the items of a list, some of which are ragged."""
     given: Any = values
     if isinstance(values, list | tuple):

@@ -178,8 +178,8 @@ def bincount(
 
 
 def sparse_bincount(
-    values: Any,
-    weights: Any = None,
+    values: object,
+    weights: object = None,
     axis: int = 0,
     minlength: TensorLike | None = None,
     maxlength: TensorLike | None = None,
@@ -208,7 +208,7 @@ def _values_and_rows(arr: Any) -> tuple[Tensor, Tensor, Tensor]:
     return values, rows, count
 
 
-def map_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> SparseTensor:
+def map_values(op: Callable[..., Any], *args: object, **kwargs: object) -> SparseTensor:
     """Applies ``op`` to the values of sparse tensors with the same indices; returns a sparse tensor of the results.
 
     Raises:
@@ -218,14 +218,14 @@ def map_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> SparseTenso
     if not given:
         raise ValueError("No SparseTensor in argument list of map_values")
 
-    def values(part: Any) -> Any:
+    def values(part: object) -> Any:
         return part.values if isinstance(part, SparseTensor) else part
 
     found = op(*map(values, args), **{key: values(part) for key, part in kwargs.items()})
     return given[0].with_values(convert_to_tensor(found))
 
 
-def split_text(input: Any, sep: str | None = None, maxsplit: int = -1, name: str | None = None) -> Any:
+def split_text(input: object, sep: str | None = None, maxsplit: int = -1, name: str | None = None) -> Any:
     """Splits strings as Python's ``str.split`` does; returns a ragged tensor with one more dimension than ``input``.
 
     A string without dimensions gives a vector.

@@ -209,7 +209,7 @@ def unicode_transcode(
     )
 
 
-def _text(value: Any) -> Any:
+def _text(value: object) -> Any:
     return value.decode() if isinstance(value, bytes) else value
 
 
