@@ -19,7 +19,7 @@ _EXAMPLES = {
     "headwater.ps.consistency.from_text": "ps/consistency.py",
     "headwater.keras.ParameterServerStrategy": "keras/parameter_server/strategy.py",
     "headwater.state.aims.distribute_replicas": "state/aims.py",
-    "headwater.graph.resources.packing.packed": "graph/resources/packing.py",
+    "headwater.graph.resources.packing.pack_elements": "graph/resources/packing.py",
     "headwater.tables.Table": "tables/table.py",
     "headwater.tables.snapshots.FrozenTable": "tables/snapshots.py",
     "headwater.tf1.compat.tf.Session": "graph/session/session.py",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 #: Numbers in place of unknown sizes: primes, so that no quotient of two sizes is the same for both.
 _SIZES = 83, 89
+
+#: The module of the functions by name. Its functions need this module, so it is imported at the first call.
+_NAMESPACE = "headwater.tf2.namespace"
 
 _trace_with_symbols: Callable[..., Any] = backend.compute_output_spec
 
@@ -88,8 +92,7 @@ class FunctionCall(keras.Operation):
 
     def call(self, *args: object, **kwargs: object) -> Tree:
         """Computes the function of arrays."""
-        from headwater.tf2.namespace import tf  # noqa: PLC0415  it imports this module at its first eager function
-
+        tf = importlib.import_module(_NAMESPACE).tf
         function: Tree = functools.reduce(getattr, self._path.split("."), tf)
         return function(*args, **kwargs)
 

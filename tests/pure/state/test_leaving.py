@@ -33,7 +33,7 @@ def copy(left: list[str], *, reached: bool = True) -> Any:
         left.append("shard 0")
         return reached
 
-    return SimpleNamespace(described=lambda: "primary of shard 0, NO BACKUP", shut_down=shut_down)
+    return SimpleNamespace(status_text=lambda: "primary of shard 0, NO BACKUP", shut_down=shut_down)
 
 
 def test_leaving_ends_immediately_when_no_replica_is_missing(clock: SimpleNamespace) -> None:

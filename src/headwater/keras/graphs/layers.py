@@ -30,6 +30,7 @@ from headwater.keras.graphs.calls import (
 )
 from headwater.keras.graphs.phase import learning_phase
 from headwater.keras.graphs.states import (
+    SYMBOLIC_CALLS,
     State,
     as_eager_function,
     begin_state,
@@ -143,7 +144,7 @@ def _call_in_graph(layer: Tree, original: Callable[..., Tree], args: Tree, kwarg
 def _accept_functions_of_graphs(layer: Tree) -> None:
     """Makes the ``call`` of a program's layer, in TensorFlow 1's dialect, accept functions of `tf` on arrays."""
     if not is_eager() and "call" not in vars(layer) and not _computes_eagerly(type(layer).__module__):
-        importlib.import_module("headwater.tf2.symbolic_calls").attach()
+        importlib.import_module(SYMBOLIC_CALLS).attach()
         object.__setattr__(layer, "call", as_eager_function(layer.call))
 
 

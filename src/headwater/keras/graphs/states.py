@@ -20,6 +20,10 @@ from headwater.tf1.variables.variables import Variable
 _keras: Tree = keras
 _ATTRIBUTE = "_states_of_graphs"
 
+#: Modules of the package above, which programs in TensorFlow 1's dialect need only for such layers.
+EAGER_FUNCTIONS = "headwater.tf2.at_once"
+SYMBOLIC_CALLS = "headwater.tf2.symbolic_calls"
+
 building: ContextVar[tuple[Tree, str] | None] = ContextVar("layer that creates variables", default=None)
 """The layer whose `build` creates variables in the default graph, and their name scope."""
 
@@ -80,7 +84,7 @@ def is_container(layer: Tree) -> bool:
 
 def as_eager_function(function: Callable[..., Tree]) -> Callable[..., Tree]:
     """Returns ``function``, which uses functions of `tf`, as a function of arrays."""
-    return importlib.import_module("headwater.tf2.at_once").at_once(function)
+    return importlib.import_module(EAGER_FUNCTIONS).at_once(function)
 
 
 def weights_of(layer: Tree) -> list[Tree]:
