@@ -16,6 +16,7 @@ from headwater.dtypes import string
 from headwater.keras.datasets import DatasetAdapter, is_dataset
 from headwater.keras.devices import make_stand_ins
 from headwater.keras.internals import (
+    backend_utils,
     callback_list,
     data_adapters,
     functional,
@@ -64,6 +65,8 @@ def adapt_keras() -> None:
     named = importlib.util.find_spec("tensorflow")
     if named is None or named.origin == "Headwater":
         _modules.tensorflow._available = False
+        # Keras would ask Headwater's module, which does not execute eagerly in TensorFlow 1's dialect.
+        backend_utils.in_tf_graph = lambda: False
         _write_boards()
         _replace_lookup_layers()
         _accept_strings()

@@ -41,6 +41,7 @@ from keras.src.trainers.data_adapters import py_dataset_adapter as _enqueuers
 from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter as ArrayDataAdapter
 from keras.src.trainers.data_adapters.data_adapter import DataAdapter as DataAdapter
 from keras.src.trainers.trainer import Trainer as Trainer
+from keras.src.utils import backend_utils as _backend_utils
 from keras.src.utils import module_utils as module_utils
 from keras.src.utils import naming as _naming
 from keras.src.utils.python_utils import pythonify_logs as pythonify_logs
@@ -51,6 +52,7 @@ OWN_MODULES = "keras.src"
 # Keras's annotations of these are incomplete, so a type checker cannot use them.
 Function: Any = _Function
 backend: Any = _backend
+backend_utils: Any = _backend_utils
 naming: Any = _naming
 CallSpec: Any = _CallSpec
 global_state: Any = _global_state

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -167,3 +168,9 @@ EXPECTED: dict[str, Any] = {
     "pad": [[1, 1, 1, 0, 0, 0], [3, 0, 0, 0, 0, 0]],
     "rank1": [1, 1, 1],
 }
+
+
+def test_preprocessing_layers_compute_arrays_beside_a_module_named_tensorflow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tensorflow", tf)
+    layer = keras.layers.Discretization([0.0, 1.0])
+    np.testing.assert_array_equal(layer([0.5, 2.0]), [1, 2])

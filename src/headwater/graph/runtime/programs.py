@@ -7,6 +7,7 @@ a worker joins (docs/decisions/one-lock.md).
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import threading
 from collections import OrderedDict
@@ -84,7 +85,8 @@ class LeastRecentlyUsed:
 
     def forget(self, reference: ref[Program]) -> None:
         """Removes a program that no longer exists."""
-        with self._lock:
+        # A reference that was never a key has no hash after the program's end.
+        with self._lock, contextlib.suppress(TypeError):
             self._nbytes -= self._sizes.pop(reference, 0)
 
 
