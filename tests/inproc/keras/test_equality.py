@@ -72,7 +72,9 @@ def test_any_choice_is_equal_to_one_process(examples: int) -> None:
 class NeverReset(keras.metrics.Mean):
     """The mean target since the model was compiled."""
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(  # pyrefly: ignore[bad-override]
+        self, y_true: Any, y_pred: Any, sample_weight: Any = None
+    ) -> None:
         super().update_state(y_true)
 
     def reset_state(self) -> None:

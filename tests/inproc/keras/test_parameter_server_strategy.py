@@ -347,14 +347,15 @@ class Doubled(keras.Model):
 class DoubledAsInTensorFlow(Doubled):
     """As `Doubled`, with a tape and without the state."""
 
-    def train_step(self, data: Any) -> Any:
+    def train_step(self, data: Any) -> Any:  # pyrefly: ignore[bad-override]
         x, y = data
         with tf.GradientTape() as tape:
             loss = self.compute_loss(y=y, y_pred=self(x, training=True))
         gradients = [2 * gradient for gradient in tape.gradient(loss, self.trainable_variables)]
         self.optimizer.apply_gradients(zip(gradients, self.trainable_variables, strict=True))
-        self._loss_tracker.update_state(loss, sample_weight=len(x))
-        return {"loss": self._loss_tracker.result(), "rows": tf.cast(tf.shape(x)[0], tf.float32)}
+        tracker: Any = self._loss_tracker
+        tracker.update_state(loss, sample_weight=len(x))
+        return {"loss": tracker.result(), "rows": tf.cast(tf.shape(x)[0], tf.float32)}
 
 
 @pytest.mark.parametrize("kind", [Doubled, DoubledAsInTensorFlow])

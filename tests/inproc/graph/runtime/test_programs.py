@@ -14,7 +14,8 @@ class Program:
     nbytes = 10
 
     def __init__(self, executables: LeastRecentlyUsed) -> None:
-        self.reference = ref(self, executables.forget)
+        forget: Any = executables.forget
+        self.reference = ref(self, forget)
 
 
 def test_programs_are_forgotten_whether_they_were_used_or_not() -> None:

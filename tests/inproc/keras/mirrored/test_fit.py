@@ -169,7 +169,7 @@ def test_a_model_with_a_step_of_its_own_is_shared_too(without_state: bool) -> No
             return {**logs, "rows": keras.ops.mean(data[0]) * 0 + 1.0}, state
 
     class AsInTensorFlow(Own):
-        def train_step(self, data: Any) -> Any:
+        def train_step(self, data: Any) -> Any:  # pyrefly: ignore[bad-override]
             return {**keras.Model.train_step(self, data), "rows": tf.reduce_mean(data[0]) * 0 + 1.0}
 
     def make() -> Any:
