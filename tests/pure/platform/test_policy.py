@@ -400,7 +400,7 @@ def test_scaling_ps_leaves_the_others_alone() -> None:
     assert job.phase is JobPhase.RUNNING
     with pytest.raises(NotPossible, match="ps must be within 2:3"):
         job.happens(AskScale("eve", ps=4))
-    with pytest.raises(NotPossible, match="engine starts all ps"):
+    with pytest.raises(NotPossible, match="this backend starts all ps"):
         job.happens(AskScale("eve", ps=3, restart_all=True))
 
 
