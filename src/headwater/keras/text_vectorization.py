@@ -14,11 +14,9 @@ import keras
 import numpy as np
 
 from headwater.graph.composites import CompositeTensor
-from headwater.graph.operation import Tensor
 from headwater.graph.ragged_value import RaggedTensorValue
 from headwater.keras.host_layers import results
 from headwater.keras.lookups import StringLookup
-from headwater.tf1.functional.script import py_func
 
 if TYPE_CHECKING:
     from headwater.keras.types import Tree
@@ -93,18 +91,13 @@ class TextVectorization(StringLookup):
             **kwargs,
         )
 
-    def call(self, inputs: object) -> Tree:
-        if isinstance(inputs, Tensor):
-            spec = self.compute_output_spec(inputs)
-            found = py_func(lambda values: np.asarray(self._on_host(values), spec.dtype), [inputs], spec.dtype)
-            found.set_shape(spec.shape)
-            return found
-        return results.convert(self._on_host(inputs))
+    def _of_composite(self, inputs: object) -> Tree:
+        return self._on_host(inputs)
 
     def _on_host(self, inputs: Any) -> Any:
         rows = self._rows(inputs)
         numbers = [self._numbers(np.array(row, object)) for row in rows]
-        single = not isinstance(inputs, CompositeTensor) and not np.ndim(inputs)
+        single = not np.ndim(inputs)
         if self.output_mode != "int":
             encoded = np.zeros((len(rows), self._depth()), np.float32)
             encoded[:] = [self._encode(row) for row in numbers]

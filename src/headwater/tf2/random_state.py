@@ -61,9 +61,11 @@ def drawing_for(model: object) -> Generator[None]:
 
 def current_generator() -> Any:
     """Returns the generator of the model that Keras traces; None if Keras traces none, or only determines shapes."""
-    if _drawing.model is not None and not in_symbolic_scope():
+    if in_symbolic_scope():
+        return None
+    if _drawing.model is not None:
         return _generator_for(_drawing.model)
-    if tracing() is not None or not in_stateless_scope() or in_symbolic_scope():
+    if tracing() is not None or not in_stateless_scope():
         return None
     context = global_state.get_global_attribute("current_call_ctx")
     layer = None if context is None else context.entry_layer
@@ -96,7 +98,7 @@ def _generator_for(layer: Any) -> Any:
 def _with_generator(method: Callable[..., Tree]) -> Callable[..., Tree]:
     @functools.wraps(method)
     def run(self: object, *args: object, **kwargs: object) -> Tree:
-        if _calls_program(self):
+        if self not in _generators and _calls_program(self):
             _generator_for(self)
         return method(self, *args, **kwargs)
 

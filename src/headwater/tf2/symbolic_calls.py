@@ -13,7 +13,7 @@ import contextlib
 import functools
 import importlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import keras
 
@@ -116,15 +116,6 @@ class FunctionCall(keras.Operation):
             inputs = list({id(source): source for source in sources}.values())
             before = Function(inputs, symbolic)
             return backend.compute_output_spec(lambda *arrays: traced(*before(list(arrays))), *inputs)
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments of the constructor."""
-        return {"path": self._path, "name": self.name}
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Self:
-        """Builds the operation from the result of `get_config`."""
-        return cls(**config)
 
 
 def call_symbolically(path: str, args: Tree, kwargs: Tree) -> Tree:
