@@ -7,7 +7,6 @@ a worker joins (docs/decisions/one-lock.md).
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import threading
 from collections import OrderedDict
@@ -85,8 +84,7 @@ class LeastRecentlyUsed:
 
     def forget(self, reference: ref[Program]) -> None:
         """Removes a program that no longer exists."""
-        # A reference that was never a key has no hash after the program's end.
-        with self._lock, contextlib.suppress(TypeError):
+        with self._lock:
             self._nbytes -= self._sizes.pop(reference, 0)
 
 
@@ -168,6 +166,8 @@ class Program:
         self.has_run: bool = False
         self.nbytes: int = _EXECUTABLE_BYTES + _OPERATION_BYTES * len(compute.nodes)
         self.reference: ref[Program] = ref(self, executables.forget)
+        # A reference stores its hash at the first use; after the end of the program it cannot compute one.
+        hash(self.reference)
 
     def compile(self, donated: Sequence[Any], kept: Sequence[Any], inputs: Sequence[Any], counter: object) -> None:
         """Traces and compiles the program for arrays of these shapes and types, unless that was done before. `run`
