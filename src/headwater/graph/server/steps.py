@@ -320,21 +320,26 @@ class StepService:
         return len(self._known)
 
     def _register(self, step: ServedStep, again: bool) -> ServedStep | None:
-        """Registers a step; returns the step already registered under its number, if any.
+        """Registers a step.
 
         Args:
           step: the step.
-          again: whether the master resumes the step on another channel. If so, a RUN frame that is read late from the
-            lost channel must not start the step a second time.
+          again: whether the master resumes the step on another channel.
+
+        Returns:
+          None if the step is new; else the step already registered under its number; or ``step`` itself if its frame
+          was read late from a lost channel: the master has since resumed the step on another channel, so this frame
+          must not start it a second time.
         """
         key = step.session, step.number
         with self._lock:
-            if again:
-                # Remembered until the session ends, because a RUN in the buffer of the lost channel may be read at any
-                # later time.
-                self._resumed.setdefault(step.session, set()).add(step.number)
-            elif self._resumed and step.number in self._resumed.get(step.session, ()):
+            # Remembered until the session ends, because a frame in the buffer of a lost channel may be read at any
+            # later time, even after the end of the step.
+            resumed = step.number in self._resumed.get(step.session, ())
+            if resumed and not (again and key in self._known):
                 return step
+            if again:
+                self._resumed.setdefault(step.session, set()).add(step.number)
             found = self._known.setdefault(key, step)
         return None if found is step else found
 
@@ -418,10 +423,9 @@ class StepService:
         if resumes and (compiled is None or compiled.changes):
             step.resumes, step.patience_s, step.on_lost = True, self._patience_s, on_lost
             known = self._register(step, again)
+            if known is step:
+                return None
             if known is not None:
-                if not again:
-                    # A RUN delayed on a lost channel: the master has resumed the step on another channel.
-                    return None
                 known.attach(channel, received or 0, on_lost)
                 return known
         if again:

@@ -256,6 +256,24 @@ def test_shutdown_waits_for_masters_that_reconnect_for_an_answer(served: Served)
     assert served.service.steps == 1
 
 
+@pytest.mark.parametrize("late", [RUN, RESUME])
+def test_a_frame_read_late_from_a_lost_channel_does_not_run_a_step_again(served: Served, late: int) -> None:
+    run_and_go(served)
+    served.channel, theirs = memory_pair()
+    served.thread = serving(served.service, theirs, lambda frame: frame.kind == 99)
+    served.thread.start()
+    served.send(RESUME, (SESSION, 4, 1, None, False, True, 0), ONES)
+    assert served.recv()[0] == RESUMED
+    assert served.recv()[0] == DONE
+    served.run(1, 2, ONES)  # shows that the master has the answer to step 1
+    assert served.recv()[0] == DONE
+    served.send(late, (SESSION, 4, 1, None, False, True, *([0] if late == RESUME else [])), ONES)
+    served.run(1, 3, ONES)
+    assert served.recv()[:2] == (DONE, (3,))
+    assert served.service.steps == 3
+    assert not served.service.resumable_count()
+
+
 def test_shutdown_does_not_wait_for_masters_that_disconnected_long_ago(served: Served) -> None:
     run_and_go(served)
     assert served.service.answer_all(60, 0.0)
