@@ -2,7 +2,8 @@
 
 jaxlib 0.10.2 and 0.11.0 hand fusions to YNNPACK that end the process with SIGSEGV (jax issues 39257 and 40412) or give
 wrong numbers (39103). A flag of XLA disables these fusions. jaxlib 0.12 also hands convolutions to YNNPACK, whose
-gradients of filters take two to three times as long as XLA's own; the flag leaves it sums and products of matrices.
+gradients of filters take two to three times as long as XLA's own; the flag leaves it sums and single
+products of matrices, because it miscalculates products that are fused with a constant of equal elements.
 
 XLA reads its flags once, when JAX starts its first backend; so the flag is added to the user's flags at that moment,
 and removed afterwards: a child process may have another version of XLA, which exits on an unknown flag.
@@ -23,7 +24,7 @@ AFFECTED: Final = ("0.10.2", "0.11.0")
 FLAG: Final = "--xla_cpu_experimental_ynn_fusion_type"
 #: Beginning of versions whose YNNPACK is sound, and slow at convolutions, with the fusions that are left to it there.
 _SLOW: Final = "0.12."
-_FAST_FUSIONS: Final = "LIBRARY_FUSION_TYPE_DOT,LIBRARY_FUSION_TYPE_REDUCE"
+_FAST_FUSIONS: Final = "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT,LIBRARY_FUSION_TYPE_REDUCE"
 _CLIENTS: Final = "jaxlib.xla_client"
 
 

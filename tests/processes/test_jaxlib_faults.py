@@ -33,6 +33,15 @@ matrix = jnp.eye(3, dtype=jnp.float32)
 found = jax.jit(lambda rows: jax.vmap(lambda row: jnp.sum((matrix @ row) ** 2))(rows))(rows)
 assert found[-1] == 32_768.0**2, found[-1]
 """
+PRODUCT_WITH_ONES = """
+import numpy as np
+import headwater
+import jax, jax.numpy as jnp
+
+x = np.arange(24, dtype=np.float32).reshape(3, 8)
+for ones in (np.ones((8, 2), np.float32), np.full((8, 2), 2.0, np.float32)):
+    np.testing.assert_allclose(jax.jit(lambda x: x @ ones)(x), x @ ones)
+"""
 JAX_FIRST = "import jax\nassert 'headwater' not in __import__('sys').modules\n"
 ENVIRONMENT = """
 import os
@@ -47,7 +56,11 @@ def run(program: str, **environ: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("first", ["", JAX_FIRST], ids=["headwater first", "jax first"])
-@pytest.mark.parametrize("program", [SUM_OF_SEVEN_DIMENSIONS, SUMS_OF_PRODUCTS], ids=["sum", "product"])
+@pytest.mark.parametrize(
+    "program",
+    [SUM_OF_SEVEN_DIMENSIONS, SUMS_OF_PRODUCTS, PRODUCT_WITH_ONES],
+    ids=["sum", "product", "product with ones"],
+)
 def test_sums_of_products_are_computed_correctly(program: str, first: str) -> None:
     done = run(first + program)
     assert done.returncode == 0, done.stderr
