@@ -31,6 +31,9 @@ _ELEMENTWISE = frozenset({
     "tanh", "xor",
 })  # fmt: skip
 
+#: Primitives that draw random numbers.
+_RANDOM = frozenset({"random_bits", "random_gamma", "rng_bit_generator", "threefry2x32"})
+
 
 class Sources(NamedTuple):
     """The leaves from which a value is computed, each as a bit of a number.
@@ -74,7 +77,8 @@ def make_leaf_layout(
       finite: whether all gradients are finite, so that a test for finite numbers has a known result.
 
     Raises:
-      ValueError: the update of a leaf uses leaves of another task; the message names both leaves.
+      ValueError: the update of a leaf uses leaves of another task (the message names both leaves); or the optimizer
+        draws random numbers; or it cannot handle a tree with None in place of leaves.
     """
     chosen = partitioner or DEFAULT_PARTITIONER
     if tasks == 1:
@@ -94,7 +98,27 @@ def make_leaf_layout(
                     f"with {tasks} ps or shards these may be on different ps: use a single ps, or an optimizer that "
                     "updates each leaf by itself"
                 )
+    _require_partial_trees(optimizer, params, layout)
     return layout
+
+
+def _require_partial_trees(optimizer: optax.GradientTransformation, params: object, layout: Layout) -> None:
+    """Checks that each task can initialize the optimizer with None in place of the leaves of other tasks.
+
+    Raises:
+      ValueError: it cannot.
+    """
+    leaves, structure = _tree.tree_flatten(params)
+    for task, blocks in enumerate(layout.blocks):
+        own = {block.variable for block in blocks}
+        part = _tree.tree_unflatten(structure, [leaf if at in own else None for at, leaf in enumerate(leaves)])
+        try:
+            _jax.eval_shape(optimizer.init, part)
+        except Exception as error:
+            raise ValueError(
+                f"the optimizer cannot be divided among {len(layout.blocks)} ps or shards, because it fails with the "
+                f"leaves of number {task} alone ({type(error).__name__}: {error}): use a single ps"
+            ) from error
 
 
 def find_dependencies(optimizer: optax.GradientTransformation, params: object, *, finite: bool) -> list[Sources]:
@@ -164,6 +188,11 @@ def _jaxpr_sources(jaxpr: Jaxpr, inputs: Sequence[Sources], finite: bool) -> lis
 
 def _equation_sources(equation: JaxprEqn, sources: Sequence[Sources], finite: bool) -> list[Sources]:
     name, parameters = equation.primitive.name, equation.params
+    if name in _RANDOM:
+        # optax draws the numbers of a leaf according to its position among the leaves that are there.
+        raise ValueError(
+            "the optimizer draws random numbers, which would repeat on each of several ps or shards: use a single ps"
+        )
     if name == "is_finite" and finite:
         return [_NONE]
     if name == "cond":

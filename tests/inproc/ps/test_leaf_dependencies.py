@@ -76,3 +76,30 @@ def test_a_state_that_combines_leaves_counts_for_later_updates() -> None:
     optimizer = optax.GradientTransformation(init, update)
     with pytest.raises(ValueError, match="use a single ps"):
         placed(optimizer)
+
+
+def test_random_numbers_are_refused_on_several_tasks() -> None:
+    optimizer = optax.chain(optax.add_noise(0.1, 0.5, 3), optax.sgd(0.1))
+    assert placed(optimizer, 1).blocks[0]
+    with pytest.raises(ValueError, match="draws random numbers, which would repeat on each of several ps"):
+        placed(optimizer)
+
+
+def _is_none(leaf: object) -> bool:
+    return leaf is None
+
+
+def test_an_optimizer_that_needs_every_leaf_is_refused_on_several_tasks() -> None:
+    def ndim(leaf: Any) -> Any:
+        return np.float32(leaf.ndim)
+
+    def init(params: Any) -> Any:
+        return jax.tree.map(ndim, params, is_leaf=_is_none)
+
+    def update(updates: Any, state: Any, params: Any = None) -> Any:
+        return updates, state
+
+    optimizer = optax.GradientTransformation(init, update)
+    assert placed(optimizer, 1).blocks[0]
+    with pytest.raises(ValueError, match=r"cannot be divided among 2 ps .*AttributeError: 'NoneType' object"):
+        placed(optimizer)
