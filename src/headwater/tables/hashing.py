@@ -123,7 +123,7 @@ def add_up(rows: Reals, inverse: Words, count: int) -> Reals:
     """Sums the rows [n, dim] with equal numbers in ``inverse``, in order; returns [count, dim]."""
     total = np.zeros((count, rows.shape[1]), np.float32)
     for i in range(len(inverse)):
-        into = inverse[i]
+        into = U64(inverse[i])
         for j in range(rows.shape[1]):
             total[into, j] += rows[i, j]
     return total

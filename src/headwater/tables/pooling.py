@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headwater.tables.compiled import compiled, inlined
-from headwater.tables.hashing import Reals, Words
+from headwater.tables.hashing import U64, Reals, Words
 
 
 @compiled
@@ -22,27 +22,32 @@ def pool(rows: Reals, inverse: Words, offsets: Words, weights: Reals, kind: int)
     Returns:
       [bags, dim]; zeros for an empty bag.
     """
-    bags = len(offsets) - 1
-    out = np.zeros((bags, rows.shape[1]), np.float32)
+    bags, dim = len(offsets) - 1, rows.shape[1]
+    out = np.zeros((bags, dim), np.float32)
+    sums, given = out.reshape(-1), rows.reshape(-1)
     for bag in range(bags):
         divisor = _divisor(offsets[bag], offsets[bag + 1], weights, kind)
         for i in range(offsets[bag], offsets[bag + 1]):
             weight = (weights[i] if len(weights) > 0 else np.float32(1.0)) / divisor
-            for j in range(rows.shape[1]):
-                out[bag, j] += weight * rows[inverse[i], j]
+            into, start = U64(bag * dim), U64(inverse[i] * dim)  # unsigned, as in `headwater.tables.row_loops`
+            for j in range(U64(dim)):
+                sums[into + j] += weight * given[start + j]
     return out
 
 
 @compiled
 def pool_gradients(gradients: Reals, inverse: Words, offsets: Words, weights: Reals, kind: int, count: int) -> Reals:
     """Returns the gradients of ``count`` distinct rows, [count, dim], from the gradients of their bags, [bags, dim]."""
-    total = np.zeros((count, gradients.shape[1]), np.float32)
+    dim = gradients.shape[1]
+    total = np.zeros((count, dim), np.float32)
+    sums, given = total.reshape(-1), gradients.reshape(-1)
     for bag in range(len(offsets) - 1):
         divisor = _divisor(offsets[bag], offsets[bag + 1], weights, kind)
         for i in range(offsets[bag], offsets[bag + 1]):
             weight = (weights[i] if len(weights) > 0 else np.float32(1.0)) / divisor
-            for j in range(gradients.shape[1]):
-                total[inverse[i], j] += weight * gradients[bag, j]
+            into, start = U64(inverse[i] * dim), U64(bag * dim)
+            for j in range(U64(dim)):
+                sums[into + j] += weight * given[start + j]
     return total
 
 

@@ -1,7 +1,8 @@
 """Compiled loops over rows of arrays that programs hold: sums of rows, updates by optimizers, and bags of ids.
 
 Operations on float32 are the same, in the same order, as in `headwater.graph.kernels`, so that results are bit for bit
-equal. Unless a function's description states otherwise, row numbers are not checked.
+equal. Unless a function's description states otherwise, row numbers are not checked. Positions in rows that are not
+checked are unsigned: numba tests whether a signed index is negative, and then does not vectorise the loop over a row.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ def flat(array: Any, dtype: Any) -> Any:
 def add_rows(target: Reals, places: Words, rows: Reals, width: int) -> None:
     """Adds each of several rows of ``width`` numbers to the row of ``target`` at its place, one after the other."""
     for i in range(len(places)):
-        into, start = places[i] * width, i * width
-        for j in range(width):
+        into, start = U64(places[i] * width), U64(i * width)
+        for j in range(U64(width)):
             target[into + j] += rows[start + j]
 
 
@@ -61,14 +62,14 @@ def sum_segments(
             return False, sums
         before = segment
         sizes[segment] += 1
-        into, start = segment * width, chosen[i] * width
-        for j in range(width):
+        into, start = U64(segment * width), U64(chosen[i] * width)
+        for j in range(U64(width)):
             sums[into + j] += data[start + j]
     if power != 0:
         for segment in range(count):
             if sizes[segment] > 1:
                 divisor = np.float32(np.sqrt(np.float64(sizes[segment])) if power < 1 else sizes[segment])
-                for j in range(segment * width, (segment + 1) * width):
+                for j in range(U64(segment * width), U64((segment + 1) * width)):
                     sums[j] /= divisor
     return True, sums
 
@@ -94,8 +95,8 @@ def share_segments(
                 size = np.float32(sizes[segment])
                 factors[segment] = np.float32(1) / (np.sqrt(size) if power < 1 else size)
     for i in range(len(segments)):
-        into, start, factor = chosen[i] * width, segments[i] * width, factors[segments[i]]
-        for j in range(width):
+        into, start, factor = U64(chosen[i] * width), U64(segments[i] * width), factors[segments[i]]
+        for j in range(U64(width)):
             found[into + j] += grad[start + j] * factor
     return True, found
 
@@ -174,7 +175,7 @@ def ftrl(
 
 
 @compiled
-def distinct_bags(ids: Words, indices: Words, rows: int, default: int) -> Any:
+def distinct_bags(ids: Words, indices: Words, rows: int, default: int, fills: Any) -> Any:
     """Sorts ids into bags by row, drops negative ids, adds an id to each empty bag, and finds the distinct ids.
 
     Args:
@@ -182,6 +183,7 @@ def distinct_bags(ids: Words, indices: Words, rows: int, default: int) -> Any:
       indices: row and column of each, ``[2 n]``.
       rows: number of bags.
       default: the id for an empty bag.
+      fills: whether the second and third result include the added ids.
 
     Returns:
       The distinct ids in order of first occurrence, int64; the number of each id among these, int32; the bag of each
@@ -208,6 +210,12 @@ def distinct_bags(ids: Words, indices: Words, rows: int, default: int) -> Any:
             ordered[sizes[row]], bags[sizes[row]] = ids[i], row
             sizes[row] += 1
     found, numbers = _numbered(ordered)
+    if not fills:
+        kept = 0
+        for i in range(len(bags)):
+            numbers[kept], bags[kept] = numbers[i], bags[i]
+            kept += not empty[bags[i]]
+        numbers, bags = numbers[:kept], bags[:kept]
     return found, numbers, bags, empty, -1
 
 

@@ -92,22 +92,21 @@ def _define(
         element_rule(f"Apply{name}", ElementRule(slots, place))
 
         if sparse:
-            names = (*order[: place + 1], "indices", *order[place + 1 :])
 
             @update_kernel(f"SparseApply{name}")
             def apply_rows(*inputs: Any, use_locking: bool = False, **attrs: Any) -> None:  # pyright: ignore[reportUnusedFunction]
                 del use_locking
-                given = dict(zip(names, inputs, strict=True))
-                whole = [given[key] for key in order[:slots]]
-                at = given.pop("indices").reshape(-1)
-                _check(whole[0], whole[1:], given["grad"], at.size)
-                if not at.size or (loop is not None and loop(*(given[key] for key in order), at, **attrs)):
+                given, at = [*inputs[: place + 1], *inputs[place + 2 :]], inputs[place + 1].reshape(-1)
+                _check(given[0], given[1:slots], given[place], at.size)
+                if not at.size or (loop is not None and loop(*given, at, **attrs)):
                     return
-                at, grad = inside(at, given["grad"], len(whole[0]))
+                whole = given[:slots]
+                at, grad = inside(at, given[place], len(whole[0]))
                 for places in turns(at):
-                    given["grad"], now = grad[places], at[places]
+                    now = at[places]
                     taken = [array.take(now, 0) for array in whole]
-                    rule(*taken, *(given[key] for key in order[slots:]), **attrs)
+                    given[place] = grad[places]
+                    rule(*taken, *given[slots:], **attrs)
                     if after_rows is not None:
                         after_rows(*taken)
                     for array, rows in zip(whole, taken, strict=True):

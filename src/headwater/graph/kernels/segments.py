@@ -119,5 +119,6 @@ def _chosen_gradient(op_type: str, power: float) -> None:
         return result
 
 
+_chosen_gradient("SparseSegmentSumGrad", 0)
 _chosen_gradient("SparseSegmentMeanGrad", 1)
 _chosen_gradient("SparseSegmentSqrtNGrad", 0.5)

@@ -331,7 +331,7 @@ _FAULTS: Final[Mapping[str, Callable[[Sequence[Any], _Attrs], object]]] = {
     "TensorArrayWrite": _written,
     **dict.fromkeys(("TensorScatterAdd", "TensorScatterSub", "TensorScatterUpdate"), _updated_elements),
     **dict.fromkeys(_SEGMENTS, _segmented),
-    **dict.fromkeys(("SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad"), _spread),
+    **dict.fromkeys([f"SparseSegment{kind}Grad" for kind in ("Sum", "Mean", "SqrtN")], _spread),
 }
 
 

@@ -213,12 +213,13 @@ _chosen_segments("SparseSegmentMean", 1)
 _chosen_segments("SparseSegmentSqrtN", 0.5)
 
 
-# Gradients of means of selected rows --------------------------------------------------------------------------------
+# Gradients of sums and means of selected rows
+# ---------------------------------------------------------------------------------------------------
 
 
 def _chosen_gradient(op_type: str, divisor: Callable[[Any], Any]) -> None:
-    """Registers the gradient of a mean of selected rows: for each row, the sum of the gradients of its segments, each
-    divided by a function of the segment's number of rows."""
+    """Registers the gradient of a sum or mean of selected rows: for each row, the sum of the gradients of its segments,
+    each divided by a function of the segment's number of rows."""
 
     def lower(grad: jax.Array, indices: jax.Array, segment_ids: jax.Array, output_dim0: object) -> object:
         sizes = jnp.zeros(grad.shape[0], grad.dtype).at[segment_ids].add(1)
@@ -238,5 +239,6 @@ def _rows_spec(inference: Inference) -> Sequence[Spec]:
     return output(inference, None if grad is None else (constant_int(inference, 3), *grad[1:]))
 
 
+_chosen_gradient("SparseSegmentSumGrad", lambda sizes: jnp.ones_like(sizes))
 _chosen_gradient("SparseSegmentMeanGrad", lambda sizes: sizes)
 _chosen_gradient("SparseSegmentSqrtNGrad", lambda sizes: jnp.sqrt(sizes))  # `jnp.sqrt` alone would import JAX

@@ -76,7 +76,8 @@ def _filled(inference: Inference) -> Sequence[Spec]:
 
 def _distinct_spec(inference: Inference) -> Sequence[Spec]:
     rows = inference.partial(2)
-    return [Spec(int64, (None,)), Spec(int32, (None,)), Spec(int32, (None,)), Spec(bool_, (rows[0] if rows else None,))]
+    empty = Spec(bool_, (rows[0] if rows else None,))
+    return [Spec(int64, (None,)), Spec(int32, (None,)), empty, Spec(int32, (None,)), Spec(int32, ())]
 
 
 def _fill_gradient(op: Operation, *grads: Tensor) -> Sequence[object]:
@@ -129,25 +130,31 @@ _ID_NS: Final = 60
 
 @host("DistinctBags", infer=_distinct_spec, inputs="ids:int64, indices:int64, dense_shape:int64, default_value:int64")
 def distinct_bags(
-    ids: HostArray, indices: HostArray, dense_shape: HostArray, default: HostArray
+    ids: HostArray, indices: HostArray, dense_shape: HostArray, default: HostArray, *, fills: bool = True
 ) -> Sequence[HostArray]:
     """Combines the operations on the ids of a safe lookup; see `headwater.graph.passes.bags`.
 
+    Args:
+      fills: whether empty bags have the default id. Otherwise it is only one of the distinct ids if a bag is empty.
+
     Returns:
-      The distinct ids of all bags, int64; the index of each id among these, int32; the bag of each id, int32; and a
-      boolean for each bag, true if it has only the default id.
+      The distinct ids of all bags, int64; the index of each id among these, int32; a boolean for each bag, true if it
+      is empty; the bag of each id, int32; and the number of bags, int32.
     """
+    count = np.array(dense_shape[0], np.int32)
     if indices.ndim == 2 and indices.shape[1] == 2 and compiled_loops_pay(_CALL_NS + _ID_NS * ids.size):
         from headwater.tables import row_loops  # noqa: PLC0415  loads numba, only if needed
 
         given = row_loops.flat(ids, np.int64), row_loops.flat(indices, np.int64)
-        found, numbers, bags, empty, bad = row_loops.distinct_bags(*given, int(dense_shape[0]), int(default))
+        found, numbers, bags, empty, bad = row_loops.distinct_bags(*given, int(count), int(default), fills)
         if bad < 0:
-            return found, numbers, bags, empty
+            return found, numbers, empty, bags, count
     kept = ids >= 0
     places, values, empty, _ = fill_empty_rows(indices[kept], ids[kept], dense_shape, default)
     found, numbers, _ = distinct(values)
-    return found, numbers.astype(np.int32), places[:, 0].astype(np.int32), empty
+    numbers, bags = numbers.astype(np.int32), places[:, 0].astype(np.int32)
+    own = ... if fills else ~empty[bags]
+    return found, numbers[own], empty, bags[own], count
 
 
 def _reshaped(inference: Inference) -> Sequence[Spec]:

@@ -3,6 +3,11 @@
 A safe lookup (`tf.nn.safe_embedding_lookup_sparse`, an embedding or linear column) drops negative ids, adds a default
 to each empty row, finds the distinct ids, and converts rows to segments: ten operations on small arrays for each
 feature. This pass replaces them, if nothing else uses their results.
+
+Unless a default id is given, the lookup also replaces the sums of empty bags by zeros, and their gradients by zeros. If
+only such lookups use the bags, the ``DistinctBags`` adds no default id to empty bags, so that their sums and gradients
+are zeros without further operations. The default id remains one of the distinct ids: an optimizer may change a row with
+a gradient of zero.
 """
 
 from __future__ import annotations
@@ -10,12 +15,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from headwater.dtypes import int32, int64
 from headwater.graph.passes.plan import Compute, Host, Instruction, Node, Send, TaskPlan, inputs_of, outputs_of
+
+_SUMS: Final = frozenset({"SparseSegmentMean", "SparseSegmentSqrtN", "SparseSegmentSum"})
+_GRADIENTS: Final = frozenset({"SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad"})
 
 
 def combine_bags(plans: Mapping[str, TaskPlan]) -> Mapping[str, TaskPlan]:
@@ -29,10 +37,16 @@ def _has_lookups(plan: TaskPlan) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """One lookup: its operations, the operation that replaces them, and the new names of their results."""
+    """Replacements for the operations of one lookup, or of lookups with the same ids.
+
+    Attributes:
+      removed: names of operations without a replacement.
+      replaced: replacements of other operations, by name.
+      names: the new names of tensors.
+    """
 
     removed: frozenset[str]
-    node: Node
+    replaced: Mapping[str, Node]
     names: Mapping[str, str]
 
 
@@ -46,6 +60,12 @@ class _Search:
     def __init__(self, plan: TaskPlan) -> None:
         self._plan = plan
         self._nodes = {node.name: node for node in _nodes_of(plan)}
+        self._instruction_of = {
+            node.name: index
+            for index, item in enumerate(plan.instructions)
+            if isinstance(item, Compute)
+            for node in item.nodes
+        }
         self._users: dict[str, list[str]] = {}
         for node in self._nodes.values():
             for name in node.inputs:
@@ -60,20 +80,22 @@ class _Search:
 
     def run(self) -> TaskPlan:
         """Returns the plan with all safe lookups combined."""
-        found = {each.node.name: each for each in map(self._found, self._nodes.values()) if each is not None}
+        found = [each for each in map(self._found, self._nodes.values()) if each is not None]
         if not found:
             return self._plan
-        removed = frozenset[str]().union(*(each.removed for each in found.values()))
-        names = {old: new for each in found.values() for old, new in each.names.items()}
+        removed = frozenset[str]().union(*(each.removed for each in found))
+        replaced = {name: node for each in found for name, node in each.replaced.items()}
+        names = {old: new for each in found for old, new in each.names.items()}
+        for old, new in names.items():
+            names[old] = names.get(new, new)
         instructions: list[Instruction] = []
         for item in self._plan.instructions:
-            if isinstance(item, Host) and item.node.name in found:
-                instructions.append(Host(found[item.node.name].node))
-            elif isinstance(item, Host):
+            if isinstance(item, Host):
                 if item.node.name not in removed:
-                    instructions.append(Host(item.node.rename_inputs(names)))
+                    node = replaced.get(item.node.name, item.node)
+                    instructions.append(Host(node.rename_inputs(names)))
             elif isinstance(item, Compute):
-                rest = _remove_operations(item, removed, names)
+                rest = _replace_operations(item, removed, replaced, names)
                 if rest.outputs or any(node.type != "Const" for node in rest.nodes):
                     instructions.append(rest)
             else:
@@ -112,11 +134,76 @@ class _Search:
         _require(fill.attrs.get("T", int64) is int64)
         inputs = (ids, indices, *fill.inputs[2:])
         _require(all(name in self._outside or name.rpartition(":")[0] in self._on_host for name in inputs))
-        removed = frozenset(node.name for node in (places, values, which, where, valid, rows, segments, unique, fill))
-        results = (f"{unique.name}:0", f"{unique.name}:1", f"{segments.name}:0", f"{fill.name}:2")
-        self._require_private(removed, results)
+        own = frozenset(node.name for node in (places, values, which, where, valid, rows, segments, unique, fill))
+        # In this order, the name of the third result remains.
+        results = (f"{unique.name}:0", f"{unique.name}:1", f"{fill.name}:2", f"{segments.name}:0")
+        self._require_private(own, results)
         names = {name: f"{fill.name}:{index}" for index, name in enumerate(results)}
-        return _Found(removed, Node(fill.name, "DistinctBags", inputs, {}, {}), names)
+        try:
+            masked = self._masked(*results[1:], f"{fill.name}:4")
+        except _NotSafe:
+            masked = None
+        bags = Node(fill.name, "DistinctBags", inputs, {}, {"fills": masked is None})
+        if masked is None:
+            return _Found(own - {fill.name}, {fill.name: bags}, names)
+        replaced = {**masked.replaced, fill.name: bags}
+        return _Found((own - {fill.name}) | masked.removed, replaced, {**names, **masked.names})
+
+    def _masked(self, numbers: str, empty: str, bags: str, count: str) -> _Found:
+        """Returns the replacements for the operations that replace sums of empty bags, and their gradients, by zeros.
+
+        Args:
+          numbers: tensor with the number of each id among the distinct ids.
+          empty: tensor of booleans, true for each empty bag.
+          bags: tensor with the bag of each id.
+          count: name for the tensor with the number of bags.
+
+        Raises:
+          _NotSafe: other operations use these tensors, or the sums.
+        """
+        removed: set[str] = set()
+        replaced: dict[str, Node] = {}
+        names: dict[str, str] = {}
+        gradients: set[str] = set()
+        for mask in map(self._node, self._users.get(empty, ())):
+            zeros, sums = self._source(mask.inputs[1], "ZerosLike"), self._node(mask.inputs[2].rpartition(":")[0])
+            _require(sums.type in _SUMS and sums.inputs[1:] == (numbers, bags) and mask.inputs[0] == empty)
+            _require(zeros.inputs[0] == mask.inputs[2] == f"{sums.name}:0")
+            removed |= {zeros.name, mask.name}
+            replaced[sums.name] = replace(sums, type=f"{sums.type}WithNumSegments", inputs=(*sums.inputs, count))
+            if mask.type == "Select":
+                names[f"{mask.name}:0"] = mask.inputs[2]
+                continue
+            wanted = mask.attrs.get("wanted", ())
+            _require(mask.type == "Vjp" and mask.attrs["f"].name == "Select" and len(mask.inputs) == 4)
+            gradient = f"{mask.name}:{sum(wanted[:2])}"
+            _require(all(name == gradient for name in self._users if name.rpartition(":")[0] == mask.name))
+            names[gradient] = mask.inputs[3]
+            for user in map(self._node, self._users.get(gradient, ())):
+                _require(self._instruction_of.get(user.name) == self._instruction_of[mask.name])
+                gradients.add(user.name)
+                if user.type in _GRADIENTS:
+                    _require(user.inputs[:3] == (gradient, numbers, bags))
+                    continue
+                # The gradient of a sum is one operation, too.
+                _require(user.type == "GatherV2" and user.inputs[:2] == (gradient, bags))
+                _require(self._is_constant(user.inputs[2], 0) and not user.attrs.get("batch_dims"))
+                added = self._only_user(f"{user.name}:0", "UnsortedSegmentSum")
+                _require(added.inputs[1] == numbers)
+                gradients.add(added.name)
+                removed.add(user.name)
+                inputs = (mask.inputs[3], numbers, bags, added.inputs[2])
+                replaced[added.name] = replace(added, type="SparseSegmentSumGrad", inputs=inputs, attrs={})
+        _require(bool(names) and not any("" in self._users.get(name, ()) for name in names))
+        _require({*self._users[numbers], *self._users[bags]} <= {*gradients, *replaced})
+        for name in (removed | replaced.keys()) - gradients:
+            _require(f"{name}:0" in names or removed.issuperset(self._users.get(f"{name}:0", ())))
+        return _Found(frozenset(removed), replaced, names)
+
+    def _node(self, name: str) -> Node:
+        if name not in self._nodes:
+            raise _NotSafe
+        return self._nodes[name]
 
     def _require_private(self, removed: frozenset[str], results: Sequence[str]) -> None:
         """Raises an error if a result of the ``removed`` operations is used elsewhere. Only ``results`` may be used, by
@@ -162,13 +249,16 @@ def _nodes_of(plan: TaskPlan) -> Iterator[Node]:
             yield from item.nodes
 
 
-def _remove_operations(item: Compute, removed: frozenset[str], names: Mapping[str, str]) -> Compute:
-    """Returns an executable without ``removed`` operations, which takes results by their new names as inputs."""
-    nodes = [node.rename_inputs(names) for node in item.nodes if node.name not in removed]
+def _replace_operations(
+    item: Compute, removed: frozenset[str], replaced: Mapping[str, Node], names: Mapping[str, str]
+) -> Compute:
+    """Returns an executable without ``removed`` and with ``replaced`` operations, and with the new names of tensors."""
+    nodes = [replaced.get(node.name, node).rename_inputs(names) for node in item.nodes if node.name not in removed]
     used = {name for node in nodes for name in node.inputs}
     outputs = tuple(name for name in item.outputs if name.rpartition(":")[0] not in removed)
     nodes = [node for node in nodes if node.type != "Const" or f"{node.name}:0" in used or f"{node.name}:0" in outputs]
-    new = set(names.values())
+    own = {node.name for node in nodes}
+    new = {name for name in names.values() if name.rpartition(":")[0] not in own}
     taken = [
         *(names.get(name, name) for name in item.inputs),
         *(name for node in nodes for name in node.inputs if name in new),

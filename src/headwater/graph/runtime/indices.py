@@ -108,6 +108,7 @@ class IndexChecks:
                     f"Received a label value of {bad} which is outside the valid range of [0, {check.classes}) "
                     f"[in {_LABELS} operation {check.node.name!r}]",
                 )
+        largest: dict[int, Any] = {}  # of each array of indices, which often index several tables
         for check in self._checks:
             indices, params = check.indices(inputs), check.params(inputs)
             # Check NumPy arrays only. A JAX array was computed in this step, and reading it would wait for the
@@ -120,9 +121,13 @@ class IndexChecks:
             try:
                 if check.node.type in _ELEMENTS:
                     require_elements(indices, params.shape)
-                # Viewed as an unsigned number, a negative index is greater than any size, so one comparison finds both.
-                elif check.axis < len(params.shape) and indices.view(unsigned).max() >= params.shape[check.axis]:
-                    require_rows(indices, params.shape[check.axis])
+                elif check.axis < len(params.shape):
+                    if (found := largest.get(id(indices))) is None:
+                        # Viewed as an unsigned number, a negative index is greater than any size, so one comparison
+                        # finds both.
+                        found = largest[id(indices)] = np.maximum.reduce(indices.view(unsigned), None)
+                    if found >= params.shape[check.axis]:
+                        require_rows(indices, params.shape[check.axis])
             except IndexError as error:
                 raise InvalidArgumentError(
                     None, None, f"{error} [in {check.node.type} operation {check.node.name!r}]"

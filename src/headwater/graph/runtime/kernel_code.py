@@ -40,7 +40,9 @@ FILE: Final = "<operations on kernels>"
 ALIASES: Final = frozenset({"Identity", "IdentityN", "StopGradient", "PreventGradient", "PlaceholderWithDefault"})
 _GROWING: Final = frozenset({"BroadcastTo", "Fill", "LinSpace", "OneHot", "Range", "Tile"})
 """Operations that make large arrays from small ones; they are not evaluated in advance, to save memory."""
-_CHECKING: Final = frozenset({"SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad", "StridedSlice"})
+_CHECKING: Final = frozenset(
+    {"SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad", "SparseSegmentSumGrad", "StridedSlice"}
+)
 """Operations with kernels that raise an error themselves for an index out of range."""
 _ERRORS: Final = (TypeError, ValueError, IndexError, KeyError, ZeroDivisionError)
 

@@ -352,7 +352,7 @@ _VIEWS: Final = frozenset({"ExpandDims", "Rank", "Reshape", "Shape", "Size", "Sq
 #: faster kernels.
 _REDUCTIONS: Final = frozenset({"ArgMax", "ArgMin", "Prod"})
 _SHORT_AXIS: Final = 16
-_ROW_OPERATIONS: Final = ("Gather", "Scatter", "SparseApply", "SumEqualRows", "UnsortedSegment")
+_ROW_OPERATIONS: Final = ("Gather", "Scatter", "SparseApply", "SparseSegment", "SumEqualRows", "UnsortedSegment")
 _PRODUCTS: Final = frozenset({"BatchMatMul", "BatchMatMulV2", "MatMul", "Einsum"})
 _CONVOLUTIONS: Final = frozenset(
     {"Conv2D", "Conv2DBackpropFilter", "Conv2DBackpropInput", "Conv3D", "DepthwiseConv2dNative"}

@@ -394,13 +394,21 @@ def side_by_side(
         shared = column.shared_name if isinstance(column, EmbeddingColumn) else None
         with variable_scope(shared or column.name, reuse=_reuse(shared)) as scope:
             tensor = column.dense(made, trainable, collections)
-            flat = arrays.reshape(tensor, [arrays.shape(tensor)[0], column.size])
+            flat = _flat(tensor, column.size)
             outputs.append(flat)
             if cols_to_vars is not None:
                 cols_to_vars[column] = scope.global_variables()
             if cols_to_output_tensors is not None:
                 cols_to_output_tensors[column] = flat
     return arrays.concat(outputs, 1)
+
+
+def _flat(tensor: Tensor, size: int) -> Tensor:
+    """Returns a column's numbers as a matrix with ``size`` numbers in each row."""
+    dims = tensor.dims
+    if dims is not None and len(dims) == 2 and dims[1] == size:
+        return tensor
+    return arrays.reshape(tensor, [arrays.shape(tensor)[0], size])
 
 
 def collections_of(more: Any) -> list[str]:
@@ -451,7 +459,7 @@ def linear_model(
                     part = safe_embedding_lookup_sparse(weights, ids, given, sparse_combiner, name="weighted_sum")
                 else:
                     tensor = column.dense(made, trainable, collections)
-                    flat = arrays.reshape(tensor, [arrays.shape(tensor)[0], column.size])
+                    flat = _flat(tensor, column.size)
                     part = reductions.reduce_sum(
                         arrays.expand_dims(flat, -1) * arrays.expand_dims(weights, 0), 1, name="weighted_sum"
                     )

@@ -246,7 +246,7 @@ def indexing() -> Iterator[Case]:
     yield Case("UnsortedSegmentSum", (integers(6, 3), array([0, 2, 2, -1, 0, 5]), array(4)))
     yield Case("UnsortedSegmentProd", (array([0, 2, 0, 0, 3], F32), array([0, 0, 1, 1, 2]), array(3)))
     yield Case("UnsortedSegmentMax", (array([1, 2, 2, 0], F32), array([0, 0, 0, 1]), array(2)))
-    for op in ("SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad"):
+    for op in ("SparseSegmentSumGrad", "SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad"):
         yield Case(op, (reals(3, 4), array([4, 0, 4, 2]), array([0, 0, 2, 2]), array(5)))
         yield Case(op, (reals(2), array([], I32), array([], I32), array(3)))
     yield Case("SumEqualRows", (reals(6, 3), array([4, 1, 4, 0, 1, 4], I64)))

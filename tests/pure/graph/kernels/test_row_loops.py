@@ -82,12 +82,11 @@ def test_random_words(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("op_type", ["SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad"])
-def test_gradients_of_segments(monkeypatch: pytest.MonkeyPatch, op_type: str) -> None:
+@pytest.mark.parametrize(("kind", "share"), [("Sum", 1), ("Mean", 2), ("SqrtN", np.sqrt(F(2)))])
+def test_gradients_of_segments(monkeypatch: pytest.MonkeyPatch, kind: str, share: float) -> None:
     grad, indices, ids = np.array([[1, 2], [3, 4]], F), np.array([3, 0, 3]), np.array([0, 1, 1], np.int32)
-    kernel = kernel_of(op_type)
+    kernel = kernel_of(f"SparseSegment{kind}Grad")
     assert kernel is not None
-    share = 2 if op_type == "SparseSegmentMeanGrad" else np.sqrt(F(2))
     expected = np.array([[3 / share, 4 / share], [0, 0], [0, 0], [1 + 3 / share, 2 + 4 / share]], F)
     ours, numpys = both(monkeypatch, lambda: [kernel(grad, indices, ids, np.int32(4))])
     np.testing.assert_allclose(ours[0], expected, rtol=1e-6)
@@ -132,6 +131,9 @@ def test_rows_of_dropped_ids_may_be_out_of_range(monkeypatch: pytest.MonkeyPatch
 
     for ours, numpys in zip(*both(monkeypatch, run), strict=True):
         np.testing.assert_array_equal(ours, numpys)
-    assert [found.tolist() for found in run()[:3]] == [[2, 5, 7], [0, 1, 2, 0, 1], [0, 1, 1, 2, 3]]
+    found, numbers, empty, bags, count = run()
+    assert [each.tolist() for each in (found, numbers, bags)] == [[2, 5, 7], [0, 1, 2, 0, 1], [0, 1, 1, 2, 3]]
+    assert empty.tolist() == [True, False, True, False]
+    assert count == 4
     with pytest.raises(ValueError, match="is invalid: 4 >= 4"):
         distinct_bags(ids, indices + np.array([[0, 0]] * 4 + [[1, 0]]), shape, default)

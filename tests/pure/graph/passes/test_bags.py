@@ -58,8 +58,9 @@ GRADIENTS = {
 
 
 @pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("fetched", [True, False])
 @pytest.mark.parametrize("combiner", VALUES)
-def test_values_and_gradients_equal_tensorflows(combiner: str) -> None:
+def test_values_and_gradients_equal_tensorflows(combiner: str, fetched: bool) -> None:
     with tf.Graph().as_default(), tf.Session() as session:
         ids = tf.sparse_placeholder(tf.int64, [None, None])
         table = tf.Variable(TABLE)
@@ -68,7 +69,8 @@ def test_values_and_gradients_equal_tensorflows(combiner: str) -> None:
         assert slope is not None
         session.run(tf.global_variables_initializer())
         given = {ids: tf.SparseTensorValue(INDICES, IDS, [6, 3])}
-        values, gradient = session.run([found, tf.convert_to_tensor(slope)], given)
+        # Zeros for empty bags are a separate operation only if the program fetches them.
+        values, gradient = session.run([found if fetched else found * 1.0, tf.convert_to_tensor(slope)], given)
         np.testing.assert_allclose(values, VALUES[combiner], atol=1e-6)
         np.testing.assert_allclose(gradient, GRADIENTS[combiner], atol=1e-6)
 
@@ -82,6 +84,26 @@ def test_each_lookup_is_one_operation_on_ids() -> None:
         plan = combined(*found, feeds=feeds)
         assert sorted(hosts(plan)) == ["DistinctBags"] * 3 + ["SparseSegmentMean"] * 3
         assert not {"GreaterEqual", "Cast", "StridedSlice"}.intersection(computed(plan))
+
+
+@pytest.mark.parametrize("combiner", ["mean", "sum"])
+def test_empty_bags_need_no_operations(combiner: str) -> None:
+    with tf.Graph().as_default():
+        ids, table = tf.sparse_placeholder(tf.int64, [None, None]), tf.Variable(TABLE)
+        wide, deep = (tf.nn.safe_embedding_lookup_sparse([table + n], ids, None, combiner) for n in (0.0, 1.0))
+        (slope,) = tf.gradients(tf.reduce_sum(wide * deep), table)
+        assert slope is not None
+        feeds = ids.indices, ids.values, ids.dense_shape
+        plan = combined(wide * deep, tf.convert_to_tensor(slope), feeds=feeds)
+        sums = f"SparseSegment{combiner.title()}"
+        assert hosts(plan) == ["DistinctBags", *[f"{sums}WithNumSegments"] * 2]
+        assert not {"Select", "ZerosLike"}.intersection(computed(plan))
+        assert computed(plan).count(f"{sums}Grad") == 2
+        # A result of the bags that is used elsewhere includes the default ids.
+        unmasked = next(op.outputs[0] for op in tf.get_default_graph().get_operations() if op.type == sums)
+        plan = combined(wide * deep, unmasked + 1, tf.convert_to_tensor(slope), feeds=feeds)
+        assert hosts(plan) == ["DistinctBags", *[sums] * 2]
+        assert "Select" in computed(plan)
 
 
 def test_operations_with_other_consumers_are_kept() -> None:
