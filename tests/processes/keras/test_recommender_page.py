@@ -14,16 +14,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support.pages import blocks
 from tests.support.processes import processes
 
-PAGE = Path(__file__).parents[3] / "docs" / "recommenders.md"
+PAGE = "recommenders.md"
 FAR = 9007199254740993
 
 pytestmark = pytest.mark.slow
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", PAGE.read_text(), re.M | re.S)
 
 
 def write_clicks(path: Path) -> None:
@@ -40,8 +37,8 @@ def write_clicks(path: Path) -> None:
 
 def test_the_page_leads_from_clicks_to_a_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    train, serve = blocks("python")
-    (run,), inspections, (start, curl) = [block.splitlines() for block in blocks("sh")]
+    train, serve = blocks(PAGE, "python")
+    (run,), inspections, (start, curl) = [block.splitlines() for block in blocks(PAGE, "sh")]
     write_clicks(tmp_path / "clicks.csv")
     (tmp_path / "train.py").write_text(train)
     (tmp_path / "serve.py").write_text(serve)
