@@ -64,7 +64,7 @@ def building() -> Generator[None]:
         _building.depth -= 1
 
 
-class _CallGraph(Graph):
+class CallGraph(Graph):
     """The graph of one call.
 
     Attributes:
@@ -99,8 +99,10 @@ def _converted(value: object, dtype: DType | None, name: str | None, as_ref: boo
     del as_ref
     if isinstance(value, _Variable):
         value = value_of(value)
+        if isinstance(value, Tensor):
+            return value
     graph = get_default_graph()
-    if isinstance(graph, _CallGraph):
+    if isinstance(graph, CallGraph):
         return graph.capture(value)
     return convert_to_tensor(np.asarray(value), dtype, name)
 
@@ -157,7 +159,7 @@ def tensor_in_graph(value: Any) -> Any:
     if not _building.depth:
         return value
     graph = get_default_graph()
-    if isinstance(graph, _CallGraph) and np.dtype(value.dtype).kind in "iu" and not isinstance(value, jax.core.Tracer):
+    if isinstance(graph, CallGraph) and np.dtype(value.dtype).kind in "iu" and not isinstance(value, jax.core.Tracer):
         return graph.known(value)  # sizes and positions have static values, as in TensorFlow
     return convert_to_tensor(value)
 
@@ -178,10 +180,10 @@ def at_once(function: Function, path: str = "") -> Function:
             return function(*args, **kwargs)
         if path and any_symbolic_tensors(args, kwargs):
             return call_symbolically(path, args, kwargs)
-        graph = _CallGraph()
+        graph = CallGraph()
         with graph.as_default(), building():
             result = function(*args, **kwargs)
-        return _Evaluation(graph).structure(result)
+        return Evaluation(graph).structure(result)
 
     return run
 
@@ -216,10 +218,10 @@ def _has_tensor(value: object) -> bool:
     return isinstance(value, Tensor | CompositeTensor) and not isinstance(value, EagerComposite)
 
 
-class _Evaluation:
+class Evaluation:
     """Values of a graph's tensors."""
 
-    def __init__(self, graph: _CallGraph) -> None:
+    def __init__(self, graph: CallGraph) -> None:
         self._values: dict[Tensor, object] = dict(graph.given.values())
         self._done: set[Operation] = {tensor.op for tensor in self._values}
 
@@ -227,7 +229,7 @@ class _Evaluation:
         """``result`` with values in place of tensors; None for an operation without results."""
         if isinstance(result, Tensor):
             self._compute(result.op)
-            return _outer(self._values[result])
+            return as_value(self._values[result])
         if isinstance(result, Operation):
             self._compute(result)
             return None
@@ -258,12 +260,17 @@ class _Evaluation:
             stack.extend(tensor.op for tensor in op.inputs)
             stack.extend(op.control_inputs)
         for op in sorted(needed, key=lambda op: op.number):
-            results = _outputs(op, [self._values[tensor] for tensor in op.inputs])
+            results = outputs_of(op, [self._values[tensor] for tensor in op.inputs])
             self._values.update(zip(op.outputs, results, strict=True))
             self._done.add(op)
 
 
-def _outputs(op: Operation, values: Sequence[object]) -> Sequence[object]:
+def outputs_of(op: Operation, values: Sequence[object]) -> Sequence[object]:
+    """Computes the outputs of an operation from the values of its inputs.
+
+    Raises:
+      NotImplementedError: it changes a variable of a graph, or is not defined for text.
+    """
     definition = op.definition
     attrs = {key: value for key, value in op.attrs.items() if key in definition.attrs}
     if definition.kind is Kind.STATEFUL or definition.ref_positions(op.attrs):
@@ -312,7 +319,7 @@ def _fixed(value: object) -> Tree:
     return jax.lax.stop_gradient(value) if isinstance(value, jax.Array) else value
 
 
-def _outer(value: object) -> Tree:
+def as_value(value: object) -> Tree:
     """Converts a value for programs. Sizes that are known while a function is traced stay NumPy values."""
     if isinstance(value, jax.Array):
         return value

@@ -10,10 +10,12 @@ has branches of different shapes, runs as Python: functions that it calls, and f
 from __future__ import annotations
 
 import functools
+import inspect
 import logging
 import threading
 import traceback
-from collections.abc import Callable, Sequence
+import types
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +25,15 @@ import keras
 import numpy as np
 from keras import StatelessScope
 
+from headwater.data.spec import TensorSpec
+from headwater.dtypes import from_numpy, string
 from headwater.errors import OutOfRangeError
+from headwater.graph.operation import Tensor as GraphTensor
+from headwater.tf2.at_once import adds_operations
 from headwater.tf2.exchange import compiled
 from headwater.tf2.scope import RecordingScope
 from headwater.tf2.tape import value_of, variable_changes
+from headwater.tf2.tensors import host_tensor
 from headwater.tf2.tracing import (
     Pulls,
     RunsInPython,
@@ -46,6 +53,9 @@ _Variable = keras.Variable
 _stateless = StatelessScope
 
 _log = logging.getLogger("headwater")
+_BOUND = "_headwater_bound_functions"
+"""The attribute of an object with the functions that are its methods."""
+
 _PACKAGE = str(Path(__file__).parents[2])
 
 #: Errors of code that needs the value of a tensor: tensors have no values while a function is traced.
@@ -68,6 +78,13 @@ def as_traced(function: Callable[..., object]) -> Callable[..., object]:
     except conversion.ConversionError as error:
         _log.warning("%s", error)
         return function
+
+
+def _conversion_of_graphs() -> Any:
+    """Returns the converter for control flow in graphs, imported lazily."""
+    from headwater.tf1.functional.autograph import conversion  # noqa: PLC0415
+
+    return conversion
 
 
 def _conversion() -> Any:
@@ -145,6 +162,16 @@ class _Results:
         return _tree.tree_unflatten(self._tree, leaves)
 
 
+class _BoundFunctions:
+    """The functions that are methods of one object. Copies of the object do not have them."""
+
+    def __init__(self) -> None:
+        self.by_function: dict[Function, Function] = {}
+
+    def __reduce__(self) -> tuple[type[_BoundFunctions], tuple[()]]:
+        return _BoundFunctions, ()
+
+
 class Function:
     """A compiled function.
 
@@ -172,6 +199,25 @@ class Function:
         self._in_python = False
         self._autograph = autograph
         self._converting = False
+        self._called: dict[object, tuple[Any, Any]] = {}
+        self._concrete: list[ConcreteFunction] = []
+
+    def signatures(self) -> list[tuple[Any, Any]]:
+        """Returns the positional and named arguments with which it was called, with specs in place of tensors and with
+        defaults of omitted arguments.
+
+        With an ``input_signature``, these are its specs.
+        """
+        if self.input_signature is not None:
+            return [(tuple(self.input_signature), {})]
+        concrete = [function.structured_input_signature for function in self._concrete]
+        found: list[tuple[Any, Any]] = []
+        for args, kwargs in [*concrete, *self._called.values()]:
+            bound = inspect.signature(self.python_function).bind(*args, **kwargs)
+            bound.apply_defaults()
+            if (pair := (bound.args, bound.kwargs)) not in found:
+                found.append(pair)
+        return found
 
     def variables_used(self) -> tuple[set[int], set[int]] | None:
         """Returns the ids of variables that it has used, and of variables that it has changed; None if it runs as
@@ -181,21 +227,35 @@ class Function:
         return set(self._variables), {id(variable) for found in self._traces.values() for variable in found.written}
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else self._bound_to(instance)
 
-    def get_concrete_function(self, *args: object, **kwargs: object) -> Function:
-        """Returns the function for arguments of these specs; itself for other arguments.
+    def _bound_to(self, instance: Any) -> Any:
+        """Returns the function for the methods of one object, which has its own traces."""
+        try:
+            held = vars(instance).setdefault(_BOUND, _BoundFunctions()).by_function
+        except TypeError:  # an object without attributes of its own
+            return functools.partial(self, instance)
+        found = held.get(self)
+        if found is None or found.python_function.__self__ is not instance:  # the object may be a copy
+            method = types.MethodType(self.python_function, instance)
+            found = held[self] = Function(method, self.input_signature, autograph=self._autograph)
+        return found
+
+    def get_concrete_function(self, *args: object, **kwargs: object) -> ConcreteFunction:
+        """Returns the function for arguments of these specs and Python values.
 
         Raises:
-          NotImplementedError: specs are passed by name.
+          TypeError: no arguments, for a function without ``input_signature``.
         """
-        if kwargs:
-            raise NotImplementedError(f"{self.__name__}.get_concrete_function: pass the specs by position")
-        if args and all(hasattr(spec, "is_compatible_with") and hasattr(spec, "shape") for spec in args):
-            return Function(self.python_function, args, autograph=self._autograph)
-        return self
+        if self.input_signature is not None and not args and not kwargs:
+            args = tuple(self.input_signature)
+        made = ConcreteFunction(self.python_function, args, kwargs, autograph=self._autograph)
+        self._concrete.append(made)
+        return made
 
     def __call__(self, *args: object, **kwargs: object) -> Tree:
+        if adds_operations():
+            return _conversion_of_graphs().as_converted(self.python_function)(*args, **kwargs)
         if tracing() is not None or any(
             isinstance(leaf, jax.core.Tracer) for leaf in _tree.tree_leaves((args, kwargs))
         ):
@@ -213,14 +273,16 @@ class Function:
 
     def _call(self, args: object, kwargs: object) -> Tree:
         if self.input_signature is not None:
-            args = _as_signed(self.__name__, args, kwargs, self.input_signature)
+            args, kwargs = self._as_signed(args, kwargs), {}
         leaves, tree = _tree.tree_flatten((args, kwargs))
         places = [at for at, leaf in enumerate(leaves) if isinstance(leaf, (jax.Array, np.ndarray, np.generic))]
         values = [leaves[at] for at in places]
-        if any(value.dtype.kind in "OSU" for value in values):
-            return self._run_in_python("text cannot be compiled", args, kwargs, quiet=True)
         fixed = [(None if at in set(places) else leaf) for at, leaf in enumerate(leaves)]
         key = (tree, tuple(map(_key_of, fixed)), tuple((value.shape, str(value.dtype)) for value in values))
+        if key not in self._called and not any(type(part) is int for part in key[1]):
+            self._called[key] = _tree.tree_unflatten(tree, [_spec_of(leaf) for leaf in leaves])
+        if any(value.dtype.kind in "OSU" for value in values):
+            return self._run_in_python("text cannot be compiled", args, kwargs, quiet=True)
         pulled: list[tuple[Pulls, object]] = []
         try:
             for place in self._iterators.get(key, ()):
@@ -328,6 +390,109 @@ class Function:
         return closed, used, trace, results
 
 
+    def _as_signed(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Converts the arguments to tensors of the signature's specs.
+
+        Raises:
+          TypeError: the arguments have another structure, or a tensor has another element type.
+          ValueError: a tensor has another shape.
+          NotImplementedError: the signature contains other specs than `tf.TensorSpec`.
+        """
+        name, signature = self.__name__, tuple(self.input_signature or ())
+        if kwargs:
+            names = self.argument_names()
+            given = dict(zip(names, args, strict=False)) | dict(kwargs)
+            args = tuple(given.pop(word) for word in names[: len(signature)] if word in given)
+            if given:
+                raise TypeError(f"{name}() got an unexpected keyword argument {next(iter(given))!r}")
+        if len(args) != len(signature):
+            raise TypeError(f"{name}() takes {len(signature)} tensors, as its input_signature requires")
+        specs, structure = _tree.tree_flatten(signature)
+        try:
+            values = structure.flatten_up_to(args)
+        except ValueError as error:
+            raise TypeError(f"{name}(): the arguments do not have the structure of input_signature: {error}") from None
+        return _tree.tree_unflatten(structure, [_signed(name, *pair) for pair in zip(values, specs, strict=True)])
+
+    def argument_names(self) -> list[str]:
+        """Returns the names of the arguments that may be given by position."""
+        return _positional(self.python_function)
+
+    def full_arguments(self) -> tuple[list[str], tuple[Any, ...], list[str], str | None, str | None]:
+        """Returns the arguments: their names, the defaults of the last ones, names of keyword-only arguments, and names
+        of the arguments for further positional and named values."""
+        found = inspect.getfullargspec(self.python_function)
+        names = found.args[1:] if isinstance(self.python_function, types.MethodType) else found.args
+        return names, found.defaults or (), found.kwonlyargs, found.varargs, found.varkw
+
+
+class ConcreteFunction(Function):
+    """A function for arguments of given specs. It is called with the tensors alone, by position or by name.
+
+    Args:
+      python_function: the function.
+      args: its positional arguments, with specs or arrays in the places of tensors.
+      kwargs: its other arguments.
+      autograph: see `Function`.
+
+    Attributes:
+      structured_input_signature: the arguments, with specs.
+      whole: the function of all arguments.
+    """
+
+    def __init__(
+        self, python_function: Callable[..., object], args: Any, kwargs: Any, *, autograph: bool = True
+    ) -> None:
+        args, kwargs = _tree.tree_map(_spec_of, (args, kwargs))
+        leaves, tree = _tree.tree_flatten((args, kwargs))
+        at = [place for place, leaf in enumerate(leaves) if isinstance(leaf, TensorSpec)]
+
+        def call(*tensors: object) -> object:
+            filled = list(leaves)
+            for place, tensor in zip(at, tensors, strict=True):
+                filled[place] = tensor
+            given, named = _tree.tree_unflatten(tree, filled)
+            return self.whole(*given, **named)
+
+        self.whole = python_function
+        self._names = names_of_tensors(python_function, args, kwargs)
+        super().__init__(call, [leaves[place] for place in at], autograph=False)
+        self.structured_input_signature: tuple[Any, Any] = (args, kwargs)
+        self.__name__ = getattr(python_function, "__name__", type(python_function).__name__)
+        if autograph:
+            self.whole = Function(python_function)
+
+    def argument_names(self) -> list[str]:
+        return self._names
+
+
+def _positional(function: Callable[..., object]) -> list[str]:
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [one.name for one in inspect.signature(function).parameters.values() if one.kind in kinds]
+
+
+def names_of_tensors(function: Callable[..., object], args: Any, kwargs: Mapping[str, Any]) -> list[str]:
+    """Returns names for the tensors among arguments: from their specs, or the names of the arguments."""
+    names = [*_positional(function), *(f"args_{at}" for at in range(len(args)))]
+    pairs = [*zip(names, args, strict=False), *sorted(kwargs.items())]
+    return [
+        spec.name or (name if len(leaves) == 1 else f"{name}_{at}")
+        for name, value in pairs
+        for leaves in [[leaf for leaf in _tree.tree_leaves(value) if isinstance(leaf, TensorSpec)]]
+        for at, spec in enumerate(leaves)
+    ]
+
+
+def _spec_of(leaf: Any) -> Any:
+    """Returns the spec of a tensor; another value unchanged."""
+    if isinstance(leaf, _Variable):
+        leaf = value_of(leaf)
+    if not isinstance(leaf, (jax.Array, np.ndarray, np.generic)):
+        return leaf
+    array: Any = leaf
+    return TensorSpec(array.shape, string if array.dtype.kind in "OSU" else from_numpy(np.dtype(array.dtype)))
+
+
 def _said(error: BaseException) -> str:
     """Formats an error's message with the line of the program that caused it."""
     said = str(error).partition("\n")[0]
@@ -348,31 +513,22 @@ def _key_of(leaf: Any) -> object:
     return id(leaf)
 
 
-def _as_signed(name: str, args: Any, kwargs: Any, signature: Any) -> Tree:
-    """Converts the arguments to tensors of the signature's specs.
-
-    Raises:
-      TypeError: the number of arguments differs, some are passed by name, or a tensor has another element type.
-      ValueError: a tensor has another shape.
-      NotImplementedError: the signature contains structures.
-    """
-    specs = list(signature)
-    if kwargs or len(args) != len(specs):
-        raise TypeError(f"{name}() takes {len(specs)} positional tensors, as its input_signature requires")
-    found: list[Any] = []
-    for value, spec in zip(args, specs, strict=True):
-        if not hasattr(spec, "dtype"):
-            raise NotImplementedError(
-                f"{name}(): input_signature has {spec!r}, where only a tf.TensorSpec is supported"
-            )
-        array = value_of(value) if isinstance(value, _Variable) else value
-        if isinstance(array, jax.Array | np.ndarray) and array.dtype != spec.dtype.numpy_dtype:
-            raise TypeError(f"{name}(): a tensor of {array.dtype} does not fit {spec} of its input_signature")
+def _signed(name: str, value: Any, spec: Any) -> Any:
+    """Converts one argument to a tensor of its spec; see `Function._as_signed`."""
+    if not isinstance(spec, TensorSpec):
+        raise NotImplementedError(f"{name}(): input_signature has {spec!r}, where only a tf.TensorSpec is supported")
+    array = value_of(value) if isinstance(value, _Variable) else value
+    if isinstance(array, GraphTensor):
+        return array
+    if spec.dtype == string:
+        array = host_tensor(array)
+    elif isinstance(array, jax.Array | np.ndarray) and array.dtype != spec.dtype.numpy_dtype:
+        raise TypeError(f"{name}(): a tensor of {array.dtype} does not fit {spec} of its input_signature")
+    else:
         array = jax.numpy.asarray(array, spec.dtype.numpy_dtype)
-        if not spec.shape.is_compatible_with(array.shape):
-            raise ValueError(f"{name}(): a tensor of shape {array.shape} does not fit {spec} of its input_signature")
-        found.append(array)
-    return tuple(found)
+    if not spec.shape.is_compatible_with(array.shape):
+        raise ValueError(f"{name}(): a tensor of shape {array.shape} does not fit {spec} of its input_signature")
+    return array
 
 
 def _pull(iterator: Pulls) -> object:

@@ -60,6 +60,8 @@ NAMES: Mapping[str, Mapping[str, str]] = {
             stateless_random_saturation""",
     },
     "io": {"headwater.tf1.input.ragged_features": "RaggedFeature"},
+    "lookup": {"headwater.tf2.lookup_tables": "KeyValueTensorInitializer StaticHashTable StaticVocabularyTable"},
+    "lookup.experimental": {"headwater.tf2.lookup_tables": "DenseHashTable MutableHashTable"},
     "math": {
         "headwater.tf2.reductions": "argmax argmin reduce_max reduce_min",
         "headwater.tf1.functional.special": "erfcinv erfinv ndtri xlog1py",
@@ -70,6 +72,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "headwater.tf2.at_once": "set_seed",
         "headwater.tf2.generators": "Generator get_global_generator set_global_generator",
     },
+    "saved_model": {"headwater.tf2.saved_model": "save", "headwater.tf2.loaded_model": "load"},
     "sparse": {
         "headwater.tf2.composites": "SparseTensor",
         "headwater.tf1.functional.ragged_parts": "bincount=sparse_bincount map_values",

@@ -48,12 +48,12 @@ class Tensor(metaclass=_TensorType):
 
 def executing_eagerly() -> bool:
     """Returns whether this thread executes eagerly, not in a function that is being compiled."""
-    return tracing() is None
+    return tracing() is None and not at_once.adds_operations()
 
 
 def inside_function() -> bool:
     """Returns whether this is in a function that is being compiled."""
-    return tracing() is not None
+    return not executing_eagerly()
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from headwater.graph.operation import Tensor as GraphTensor
 from headwater.graph.runtime.jax_internals import ArrayImpl, core
 from headwater.keras.internals import in_stateless_scope
 from headwater.shapes import TensorShape
+from headwater.tf1.functional.math import cast
 from headwater.tf2.shapes import Sizes
 from headwater.tf2.tape import value_of, variable_changes
 
@@ -279,7 +280,10 @@ class Variable(_Base, metaclass=_VariableType):
 
     def _as_mine(self, value: object) -> Array:
         """Converts ``value`` to the variable's type; raises TypeError for inexact values of an integer variable."""
-        array = jnp.asarray(_plain(value))
+        array = _plain(value)
+        if isinstance(array, GraphTensor):
+            return cast(array, as_dtype(str(self.dtype)))
+        array = jnp.asarray(array)
         if self._is_whole and jnp.issubdtype(array.dtype, jnp.inexact):
             raise TypeError(f"Cannot convert {value!r} to the type of variable {self.name!r}, {self.dtype}")
         return array.astype(self.dtype)

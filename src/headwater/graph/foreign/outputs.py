@@ -92,6 +92,123 @@ _NAMES: Final[dict[str, str]] = {
 """Output names of operations with several outputs; for a list of outputs, ``*`` is followed by the attribute with the
 list's length."""
 
+_SINGLE: Final[dict[str, str]] = {
+    "activations": "Elu LeakyRelu Relu Relu6 Selu Softplus Softsign",
+    "backprops": """
+        EluGrad FakeQuantWithMinMaxArgsGradient LeakyReluGrad Relu6Grad ReluGrad SeluGrad SoftplusGrad
+        SoftsignGrad""",
+    "band": "MatrixBandPart",
+    "binary_examples": "DecodeJSONExample",
+    "bins": "Bincount",
+    "bytes": "EncodeProto",
+    "contents": "EncodeJpeg EncodePng EncodeWav ReadFile",
+    "crops": "CropAndResize",
+    "dense": "SparseToDense",
+    "diagonal": "DiagPart MatrixDiagPart MatrixDiagPartV2",
+    "fact": "Fact",
+    "fingerprint": "Fingerprint",
+    "glimpse": "ExtractGlimpse",
+    "image": """
+        DecodeAndCropJpeg DecodeBmp DecodeGif DecodeImage DecodeJpeg DecodePng""",
+    "image_shape": "ExtractJpegShape",
+    "index": "Where",
+    "logsoftmax": "LogSoftmax",
+    "merged": "DynamicStitch ParallelDynamicStitch",
+    "offset": "ConcatOffset",
+    "out": "Complex Cumprod Cumsum CumulativeLogsumexp HistogramFixedWidth",
+    "output": """
+        AdjustContrastv2 All Angle Any ArgMax ArgMin AsString AvgPool AvgPool3D AvgPool3DGrad AvgPoolGrad
+        BatchMatMul BatchMatMulV2 BatchToSpaceND BiasAdd BiasAddGrad BiasAddV1 Bitcast BroadcastTo CheckNumerics
+        Cholesky ClipByValue Concat ConcatV2 Conj Const Conv2D Conv2DBackpropFilter Conv2DBackpropInput Conv3D
+        Conv3DBackpropFilterV2 Conv3DBackpropInputV2 DecodeBase64 DecodeCSV DecodeCompressed DecodeRaw
+        DepthToSpace DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter
+        DepthwiseConv2dNativeBackpropInput Dequantize Diag Dilation2D DrawBoundingBoxes DrawBoundingBoxesV2
+        EditDistance Einsum EncodeBase64 EnsureShape EuclideanNorm ExpandDims FFT FFT2D FFT3D Fill Gather
+        GatherNd GatherV2 HSVToRGB IFFT IFFT2D IFFT3D IRFFT IRFFT2D IRFFT3D Identity IdentityN Imag L2Loss LRN
+        LRNGrad LinSpace LowerBound MatrixDeterminant MatrixDiag MatrixDiagV2 MatrixExponential MatrixInverse
+        MatrixLogarithm MatrixSetDiag MatrixSetDiagV2 MatrixSolve MatrixSquareRoot MatrixTriangularSolve Max
+        MaxPool MaxPool3D MaxPool3DGrad MaxPoolGrad Mean Min MirrorPad MirrorPadGrad Multinomial NextAfter
+        OneHot Pack Pad PadV2 ParseTensor PreventGradient Print Prod QuantizeAndDequantizeV2 RFFT RFFT2D RFFT3D
+        RGBToHSV RandomGamma RandomGammaGrad RandomPoissonV2 RandomShuffle RandomStandardNormal RandomUniform
+        RandomUniformInt Range Rank Real ReduceJoin RegexFullMatch RegexReplace Reshape Reverse ReverseSequence
+        ReverseV2 Roll SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum Select SelectV2 Shape ShapeN
+        Size Slice SpaceToBatchND SpaceToDepth SparseDenseCwiseAdd SparseDenseCwiseDiv SparseDenseCwiseMul
+        SparseReduceMax SparseReduceSum SparseSegmentMean SparseSegmentMeanGrad SparseSegmentMeanWithNumSegments
+        SparseSegmentSqrtN SparseSegmentSqrtNGrad SparseSegmentSqrtNWithNumSegments SparseSegmentSum
+        SparseSegmentSumWithNumSegments SparseSoftmax SparseTensorDenseAdd Split SplitV Squeeze
+        StatelessMultinomial StatelessRandomNormal StatelessRandomUniform StatelessTruncatedNormal
+        StaticRegexFullMatch StaticRegexReplace StopGradient StridedSlice StridedSliceGrad StringFormat
+        StringJoin StringLength StringLower StringStrip StringToHashBucket StringToHashBucketFast
+        StringToHashBucketStrong StringToNumber StringUpper Substr Sum Tile TridiagonalSolve TruncatedNormal
+        UnicodeEncode UnicodeScript UnicodeTranscode Unpack UnravelIndex UnsortedSegmentJoin UnsortedSegmentMax
+        UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum UpperBound""",
+    "outputs": """
+        DynamicPartition FakeQuantWithMinMaxArgs FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsPerChannel""",
+    "patches": "ExtractImagePatches",
+    "precision": "InTopK InTopKV2",
+    "product": "Cross MatMul SparseTensorDenseMatMul",
+    "r0": "BroadcastArgs",
+    "resized_images": "ResizeArea ResizeBicubic ResizeBilinear ResizeNearestNeighbor",
+    "selected_indices": "NonMaxSuppressionV3 NonMaxSuppressionWithOverlaps",
+    "serialized": "SerializeTensor",
+    "serialized_sparse": "SerializeManySparse SerializeSparse",
+    "size": "LookupTableSizeV2 SetSize",
+    "softmax": "Softmax",
+    "sum": "AccumulateNV2 AddN",
+    "transformed_images": "ImageProjectiveTransformV2",
+    "ts": "Timestamp",
+    "values": "LookupTableFindV2",
+    "y": """
+        Abs Acos Acosh Asin Asinh Atan Atanh BesselI0e BesselI1e Cast Ceil ComplexAbs ConjugateTranspose Cos
+        Cosh Digamma Erf Erfc Erfinv Exp Expm1 Floor Inv Invert InvertPermutation IsFinite IsInf IsNan Lgamma
+        Log Log1p LogicalNot Ndtri Neg OnesLike Reciprocal Rint Round Rsqrt Sigmoid Sign Sin Sinh Sqrt Square
+        Tan Tanh Transpose ZerosLike""",
+    "z": """
+        Add AddV2 ApproximateEqual Atan2 Betainc BitwiseAnd BitwiseOr BitwiseXor Div DivNoNan Equal FloorDiv
+        FloorMod Greater GreaterEqual Igamma Igammac InvGrad LeftShift Less LessEqual LogicalAnd LogicalOr
+        Maximum Minimum Mod Mul MulNoNan NotEqual Polygamma Pow RealDiv ReciprocalGrad RightShift RsqrtGrad
+        SigmoidGrad SqrtGrad SquaredDifference Sub TanhGrad TruncateDiv TruncateMod Xdivy Xlogy Zeta""",
+}
+"""Operations with one output that functions of a ``GraphDef`` may contain, by the name of the output."""
+
+_NAME_OF_SINGLE: Final = {op_type: name for name, listed in _SINGLE.items() for op_type in listed.split()}
+
+
+def output_names(node: NodeDef) -> list[str] | None:
+    """Returns how functions of a ``GraphDef`` refer to the outputs of ``node``: ``output:index``.
+
+    None if the node's type does not belong to TensorFlow, or functions should not contain it.
+    """
+    if node.op in _NAME_OF_SINGLE:
+        return [f"{_NAME_OF_SINGLE[node.op]}:{at}" for at in range(_length_of_list(node))]
+    if node.op not in _NAMES:
+        return None
+    found: list[str] = []
+    for part in _NAMES[node.op].split():
+        own, _, many = part.partition("*")
+        found += [f"{own}:{at}" for at in range(_length(node, many) if many else 1)]
+    return found
+
+
+def _length_of_list(node: NodeDef) -> int:
+    """Returns the number of outputs of a type whose only output may be a list."""
+    for attr in _LISTS.get(node.op, ()):
+        return _length(node, attr)
+    return 1
+
+
+_LISTS: Final = {
+    "ConcatOffset": ("N",),
+    "DecodeCSV": ("OUT_TYPE",),
+    "DynamicPartition": ("num_partitions",),
+    "IdentityN": ("T",),
+    "Meshgrid": ("N",),
+    "ShapeN": ("N",),
+    "Split": ("num_split",),
+    "SplitV": ("num_split",),
+    "Unpack": ("num",),
+}
+
 
 def output_index(node: NodeDef, name: str, index: int) -> int:
     """Returns the position of the output, or of entry ``index`` of the list of outputs, called ``name``.

@@ -11,10 +11,10 @@ import dataclasses
 import functools
 import itertools
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from headwater.graph.registry import HostArray
 
 _Env = dict[str, Any]
+_R = TypeVar("_R")
 _SIDE_EFFECTS = frozenset({"Assert", "EagerPyFunc", "Print", "PrintV2", "PyFunc"})
 _HOST_ONLY = (string, resource, variant)
 _MAX_SHAPES: Final = 8
@@ -61,6 +62,13 @@ class LoneContext:
     resources: object = None
     variables: dict[str, object] = field(default_factory=dict[str, Any])
     arguments: tuple[str, ...] = ()
+
+    def resource(
+        self, container: str, name: str, kind: type[_R], make: Callable[[], _R], signature: Mapping[str, object] | None = None
+    ) -> _R:
+        """Creates a resource that belongs to the caller, not to a task."""
+        del container, name, kind, signature
+        return make()
 
 
 _LONE = LoneContext()

@@ -131,6 +131,7 @@ def stateful(
     infer: Infer | None = None,
     static_of: Callable[[Attrs, int], frozenset[int]] | None = None,
     admit: Callable[..., Callable[[], object]] | None = None,
+    types: Mapping[str, int] | None = None,
 ) -> Callable[[F], F]:
     """Registers an update of variables: ``f(*inputs, **attrs)`` returns the tuple of new values of ``updates``.
 
@@ -154,7 +155,7 @@ def stateful(
                 static_of=static_of,
                 admit=admit,
                 differentiable=False,
-                types={"T": refs[0]},
+                types={"T": refs[0], **(types or {})},
             )
         )
         return function

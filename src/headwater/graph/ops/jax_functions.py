@@ -1,12 +1,13 @@
-"""``JaxFunction``: a Python function that JAX can trace, as an operation."""
+"""Functions of JAX as operations: ``JaxFunction``, a Python function, and ``XlaCallModule``, an exported function."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 from headwater.dtypes import DType
-from headwater.errors import InvalidArgumentError
+from headwater.errors import InvalidArgumentError, UnimplementedError
 from headwater.graph.ops.define import pure
 from headwater.graph.registry import Inference, Spec, as_outputs, function_of
 from headwater.lazy_jax import jax, jnp
@@ -41,3 +42,32 @@ def jax_function(
         )
     outputs = as_outputs(function(*map(jnp.asarray, input)))
     return tuple(jnp.asarray(value, dtype.numpy_dtype) for value, dtype in zip(outputs, Tout, strict=True))
+
+
+def _module_specs(inference: Inference) -> Sequence[Spec]:
+    attrs = inference.attrs
+    return [Spec(dtype, shape.as_dims) for dtype, shape in zip(attrs["Tout"], attrs["Sout"], strict=True)]
+
+
+@pure("XlaCallModule", inputs="args:Tin**", infer=_module_specs)
+def xla_call_module(*args: jax.Array, _exported: str | bytes = b"") -> tuple[Any, ...]:
+    """Calls an exported JAX function.
+
+    Args:
+      _exported: the function, serialised by `jax.export`. TensorFlow ignores this attribute, and uses the StableHLO in
+        the attribute ``module``.
+
+    Raises:
+      UnimplementedError: another program than Headwater wrote the operation, without this attribute.
+    """
+    if not _exported:
+        raise UnimplementedError(
+            None, None, "XlaCallModule without the attribute _exported: only functions that Headwater exported can run"
+        )
+    data = _exported.encode() if isinstance(_exported, str) else _exported
+    return as_outputs(_deserialized(data).call(*map(jnp.asarray, args)))
+
+
+@functools.lru_cache(maxsize=64)
+def _deserialized(data: bytes) -> Any:
+    return jax.export.deserialize(bytearray(data))

@@ -108,7 +108,7 @@ def _ngram_specs(inference: Inference) -> Sequence[Spec]:
     return [Spec(string, (None,)), Spec(inference.inputs[1].dtype, inference.inputs[1].dims)]
 
 
-@host("StringNGrams", inputs="data:string, data_splits:T|index", infer=_ngram_specs)
+@host("StringNGrams", inputs="data:string, data_splits:Tsplits|index", infer=_ngram_specs)
 def string_ngrams(
     data: HostArray,
     data_splits: HostArray,

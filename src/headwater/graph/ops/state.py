@@ -187,7 +187,7 @@ def _scatter_spec(inference: Inference) -> Sequence[Spec]:
 
 
 def _define_scatter(name: str, combine: Scatter) -> None:
-    @stateful(name, refs=(0,), updates=(0,), infer=_scatter_spec)
+    @stateful(name, refs=(0,), updates=(0,), infer=_scatter_spec, types={"Tindices": 1})
     def scatter(ref: jax.Array, indices: jax.Array, updates: jax.Array, *, use_locking: bool = False) -> object:  # pyright: ignore[reportUnusedFunction]
         del use_locking
         indices, updates = jnp.asarray(indices), jnp.asarray(updates)
@@ -229,7 +229,7 @@ def _scatter_nd_spec(inference: Inference) -> Sequence[Spec]:
 
 
 def _define_scatter_nd(name: str, combine: Scatter) -> None:
-    @stateful(name, refs=(0,), updates=(0,), infer=_scatter_nd_spec)
+    @stateful(name, refs=(0,), updates=(0,), infer=_scatter_nd_spec, types={"Tindices": 1})
     def scatter_nd(ref: jax.Array, indices: jax.Array, updates: jax.Array, *, use_locking: bool = True) -> object:  # pyright: ignore[reportUnusedFunction]
         del use_locking
         indices = jnp.asarray(indices)

@@ -15,7 +15,7 @@ from headwater.graph.ops.define import fixed, host, no_outputs
 from headwater.graph.ops.fingerprints import fingerprint64, fingerprint128, fingerprints64, old_hash, sip_hash
 from headwater.graph.ops.queues import as_handle
 from headwater.graph.ops.strings import as_string
-from headwater.graph.registry import HostArray, Inference, Spec
+from headwater.graph.registry import HostArray, Inference, Spec, function_of
 from headwater.graph.resources.host_context import HostContext
 from headwater.graph.resources.lookup_tables import Table, as_column
 from headwater.shapes import as_shape
@@ -75,7 +75,20 @@ def mutable_hash_table_of_tensors(
     return as_handle(context.resource(container, shared_name, Table, make, signature))
 
 
-@host("InitializeTableV2", infer=no_outputs, keeps=True)
+@host("HeldTable", infer=fixed(resource, ()))
+def held_table(*, token: str) -> HostArray:
+    """Returns the handle of the table that the function of this process with the ``token`` returns.
+
+    Raises:
+      InvalidArgumentError: this process has not registered the function.
+    """
+    function = function_of(token)
+    if function is None:
+        raise InvalidArgumentError(None, None, "a table of another process: create the table in this process")
+    return as_handle(function())
+
+
+@host("InitializeTableV2", infer=no_outputs, keeps=True, types={"Tkey": 1, "Tval": 2})
 def initialize(handle: HostArray, keys: HostArray, values: HostArray) -> None:
     """Fills a table with pairs."""
     handle.item().fill(keys, values)
@@ -156,25 +169,25 @@ def _like_default(inference: Inference) -> Sequence[Spec]:
     return [Spec(default.dtype.base_dtype, (*(keys or ()), *(default.dims or ())) if known else None)]
 
 
-@host("LookupTableFindV2", infer=_like_default, keeps=True)
+@host("LookupTableFindV2", infer=_like_default, keeps=True, types={"Tin": 1, "Tout": 2})
 def find(handle: HostArray, keys: HostArray, default: HostArray) -> HostArray:
     """Returns the value of each key, or ``default``."""
     return handle.item().find(keys, default)
 
 
-@host("LookupTableInsertV2", infer=no_outputs, keeps=True)
+@host("LookupTableInsertV2", infer=no_outputs, keeps=True, types={"Tin": 1, "Tout": 2})
 def insert(handle: HostArray, keys: HostArray, values: HostArray) -> None:
     """Adds or replaces entries."""
     handle.item().insert(keys, values)
 
 
-@host("LookupTableImportV2", infer=no_outputs, keeps=True)
+@host("LookupTableImportV2", infer=no_outputs, keeps=True, types={"Tin": 1, "Tout": 2})
 def replace(handle: HostArray, keys: HostArray, values: HostArray) -> None:
     """Replaces all entries."""
     handle.item().replace(keys, values)
 
 
-@host("LookupTableRemoveV2", infer=no_outputs, keeps=True)
+@host("LookupTableRemoveV2", infer=no_outputs, keeps=True, types={"Tin": 1})
 def remove(handle: HostArray, keys: HostArray) -> None:
     """Removes entries."""
     handle.item().remove(keys)

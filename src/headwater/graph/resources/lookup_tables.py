@@ -39,6 +39,21 @@ class Table(Kept):
         self._lock: Any = threading.Lock()
         self._entries: dict[object, object] | None = None if fixed else {}
 
+    @property
+    def key_dtype(self) -> DType:
+        """The element type of the keys."""
+        return self._key
+
+    @property
+    def value_dtype(self) -> DType:
+        """The element type of the values."""
+        return self._value
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether it is filled once."""
+        return self._fixed
+
     def fill(self, keys: TensorLike, values: SparseLike) -> None:
         """Sets the entries of a fixed table. Idempotent.
 

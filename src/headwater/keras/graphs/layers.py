@@ -11,7 +11,8 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from contextvars import ContextVar
 
 import keras
@@ -28,6 +29,7 @@ from headwater.keras.graphs.calls import (
     plain,
     separate,
 )
+from headwater.keras.graphs.functions import FunctionGraph
 from headwater.keras.graphs.phase import learning_phase
 from headwater.keras.graphs.states import (
     SYMBOLIC_CALLS,
@@ -41,7 +43,7 @@ from headwater.keras.graphs.states import (
     state_of,
     weights_of,
 )
-from headwater.keras.graphs.weights import record_update, updates_of
+from headwater.keras.graphs.weights import graph_value, record_update, updates_of
 from headwater.keras.internals import CallSpec, Layer, backend, tree
 from headwater.keras.types import Tree
 from headwater.tf1.compat.dialect import is_eager
@@ -97,6 +99,16 @@ _BY_OPERATIONS = frozenset(
 _training: ContextVar[Tree] = ContextVar("training of the outer layer", default=None)
 
 
+@contextmanager
+def inference() -> Generator[None]:
+    """A context in which layers are called for inference, unless a call chooses otherwise."""
+    token = _training.set(False)
+    try:
+        yield
+    finally:
+        _training.reset(token)
+
+
 def accept_graphs_in_layers() -> None:
     """Makes layers accept tensors of graphs. Idempotent."""
     if hasattr(_layer, "updates"):
@@ -109,7 +121,7 @@ def accept_graphs_in_layers() -> None:
             if not is_own(self):
                 _accept_functions_of_graphs(self)
             return original(self, *args, **kwargs)
-        if type(get_default_graph()) is not Graph:
+        if type(get_default_graph()) not in (Graph, FunctionGraph):
             # The graph of one eager call: its values are arrays of the layer's caller.
             variables = self.variables if self.built else ()
             return call_with_graph_values(functools.partial(original, self), self.name, args, kwargs, variables)
@@ -179,6 +191,8 @@ def _build(layer: Tree, args: Tree, kwargs: dict[str, Tree], scope: str) -> None
     own_build = type(layer).build not in (_layer.build, _keras.Model.build, _keras.Sequential.build)
     # Without a `build` of its own, a model or layer creates its variables by calling other layers.
     if not layer.built and (own_build or not is_container(layer)):
+        if isinstance(get_default_graph(), FunctionGraph):
+            raise ValueError(f"the layer {layer.name!r} has no variables yet: call it once before it is exported")
         spec = CallSpec(layer._call_signature, layer._call_context_args, args, dict(kwargs))
         token = building.set((layer, scope))
         try:
@@ -187,6 +201,8 @@ def _build(layer: Tree, args: Tree, kwargs: dict[str, Tree], scope: str) -> None
         finally:
             building.reset(token)
         layer.built = True
+    if isinstance(get_default_graph(), FunctionGraph):
+        return
     owned = [*layer._trainable_variables, *layer._non_trainable_variables] if is_container(layer) else weights_of(layer)
     # A layer that is a part of a functional model is built with it, outside of its call.
     place = f"{layer.name}/" if built_before and not is_container(layer) else scope
@@ -267,7 +283,7 @@ def _dense(layer: Tree, inputs: Tree) -> Tree:
 def _embedding(layer: Tree, inputs: Tree) -> Tree:
     if inputs.dtype.base_dtype.name not in ("int32", "int64"):
         inputs = math.cast(inputs, "int32")
-    return embedding_lookup(layer._embeddings.variable, inputs)
+    return embedding_lookup(graph_value(layer._embeddings), inputs)
 
 
 _CALLS: dict[str, Callable[..., Tree]] = {"Dense": _dense, "Embedding": _embedding}
@@ -295,14 +311,19 @@ def _call_as_one(layer: Tree, original: Callable[..., Tree], args: Tree, kwargs:
             result = original(layer, *filled[0], **filled[1])
             news = [scope.get_current_value(variable) for variable in changing]
         flat = [backend.convert_to_tensor(leaf) for leaf in _tree.flatten(result)]
-        found[:] = [_tree.map_structure(lambda _: 0, result), len(flat)]
+        changed = [new is not states[id(variable)] for variable, new in zip(changing, news, strict=True)]
+        found[:] = [_tree.map_structure(lambda _: 0, result), len(flat), changed]
         return [*flat, *news, *scope.losses]
 
     numbers = [random.random_uniform([2], 0, 2**31 - 1, "int32") for _ in seeds]
-    values = [*(variable.variable for variable in weights), *numbers, *given]
+    values = [*map(graph_value, weights), *numbers, *given]
     outputs = call_jax_function(run, values, layer.name)
     count = found[1]
-    for variable, new in zip(changing, outputs[count:], strict=False):
-        record_update(variable.variable.assign(new).op)
+    for variable, new, changed in zip(changing, outputs[count:], found[2], strict=False):
+        if isinstance(get_default_graph(), FunctionGraph):
+            if changed:
+                variable.assign(new)
+        else:
+            record_update(variable.variable.assign(new).op)
     begin_state(layer).losses.extend(outputs[count + len(changing) :])
     return _tree.pack_sequence_as(found[0], outputs[:count])

@@ -92,6 +92,11 @@ def allocate(variable: Tree, scope: str, name: str) -> Variable:
     return variable.by_graph[graph]
 
 
+def graph_value(variable: Tree) -> Tree:
+    """Returns the value of a layer's variable in the default graph: a variable of `tf`, or an input of a function."""
+    return variable.variable if isinstance(variable, GraphVariable) and variable.in_graph() else variable.value
+
+
 _updates: ContextVar[list[Operation] | None] = ContextVar("updates of a layer", default=None)
 
 

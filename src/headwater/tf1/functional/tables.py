@@ -18,6 +18,7 @@ from headwater.graph.operation import Operation, Tensor
 from headwater.tf1.functional import arrays, math
 from headwater.tf1.functional.apply import one
 from headwater.tf1.functional.indexing import where
+from headwater.tf1.functional.ragged_tensor import RaggedTensor
 from headwater.tf1.functional.reductions import either
 from headwater.tf1.functional.saveable import SaveableObject, SaveSpec
 from headwater.tf1.functional.sparse import SparseTensor
@@ -75,6 +76,8 @@ def _keys_of(keys: TensorLike, dtype: DType) -> Tensor:
     Raises:
       TypeError: they are of another.
     """
+    if isinstance(keys, RaggedTensor):
+        return _keys_of(keys.flat_values, dtype)
     values = keys.values if isinstance(keys, SparseTensor) else convert_to_tensor(keys)
     if dtype == dtypes.int64 and values.dtype.base_dtype == dtypes.int32:
         values = math.to_int64(values)
@@ -83,7 +86,9 @@ def _keys_of(keys: TensorLike, dtype: DType) -> Tensor:
     return values
 
 
-def _like_keys(keys: TensorLike, found: Tensor) -> SparseTensor | Tensor:
+def _like_keys(keys: TensorLike, found: Tensor) -> RaggedTensor | SparseTensor | Tensor:
+    if isinstance(keys, RaggedTensor):
+        return keys.with_flat_values(found)
     return SparseTensor(keys.indices, found, keys.dense_shape) if isinstance(keys, SparseTensor) else found
 
 
@@ -134,7 +139,7 @@ class _ResourceTable(Typed):
         return self._op("LookupTableSizeV2", [], name or f"{self._name}_Size").outputs[0]
 
     def lookup(self, keys: TensorLike, name: str | None = None) -> Any:
-        """Returns the value of each key, or the default; a sparse tensor for a sparse tensor of keys.
+        """Returns the value of each key, or the default; a sparse or ragged tensor for such a tensor of keys.
 
         Raises:
           TypeError: keys of another type.

@@ -1,0 +1,54 @@
+"""The objects of a program in a saved model: nodes of ``SavedObjectGraph``, and their values in a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import keras
+
+from headwater.tf1.training.object_checkpoints import Trackable
+from headwater.tf1.variables.module import Module
+from headwater.tf2.function import Function
+from headwater.tf2.lookup_tables import table_of
+
+if TYPE_CHECKING:
+    from headwater.graph.resources.lookup_tables import Table
+
+_Variable = keras.Variable
+_Layer: Any = keras.layers.Layer
+_LISTS = ("variables", "trainable_variables", "non_trainable_variables")
+
+
+def parts_of(value: Any) -> list[tuple[str, Any]]:
+    """Returns the parts of an object that a saved model contains, by the names of attributes."""
+    if isinstance(value, Mapping):
+        found: Iterable[tuple[Any, Any]] = value.items()  # pyright: ignore[reportUnknownVariableType]
+    elif isinstance(value, list | tuple):
+        found = ((str(at), part) for at, part in enumerate(value))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    elif isinstance(value, _Variable | Function):
+        found = ()
+    elif isinstance(value, _Layer | keras.optimizers.Optimizer):
+        found = [(name, getattr(value, name)) for name in _LISTS if hasattr(value, name)]
+        found += _functions_of(value)
+    else:
+        found = [*vars(value).items(), *_functions_of(value)] if hasattr(value, "__dict__") else ()
+    return [(str(name), part) for name, part in found if _is_saved(str(name), part)]
+
+
+def _functions_of(value: Any) -> list[tuple[str, Any]]:
+    """Returns the functions that are methods of an object."""
+    names = {name for base in type(value).__mro__ for name, part in vars(base).items() if isinstance(part, Function)}
+    return [(name, getattr(value, name)) for name in sorted(names)]
+
+
+def _is_saved(name: str, part: Any) -> bool:
+    if isinstance(part, _Variable | Function | Module | _Layer | keras.optimizers.Optimizer | Trackable):
+        return True
+    if table_of(part) is not None:
+        return True
+    return isinstance(part, Mapping | list | tuple) and any(_is_saved("", inner) for _, inner in _items(part))
+
+
+def _items(value: Any) -> Iterable[tuple[Any, Any]]:
+    return value.items() if isinstance(value, Mapping) else enumerate(value)  # pyright: ignore[reportUnknownVariableType]
