@@ -71,6 +71,7 @@ def adapt_keras() -> None:
         _replace_lookup_layers()
         _accept_strings()
     _find_saved_classes()
+    _export_models()
     _keep_states()
     synchronize_normalization()
     get = _adapters.get_data_adapter
@@ -98,6 +99,16 @@ def _replace_lookup_layers() -> None:
         return getattr(importlib.import_module(f"headwater.keras.{_LAYERS[name]}"), name)
 
     layers.__getattr__ = find
+
+
+def _export_models() -> None:
+    """Makes models export themselves without TensorFlow."""
+
+    def export(self: Tree, *args: Any, **kwargs: Any) -> None:
+        importlib.import_module("headwater.tf2.export_archive").export(self, *args, **kwargs)
+
+    model: Any = keras.Model
+    model.export = export
 
 
 def _find_saved_classes() -> None:

@@ -22,6 +22,7 @@ from keras.src.callbacks import callback_list as callback_list
 from keras.src.callbacks import tensorboard as tensorboard
 from keras.src.callbacks.callback import Callback as Callback
 from keras.src.callbacks.callback_list import CallbackList as CallbackList
+from keras.src.export import export_utils as _export_utils
 from keras.src.layers.layer import CallSpec as _CallSpec
 from keras.src.layers.layer import Layer as Layer
 from keras.src.legacy.preprocessing.sequence import skipgrams as _skipgrams
@@ -55,6 +56,7 @@ backend: Any = _backend
 backend_utils: Any = _backend_utils
 naming: Any = _naming
 CallSpec: Any = _CallSpec
+export_utils: Any = _export_utils
 global_state: Any = _global_state
 keras_rnn: Any = _rnn
 keras_skipgrams: Any = _skipgrams

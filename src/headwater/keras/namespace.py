@@ -37,7 +37,9 @@ _REPLACEMENTS: Mapping[str, Mapping[str, str]] = {
     "datasets.mnist": {"load_data": "headwater.keras.sample_data:load_mnist"},
     "estimator": {"model_to_estimator": "headwater.keras.estimator:model_to_estimator"},
     "": {"Input": "headwater.keras.graphs.inputs:Input"},
+    "export": {"ExportArchive": "headwater.tf2.export_archive:ExportArchive"},
     "layers": {
+        "TFSMLayer": "headwater.tf2.export_archive:TFSMLayer",
         "Input": "headwater.keras.graphs.inputs:Input",
         "Hashing": "headwater.keras.lookups:Hashing",
         "IntegerLookup": "headwater.keras.lookups:IntegerLookup",

@@ -7,15 +7,18 @@ that JAX computes, become ``XlaCallModule`` nodes, which contain the operation a
 
 from __future__ import annotations
 
+import functools
 import itertools
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import jax
 from jax import export
+from jax.extend.mlir import ir, passmanager
 from jax.extend.mlir.dialects import stablehlo
+from jax.interpreters import mlir
 
 from headwater.dtypes import resource
 from headwater.errors import UnimplementedError
@@ -34,12 +37,11 @@ if TYPE_CHECKING:
     from headwater.keras.types import Tree
     from headwater.tensorboard_protos import NodeDef
 
-_log = logging.getLogger("headwater")
-
 _STABLEHLO = "1.0.0"
 """The version of StableHLO in files: old, so that as many releases of TensorFlow as possible can read it."""
 
 _PLATFORMS = (("cpu", "cuda"), ("cpu",))
+_LOCATIONS = "jax_traceback_in_locations_limit"
 _WITHOUT_OUTPUTS = frozenset({"Assert", "NoOp"})
 
 
@@ -225,7 +227,7 @@ def _module(op: Operation) -> tuple[NodeDef, list[str]]:
 
     exported = _exported(run, tensors, str(label))
     node = node_def_pb2.NodeDef(name=op.name, op="XlaCallModule")
-    module = stablehlo.serialize_portable_artifact_str(exported.mlir_module(), _STABLEHLO)
+    module = stablehlo.serialize_portable_artifact_str(_legalized(exported.mlir_module()), _STABLEHLO)
     for key, value in {
         "version": exported.calling_convention_version,
         "module": module,
@@ -237,6 +239,32 @@ def _module(op: Operation) -> tuple[NodeDef, list[str]]:
     }.items():
         write_attr(node.attr[key], value)
     return node, [f"output:{at}" for at in range(len(op.outputs))]
+
+
+@functools.cache
+def _register_passes() -> None:
+    stablehlo.register_stablehlo_passes()
+
+
+def _legalized(module: str) -> str:
+    """Returns a module without operations that older releases of StableHLO cannot refine to known shapes."""
+    _register_passes()
+    with mlir.make_ir_context():
+        parsed = ir.Module.parse(module)
+        for name in ("stablehlo-legalize-composite-to-call", "chlo-legalize-to-stablehlo"):
+            passmanager.PassManager.parse(f"builtin.module(func.func({name}))").run(parsed.operation)
+        return str(parsed)
+
+
+@contextmanager
+def _without_locations() -> Generator[None]:
+    """A context in which JAX does not write paths of files into modules."""
+    before = getattr(jax.config, _LOCATIONS)
+    jax.config.update(_LOCATIONS, 0)
+    try:
+        yield
+    finally:
+        jax.config.update(_LOCATIONS, before)
 
 
 def _exported(function: Callable[..., Tree], tensors: Sequence[Tensor], label: str) -> Any:
@@ -262,7 +290,8 @@ def _exported(function: Callable[..., Tree], tensors: Sequence[Tensor], label: s
             shape = export.symbolic_shape(",".join(words), scope=scope) if words else ()
             specs.append(jax.ShapeDtypeStruct(shape, tensor.dtype.numpy_dtype))
         try:
-            return export.export(jax.jit(function, keep_unused=True), platforms=platforms)(*specs)
+            with _without_locations():
+                return export.export(jax.jit(function, keep_unused=True), platforms=platforms)(*specs)
         except Exception as error:  # noqa: BLE001  of JAX or of the function; the last one is raised
             errors.append(error)
     raise ValueError(f"{label} cannot be exported for unknown sizes; give sizes in the signature") from errors[0]

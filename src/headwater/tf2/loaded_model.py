@@ -247,9 +247,10 @@ class Body:
         """The structure of the results, with specs."""
         return structures.decode(self._signature.output_signature)
 
-    def captured(self) -> list[Any]:
-        """Returns the objects that the function uses."""
-        return [self._loader.object(number) for number in self._bound]
+    def variables(self) -> list[Any]:
+        """Returns the variables that the function uses."""
+        captured = map(self._loader.object, self._bound)
+        return [value for value in captured if isinstance(value, Variable)]
 
     def call(self, tensors: Sequence[Any]) -> Tree:
         """Returns the function's result for the tensors among its arguments."""
@@ -381,10 +382,17 @@ class LoadedFunction(Function):
         self._described = described
         super().__init__(self._dispatch, autograph=False)
         self.__name__ = bodies[0].name if bodies else "function"
-        if len(bodies) == 1:
-            args, kwargs = bodies[0].arguments
-            if not kwargs and all(isinstance(leaf, TensorSpec) for leaf in nest.flatten(args)):
-                self.saved_signature: Any = args
+
+    @property
+    def variables(self) -> list[Any]:
+        """The variables that it uses."""
+        found = {id(value): value for body in self._bodies for value in body.variables()}
+        return list(found.values())
+
+    @property
+    def structured_outputs(self) -> Any:
+        """The results of the first kind of arguments, as specs."""
+        return self._bodies[0].results
 
     def signatures(self) -> list[tuple[Any, Any]]:
         return [body.arguments for body in self._bodies]
@@ -456,7 +464,7 @@ class LoadedSignature(Function):
     @property
     def variables(self) -> list[Any]:
         """The variables that it uses."""
-        return [value for value in self._body.captured() if isinstance(value, Variable)]
+        return self._body.variables()
 
     def _of_tensors(self, *args: Any, **kwargs: Any) -> Tree:
         given = dict(zip(self._words, args, strict=False)) | kwargs

@@ -90,3 +90,13 @@ def decode(proto: Any) -> Tree:
             return {part.key: decode(part.value) for part in value.values}
         case _:
             raise NotImplementedError(f"a saved function has a {kind}: only specs of dense tensors are supported")
+
+
+def plain_structure(value: Any) -> Tree:
+    """Returns nested containers as plain lists, tuples and dicts: Keras wraps the containers in attributes of layers."""
+    if isinstance(value, Mapping):
+        return {key: plain_structure(part) for key, part in value.items()}  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, list | tuple):
+        parts = [plain_structure(part) for part in value]  # pyright: ignore[reportUnknownVariableType]
+        return parts if isinstance(value, list) else tuple(parts)
+    return value

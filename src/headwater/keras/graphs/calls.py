@@ -11,6 +11,7 @@ from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Tensor
 from headwater.graph.registry import HostFunction
+from headwater.keras.graphs.functions import is_exporting
 from headwater.keras.internals import backend, tree
 from headwater.keras.types import Tree
 from headwater.shapes import Dimension, TensorShape
@@ -29,7 +30,9 @@ def is_graph_value(value: object) -> bool:
     """Returns whether ``value`` is a tensor or variable of a graph, also a variable of a layer in a graph."""
     if isinstance(value, Tensor | Variable | PartitionedVariable):
         return True
-    return isinstance(value, keras.Variable) and getattr(value, "in_graph", bool)()
+    if not isinstance(value, keras.Variable):
+        return False
+    return getattr(value, "in_graph", bool)() or is_exporting()
 
 
 def has_graph_value(value: object) -> bool:
@@ -59,6 +62,8 @@ def plain(leaf: Tree) -> Tree:
     if isinstance(leaf, Tensor):
         return leaf
     if is_graph_value(leaf):
+        if is_exporting() and isinstance(leaf, keras.Variable):
+            leaf = leaf.value
         return convert_to_tensor(leaf)
     if isinstance(leaf, DType):
         return leaf.base_dtype.name

@@ -10,6 +10,7 @@ import keras
 from headwater.dtypes import DType, as_dtype
 from headwater.graph.graph import Graph
 from headwater.graph.operation import Tensor
+from headwater.keras.internals import get_stateless_scope
 from headwater.keras.types import Tree
 from headwater.shapes import TensorShape
 
@@ -65,6 +66,11 @@ class _VariableScope(_scope):
         variable, value = update
         self.written[id(variable)] = variable
         self.values[id(variable)] = value
+
+
+def is_exporting() -> bool:
+    """Returns whether variables have the values of a function's graph. They have not while a layer is computed."""
+    return isinstance(get_stateless_scope(), _VariableScope)
 
 
 @contextmanager
