@@ -126,23 +126,39 @@ def _find_saved_classes() -> None:
 
 
 def _accept_strings() -> None:
-    """Makes models with string inputs, such as models of lookup layers, accept NumPy arrays of strings unchanged.
+    """Makes models with string inputs, such as models of lookup layers, accept NumPy arrays of strings.
 
-    JAX has no string type, so Keras's conversion to tensors and its adjustment of ranks are skipped for these models.
+    JAX has no string type, so Keras's conversion to tensors is skipped for these inputs; ranks are adjusted.
     """
     model: Any = functional.Functional
+    convert, adjust = model._convert_inputs_to_tensors, model._adjust_input_rank
 
-    def unless_texts(original: Callable[..., object]) -> Callable[..., object]:
-        @functools.wraps(original)
-        def replaced(self: Any, flat_inputs: Tree) -> Tree:
-            if all(made.dtype == "string" for made in self._inputs):
-                return list(flat_inputs)
-            return original(self, flat_inputs)
+    def is_text(made: Tree) -> bool:
+        return made.dtype == "string"
 
-        return replaced
+    @functools.wraps(convert)
+    def convert_inputs(self: Any, flat_inputs: Tree) -> Tree:
+        if not any(map(is_text, self._inputs)):
+            return convert(self, flat_inputs)
+        return [
+            leaf if is_text(made) else keras.ops.convert_to_tensor(leaf, dtype=made.dtype)
+            for leaf, made in zip(flat_inputs, self._inputs, strict=True)
+        ]
 
-    for name in ("_convert_inputs_to_tensors", "_adjust_input_rank"):
-        setattr(model, name, unless_texts(getattr(model, name)))
+    @functools.wraps(adjust)
+    def adjust_rank(self: Any, flat_inputs: Tree) -> Tree:
+        texts = [isinstance(leaf, np.ndarray) and is_text(made) for leaf, made in zip(flat_inputs, self._inputs)]
+        if not any(texts):
+            return adjust(self, flat_inputs)
+        stand_ins = [
+            np.empty(leaf.shape, bool) if text else leaf for leaf, text in zip(flat_inputs, texts, strict=True)
+        ]
+        return [
+            leaf.reshape(adjusted.shape) if text else adjusted
+            for leaf, adjusted, text in zip(flat_inputs, adjust(self, stand_ins), texts, strict=True)
+        ]
+
+    model._convert_inputs_to_tensors, model._adjust_input_rank = convert_inputs, adjust_rank
 
 
 def _refuse_texts(x: Tree) -> None:

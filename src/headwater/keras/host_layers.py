@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ import numpy as np
 from headwater.graph.composites import CompositeTensor
 from headwater.graph.operation import Tensor
 from headwater.graph.ragged_value import RaggedTensorValue
+from headwater.keras.graphs.functions import is_exporting
+from headwater.tf1.functional.arrays import squeeze
 from headwater.tf1.functional.ragged_tensor import RaggedTensor
 from headwater.tf1.functional.script import py_func
 
@@ -65,6 +68,11 @@ def composite_rows(inputs: Tree) -> list[HostArray]:
     return [value.values[value.indices[:, 0] == row] for row in range(int(value.dense_shape[0]))]
 
 
+def lookups() -> Any:
+    """Returns the module of lookups in exported functions, imported lazily: few programs export such layers."""
+    return importlib.import_module("headwater.keras.graphs.lookups")
+
+
 class HostLayer(_layer):
     """A layer that computes its outputs with NumPy.
 
@@ -92,6 +100,8 @@ class HostLayer(_layer):
     def call(self, inputs: object) -> Tree:
         if isinstance(inputs, CompositeTensor):
             return self._of_composite(inputs)
+        if isinstance(inputs, Tensor) and is_exporting():
+            return self._in_function(inputs)
         if isinstance(inputs, Tensor):
             spec = self.compute_output_spec(inputs)
             found = py_func(
@@ -105,6 +115,19 @@ class HostLayer(_layer):
             shape = jax.ShapeDtypeStruct(spec.shape, dtype)
             return jax.pure_callback(lambda values: self._on_host(values).astype(dtype), shape, inputs)
         return results.convert(self._on_host(inputs))
+
+    def _in_function(self, inputs: Tensor) -> Tree:
+        """Adds operations that compute the outputs to a function that is exported."""
+        if self.output_mode == "one_hot" and inputs.dims and inputs.dims[-1] == 1:
+            inputs = squeeze(inputs, [-1])
+        found = self._numbers_in_function(inputs)
+        return found if self.output_mode == "int" else lookups().encode(self, found, self._depth(), self._weights())
+
+    def _numbers_in_function(self, inputs: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def _weights(self) -> HostArray | None:
+        return None
 
     def _of_composite(self, inputs: object) -> Tree:
         if self.output_mode == "int":

@@ -19,9 +19,10 @@ import numpy as np
 
 from headwater.graph.composites import CompositeTensor
 from headwater.graph.ops.fingerprints import fingerprint64, sip_hash
-from headwater.keras.host_layers import HostLayer, composite_rows
+from headwater.keras.host_layers import HostLayer, composite_rows, lookups
 
 if TYPE_CHECKING:
+    from headwater.graph.operation import Tensor
     from headwater.graph.registry import HostArray
     from headwater.keras.types import Tree
 
@@ -108,6 +109,9 @@ class Hashing(HostLayer):
         texts = np.array(_texts(values), object).reshape(values.shape)
         masked = texts == (mask if isinstance(mask, bytes) else str(mask).encode())
         return np.where(masked, 0, _hash_bins(values, self.num_bins - 1, self.salt) + 1)
+
+    def _numbers_in_function(self, inputs: Tensor) -> Tensor:
+        return lookups().hashed(self, inputs)
 
     def get_config(self) -> dict[str, object]:
         return {
@@ -313,17 +317,28 @@ class _Lookup(HostLayer):
             found[unknown] = self._first_unknown + (self._unknown(values[unknown]) if self.num_oov_indices > 1 else 0)
         return found
 
+    def _numbers_in_function(self, inputs: Tensor) -> Tensor:
+        if not self._known.tokens:
+            raise ValueError(f"{self.name} has no vocabulary yet: call adapt or set_vocabulary first")
+        if self.invert:
+            return lookups().tokens(self, inputs, self.get_vocabulary())
+        return lookups().numbers(self, inputs, self._known.places, self._first_unknown)
+
+    def _weights(self) -> HostArray | None:
+        if self.output_mode != "tf_idf":
+            return None
+        weights = np.zeros(self._depth(), np.float32)
+        weights[: len(self._known.weights)] = self._known.weights
+        return weights
+
     def _invert(self, values: Any) -> HostArray:
         tokens = self.get_vocabulary()
         found = [tokens[at] if 0 <= at < len(tokens) else self.oov_token for at in values.reshape(-1).tolist()]
         return np.array(found).reshape(values.shape)
 
     def _weighted(self, counts: Any) -> Tree:
-        if self.output_mode != "tf_idf":
-            return counts
-        weights = np.zeros(counts.shape[-1], np.float32)
-        weights[: len(self._known.weights)] = self._known.weights
-        return counts * weights
+        weights = self._weights()
+        return counts if weights is None else counts * weights
 
     def get_config(self) -> dict[str, object]:
         return {

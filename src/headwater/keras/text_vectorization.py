@@ -15,10 +15,11 @@ import numpy as np
 
 from headwater.graph.composites import CompositeTensor
 from headwater.graph.ragged_value import RaggedTensorValue
-from headwater.keras.host_layers import results
+from headwater.keras.host_layers import lookups, results
 from headwater.keras.lookups import StringLookup
 
 if TYPE_CHECKING:
+    from headwater.graph.operation import Tensor
     from headwater.keras.types import Tree
 
 _tensor = keras.KerasTensor
@@ -93,6 +94,12 @@ class TextVectorization(StringLookup):
 
     def _of_composite(self, inputs: object) -> Tree:
         return self._on_host(inputs)
+
+    def _in_function(self, inputs: Tensor) -> Tree:
+        found = self._numbers_in_function(lookups().words(self, inputs))
+        if self.output_mode == "int":
+            return lookups().cut(found, self.output_sequence_length)
+        return lookups().encode(self, found, self._depth(), self._weights())
 
     def _on_host(self, inputs: Any) -> Any:
         rows = self._rows(inputs)

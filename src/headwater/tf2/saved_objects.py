@@ -47,6 +47,8 @@ def _is_saved(name: str, part: Any) -> bool:
         return True
     if table_of(part) is not None:
         return True
+    if name in _LISTS:
+        return True
     return isinstance(part, Mapping | list | tuple) and any(_is_saved("", inner) for _, inner in _items(part))
 
 

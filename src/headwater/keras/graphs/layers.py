@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 import keras
+import numpy as np
 
 from headwater.graph.context import get_default_graph
 from headwater.graph.graph import Graph
@@ -44,6 +45,7 @@ from headwater.keras.graphs.states import (
     weights_of,
 )
 from headwater.keras.graphs.weights import graph_value, record_update, updates_of
+from headwater.keras.host_layers import HostLayer
 from headwater.keras.internals import CallSpec, Layer, backend, tree
 from headwater.keras.types import Tree
 from headwater.tf1.compat.dialect import is_eager
@@ -120,6 +122,8 @@ def accept_graphs_in_layers() -> None:
         if not has_graph_value(args) and not (kwargs and has_graph_value(kwargs)):
             if not is_own(self):
                 _accept_functions_of_graphs(self)
+            if is_container(self) and not isinstance(self, HostLayer) and _has_text((args, kwargs)):
+                return _call_with_text(self, args, kwargs)
             return original(self, *args, **kwargs)
         if type(get_default_graph()) not in (Graph, FunctionGraph):
             # The graph of one eager call: its values are arrays of the layer's caller.
@@ -129,6 +133,28 @@ def accept_graphs_in_layers() -> None:
 
     _layer.__call__ = __call__
     extend_layers()
+
+
+def _has_text(value: Tree) -> bool:
+    """Returns whether nested arguments have NumPy arrays of strings."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in "OSU"  # pyright: ignore[reportUnknownMemberType]
+    if isinstance(value, list | tuple):
+        return any(map(_has_text, value))  # pyright: ignore[reportUnknownArgumentType]
+    return isinstance(value, dict) and any(map(_has_text, value.values()))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+
+def _call_with_text(layer: Tree, args: Tree, kwargs: dict[str, Tree]) -> Tree:
+    """Calls a model or a layer of the program on strings, which Keras would convert to tensors of its backend."""
+    if isinstance(layer, _keras.Sequential) and layer._functional is None:
+        outputs = args[0] if args else kwargs["inputs"]
+        for each in layer.layers:
+            outputs = each(outputs)
+        layer.built = True
+        return outputs
+    if not layer._call_has_training_arg:
+        kwargs.pop("training", None)
+    return layer.call(*args, **kwargs)
 
 
 # Calls ------------------------------------------------------------------------------------------------------------
