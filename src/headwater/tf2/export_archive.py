@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any
 import keras
 
 from headwater.data.io.files import as_path
-from headwater.data.spec import TensorSpec
-from headwater.dtypes import as_dtype
-from headwater.keras.internals import export_utils, tree
+from headwater.keras.internals import export_utils
 from headwater.tf1.functional import nest
 from headwater.tf1.training.saved_model import DEFAULT_SERVING_SIGNATURE_DEF_KEY
 from headwater.tf2.function import Function
 from headwater.tf2.loaded_model import LoadedFunction, LoadedSignature, load, signature_of
 from headwater.tf2.saved_model import save
-from headwater.tf2.structures import plain_structure
+from headwater.tf2.structures import as_specs
 
 if TYPE_CHECKING:
     from headwater.data.io.files import Path
@@ -104,8 +102,7 @@ class ExportArchive:
             raise ValueError(f"Endpoint name '{name}' is already taken.")
         if input_signature is not None:
             given = input_signature if isinstance(input_signature, list | tuple) else [input_signature]
-            specs = [plain_structure(tree.map_structure(_spec, spec)) for spec in given]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-            function = Function(fn, specs)
+            function = Function(fn, as_specs(given))
         elif isinstance(fn, Function) and fn.signatures():
             function = fn
         else:
@@ -182,14 +179,6 @@ def export(
     signature = export_utils.get_input_signature(model) if input_signature is None else input_signature
     archive.track_and_add_endpoint(_ENDPOINT, model, signature, **kwargs)
     archive.write_out(filepath, verbose=verbose is None or verbose)
-
-
-def _spec(value: Any) -> TensorSpec:
-    """Converts a description of a tensor; unknown sizes of the first axis stay unknown."""
-    if isinstance(value, TensorSpec):
-        return value
-    made = export_utils.make_input_spec(value)
-    return TensorSpec(made.shape, as_dtype(made.dtype), made.name)
 
 
 class TFSMLayer(_layer):

@@ -187,6 +187,8 @@ class Function:
     def __init__(
         self, python_function: Callable[..., object], input_signature: object = None, *, autograph: bool = True
     ) -> None:
+        if isinstance(python_function, Function):
+            python_function = python_function.python_function
         self.__name__: str = getattr(python_function, "__name__", type(python_function).__name__)
         functools.update_wrapper(self, python_function)
         self.python_function = python_function
@@ -389,7 +391,6 @@ class Function:
         used, trace, results = recorded
         return closed, used, trace, results
 
-
     def _as_signed(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
         """Converts the arguments to tensors of the signature's specs.
 
@@ -421,9 +422,18 @@ class Function:
     def full_arguments(self) -> tuple[list[str], tuple[Any, ...], list[str], str | None, str | None]:
         """Returns the arguments: their names, the defaults of the last ones, names of keyword-only arguments, and names
         of the arguments for further positional and named values."""
-        found = inspect.getfullargspec(self.python_function)
-        names = found.args[1:] if isinstance(self.python_function, types.MethodType) else found.args
-        return names, found.defaults or (), found.kwonlyargs, found.varargs, found.varkw
+        parameters = inspect.signature(self.python_function).parameters.values()
+        names = _positional(self.python_function)
+        defaults = [one.default for one in parameters if one.name in names and one.default is not one.empty]
+        only, varargs, varkw = (
+            [one.name for one in parameters if one.kind is kind]
+            for kind in (
+                inspect.Parameter.KEYWORD_ONLY,
+                inspect.Parameter.VAR_POSITIONAL,
+                inspect.Parameter.VAR_KEYWORD,
+            )
+        )
+        return names, tuple(defaults), only, next(iter(varargs), None), next(iter(varkw), None)
 
 
 class ConcreteFunction(Function):

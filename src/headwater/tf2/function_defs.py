@@ -21,7 +21,6 @@ from jax.extend.mlir.dialects import stablehlo
 from jax.interpreters import mlir
 
 from headwater.dtypes import resource
-from headwater.errors import UnimplementedError
 from headwater.graph.attr_value import write_attr
 from headwater.graph.constants import constant_value
 from headwater.graph.foreign.outputs import output_names
@@ -33,7 +32,6 @@ from headwater.tensorboard_protos import function_pb2, node_def_pb2
 
 if TYPE_CHECKING:
     from headwater.graph.operation import Operation, Tensor
-    from headwater.graph.resources.lookup_tables import Table
     from headwater.keras.types import Tree
     from headwater.tensorboard_protos import NodeDef
 
@@ -156,9 +154,7 @@ class _Writer:
             f"^{control.name}" for control in op.control_inputs if control.type not in ("Placeholder", "HeldTable")
         )
         self._proto.node_def.append(node)
-        self._references.update(
-            (tensor, f"{op.name}:{name}") for tensor, name in zip(op.outputs, names, strict=True)
-        )
+        self._references.update((tensor, f"{op.name}:{name}") for tensor, name in zip(op.outputs, names, strict=True))
         if not names:
             self._add_effect(op.name)
 
@@ -221,8 +217,7 @@ def _module(op: Operation) -> tuple[NodeDef, list[str]]:
     def run(*arrays: Tree) -> list[Tree]:
         found: Sequence[Tree] = compute(*arrays)
         return [
-            jax.numpy.asarray(value, tensor.dtype.numpy_dtype)
-            for value, tensor in zip(found, op.outputs, strict=True)
+            jax.numpy.asarray(value, tensor.dtype.numpy_dtype) for value, tensor in zip(found, op.outputs, strict=True)
         ]
 
     exported = _exported(run, tensors, str(label))

@@ -13,8 +13,8 @@ import numpy as np
 
 from headwater.data.io import files
 from headwater.data.io.saved_model import ASSETS, VARIABLES, read
-from headwater.data.spec import TensorSpec
 from headwater.data.io.tensor_proto import make_ndarray
+from headwater.data.spec import TensorSpec
 from headwater.dtypes import as_dtype, resource, string
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor

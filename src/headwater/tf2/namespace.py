@@ -194,6 +194,7 @@ ARGUMENTS: Mapping[str, str] = {
     "ones_like": "tensor=input dtype name",
     "pad": "tensor paddings mode constant_values name",
     "random.poisson": "shape lam dtype seed name",
+    "range": "start limit delta dtype name",
     "shape": "input out_type name",
     "size": "input out_type name",
     "space_to_batch": "input block_shape paddings name",
@@ -221,7 +222,7 @@ _BEHIND = {
     "where": "where_v2",
 }
 
-_FIXED: Mapping[str, Mapping[str, object]] = {"while_loop": {"return_same_structure": True}}
+_FIXED: Mapping[str, Mapping[str, object]] = {"range": {"casts": True}, "while_loop": {"return_same_structure": True}}
 """Arguments of TensorFlow 1 that TensorFlow 2 has removed, with the value that TensorFlow 2 implies."""
 
 _TOP = """

@@ -1,8 +1,8 @@
 """``tf.saved_model.save``: objects with variables, tables and functions in one folder, for every TensorFlow 2.
 
 The folder contains the functions as graphs, the objects with their attributes, and the values of variables in a
-checkpoint of objects. The graph beside the functions, with the signatures as inputs and outputs, is for TensorFlow 1 and
-for servers.
+checkpoint of objects. The graph beside the functions, with the signatures as inputs and outputs, is for TensorFlow 1
+and for servers.
 
 Source: the protocol messages ``SavedObjectGraph`` and ``TrackableObjectGraph``, and saved models that TensorFlow 2.21
 wrote.
@@ -27,8 +27,12 @@ from headwater.dtypes import as_dtype, int32, string
 from headwater.graph.attr_value import write_attr
 from headwater.graph.resources.lookup_tables import Table
 from headwater.shapes import TensorShape
-from headwater.tensorboard_protos import function_pb2, meta_graph_pb2, node_def_pb2, saved_object_graph_pb2
-from headwater.tensorboard_protos import trackable_object_graph_pb2
+from headwater.tensorboard_protos import (
+    function_pb2,
+    meta_graph_pb2,
+    node_def_pb2,
+    trackable_object_graph_pb2,
+)
 from headwater.tf1.functional import nest
 from headwater.tf1.training.object_graph import OBJECT_GRAPH_KEY
 from headwater.tf1.training.saved_model import DEFAULT_SERVING_SIGNATURE_DEF_KEY, PREDICT_METHOD_NAME, SERVING
@@ -36,8 +40,9 @@ from headwater.tf2 import structures
 from headwater.tf2.concrete import Traced, trace
 from headwater.tf2.function import ConcreteFunction, Function
 from headwater.tf2.function_defs import function_def
-from headwater.tf2.saved_objects import parts_of
 from headwater.tf2.lookup_tables import table_of
+from headwater.tf2.saved_objects import parts_of
+from headwater.tf2.structures import model_specs
 from headwater.tf2.tape import value_of
 
 if TYPE_CHECKING:
@@ -61,8 +66,8 @@ def save(obj: Any, export_dir: Path, signatures: Any = None, options: object = N
         functions, as attributes or in lists and dicts, are saved; functions for the specs in their
         ``input_signature``, or for all kinds of arguments with which they were called.
       export_dir: the folder; it is created, and existing files are replaced.
-      signatures: a function with an ``input_signature``, a concrete function, or a dict of these by name. None: the only
-        function of ``obj`` with a known signature, if there is exactly one.
+      signatures: a function with an ``input_signature``, a concrete function, or a dict of these by name. None: the
+        only function of ``obj`` with a known signature, if there is exactly one, or the call of a Keras model.
       options: not supported.
 
     Raises:
@@ -194,6 +199,12 @@ class _Writer:
             of_root = set(self._nodes[0].children.values())
             known = [found for at, found in traced.items() if at in of_root and found in known]
             chosen = {DEFAULT_SERVING_SIGNATURE_DEF_KEY: known[0][0]} if len(known) == 1 else {}
+            root = self._nodes[0].value
+            if not chosen and isinstance(root, keras.Model) and root.built:
+                specs = model_specs(root)
+                if len(specs) == 1 and isinstance(specs[0], TensorSpec):
+                    specs = [TensorSpec(specs[0].shape, specs[0].dtype, "inputs")]
+                chosen = {DEFAULT_SERVING_SIGNATURE_DEF_KEY: self._trace(Function(root.__call__, specs), specs, {})}
         else:
             given = signatures if isinstance(signatures, Mapping) else {DEFAULT_SERVING_SIGNATURE_DEF_KEY: signatures}
             chosen = {str(key): self._signature(str(key), value, traced) for key, value in given.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
@@ -268,8 +279,12 @@ class _Writer:
             result = resource_spec if name == "create" else TensorSpec((), int32)
             captures = [self._nodes[at].value] if name == "initialize" else []
             self._add_concrete(made.signature.name, captures, (), {}, result)
-            attribute = "_create_resource" if name == "create" else "_initialize" if name == "initialize" else (
-                "_destroy_resource"
+            attribute = (
+                "_create_resource"
+                if name == "create"
+                else "_initialize"
+                if name == "initialize"
+                else ("_destroy_resource")
             )
             function = self._node((attribute, [made.signature.name]), (), "plain_function")
             self._nodes[at].children[attribute] = function
@@ -468,9 +483,7 @@ def _input_specs(found: Traced, key: str) -> list[TensorSpec]:
     """Returns the specs of a function's tensors with their names, in the order of its arguments."""
     del key
     leaves = [leaf for leaf in nest.flatten((found.args, dict(found.kwargs))) if isinstance(leaf, TensorSpec)]
-    return [
-        TensorSpec(leaf.shape, leaf.dtype, name) for leaf, name in zip(leaves, found.names, strict=True)
-    ]
+    return [TensorSpec(leaf.shape, leaf.dtype, name) for leaf, name in zip(leaves, found.names, strict=True)]
 
 
 def _order_of(found: Traced) -> list[str]:

@@ -13,7 +13,7 @@ from headwater.tf2.function import Function
 from headwater.tf2.lookup_tables import table_of
 
 if TYPE_CHECKING:
-    from headwater.graph.resources.lookup_tables import Table
+    pass
 
 _Variable = keras.Variable
 _Layer: Any = keras.layers.Layer

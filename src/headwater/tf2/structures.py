@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headwater.data.spec import TensorSpec
 from headwater.dtypes import DType, as_dtype
+from headwater.keras.internals import export_utils, tree
 from headwater.shapes import TensorShape
 from headwater.tensorboard_protos import struct_pb2
 
@@ -92,11 +93,32 @@ def decode(proto: Any) -> Tree:
             raise NotImplementedError(f"a saved function has a {kind}: only specs of dense tensors are supported")
 
 
-def plain_structure(value: Any) -> Tree:
-    """Returns nested containers as plain lists, tuples and dicts: Keras wraps the containers in attributes of layers."""
+def model_specs(model: Any) -> list[Tree]:
+    """Returns the specs of a model's arguments.
+
+    Raises:
+      ValueError: the model was not built or called.
+    """
+    return as_specs(export_utils.get_input_signature(model))
+
+
+def as_specs(signature: Sequence[Any]) -> list[Tree]:
+    """Converts descriptions of arguments, such as `keras.InputSpec` and arrays, to nested specs."""
+    return [_plain(tree.map_structure(_spec, one)) for one in signature]
+
+
+def _spec(value: Any) -> TensorSpec:
+    if isinstance(value, TensorSpec):
+        return value
+    made = export_utils.make_input_spec(value)
+    return TensorSpec(made.shape, as_dtype(made.dtype), made.name)
+
+
+def _plain(value: Any) -> Tree:
+    """Returns nested containers as plain lists, tuples and dicts: Keras wraps containers in attributes of layers."""
     if isinstance(value, Mapping):
-        return {key: plain_structure(part) for key, part in value.items()}  # pyright: ignore[reportUnknownVariableType]
+        return {key: _plain(part) for key, part in value.items()}  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, list | tuple):
-        parts = [plain_structure(part) for part in value]  # pyright: ignore[reportUnknownVariableType]
+        parts = [_plain(part) for part in value]  # pyright: ignore[reportUnknownVariableType]
         return parts if isinstance(value, list) else tuple(parts)
     return value

@@ -64,7 +64,12 @@ class LoneContext:
     arguments: tuple[str, ...] = ()
 
     def resource(
-        self, container: str, name: str, kind: type[_R], make: Callable[[], _R], signature: Mapping[str, object] | None = None
+        self,
+        container: str,
+        name: str,
+        kind: type[_R],
+        make: Callable[[], _R],
+        signature: Mapping[str, object] | None = None,
     ) -> _R:
         """Creates a resource that belongs to the caller, not to a task."""
         del container, name, kind, signature

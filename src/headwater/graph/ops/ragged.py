@@ -86,6 +86,58 @@ def _range_specs(inference: Inference) -> Sequence[Spec]:
     return [Spec(inference.attrs.get("Tsplits", int64), (count,)), Spec(inference.inputs[0].dtype, (None,))]
 
 
+def _dense_spec(inference: Inference) -> Sequence[Spec]:
+    return [Spec(inference.inputs[1].dtype.base_dtype, None)]
+
+
+@host(
+    "RaggedTensorToTensor",
+    inputs="shape:Tshape|index, values:T, default_value:T, row_partition_tensors:Tindex*",
+    infer=_dense_spec,
+)
+def ragged_tensor_to_tensor(
+    shape: HostArray,
+    values: HostArray,
+    default_value: HostArray,
+    *row_partition_tensors: HostArray,
+    row_partition_types: Sequence[str],
+) -> HostArray:
+    """Returns a dense tensor: rows are cut, or padded with ``default_value``, to ``shape``, or to the longest row.
+
+    Args:
+      shape: sizes of the result, -1 for the size of the longest row; a scalar -1 for all.
+      row_partition_types: for each partition, from the outermost: ``ROW_SPLITS``, or ``FIRST_DIM_SIZE`` followed by
+        ``VALUE_ROWIDS``.
+    """
+    parts = [
+        (kind, part)
+        for kind, part in zip(row_partition_types, row_partition_tensors, strict=True)
+        if kind != "FIRST_DIM_SIZE"
+    ]
+    count = int(row_partition_tensors[0]) if row_partition_types[0] == "FIRST_DIM_SIZE" else len(parts[0][1]) - 1
+    splits: list[HostArray] = []
+    rows = count
+    for kind, part in parts:
+        lengths = np.diff(part) if kind == "ROW_SPLITS" else np.bincount(part, minlength=rows)
+        splits.append(np.concatenate([[0], np.cumsum(lengths)]))
+        rows = int(splits[-1][-1])
+    sizes = [count, *(int(np.diff(each).max(initial=0)) for each in splits), *values.shape[1:]]
+    if shape.ndim:
+        sizes = [own if wanted < 0 else int(wanted) for wanted, own in zip(shape.tolist(), sizes, strict=True)]
+    result = np.empty(sizes, values.dtype)
+    result[...] = default_value
+    places = np.arange(count)[:, None]
+    for each in splits:
+        ids = np.repeat(np.arange(len(each) - 1), np.diff(each))
+        inner = np.arange(len(ids)) - each[:-1][ids]
+        places = np.concatenate([places[ids], inner[:, None]], axis=1)
+    inside = (places < np.array(sizes[: places.shape[1]])).all(axis=1)
+    trimmed = values[(slice(None), *(slice(size) for size in sizes[places.shape[1] :]))]
+    target = (*places[inside].T, *(slice(size) for size in trimmed.shape[1:]))
+    result[target] = trimmed[inside]
+    return result
+
+
 @host("RaggedRange", inputs="starts:T|numeric, limits:T, deltas:T", infer=_range_specs)
 def ragged_range(
     starts: HostArray, limits: HostArray, deltas: HostArray, *, Tsplits: object = int64

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
@@ -131,6 +132,56 @@ def bincount(arr: HostArray, size: HostArray, weights: HostArray) -> HostArray:
     inside = flat < count
     np.add.at(result, flat[inside], weights.ravel()[inside] if weights.size else 1)
     return result
+
+
+def _dense_bins_spec(inference: Inference) -> Sequence[Spec]:
+    size = inference.constant(1)
+    bins = None if size is None else int(size)
+    dims = inference.inputs[0].dims
+    if dims is None:
+        return [Spec(inference.inputs[2].dtype.base_dtype, None)]
+    return [Spec(inference.inputs[2].dtype.base_dtype, (bins,) if len(dims) < 2 else (dims[0], bins))]
+
+
+@host("DenseBincount", inputs="input:Tidx|index, size:Tidx, weights:T|numeric", infer=_dense_bins_spec)
+def dense_bincount(input: HostArray, size: HostArray, weights: HostArray, *, binary_output: bool = False) -> HostArray:
+    """Returns `Bincount` of a vector, or of each row of a matrix; with ``binary_output`` 1 in place of counts."""
+    rows = input if input.ndim > 1 else input.reshape(1, -1)
+    scales = weights.reshape(rows.shape) if weights.size else [weights] * len(rows)
+    kind = weights.dtype
+    found = [bincount(row, size, np.asarray(scale, kind)) for row, scale in zip(rows, scales, strict=True)]
+    counts = np.array(found, kind).reshape(len(rows), int(size))
+    if binary_output:
+        counts = (np.array([bincount(row, size, np.zeros(0, kind)) for row in rows], kind) > 0).astype(kind)
+    return counts if input.ndim > 1 else counts[0]
+
+
+def _ragged_bins_spec(inference: Inference) -> Sequence[Spec]:
+    size = inference.constant(2)
+    return [Spec(inference.inputs[3].dtype.base_dtype, (None, None if size is None else int(size)))]
+
+
+@host("RaggedBincount", inputs="splits:int64, values:Tidx|index, size:Tidx, weights:T|numeric", infer=_ragged_bins_spec)
+def ragged_bincount(
+    splits: HostArray, values: HostArray, size: HostArray, weights: HostArray, *, binary_output: bool = False
+) -> HostArray:
+    """Returns `DenseBincount` of each row of a ragged tensor."""
+    kind = weights.dtype
+    found = np.zeros((len(splits) - 1, int(size)), kind)
+    for row, (first, last) in enumerate(itertools.pairwise(splits)):
+        scales = np.zeros(0, kind) if binary_output or not weights.size else weights[first:last]
+        found[row] = bincount(values[first:last], size, scales)
+    return (found > 0).astype(kind) if binary_output else found
+
+
+def _same_in_int32(inference: Inference) -> Sequence[Spec]:
+    return [Spec(int32, inference.inputs[0].dims)]
+
+
+@pure("Bucketize", inputs="input:T|numeric", infer=_same_in_int32, differentiable=False)
+def bucketize(input: jax.Array, *, boundaries: Sequence[float]) -> jax.Array:
+    """Returns the number of boundaries that are not greater than each value; for NaN, of all of them."""
+    return jnp.searchsorted(jnp.asarray(boundaries, jnp.float32), input, side="right").astype(jnp.int32)
 
 
 # Ordered rows -----------------------------------------------------------------------------------------------------

@@ -419,14 +419,19 @@ def range(
     delta: TensorLike = 1,
     dtype: DTypeLike | None = None,
     name: str = "range",
+    *,
+    casts: bool = False,
 ) -> Tensor:
-    """start, start + delta, … up to, without, limit; ``range(n)`` counts from 0."""
+    """start, start + delta, … up to, without, limit; ``range(n)`` counts from 0.
+
+    With ``casts``, tensors of other types than ``dtype`` are converted, as in TensorFlow 2.
+    """
     if limit is None:
         start, limit = 0, start
     wanted = None if dtype is None else as_dtype(dtype)
     with name_scope(name, "Range", [start, limit, delta]) as scope:
         ends = [
-            convert_to_tensor(value, wanted, name=argument)
+            convert_to_tensor(value, None if casts and hasattr(value, "dtype") else wanted, name=argument)
             for value, argument in ((start, "start"), (limit, "limit"), (delta, "delta"))
         ]
         if wanted is None:
