@@ -146,7 +146,8 @@ def _accept_strings() -> None:
 
     @functools.wraps(adjust)
     def adjust_rank(self: Any, flat_inputs: Tree) -> Tree:
-        texts = [isinstance(leaf, np.ndarray) and is_text(made) for leaf, made in zip(flat_inputs, self._inputs)]
+        pairs = zip(flat_inputs, self._inputs, strict=True)
+        texts = [isinstance(leaf, np.ndarray) and is_text(made) for leaf, made in pairs]
         if not any(texts):
             return adjust(self, flat_inputs)
         stand_ins = [

@@ -46,6 +46,7 @@ _REPLACEMENTS: Mapping[str, Mapping[str, str]] = {
         "StringLookup": "headwater.keras.lookups:StringLookup",
         "TextVectorization": "headwater.keras.text_vectorization:TextVectorization",
     },
+    "utils.experimental": {"DatasetCreator": "headwater.keras.strategy:DatasetCreator"},
     "models": {"load_model": "headwater.keras.saving:load_model"},
     "saving": {"load_model": "headwater.keras.saving:load_model"},
 }

@@ -61,6 +61,26 @@ class InputContext:
         return global_batch_size // self.num_replicas_in_sync
 
 
+class DatasetCreator:
+    """``tf.keras.utils.experimental.DatasetCreator``: the dataset that a function returns, as data of `fit`.
+
+    Args:
+      dataset_fn: takes an `InputContext`. It has to return the whole dataset: `fit` divides it among the workers.
+      input_options: not supported.
+
+    Raises:
+      TypeError: ``dataset_fn`` is not callable.
+      NotImplementedError: there are ``input_options``.
+    """
+
+    def __new__(cls, dataset_fn: Callable[[InputContext], object], input_options: object = None) -> Any:
+        if not callable(dataset_fn):
+            raise TypeError(f"`dataset_fn` for `DatasetCreator` must be a `callable`. Received: {dataset_fn}")
+        if input_options is not None:
+            raise NotImplementedError("DatasetCreator: input_options are not supported")
+        return dataset_fn(InputContext())
+
+
 class ReplicaContext:
     """The context of a function that `Strategy.run` calls: its replica, and exchanges with other replicas.
 

@@ -66,7 +66,8 @@ def _check_share(value: HostArray, name: str) -> float:
 @host(
     "NonMaxSuppressionV3",
     infer=_chosen_spec,
-    inputs="boxes:T|floating=float32, scores:T, max_output_size:int32, iou_threshold:T_threshold=float32, score_threshold:T_threshold",
+    inputs="boxes:T|floating=float32, scores:T, max_output_size:int32, "
+    "iou_threshold:T_threshold=float32, score_threshold:T_threshold",
 )
 def non_max_suppression(
     boxes: HostArray,
@@ -153,7 +154,8 @@ def combined_non_max_suppression(
         Spec(int32, (constant_int(inference, 2) if inference.attrs.get("pad_to_max_output_size") else None,)),
         Spec(int32, ()),
     ],
-    inputs="boxes:T|floating=float32, scores:T, max_output_size:int32, iou_threshold:T_threshold=float32, score_threshold:T_threshold",
+    inputs="boxes:T|floating=float32, scores:T, max_output_size:int32, "
+    "iou_threshold:T_threshold=float32, score_threshold:T_threshold",
 )
 def non_max_suppression_padded(
     boxes: HostArray,
