@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import sys
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -27,6 +28,8 @@ from headwater.keras.internals import (
 from headwater.keras.synchronized import synchronize_normalization
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from headwater.keras.types import Tree
 
 _adapters = data_adapters
@@ -77,12 +80,22 @@ def adapt_keras() -> None:
 
     @functools.wraps(get)
     def get_data_adapter(x: Tree, *args: Any, **kwargs: Any) -> object:
-        _refuse_texts(x.element_spec if is_dataset(x) else x)
+        front = _front()
+        if front is None:
+            _refuse_texts(x.element_spec if is_dataset(x) else x)
         if is_dataset(x):
-            return DatasetAdapter(x, kwargs.get("class_weight"))
+            return DatasetAdapter(x, kwargs.get("class_weight"), front)
+        if front is not None and isinstance(x, np.ndarray | list | dict | tuple):
+            x = front.apply(x)
         return get(x, *args, **kwargs)
 
     _adapters.get_data_adapter = get_data_adapter
+
+
+def _front() -> Tree:
+    """Returns the front of the model that runs, if the module of fronts is in use."""
+    module = sys.modules.get("headwater.keras.text_fronts")
+    return None if module is None else module.current_front()
 
 
 def _replace_lookup_layers() -> None:
@@ -135,6 +148,11 @@ def _accept_strings() -> None:
     def is_text(made: Tree) -> bool:
         return made.dtype == "string"
 
+    def with_rank(leaf: Tree, shape: Sequence[int | None]) -> Tree:
+        if leaf.ndim == len(shape) - 1 and shape[-1] == 1:
+            return leaf[..., None]
+        return leaf[..., 0] if leaf.ndim == len(shape) + 1 and leaf.shape[-1] == 1 else leaf
+
     @functools.wraps(convert)
     def convert_inputs(self: Any, flat_inputs: Tree) -> Tree:
         if not any(map(is_text, self._inputs)):
@@ -150,12 +168,11 @@ def _accept_strings() -> None:
         texts = [isinstance(leaf, np.ndarray) and is_text(made) for leaf, made in pairs]
         if not any(texts):
             return adjust(self, flat_inputs)
-        stand_ins = [
-            np.empty(leaf.shape, bool) if text else leaf for leaf, text in zip(flat_inputs, texts, strict=True)
-        ]
+        triples = list(zip(flat_inputs, self._inputs, texts, strict=True))
+        stand_ins = [np.empty([size or 1 for size in made.shape]) if text else leaf for leaf, made, text in triples]
         return [
-            leaf.reshape(adjusted.shape) if text else adjusted
-            for leaf, adjusted, text in zip(flat_inputs, adjust(self, stand_ins), texts, strict=True)
+            with_rank(leaf, made.shape) if text else adjusted
+            for (leaf, made, text), adjusted in zip(triples, adjust(self, stand_ins), strict=True)
         ]
 
     model._convert_inputs_to_tensors, model._adjust_input_rank = convert_inputs, adjust_rank

@@ -12,6 +12,7 @@ from headwater.data.dataset import Dataset
 from headwater.keras.internals import DataAdapter, data_adapter_utils
 
 if TYPE_CHECKING:
+    from headwater.keras.text_fronts import Front
     from headwater.keras.types import Tree
 
 _base = DataAdapter
@@ -53,17 +54,20 @@ class DatasetAdapter(_base):
     Args:
       dataset: a dataset of batches: inputs, or tuples of inputs, targets and weights.
       class_weight: weights of examples, by class number.
+      front: see `headwater.keras.text_fronts`.
     """
 
-    def __init__(self, dataset: Dataset, class_weight: object = None) -> None:
+    def __init__(self, dataset: Dataset, class_weight: object = None, front: Front | None = None) -> None:
         require_dense(dataset)
         self._dataset = dataset
         self._class_weight = class_weight
+        self._front = front
 
     def get_jax_iterator(self) -> Iterator[object]:
-        if self._class_weight is None:
-            return iter(self._dataset)
-        return map(self._add_class_weights, self._dataset)
+        batches: Iterator[object] = iter(self._dataset)
+        if self._front is not None:
+            batches = self._front.batches(batches)
+        return batches if self._class_weight is None else map(self._add_class_weights, batches)
 
     def get_numpy_iterator(self) -> Iterator[object]:
         return self.get_jax_iterator()

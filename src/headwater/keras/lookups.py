@@ -20,12 +20,14 @@ import numpy as np
 from headwater.graph.composites import CompositeTensor
 from headwater.graph.ops.fingerprints import fingerprint64, sip_hash
 from headwater.keras.host_layers import HostLayer, composite_rows, lookups
+from headwater.keras.text_fronts import accept_texts
 
 if TYPE_CHECKING:
     from headwater.graph.operation import Tensor
     from headwater.graph.registry import HostArray
     from headwater.keras.types import Tree
 
+accept_texts()
 _register = keras.saving.register_keras_serializable
 
 _MODES = ("int", "one_hot", "multi_hot", "count", "tf_idf")

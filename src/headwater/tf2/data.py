@@ -30,6 +30,7 @@ from headwater.tf2 import composites
 from headwater.tf2.at_once import building, register_result
 from headwater.tf2.numpy_iterator import NumpyIterator
 from headwater.tf2.tape import value_of
+from headwater.tf2.tensors import convert_to_tensor as as_value
 from headwater.tf2.tensors import host_tensor
 from headwater.tf2.tracing import RunsInPython, tracing
 
@@ -215,10 +216,10 @@ class Dataset(graphs.Dataset):
     def reduce(self, initial_state: object, reduce_func: Callable[..., object], name: str | None = None) -> Tree:
         """Returns the last result of ``reduce_func(state, element)``."""
         del name
-        state = _mapped(lambda part: _as_tensor(np.asarray(_as_numpy(part))), initial_state)
+        state = _mapped(lambda part: as_value(composites.without_values(part)), initial_state)
         for element in self.elements():
             state = reduce_func(state, _as_tensors(element))
-        return state
+        return _mapped(_as_tensor, state)
 
     def get_single_element(self, name: str | None = None) -> Tree:
         """The only element.

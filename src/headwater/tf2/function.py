@@ -35,6 +35,7 @@ from headwater.tf2.scope import RecordingScope
 from headwater.tf2.tape import value_of, variable_changes
 from headwater.tf2.tensors import host_tensor
 from headwater.tf2.tracing import (
+    CreatesVariables,
     Pulls,
     RunsInPython,
     Tracing,
@@ -201,6 +202,7 @@ class Function:
         self._in_python = False
         self._autograph = autograph
         self._converting = False
+        self._creates_variables = False
         self._called: dict[object, tuple[Any, Any]] = {}
         self._concrete: list[ConcreteFunction] = []
 
@@ -294,6 +296,15 @@ class Function:
             if found is None:
                 found = self._trace(key, tree, leaves, places, pulled)
                 _, elements = self._find(key, pulled)
+        except CreatesVariables:
+            _put_back(pulled)
+            if self._creates_variables:
+                raise ValueError(
+                    f"{self.__name__}: tf.function-decorated function tried to create variables on non-first call: "
+                    "create them in its first call only, or before it runs"
+                ) from None
+            self._creates_variables = True
+            return self._as_python(args, kwargs)
         except (RunsInPython, *NEEDS_VALUES) as error:
             _put_back(pulled)
             if self._autograph and not self._converting and not isinstance(error, RunsInPython):

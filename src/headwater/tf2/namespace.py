@@ -27,6 +27,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "headwater.tf2.composites": "RaggedTensor SparseTensor",
         "headwater.tf2.tape": "GradientTape",
         "headwater.tf2.function": "function",
+        "headwater.tf2.functional": "linspace map_fn",
         "headwater.tf2.modules": "Module",
         "headwater.tf2.reductions": "argmax argmin reduce_max reduce_min",
         "headwater.tf2.tensor_arrays": "TensorArray",
@@ -41,7 +42,10 @@ NAMES: Mapping[str, Mapping[str, str]] = {
             run_functions_eagerly functions_run_eagerly experimental_run_functions_eagerly=run_functions_eagerly""",
     },
     "data": {"headwater.tf2.data": "Dataset FixedLengthRecordDataset TFRecordDataset TextLineDataset"},
-    "data.experimental": {"headwater.tf2.data": "dense_to_ragged_batch"},
+    "data.experimental": {
+        "headwater.tf2.data": "dense_to_ragged_batch",
+        "headwater.tf2.file_datasets": "CsvDataset SqlDataset make_batched_features_dataset make_csv_dataset",
+    },
     "distribute": {
         "headwater.tf2.strategies": """
             MirroredStrategy MultiWorkerMirroredStrategy OneDeviceStrategy Strategy=DefaultStrategy get_strategy""",
@@ -351,6 +355,7 @@ def with_arguments(
         return function(**{names[key]: value for key, value in given.items()}, **(fixed or {}))
 
     call.__name__, call.__doc__ = name, function.__doc__
+    call.__dict__["__wrapped__"] = function
     return call
 
 

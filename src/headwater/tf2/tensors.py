@@ -19,6 +19,7 @@ from headwater.shapes import TensorShape
 from headwater.tf1.functional.math import cast
 from headwater.tf2.shapes import Sizes
 from headwater.tf2.tape import value_of, variable_changes
+from headwater.tf2.tracing import CreatesVariables, tracing
 
 if TYPE_CHECKING:
     from headwater.graph.registry import HostArray
@@ -38,9 +39,8 @@ class HostTensor(np.ndarray[Any, Any]):
     """A tensor in NumPy: text, and sizes that are known while a function is compiled."""
 
     def numpy(self) -> HostArray:
-        """The value as a NumPy array, or the text itself if it has no dimensions."""
-        plain = np.asarray(self)
-        return plain[()] if plain.dtype == object and not plain.ndim else plain
+        """The value as a NumPy array, or as a NumPy number or the text itself if it has no dimensions."""
+        return _numpy(self)
 
     @property
     def shape(self) -> Sizes:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -72,7 +72,9 @@ def known(array: HostArray) -> Array:
 
 
 def _numpy(array: object) -> HostArray:
-    return np.asarray(array)
+    """Returns the value; a number, which can be a key of dictionaries, if it has no dimensions."""
+    found = np.asarray(array)
+    return found if found.ndim else found[()]
 
 
 def _no_numpy(tracer: object) -> object:
@@ -247,6 +249,8 @@ class Variable(_Base, metaclass=_VariableType):
         if initial_value is None:
             raise ValueError("Cannot create a variable without an initial value: initial_value is None")
         if _in_scope():
+            if tracing() is not None:
+                raise CreatesVariables
             raise ValueError(
                 "tf.function-decorated function tried to create variables on non-first call: make variables before the "
                 "function runs, as Keras's layers do"
@@ -348,7 +352,7 @@ class Variable(_Base, metaclass=_VariableType):
 
     def numpy(self) -> HostArray:
         """Its value in NumPy."""
-        return np.asarray(value_of(self))
+        return _numpy(value_of(self))
 
     def get_shape(self) -> TensorShape:
         """Its shape."""

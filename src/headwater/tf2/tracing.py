@@ -57,6 +57,10 @@ class RunsInPython(Exception):
     quiet = True
 
 
+class CreatesVariables(Exception):
+    """The traced function creates a variable."""
+
+
 class Tracing:
     """A function that is being traced.
 

@@ -50,6 +50,8 @@ _SESSION_NAMES: Final = frozenset(
 """Names that indicate programs of TensorFlow 1, although TensorFlow 2 has some of them, too."""
 _AMBIGUOUS_NAMES: Final = frozenset({"eval", "io", "logging", "run", "summary", "test", "train"})
 """Names with which a program without Keras may create sessions, or operations for later sessions."""
+_NUMPY: Final = ".numpy"
+"""Stands for the attribute ``numpy`` of an object: only tensors of TensorFlow 2 have it."""
 _ALONE: Final = frozenset({"keras", "numpy", "tensorflow"}) | sys.stdlib_module_names
 _MAX_FILES: Final = 100
 """Maximum number of modules beside a program that are examined."""
@@ -100,7 +102,7 @@ def dialect_of(code: CodeType) -> str:
         return "2"
     if names & _ONLY_1 or "tensorflow.compat.v1" in names:
         return "1"
-    if names & _ONLY_2 or ("function" in names and names & {"tf", "tensorflow"}):
+    if names & (_ONLY_2 | {_NUMPY}) or ("function" in names and names & {"tf", "tensorflow"}):
         return "2"
     if names & _SESSION_NAMES or "tensorflow" not in imported:
         return "1"
@@ -117,6 +119,11 @@ def _names(code: CodeType) -> tuple[set[str], set[str]]:
         found = waiting.pop()
         waiting += [inner for inner in found.co_consts if isinstance(inner, CodeType)]
         names.update(found.co_names)
+        if any(
+            each.opname in ("LOAD_ATTR", "LOAD_METHOD") and each.argval == "numpy"
+            for each in dis.get_instructions(found)
+        ):
+            names.add(_NUMPY)
         for module in _imports(found):
             path = os.path.join(folder, *module.split(".")) + ".py"
             beside = os.path.isfile(path)

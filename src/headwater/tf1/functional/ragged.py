@@ -355,7 +355,7 @@ def stack(values: object, axis: int = 0, name: str | None = None) -> Any:
 
 def stack_along(parts: list[Any], rank: int, axis: int) -> Any:
     """Stacks tensors and ragged tensors of ``rank`` dimensions along a new dimension."""
-    if rank == 0 or (rank == 1 and not any(isinstance(part, RaggedTensor) for part in parts)):
+    if rank == 0:
         return arrays.stack(parts, axis)
     if axis == 0:
         if rank > 1:

@@ -7,6 +7,7 @@ and ``set_state`` read and write. If the condition is not a tensor, a statement 
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
@@ -347,7 +348,7 @@ def not_(value: object) -> Structure:
 
 def built_in(function: Callable[..., Structure]) -> Callable[..., Structure]:
     """Returns the replacement, for tensors, of a built-in function of Python or of ``tf.range``."""
-    if getattr(function, "__wrapped__", None) is arrays.range:
+    if inspect.unwrap(function) is arrays.range:
         return functools.partial(_tensor_range, function)
     return _BUILT_IN.get(id(function), function)
 

@@ -1,0 +1,83 @@
+"""Functions of tensors that differ in TensorFlow 2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from headwater.dtypes import float64
+from headwater.graph.convert import convert_to_tensor
+from headwater.tf1.functional import arrays, higher_order, math, nest, ragged
+from headwater.tf1.functional.apply import one
+from headwater.tf1.functional.ragged_tensor import RaggedTensor
+from headwater.tf1.input.specs import RaggedTensorSpec
+from headwater.tf2.at_once import at_once
+
+if TYPE_CHECKING:
+    from headwater.keras.types import Tree
+
+
+def _linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int = 0) -> Any:
+    ends = [convert_to_tensor(start), convert_to_tensor(stop)]
+    if not ends[0].dtype.is_floating:
+        ends = [math.cast(end, float64) for end in ends]
+    if ends[0].dims == () and ends[1].dims == ():
+        return one("LinSpace", *ends, num, name=name)
+    first = arrays.expand_dims(ends[0], axis)
+    steps = math.cast(arrays.range(num), first.dtype)
+    rank = len(first.dims or ())
+    place = axis % rank
+    steps = arrays.reshape(steps, [-1 if at == place else 1 for at in range(rank)])
+    count = math.cast(convert_to_tensor(num) - 1, first.dtype)
+    return first + (arrays.expand_dims(ends[1], axis) - first) * steps / math.maximum(count, 1)
+
+
+linspace = at_once(_linspace, "linspace")
+
+
+def map_fn(
+    fn: Callable[..., Any],
+    elems: Any,
+    dtype: Any = None,
+    parallel_iterations: int | None = None,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    name: str | None = None,
+    fn_output_signature: Any = None,
+) -> Tree:
+    """Applies ``fn`` to every slice of ``elems`` along the first dimension, and stacks the results.
+
+    Args:
+      elems: a tensor, also a ragged one, or a nested structure of tensors with equal first dimensions.
+      fn_output_signature: element types or specs of the results of ``fn``, in their structure; the types of ``elems``
+        if None. A `tf.RaggedTensorSpec` stacks results of different lengths.
+      dtype: the older name of ``fn_output_signature``.
+
+    Raises:
+      TypeError: ``fn`` is not callable.
+      ValueError: ``fn`` returns another structure.
+    """
+    if not callable(fn):
+        raise TypeError(f"The provided fn {fn} is not callable.")
+    signature = dtype if fn_output_signature is None else fn_output_signature
+    leaves = nest.flatten(elems)
+    specs = [] if signature is None else nest.flatten(signature)
+    has_ragged = any(isinstance(leaf, RaggedTensor) for leaf in leaves)
+    if not has_ragged and not any(isinstance(spec, RaggedTensorSpec) for spec in specs):
+        types = None if signature is None else nest.map_structure(lambda spec: getattr(spec, "dtype", spec), signature)
+        return _map_dense(fn, elems, types, parallel_iterations, back_prop, swap_memory, infer_shape, name)
+    count = int(leaves[0].nrows()) if isinstance(leaves[0], RaggedTensor) else len(leaves[0])
+    rows = [nest.flatten(fn(nest.pack(elems, [leaf[at] for leaf in leaves]))) for at in range(count)]
+    pattern = elems if signature is None else signature
+    stacks_ragged = [isinstance(each, RaggedTensorSpec | RaggedTensor) for each in nest.flatten(pattern)]
+    columns = [
+        _stack_ragged(list(column)) if is_ragged else _stack(list(column))
+        for column, is_ragged in zip(zip(*rows, strict=True), stacks_ragged, strict=True)
+    ]
+    return nest.pack(pattern, columns)
+
+
+_map_dense = at_once(higher_order.map_fn)
+_stack = at_once(arrays.stack)
+_stack_ragged = at_once(ragged.stack)
