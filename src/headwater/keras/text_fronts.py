@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import keras
 import numpy as np
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _KEY = "headwater: results of lookup layers"
 _methods = ("fit", "evaluate", "predict", "train_on_batch", "test_on_batch", "predict_on_batch")
-_functional: Any = functional
+_functional: Tree = functional
 
 
 class Front:
@@ -59,7 +59,7 @@ def current_front() -> Front | None:
     return _current.get()
 
 
-def front_of(model: Any) -> Front | None:
+def front_of(model: Tree) -> Front | None:
     """Returns the front of a model; None if it has no lookup layers at its beginning."""
     if isinstance(model, keras.Sequential):
         leading = list(itertools.takewhile(lambda layer: isinstance(layer, HostLayer), model.layers))
@@ -75,7 +75,7 @@ def front_of(model: Any) -> Front | None:
     return _functional_front(model)
 
 
-def _call_layers(layers: list[Any], values: list[Tree], training: Tree) -> Tree:
+def _call_layers(layers: list[Tree], values: list[Tree], training: Tree) -> Tree:
     value = values[0]
     for layer in layers:
         more = {"training": training} if layer._call_has_training_arg and training is not None else {}
@@ -83,13 +83,15 @@ def _call_layers(layers: list[Any], values: list[Tree], training: Tree) -> Tree:
     return value
 
 
-def _functional_front(model: Any) -> Front | None:
-    cuts: list[Any] = []
+def _functional_front(model: Tree) -> Front | None:
+    cuts: list[Tree] = []
     texts = {id(made) for made in model._inputs if made.dtype == "string"}
-    inner: list[Any] = []
+    inner: list[Tree] = []
     for operation in model._operations:
         for node in operation._inbound_nodes:
-            if not any(id(tensor) in texts for tensor in node.input_tensors) or isinstance(operation, keras.layers.InputLayer):
+            if not any(id(tensor) in texts for tensor in node.input_tensors) or isinstance(
+                operation, keras.layers.InputLayer
+            ):
                 continue
             if getattr(operation, "weights", None) or not set(map(id, node.input_tensors)) <= texts:
                 return None
@@ -126,7 +128,7 @@ def accept_texts() -> None:
     """Makes methods of models accept strings. Idempotent."""
     if hasattr(JAXTrainer, "_headwater_texts"):
         return
-    trainer: Any = JAXTrainer
+    trainer: Tree = JAXTrainer
     trainer._headwater_texts = True
     for name in _methods:
         setattr(trainer, name, _with_front(getattr(trainer, name), on_batch=name.endswith("on_batch")))
@@ -136,7 +138,7 @@ def accept_texts() -> None:
 
 def _with_front(method: Callable[..., Tree], *, on_batch: bool) -> Callable[..., Tree]:
     @functools.wraps(method)
-    def run(self: Any, *args: Any, **kwargs: Any) -> Tree:
+    def run(self: Tree, *args: Tree, **kwargs: Tree) -> Tree:
         front = front_of(self)
         if front is None:
             return method(self, *args, **kwargs)
@@ -160,7 +162,7 @@ def _in_use(front: Front) -> Generator[None]:
 
 def _after_front(call: Callable[..., Tree]) -> Callable[..., Tree]:
     @functools.wraps(call)
-    def run(self: Any, inputs: Any, training: Tree = None, mask: Tree = None, **kwargs: Any) -> Tree:
+    def run(self: Tree, inputs: Tree, training: Tree = None, mask: Tree = None, **kwargs: Tree) -> Tree:
         if not is_computed(inputs):
             return call(self, inputs, training=training, mask=mask, **kwargs)
         front = front_of(self)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headwater.data.spec import TensorSpec
 from headwater.graph.convert import convert_to_tensor
@@ -34,13 +34,13 @@ class Traced:
     """
 
     parts: FunctionParts
-    args: Any
-    kwargs: Mapping[str, Any]
-    results: Any
+    args: Tree
+    kwargs: Mapping[str, Tree]
+    results: Tree
     names: Sequence[str]
 
 
-def trace(name: str, function: Callable[..., Tree], args: Any, kwargs: Mapping[str, Any]) -> Traced:
+def trace(name: str, function: Callable[..., Tree], args: Tree, kwargs: Mapping[str, Tree]) -> Traced:
     """Calls ``function`` with tensors.
 
     Args:
@@ -56,7 +56,7 @@ def trace(name: str, function: Callable[..., Tree], args: Any, kwargs: Mapping[s
     names = names_of_tensors(python, args, kwargs)
     with function_graph() as (graph, scope), building(), inference():
 
-        def placeholder(leaf: Any) -> Any:
+        def placeholder(leaf: Tree) -> Tree:
             if not isinstance(leaf, TensorSpec):
                 return leaf
             inputs.append(graph.add_input(leaf.name or "input", leaf.dtype, leaf.shape))
@@ -73,7 +73,7 @@ def trace(name: str, function: Callable[..., Tree], args: Any, kwargs: Mapping[s
     return Traced(parts=parts, args=args, kwargs=kwargs, results=nest.pack(found, specs), names=names)
 
 
-def _as_tensor(leaf: Any, name: str) -> Tensor:
+def _as_tensor(leaf: Tree, name: str) -> Tensor:
     try:
         tensor = convert_to_tensor(leaf)
     except (TypeError, ValueError) as error:

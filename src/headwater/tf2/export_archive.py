@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import keras
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from headwater.data.io.files import Path
     from headwater.keras.types import Tree
 
-_layer: Any = keras.layers.Layer
+_layer: Tree = keras.layers.Layer
 _ENDPOINT = "serve"
 
 
 class _Archived:
     """The object that an archive saves."""
 
-    variables: list[Any]
-    trainable_variables: list[Any]
-    non_trainable_variables: list[Any]
+    variables: list[Tree]
+    trainable_variables: list[Tree]
+    non_trainable_variables: list[Tree]
 
 
 class ExportArchive:
@@ -43,29 +43,29 @@ class ExportArchive:
         if format != "saved_model":
             raise ValueError(f"Unsupported format: {format}; only 'saved_model' is supported")
         self._root = _Archived()
-        self._tracked: list[Any] = []
+        self._tracked: list[Tree] = []
         self._endpoints: dict[str, Function] = {}
 
     @property
-    def variables(self) -> list[Any]:
+    def variables(self) -> list[Tree]:
         """The variables of all tracked objects."""
         return self._listed("variables")
 
     @property
-    def trainable_variables(self) -> list[Any]:
+    def trainable_variables(self) -> list[Tree]:
         """The trainable variables of all tracked objects."""
         return self._listed("trainable_variables")
 
     @property
-    def non_trainable_variables(self) -> list[Any]:
+    def non_trainable_variables(self) -> list[Tree]:
         """The other variables of all tracked objects."""
         return self._listed("non_trainable_variables")
 
-    def _listed(self, name: str) -> list[Any]:
+    def _listed(self, name: str) -> list[Tree]:
         found = (variable for resource in self._tracked for variable in getattr(resource, name, ()))
         return list({id(variable): variable for variable in found}.values())
 
-    def track(self, resource: Any) -> None:
+    def track(self, resource: Tree) -> None:
         """Adds the variables of a layer, model, module or table.
 
         Raises:
@@ -79,7 +79,7 @@ class ExportArchive:
         self._tracked.append(resource)
 
     def add_endpoint(
-        self, name: str, fn: Callable[..., Any], input_signature: Any = None, **kwargs: object
+        self, name: str, fn: Callable[..., Tree], input_signature: Tree = None, **kwargs: object
     ) -> Function:
         """Adds a function that the loaded model has as an attribute and as a signature.
 
@@ -113,12 +113,12 @@ class ExportArchive:
         self._endpoints[name] = function
         return function
 
-    def track_and_add_endpoint(self, name: str, resource: Any, input_signature: Any, **kwargs: object) -> Function:
+    def track_and_add_endpoint(self, name: str, resource: Tree, input_signature: Tree, **kwargs: object) -> Function:
         """Adds a layer or model, and its call as an endpoint. See `add_endpoint`."""
         self.track(resource)
         return self.add_endpoint(name, resource.__call__, input_signature, **kwargs)
 
-    def add_variable_collection(self, name: str, variables: Iterable[Any]) -> None:
+    def add_variable_collection(self, name: str, variables: Iterable[Tree]) -> None:
         """Adds variables as an attribute of the loaded model.
 
         Raises:
@@ -155,11 +155,11 @@ class ExportArchive:
 
 
 def export(
-    model: Any,
+    model: Tree,
     filepath: Path,
     format: str = "tf_saved_model",
     verbose: bool | None = None,
-    input_signature: Any = None,
+    input_signature: Tree = None,
     **kwargs: object,
 ) -> None:
     """Writes a model for inference: ``model.export(path)``. The loaded model has the function ``serve``.
@@ -191,7 +191,7 @@ class TFSMLayer(_layer):
         call_training_endpoint: str | None = None,
         trainable: bool = True,
         name: str | None = None,
-        dtype: Any = None,
+        dtype: Tree = None,
     ) -> None:
         super().__init__(trainable=trainable, name=name, dtype=dtype)
         self.filepath, self.call_endpoint = as_path(filepath), call_endpoint
@@ -200,7 +200,7 @@ class TFSMLayer(_layer):
         self._allow_non_tensor_positional_args = True
         loaded = load(filepath)
         words = [call_endpoint, *([call_training_endpoint] if call_training_endpoint else [])]
-        self._functions: Sequence[Any] = tuple(signature_of(loaded, word) for word in words)
+        self._functions: Sequence[Tree] = tuple(signature_of(loaded, word) for word in words)
         found = [variable for function in self._functions for variable in function.variables]
         for variable in {id(each): each for each in found}.values():
             self._track_variable(variable)

@@ -17,7 +17,7 @@ import traceback
 import types
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax
 import jax.core
@@ -81,14 +81,14 @@ def as_traced(function: Callable[..., object]) -> Callable[..., object]:
         return function
 
 
-def _conversion_of_graphs() -> Any:
+def _conversion_of_graphs() -> Tree:
     """Returns the converter for control flow in graphs, imported lazily."""
     from headwater.tf1.functional.autograph import conversion  # noqa: PLC0415
 
     return conversion
 
 
-def _conversion() -> Any:
+def _conversion() -> Tree:
     """Returns the converter for traced control flow, imported lazily: most functions need no conversion."""
     from headwater.tf2 import control_flow  # noqa: PLC0415
 
@@ -116,7 +116,7 @@ class _Compiled:
       variables: variables that the function reads or changes.
     """
 
-    def __init__(self, run: Any, variables: list[Any], trace: Tracing, more: _Results) -> None:
+    def __init__(self, run: Tree, variables: list[Tree], trace: Tracing, more: _Results) -> None:
         self._run = run
         self.variables = variables
         self._strategies = list(trace.strategies.values())
@@ -126,11 +126,11 @@ class _Compiled:
         self._aligned = False
 
     @property
-    def written(self) -> Sequence[Any]:
+    def written(self) -> Sequence[Tree]:
         """The variables that it changes."""
         return self._more.written
 
-    def __call__(self, values: Sequence[Any], pulled: Sequence[Any]) -> Any:
+    def __call__(self, values: Sequence[Tree], pulled: Sequence[Tree]) -> Tree:
         for strategy in self._served:
             strategy.read(self.variables)
         if not self._aligned:
@@ -152,7 +152,7 @@ class _Compiled:
 class _Results:
     """Converts the results of a compiled function to the return value of the Python function."""
 
-    def __init__(self, written: list[Any], leaves: list[Tree], tree: object) -> None:
+    def __init__(self, written: list[Tree], leaves: list[Tree], tree: object) -> None:
         self.written = written
         self._leaves = [None if isinstance(leaf, jax.Array) else (leaf,) for leaf in leaves]
         self._tree = tree
@@ -186,7 +186,7 @@ class Function:
     """
 
     def __init__(
-        self, python_function: Callable[..., object], input_signature: object = None, *, autograph: bool = True
+        self, python_function: Callable[..., object], input_signature: Tree = None, *, autograph: bool = True
     ) -> None:
         if isinstance(python_function, Function):
             python_function = python_function.python_function
@@ -203,10 +203,10 @@ class Function:
         self._autograph = autograph
         self._converting = False
         self._creates_variables = False
-        self._called: dict[object, tuple[Any, Any]] = {}
+        self._called: dict[object, tuple[Tree, Tree]] = {}
         self._concrete: list[ConcreteFunction] = []
 
-    def signatures(self) -> list[tuple[Any, Any]]:
+    def signatures(self) -> list[tuple[Tree, Tree]]:
         """Returns the positional and named arguments with which it was called, with specs in place of tensors and with
         defaults of omitted arguments.
 
@@ -215,7 +215,7 @@ class Function:
         if self.input_signature is not None:
             return [(tuple(self.input_signature), {})]
         concrete = [function.structured_input_signature for function in self._concrete]
-        found: list[tuple[Any, Any]] = []
+        found: list[tuple[Tree, Tree]] = []
         for args, kwargs in [*concrete, *self._called.values()]:
             bound = inspect.signature(self.python_function).bind(*args, **kwargs)
             bound.apply_defaults()
@@ -230,10 +230,10 @@ class Function:
             return None
         return set(self._variables), {id(variable) for found in self._traces.values() for variable in found.written}
 
-    def __get__(self, instance: object, owner: type | None = None) -> Any:
+    def __get__(self, instance: object, owner: type | None = None) -> Tree:
         return self if instance is None else self._bound_to(instance)
 
-    def _bound_to(self, instance: Any) -> Any:
+    def _bound_to(self, instance: Tree) -> Tree:
         """Returns the function for the methods of one object, which has its own traces."""
         try:
             held = vars(instance).setdefault(_BOUND, _BoundFunctions()).by_function
@@ -271,11 +271,11 @@ class Function:
         with self._lock:
             return self._call(args, kwargs)
 
-    def _as_python(self, args: Any, kwargs: Any) -> Tree:
+    def _as_python(self, args: Tree, kwargs: Tree) -> Tree:
         with in_python():
             return self.python_function(*args, **kwargs)
 
-    def _call(self, args: object, kwargs: object) -> Tree:
+    def _call(self, args: Tree, kwargs: Tree) -> Tree:
         if self.input_signature is not None:
             args, kwargs = self._as_signed(args, kwargs), {}
         leaves, tree = _tree.tree_flatten((args, kwargs))
@@ -341,7 +341,7 @@ class Function:
         tree: object,
         leaves: list[Tree],
         places: Sequence[int],
-        pulled: list[tuple[Pulls, Any]],
+        pulled: list[tuple[Pulls, Tree]],
     ) -> _Compiled:
         values = [leaves[at] for at in places]
         while True:
@@ -369,15 +369,15 @@ class Function:
 
     def _traced(
         self,
-        known: list[Any],
+        known: list[Tree],
         tree: object,
         leaves: list[Tree],
         places: Sequence[int],
-        values: Sequence[Any],
-        pulled: list[tuple[Pulls, Any]],
-    ) -> tuple[Any, dict[int, Any], Tracing, _Results]:
+        values: Sequence[Tree],
+        pulled: list[tuple[Pulls, Tree]],
+    ) -> tuple[Tree, dict[int, Tree], Tracing, _Results]:
         elements = [element for _, element in pulled]
-        recorded: list[Any] = []
+        recorded: list[Tree] = []
 
         def run(state: Sequence[Tree], values: Sequence[jax.Array], elements: Sequence[Tree]) -> Tree:
             given = list(leaves)
@@ -402,7 +402,7 @@ class Function:
         used, trace, results = recorded
         return closed, used, trace, results
 
-    def _as_signed(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+    def _as_signed(self, args: tuple[Tree, ...], kwargs: Mapping[str, Tree]) -> tuple[Tree, ...]:
         """Converts the arguments to tensors of the signature's specs.
 
         Raises:
@@ -430,7 +430,7 @@ class Function:
         """Returns the names of the arguments that may be given by position."""
         return _positional(self.python_function)
 
-    def full_arguments(self) -> tuple[list[str], tuple[Any, ...], list[str], str | None, str | None]:
+    def full_arguments(self) -> tuple[list[str], tuple[Tree, ...], list[str], str | None, str | None]:
         """Returns the arguments: their names, the defaults of the last ones, names of keyword-only arguments, and names
         of the arguments for further positional and named values."""
         parameters = inspect.signature(self.python_function).parameters.values()
@@ -462,7 +462,7 @@ class ConcreteFunction(Function):
     """
 
     def __init__(
-        self, python_function: Callable[..., object], args: Any, kwargs: Any, *, autograph: bool = True
+        self, python_function: Callable[..., object], args: Tree, kwargs: Tree, *, autograph: bool = True
     ) -> None:
         args, kwargs = _tree.tree_map(_spec_of, (args, kwargs))
         leaves, tree = _tree.tree_flatten((args, kwargs))
@@ -478,7 +478,7 @@ class ConcreteFunction(Function):
         self.whole = python_function
         self._names = names_of_tensors(python_function, args, kwargs)
         super().__init__(call, [leaves[place] for place in at], autograph=False)
-        self.structured_input_signature: tuple[Any, Any] = (args, kwargs)
+        self.structured_input_signature: tuple[Tree, Tree] = (args, kwargs)
         self.__name__ = getattr(python_function, "__name__", type(python_function).__name__)
         if autograph:
             self.whole = Function(python_function)
@@ -492,7 +492,7 @@ def _positional(function: Callable[..., object]) -> list[str]:
     return [one.name for one in inspect.signature(function).parameters.values() if one.kind in kinds]
 
 
-def names_of_tensors(function: Callable[..., object], args: Any, kwargs: Mapping[str, Any]) -> list[str]:
+def names_of_tensors(function: Callable[..., object], args: Tree, kwargs: Mapping[str, Tree]) -> list[str]:
     """Returns names for the tensors among arguments: from their specs, or the names of the arguments."""
     names = [*_positional(function), *(f"args_{at}" for at in range(len(args)))]
     pairs = [*zip(names, args, strict=False), *sorted(kwargs.items())]
@@ -504,13 +504,13 @@ def names_of_tensors(function: Callable[..., object], args: Any, kwargs: Mapping
     ]
 
 
-def _spec_of(leaf: Any) -> Any:
+def _spec_of(leaf: Tree) -> Tree:
     """Returns the spec of a tensor; another value unchanged."""
     if isinstance(leaf, _Variable):
         leaf = value_of(leaf)
     if not isinstance(leaf, (jax.Array, np.ndarray, np.generic)):
         return leaf
-    array: Any = leaf
+    array: Tree = leaf
     return TensorSpec(array.shape, string if array.dtype.kind in "OSU" else from_numpy(np.dtype(array.dtype)))
 
 
@@ -525,7 +525,7 @@ def _said(error: BaseException) -> str:
     return f"{said} {lines[-1].filename}:{lines[-1].lineno}: {lines[-1].line}" if lines else said
 
 
-def _key_of(leaf: Any) -> object:
+def _key_of(leaf: Tree) -> object:
     """Returns the cache key of an argument that is not an array."""
     if leaf is None or isinstance(leaf, (bool, int, float, complex, str, bytes)):
         return type(leaf), leaf
@@ -534,7 +534,7 @@ def _key_of(leaf: Any) -> object:
     return id(leaf)
 
 
-def _signed(name: str, value: Any, spec: Any) -> Any:
+def _signed(name: str, value: Tree, spec: Tree) -> Tree:
     """Converts one argument to a tensor of its spec; see `Function._as_signed`."""
     if not isinstance(spec, TensorSpec):
         raise NotImplementedError(f"{name}(): input_signature has {spec!r}, where only a tf.TensorSpec is supported")
@@ -576,7 +576,7 @@ def function(
     experimental_relax_shapes: bool | None = None,
     experimental_compile: bool | None = None,
     experimental_follow_type_hints: bool | None = None,
-) -> Any:
+) -> Tree:
     """Returns a function that is traced and compiled at its calls; usable as a decorator with or without arguments.
 
     Args:

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax
 from jax import export
@@ -60,11 +60,11 @@ class FunctionParts:
     graph: FunctionGraph
     inputs: Sequence[Tensor]
     outputs: Sequence[Tensor]
-    written: Sequence[tuple[Any, Tensor]] = ()
-    captures: list[Any] = field(default_factory=list[Any])
+    written: Sequence[tuple[Tree, Tensor]] = ()
+    captures: list[Tree] = field(default_factory=list)
 
 
-def function_def(parts: FunctionParts) -> Any:
+def function_def(parts: FunctionParts) -> Tree:
     """Returns a ``FunctionDef``.
 
     Raises:
@@ -81,7 +81,7 @@ class _Writer:
         self._captured: dict[int, str] = {}
         self._read: dict[int, str] = {}
 
-    def write(self) -> Any:
+    def write(self) -> Tree:
         signature = self._proto.signature
         signature.name = self._parts.name
         for at, tensor in enumerate(self._parts.inputs):
@@ -108,7 +108,7 @@ class _Writer:
         signature.is_stateful = bool(self._proto.control_ret) or bool(self._captured)
         return self._proto
 
-    def _capture(self, value: Any) -> str:
+    def _capture(self, value: Tree) -> str:
         """Returns the argument for a variable or table."""
         if id(value) not in self._captured:
             name = f"capture_{len(self._captured)}"
@@ -117,13 +117,13 @@ class _Writer:
             self._parts.captures.append(value)
         return self._captured[id(value)]
 
-    def _add_read(self, op: Operation, variable: Any) -> None:
+    def _add_read(self, op: Operation, variable: Tree) -> None:
         node = self._proto.node_def.add(name=op.name, op="ReadVariableOp", input=[self._capture(variable)])
         node.attr["dtype"].type = op.outputs[0].dtype.as_datatype_enum
         self._references[op.outputs[0]] = f"{op.name}:value:0"
         self._read[id(variable)] = op.name
 
-    def _add_assignment(self, name: str, variable: Any, value: Tensor) -> None:
+    def _add_assignment(self, name: str, variable: Tree, value: Tensor) -> None:
         node = self._proto.node_def.add(name=name, op="AssignVariableOp")
         node.input.extend([self._capture(variable), self._references[value]])
         if id(variable) in self._read:
@@ -182,9 +182,9 @@ def _inputs(op: Operation, node: NodeDef) -> list[Tensor]:
     return [tensor for at, tensor in enumerate(op.inputs) if at not in fixed]
 
 
-def _static_values(op: Operation) -> dict[int, Any]:
+def _static_values(op: Operation) -> dict[int, Tree]:
     """Returns the values of the inputs that a lowering needs as constants, by position."""
-    found: dict[int, Any] = {}
+    found: dict[int, Tree] = {}
     for at in op.definition.static_positions(op.attrs, len(op.inputs)) if op.type != "JaxFunction" else ():
         found[at] = constant_value(op.inputs[at])
         if found[at] is None:
@@ -203,14 +203,16 @@ def _module(op: Operation) -> tuple[NodeDef, list[str]]:
     if op.type == "JaxFunction":
         python = function_of(op.attrs["token"])
         assert python is not None
-        compute: Callable[..., Tree] = python
+        compute = python
     else:
         attrs = {key: value for key, value in op.attrs.items() if key in op.definition.attrs}
 
-        def compute(*arrays: Tree) -> Tree:
+        def lowered(*arrays: Tree) -> Tree:
             rest = iter(arrays)
             values = [fixed[at] if at in fixed else next(rest) for at in range(len(op.inputs))]
             return call(op.definition, values, attrs)
+
+        compute = lowered
 
     label = op.attrs.get("label") or op.type
 
@@ -262,7 +264,7 @@ def _without_locations() -> Generator[None]:
         jax.config.update(_LOCATIONS, before)
 
 
-def _exported(function: Callable[..., Tree], tensors: Sequence[Tensor], label: str) -> Any:
+def _exported(function: Callable[..., Tree], tensors: Sequence[Tensor], label: str) -> Tree:
     """Exports ``function`` for arrays of the tensors' shapes.
 
     An unknown size is a symbol. First, only unknown numbers of rows are assumed to be equal; if the function requires
@@ -271,7 +273,7 @@ def _exported(function: Callable[..., Tree], tensors: Sequence[Tensor], label: s
     errors: list[Exception] = []
     for shared, platforms in itertools.product((False, True), _PLATFORMS):
         scope = export.SymbolicScope()
-        specs: list[Any] = []
+        specs: list[Tree] = []
         for at, tensor in enumerate(tensors):
             if tensor.dims is None:
                 raise ValueError(

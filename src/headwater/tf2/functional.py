@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headwater.dtypes import float64
 from headwater.graph.convert import convert_to_tensor
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from headwater.keras.types import Tree
 
 
-def _linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int = 0) -> Any:
+def _linspace(start: Tree, stop: Tree, num: Tree, name: str | None = None, axis: int = 0) -> Tree:
     ends = [convert_to_tensor(start), convert_to_tensor(stop)]
     if not ends[0].dtype.is_floating:
         ends = [math.cast(end, float64) for end in ends]
@@ -36,15 +36,15 @@ linspace = at_once(_linspace, "linspace")
 
 
 def map_fn(
-    fn: Callable[..., Any],
-    elems: Any,
-    dtype: Any = None,
+    fn: Callable[..., Tree],
+    elems: Tree,
+    dtype: Tree = None,
     parallel_iterations: int | None = None,
     back_prop: bool = True,
     swap_memory: bool = False,
     infer_shape: bool = True,
     name: str | None = None,
-    fn_output_signature: Any = None,
+    fn_output_signature: Tree = None,
 ) -> Tree:
     """Applies ``fn`` to every slice of ``elems`` along the first dimension, and stacks the results.
 

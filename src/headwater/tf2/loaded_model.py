@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from headwater.data.io.files import Path
     from headwater.keras.types import Tree
 
-_WRAPPERS: Mapping[str, type[Any]] = {
+_WRAPPERS: Mapping[str, type[Tree]] = {
     "trackable_dict_wrapper": dict,
     "trackable_list_wrapper": list,
     "trackable_tuple_wrapper": tuple,
@@ -50,7 +50,7 @@ _WRAPPERS: Mapping[str, type[Any]] = {
 _ASSIGNMENTS = frozenset({"AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"})
 
 
-def load(export_dir: Path, tags: Iterable[str] | str | None = None, options: object = None) -> Any:
+def load(export_dir: Path, tags: Iterable[str] | str | None = None, options: object = None) -> Tree:
     """Loads a saved model.
 
     Args:
@@ -85,22 +85,22 @@ def load(export_dir: Path, tags: Iterable[str] | str | None = None, options: obj
 class LoadedObject:
     """An object of a saved model."""
 
-    signatures: dict[str, Any]
+    signatures: dict[str, Tree]
 
 
 class _CallableObject(LoadedObject):
-    def __call__(self, *args: object, **kwargs: object) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Tree:
         return vars(self)["__call__"](*args, **kwargs)
 
 
 class _Loader:
-    def __init__(self, meta: Any, folder: str) -> None:
+    def __init__(self, meta: Tree, folder: str) -> None:
         self._meta, self._folder = meta, folder
-        self._protos: Sequence[Any] = meta.object_graph_def.nodes
+        self._protos: Sequence[Tree] = meta.object_graph_def.nodes
         self._keys, self._reader = self._checkpoint()
-        self._made: dict[int, Any] = {}
+        self._made: dict[int, Tree] = {}
 
-    def load(self) -> Any:
+    def load(self) -> Tree:
         for number in range(len(self._protos)):
             self.object(number)
         for number, proto in enumerate(self._protos):
@@ -132,7 +132,7 @@ class _Loader:
                     waiting.append((child.node_id, names[child.local_name]))
         return found, reader
 
-    def object(self, number: int) -> Any:
+    def object(self, number: int) -> Tree:
         """Returns an object, without its parts."""
         if number not in self._made:
             proto = self._protos[number]
@@ -140,7 +140,7 @@ class _Loader:
             self._made[number] = make(number, proto)
         return self._made[number]
 
-    def _make_user_object(self, number: int, proto: Any) -> Any:
+    def _make_user_object(self, number: int, proto: Tree) -> Tree:
         del number
         wrapper = _WRAPPERS.get(proto.user_object.identifier)
         if wrapper is not None:
@@ -148,7 +148,7 @@ class _Loader:
         calls = any(child.local_name == "__call__" for child in proto.children)
         return _CallableObject() if calls else LoadedObject()
 
-    def _make_variable(self, number: int, proto: Any) -> Variable:
+    def _make_variable(self, number: int, proto: Tree) -> Variable:
         described = proto.variable
         key = self._keys.get(number)
         if key is None or self._reader is None:
@@ -157,7 +157,7 @@ class _Loader:
         name = described.name.replace("/", "_") or None
         return Variable(value, trainable=described.trainable, name=name, dtype=as_dtype(described.dtype))
 
-    def _make_resource(self, number: int, proto: Any) -> LoadedTable:
+    def _make_resource(self, number: int, proto: Tree) -> LoadedTable:
         parts = {child.local_name: child.node_id for child in proto.children}
 
         def make() -> Table:
@@ -180,27 +180,27 @@ class _Loader:
     def _plain_function(self, number: int) -> Body:
         return self.body(self._protos[number].function.concrete_functions[0])
 
-    def _make_constant(self, number: int, proto: Any) -> Any:
+    def _make_constant(self, number: int, proto: Tree) -> Tree:
         del number
         node = next(node for node in self._meta.graph_def.node if node.name == proto.constant.operation)
         return as_value(make_ndarray(node.attr["value"].tensor))
 
-    def _make_asset(self, number: int, proto: Any) -> HostTensor:
+    def _make_asset(self, number: int, proto: Tree) -> HostTensor:
         del number
         name = self._meta.asset_file_def[proto.asset.asset_file_def_index].filename
         return host_tensor(os.path.join(self._folder, ASSETS, os.path.basename(name)))
 
-    def _make_function(self, number: int, proto: Any) -> LoadedFunction:
+    def _make_function(self, number: int, proto: Tree) -> LoadedFunction:
         del number
         names = list(proto.function.concrete_functions)
         return LoadedFunction([self.body(name) for name in names], proto.function.function_spec)
 
-    def _make_bare_concrete_function(self, number: int, proto: Any) -> LoadedSignature:
+    def _make_bare_concrete_function(self, number: int, proto: Tree) -> LoadedSignature:
         del number
         bare = proto.bare_concrete_function
         return LoadedSignature(self.body(bare.concrete_function_name), list(bare.argument_keywords))
 
-    def _connect(self, value: Any, proto: Any) -> None:
+    def _connect(self, value: Tree, proto: Tree) -> None:
         """Sets the parts of an object."""
         parts = [(child.local_name, self._made[child.node_id]) for child in proto.children]
         if isinstance(value, dict):
@@ -229,7 +229,7 @@ class Body:
       results: the structure of its results, with specs.
     """
 
-    def __init__(self, loader: _Loader, meta: Any, name: str) -> None:
+    def __init__(self, loader: _Loader, meta: Tree, name: str) -> None:
         concrete = meta.object_graph_def.concrete_functions[name]
         self._loader, self._library, self.name = loader, meta.graph_def.library, name
         self._producer: int = meta.graph_def.versions.producer
@@ -238,27 +238,27 @@ class Body:
         self._graph: Graph | None = None
 
     @property
-    def arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def arguments(self) -> tuple[tuple[Tree, ...], dict[str, Tree]]:
         """The positional and named arguments, with specs in the places of tensors."""
         return structures.decode(self._signature.canonicalized_input_signature)
 
     @property
-    def results(self) -> Any:
+    def results(self) -> Tree:
         """The structure of the results, with specs."""
         return structures.decode(self._signature.output_signature)
 
-    def variables(self) -> list[Any]:
+    def variables(self) -> list[Tree]:
         """Returns the variables that the function uses."""
         captured = map(self._loader.object, self._bound)
         return [value for value in captured if isinstance(value, Variable)]
 
-    def call(self, tensors: Sequence[Any]) -> Tree:
+    def call(self, tensors: Sequence[Tree]) -> Tree:
         """Returns the function's result for the tensors among its arguments."""
         found = iter(self.run(tensors))
         results = self.results
         return nest.pack(results, [None if spec is None else next(found) for spec in nest.flatten(results)])
 
-    def _nodes(self) -> tuple[Any, list[str], list[str]]:
+    def _nodes(self) -> tuple[Tree, list[str], list[str]]:
         """Returns the nodes as a ``GraphDef``, the names of the arguments, and the results."""
         nodes, results = function_nodes(self._library, self.name)
         proto = graph_pb2.GraphDef(node=nodes, library=self._library)
@@ -266,7 +266,7 @@ class Body:
         function = next(each for each in self._library.function if each.signature.name == self.name)
         return proto, [arg.name for arg in function.signature.input_arg], results
 
-    def _assigned(self, proto: Any, names: Sequence[str]) -> set[str]:
+    def _assigned(self, proto: Tree, names: Sequence[str]) -> set[str]:
         """Returns the arguments whose variables the function assigns."""
         found = {source_of(node.input[0]) for node in expanded(proto) if node.op in _ASSIGNMENTS}
         return found & set(names)
@@ -277,7 +277,7 @@ class Body:
         assigned = self._assigned(proto, names)
         self._graph = graph = Graph()
         self._inputs: list[Tensor] = []
-        self._cells: dict[Operation, Any] = {}
+        self._cells: dict[Operation, Tree] = {}
         first = len(names) - len(self._bound)
         with graph.as_default():
             for at, arg in enumerate(function.signature.input_arg):
@@ -297,11 +297,11 @@ class Body:
             ends = [graph.get_operation_by_name(node) for node in function.control_ret.values()]
         self._order = _ordered([*(tensor.op for tensor in self._outputs), *ends])
 
-    def run(self, tensors: Sequence[Any]) -> list[Any]:
+    def run(self, tensors: Sequence[Tree]) -> list[Tree]:
         """Computes the results, or adds the operations to the default graph while a graph is being built."""
         if self._graph is None:
             self._build()
-        values: dict[Tensor, Any] = {}
+        values: dict[Tensor, Tree] = {}
         for at, tensor in enumerate(self._inputs):
             if at < len(tensors):
                 values[tensor] = tensors[at]
@@ -318,7 +318,7 @@ class Body:
         found = [_plain(values[tensor]) for tensor in self._outputs]
         return found if adds_operations() else [as_value(value) for value in found]
 
-    def _captured_value(self, number: int) -> Any:
+    def _captured_value(self, number: int) -> Tree:
         value = self._loader.object(number)
         if isinstance(value, LoadedTable):
             if adds_operations():
@@ -332,15 +332,15 @@ class Body:
 class _Cell:
     """The value of a reference to a variable."""
 
-    def __init__(self, variable: Any) -> None:
+    def __init__(self, variable: Tree) -> None:
         self.variable = variable
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Tree) -> Tree:
     return value_of(value.variable) if isinstance(value, _Cell) else value
 
 
-def _outputs(op: Operation, given: Sequence[Any]) -> Sequence[Any]:
+def _outputs(op: Operation, given: Sequence[Tree]) -> Sequence[Tree]:
     first = given[0] if given else None
     if isinstance(first, _Cell):
         variable = first.variable
@@ -372,38 +372,38 @@ def _ordered(ends: Iterable[Operation]) -> list[Operation]:
 class LoadedFunction(Function):
     """A function of a saved model, for each kind of arguments with which it was saved."""
 
-    def __init__(self, bodies: Sequence[Body], spec: Any) -> None:
+    def __init__(self, bodies: Sequence[Body], spec: Tree) -> None:
         self._bodies = list(bodies)
-        described: dict[str, Any] = structures.decode(spec.fullargspec) if spec.HasField("fullargspec") else {}
+        described: dict[str, Tree] = structures.decode(spec.fullargspec) if spec.HasField("fullargspec") else {}
         self._names: list[str] = list(described.get("args") or ())
         if self._names[:1] == ["self"] and spec.is_method:
             self._names = self._names[1:]
-        self._defaults: tuple[Any, ...] = tuple(described.get("defaults") or ())
+        self._defaults: tuple[Tree, ...] = tuple(described.get("defaults") or ())
         self._described = described
         super().__init__(self._dispatch, autograph=False)
         self.__name__ = bodies[0].name if bodies else "function"
 
     @property
-    def variables(self) -> list[Any]:
+    def variables(self) -> list[Tree]:
         """The variables that it uses."""
         found = {id(value): value for body in self._bodies for value in body.variables()}
         return list(found.values())
 
     @property
-    def structured_outputs(self) -> Any:
+    def structured_outputs(self) -> Tree:
         """The results of the first kind of arguments, as specs."""
         return self._bodies[0].results
 
-    def signatures(self) -> list[tuple[Any, Any]]:
+    def signatures(self) -> list[tuple[Tree, Tree]]:
         return [body.arguments for body in self._bodies]
 
-    def full_arguments(self) -> tuple[list[str], tuple[Any, ...], list[str], str | None, str | None]:
+    def full_arguments(self) -> tuple[list[str], tuple[Tree, ...], list[str], str | None, str | None]:
         return self._names, self._defaults, [], self._described.get("varargs"), self._described.get("varkw")
 
     def argument_names(self) -> list[str]:
         return self._names
 
-    def _dispatch(self, *args: Any, **kwargs: Any) -> Tree:
+    def _dispatch(self, *args: Tree, **kwargs: Tree) -> Tree:
         whole = self._bound(args, kwargs)
         for body in self._bodies:
             for given in (whole, (args, kwargs)):
@@ -416,7 +416,7 @@ class LoadedFunction(Function):
             f"Expected these arguments to match one of the following {len(self._bodies)} option(s):\n{known}"
         )
 
-    def _bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def _bound(self, args: Sequence[Tree], kwargs: Mapping[str, Tree]) -> tuple[tuple[Tree, ...], dict[str, Tree]]:
         """Returns the arguments by position where they have one, with defaults for those that are missing."""
         rest = dict(kwargs)
         found = list(args)
@@ -445,37 +445,37 @@ class LoadedSignature(Function):
         self.__name__ = body.name
 
     @property
-    def structured_input_signature(self) -> Any:
+    def structured_input_signature(self) -> Tree:
         return self._body.arguments
 
     @property
-    def structured_outputs(self) -> Any:
+    def structured_outputs(self) -> Tree:
         return self._body.results
 
-    def signatures(self) -> list[tuple[Any, Any]]:
+    def signatures(self) -> list[tuple[Tree, Tree]]:
         return [self._body.arguments]
 
-    def full_arguments(self) -> tuple[list[str], tuple[Any, ...], list[str], str | None, str | None]:
+    def full_arguments(self) -> tuple[list[str], tuple[Tree, ...], list[str], str | None, str | None]:
         return [], (), self._words, None, None
 
     def argument_names(self) -> list[str]:
         return self._words
 
     @property
-    def variables(self) -> list[Any]:
+    def variables(self) -> list[Tree]:
         """The variables that it uses."""
         return self._body.variables()
 
-    def _of_tensors(self, *args: Any, **kwargs: Any) -> Tree:
+    def _of_tensors(self, *args: Tree, **kwargs: Tree) -> Tree:
         given = dict(zip(self._words, args, strict=False)) | kwargs
-        specs: dict[str, Any] = self._body.arguments[1]
+        specs: dict[str, Tree] = self._body.arguments[1]
         if not specs:  # a concrete function with positional arguments
             flat = [leaf for leaf in nest.flatten(self._body.arguments) if isinstance(leaf, TensorSpec)]
             specs = dict(zip(self._words, flat, strict=True))
         if set(given) != set(specs):
             raise TypeError(f"{self.__name__} takes the tensors {sorted(specs)}, not {sorted(given)}")
         order = self._words if not self._body.arguments[1] else sorted(specs)
-        tensors: list[Any] = []
+        tensors: list[Tree] = []
         for name in order:
             value = _as_spec(given[name], specs[name])
             if value is None:
@@ -484,11 +484,11 @@ class LoadedSignature(Function):
         return self._body.call(tensors)
 
 
-def _matched(given: Any, wanted: Any) -> list[Any] | None:
+def _matched(given: Tree, wanted: Tree) -> list[Tree] | None:
     """Returns the tensors among arguments; None if the arguments do not match the saved ones."""
-    tensors: list[Any] = []
+    tensors: list[Tree] = []
 
-    def fits(value: Any, spec: Any) -> bool:
+    def fits(value: Tree, spec: Tree) -> bool:
         if isinstance(spec, TensorSpec):
             tensor = _as_spec(value, spec)
             if tensor is not None:
@@ -511,14 +511,14 @@ def _matched(given: Any, wanted: Any) -> list[Any] | None:
     return tensors if fits(given, wanted) else None
 
 
-def _as_spec(value: Any, spec: TensorSpec) -> Any:
+def _as_spec(value: Tree, spec: TensorSpec) -> Tree:
     """Converts ``value`` to a tensor of the spec; None if it does not fit."""
     if isinstance(value, Variable):
         value = value_of(value)
     if isinstance(value, Tensor):
         return value if value.dtype.base_dtype == spec.dtype and spec.shape.is_compatible_with(value.shape) else None
     if spec.dtype in (string, resource):
-        array: Any = value if isinstance(value, HostTensor) else host_tensor(value)
+        array: Tree = value if isinstance(value, HostTensor) else host_tensor(value)
         if array.dtype.kind not in "OSU":
             return None
     else:
@@ -534,7 +534,7 @@ def _as_spec(value: Any, spec: TensorSpec) -> Any:
     return array if spec.shape.is_compatible_with(array.shape) else None
 
 
-def signature_of(loaded: object, name: str) -> Any:
+def signature_of(loaded: object, name: str) -> Tree:
     """Returns an endpoint of a loaded object: an attribute, or a signature.
 
     Raises:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,7 +28,7 @@ class KeyValueTensorInitializer(table_initializers.KeyValueTensorInitializer):
     """Entries from two arrays of equal shape. Arguments as in TensorFlow."""
 
     def __init__(
-        self, keys: object, values: object, key_dtype: Any = None, value_dtype: Any = None, name: str | None = None
+        self, keys: object, values: object, key_dtype: Tree = None, value_dtype: Tree = None, name: str | None = None
     ) -> None:
         self._given = keys, values, key_dtype, value_dtype
         self._key = np.asarray(as_value(keys, key_dtype))
@@ -82,23 +82,25 @@ class _Held:
     def _default(self) -> Tensor:
         if self._held is None:
             return self._default_made
-        dtype: Any = vars(self)["_value_dtype"]
+        dtype: Tree = vars(self)["_value_dtype"]
         return convert_to_tensor(self._value_of_default, dtype)
 
     @_default.setter
     def _default(self, value: Tensor) -> None:
         self._default_made = value
 
-    def _op(self, op_type: str, inputs: list[Any], name: str | None, attrs: dict[str, Any] | None = None) -> Operation:
+    def _op(
+        self, op_type: str, inputs: list[Tree], name: str | None, attrs: dict[str, Tree] | None = None
+    ) -> Operation:
         return get_default_graph().create_op(op_type, [self._handle, *inputs], attrs, name)
 
     def __getitem__(self, keys: object) -> Tree:
         """Returns the value of each key, or the default."""
-        table: Any = self
+        table: Tree = self
         return table.lookup(keys)
 
 
-def _eager_methods(kind: type[Any]) -> type[Any]:
+def _eager_methods(kind: type[Tree]) -> type[Tree]:
     """Makes the methods of a class of tables compute values; decorates the class."""
     for name in _METHODS.split():
         if hasattr(kind, name):
@@ -144,7 +146,7 @@ class DenseHashTable(_Held, dense_tables.DenseHashTable):
 
     def __init__(
         self,
-        key_dtype: Any,
+        key_dtype: Tree,
         value_dtype: object,
         default_value: object,
         empty_key: object,
@@ -159,7 +161,7 @@ class DenseHashTable(_Held, dense_tables.DenseHashTable):
         super().__init__(
             key_dtype, value_dtype, _plain(default_value), *keys, initial_num_buckets, name, checkpoint=False
         )
-        self._reserved: list[Any] = keys
+        self._reserved: list[Tree] = keys
 
 
 @_eager_methods
@@ -168,7 +170,7 @@ class StaticVocabularyTable(tables.IdTableWithHashBuckets):
 
     def __init__(
         self,
-        initializer: Any,
+        initializer: Tree,
         num_oov_buckets: int,
         lookup_key_dtype: object = None,
         name: str | None = None,

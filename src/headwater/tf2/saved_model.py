@@ -14,7 +14,7 @@ import itertools
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import keras
 import numpy as np
@@ -58,7 +58,7 @@ _MIN_CONSUMER = 12
 _VERSION = "2.16.0"  # of the format, for programs that check it
 
 
-def save(obj: Any, export_dir: Path, signatures: Any = None, options: object = None) -> None:
+def save(obj: Tree, export_dir: Path, signatures: Tree = None, options: object = None) -> None:
     """Writes an object to a folder.
 
     Args:
@@ -90,18 +90,18 @@ class _Node:
       kind: the kind of a node without an object; see `_Writer._fill`.
     """
 
-    value: Any
+    value: Tree
     path: tuple[str, ...] = ()
     children: dict[str, int] = field(default_factory=dict[str, int])
     kind: str = ""
 
 
 class _Writer:
-    def __init__(self, root: Any, folder: str) -> None:
+    def __init__(self, root: Tree, folder: str) -> None:
         self._folder = folder
         self._nodes: list[_Node] = []
         self._ids: dict[int, int] = {}
-        self._kept: list[Any] = []
+        self._kept: list[Tree] = []
         """Objects whose ids are in use."""
         self._names = itertools.count()
         self._meta = meta_graph_pb2.MetaGraphDef()
@@ -116,7 +116,7 @@ class _Writer:
 
     # Objects --------------------------------------------------------------------------------------------------------
 
-    def _node(self, value: Any, path: tuple[str, ...], kind: str = "") -> int:
+    def _node(self, value: Tree, path: tuple[str, ...], kind: str = "") -> int:
         table = table_of(value)
         key = id(value if table is None else table)
         if not kind and key in self._ids:
@@ -132,7 +132,7 @@ class _Writer:
             for name, part in parts_of(node.value):
                 node.children[name] = self._node(part, (*node.path, name.replace(".", "..").replace("/", ".S")))
 
-    def _number(self, value: Any) -> int:
+    def _number(self, value: Tree) -> int:
         """Returns the node of a captured variable or table; objects that are no parts become parts of the root."""
         if id(value) not in self._ids:
             name = f"captured_{len(self._nodes)}"
@@ -141,7 +141,7 @@ class _Writer:
 
     # Writing --------------------------------------------------------------------------------------------------------
 
-    def write(self, signatures: Any) -> None:
+    def write(self, signatures: Tree) -> None:
         meta = self._meta
         meta.meta_info_def.tags.append(SERVING)
         meta.meta_info_def.tensorflow_version = _VERSION
@@ -164,7 +164,7 @@ class _Writer:
         with files.atomic_write(os.path.join(self._folder, FILE_NAME)) as file:
             file.write(encode([meta]))
 
-    def _trace(self, function: Function, args: Any, kwargs: Mapping[str, Any]) -> Traced:
+    def _trace(self, function: Function, args: Tree, kwargs: Mapping[str, Tree]) -> Traced:
         whole = function.whole if isinstance(function, ConcreteFunction) else function
         found = trace(self._free(function.__name__), whole, args, kwargs)
         self._meta.graph_def.library.function.append(function_def(found.parts))
@@ -176,7 +176,7 @@ class _Writer:
     def _free(self, name: str) -> str:
         return f"__inference_{name.strip('<>')}_{next(self._names)}"
 
-    def _add_concrete(self, name: str, captures: Sequence[Any], args: Any, kwargs: Any, results: Any) -> None:
+    def _add_concrete(self, name: str, captures: Sequence[Tree], args: Tree, kwargs: Tree, results: Tree) -> None:
         concrete = self._objects.concrete_functions[name]
         concrete.bound_inputs.extend(map(self._number, captures))
         concrete.canonicalized_input_signature.CopyFrom(structures.encode((tuple(args), dict(kwargs))))
@@ -192,7 +192,7 @@ class _Writer:
         self._nodes[at].kind = "function"
         self._nodes[at].value = function, [found.parts.name for found in traced]
 
-    def _signatures(self, signatures: Any, traced: Mapping[int, Sequence[Traced]]) -> dict[str, tuple[str, Traced]]:
+    def _signatures(self, signatures: Tree, traced: Mapping[int, Sequence[Traced]]) -> dict[str, tuple[str, Traced]]:
         """Returns the wrapper's name and the function of each signature."""
         if signatures is None:
             known = [found for found in traced.values() if len(found) == 1 and _is_signature(found[0])]
@@ -210,7 +210,7 @@ class _Writer:
             chosen = {str(key): self._signature(str(key), value, traced) for key, value in given.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
         return {key: (self._free(f"signature_wrapper_{key}"), found) for key, found in chosen.items()}
 
-    def _signature(self, key: str, function: Any, traced: Mapping[int, Sequence[Traced]]) -> Traced:
+    def _signature(self, key: str, function: Tree, traced: Mapping[int, Sequence[Traced]]) -> Traced:
         if not isinstance(function, Function):
             raise ValueError(f"signature {key!r} is {function!r}: pass a tf.function")
         known = traced.get(self._ids.get(id(function), -1))
@@ -236,12 +236,12 @@ class _Writer:
             child = self._node((name, list(inputs)), (), "signature")
             self._nodes[whole].children[key] = child
 
-    def _fill_wrapper(self, proto: Any, name: str, found: Traced, key: str) -> None:
+    def _fill_wrapper(self, proto: Tree, name: str, found: Traced, key: str) -> None:
         """Fills in the function of a signature, which has tensors by name as arguments and results."""
         signature = proto.signature
         signature.name, signature.is_stateful = name, True
         inputs = _input_specs(found, key)
-        order = sorted(range(len(inputs)), key=lambda at: inputs[at].name)
+        order = sorted(range(len(inputs)), key=lambda at: str(inputs[at].name))
         for at in order:
             signature.input_arg.add(name=f"input_{at}", type=inputs[at].dtype.as_datatype_enum)
         node = proto.node_def.add()
@@ -258,7 +258,7 @@ class _Writer:
             proto.ret[f"output_{at}"] = f"call:output:{number}"
 
     def _fill_call(
-        self, node: Any, name: str, function: str, inputs: Sequence[str], dtypes: Sequence[Any], found: Traced
+        self, node: Tree, name: str, function: str, inputs: Sequence[str], dtypes: Sequence[Tree], found: Traced
     ) -> None:
         node.name, node.op = name, "StatefulPartitionedCall"
         node.input.extend(inputs)
@@ -289,7 +289,7 @@ class _Writer:
             function = self._node((attribute, [made.signature.name]), (), "plain_function")
             self._nodes[at].children[attribute] = function
 
-    def _creator(self, table: Table, name: str) -> Any:
+    def _creator(self, table: Table, name: str) -> Tree:
         proto = function_pb2.FunctionDef()
         proto.signature.name, proto.signature.is_stateful = name, True
         proto.signature.output_arg.add(name="output_0", type=_RESOURCE)
@@ -299,7 +299,7 @@ class _Writer:
         proto.signature.control_output.append("table")
         return proto
 
-    def _initializer(self, table: Table, name: str) -> Any:
+    def _initializer(self, table: Table, name: str) -> Tree:
         proto = self._destroyer(table, name)
         proto.signature.is_stateful = True
         proto.signature.input_arg.add(name="table", type=_RESOURCE)
@@ -314,7 +314,7 @@ class _Writer:
         proto.signature.control_output.append("fill")
         return proto
 
-    def _destroyer(self, table: Table, name: str) -> Any:
+    def _destroyer(self, table: Table, name: str) -> Tree:
         del table
         proto = function_pb2.FunctionDef()
         proto.signature.name = name
@@ -325,7 +325,7 @@ class _Writer:
 
     # The graph of objects -------------------------------------------------------------------------------------------
 
-    def _fill(self, proto: Any, node: _Node) -> None:
+    def _fill(self, proto: Tree, node: _Node) -> None:
         for name, child in node.children.items():
             proto.children.add(node_id=child, local_name=name)
         match node.kind:
@@ -351,7 +351,7 @@ class _Writer:
             case _:
                 self._fill_object(proto, node)
 
-    def _fill_object(self, proto: Any, node: _Node) -> None:
+    def _fill_object(self, proto: Tree, node: _Node) -> None:
         value = node.value
         if isinstance(value, Table):
             proto.resource.SetInParent()
@@ -397,7 +397,7 @@ class _Writer:
     def _add_served(self, key: str, name: str, found: Traced) -> None:
         graph, signature = self._meta.graph_def, self._meta.signature_def[key]
         signature.method_name = PREDICT_METHOD_NAME
-        specs = sorted(_input_specs(found, key), key=lambda spec: spec.name)
+        specs = sorted(_input_specs(found, key), key=lambda spec: str(spec.name))
         inputs: list[str] = []
         for spec in specs:
             placeholder = graph.node.add(name=f"{key}_{spec.name}", op="Placeholder")
@@ -448,7 +448,7 @@ class _Writer:
         path = os.path.join(self._folder, *VARIABLES)
         files.makedirs(os.path.dirname(path))
         graph = trackable_object_graph_pb2.TrackableObjectGraph()
-        values: dict[str, Any] = {}
+        values: dict[str, Tree] = {}
         for node in self._nodes:
             proto = graph.nodes.add()
             for name, child in node.children.items():
@@ -471,7 +471,7 @@ def _key(node: _Node) -> str:
     return "/".join([*node.path, ".ATTRIBUTES", "VARIABLE_VALUE"])
 
 
-def _identifier(value: Any) -> str:
+def _identifier(value: Tree) -> str:
     if isinstance(value, Mapping):
         return "trackable_dict_wrapper"
     if isinstance(value, list):
@@ -506,7 +506,7 @@ def _is_signature(found: Traced) -> bool:
     return bool(leaves) and all(isinstance(leaf, TensorSpec) for leaf in leaves)
 
 
-def _fill_spec(proto: Any, function: Function | None) -> None:
+def _fill_spec(proto: Tree, function: Function | None) -> None:
     """Fills in the names and the defaults of a function's arguments."""
     names, defaults, only, varargs, varkw = ([], (), {}, None, None) if function is None else function.full_arguments()
     described = {
@@ -525,24 +525,24 @@ def _fill_spec(proto: Any, function: Function | None) -> None:
     proto.input_signature.CopyFrom(structures.encode(None if signature is None else tuple(signature)))
 
 
-def _fill_info(proto: Any, name: str, spec: TensorSpec) -> None:
+def _fill_info(proto: Tree, name: str, spec: TensorSpec) -> None:
     proto.name, proto.dtype = name, spec.dtype.as_datatype_enum
     proto.tensor_shape.CopyFrom(spec.shape.as_proto())
 
 
-def _set(node: Any, **attrs: object) -> None:
+def _set(node: Tree, **attrs: object) -> None:
     for key, value in attrs.items():
         write_attr(node.attr[key], value)
 
 
-def _constant(name: str, value: Any, dtype: Any) -> Any:
+def _constant(name: str, value: Tree, dtype: Tree) -> Tree:
     node = node_def_pb2.NodeDef(name=name, op="Const")
     array = np.asarray(value)
     _set(node, dtype=dtype, value=array if dtype == string else array.astype(dtype.numpy_dtype))
     return node
 
 
-def _table_node(table: Table, name: str, shared: str) -> Any:
+def _table_node(table: Table, name: str, shared: str) -> Tree:
     node = node_def_pb2.NodeDef(name=name, op="HashTableV2" if table.is_fixed else "MutableHashTableV2")
     _set(node, key_dtype=table.key_dtype, value_dtype=table.value_dtype, shared_name=shared, container="")
     _set(node, use_node_name_sharing=True)

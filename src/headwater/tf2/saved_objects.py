@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import keras
 
@@ -13,17 +13,17 @@ from headwater.tf2.function import Function
 from headwater.tf2.lookup_tables import table_of
 
 if TYPE_CHECKING:
-    pass
+    from headwater.keras.types import Tree
 
 _Variable = keras.Variable
-_Layer: Any = keras.layers.Layer
+_Layer: Tree = keras.layers.Layer
 _LISTS = ("variables", "trainable_variables", "non_trainable_variables")
 
 
-def parts_of(value: Any) -> list[tuple[str, Any]]:
+def parts_of(value: Tree) -> list[tuple[str, Tree]]:
     """Returns the parts of an object that a saved model contains, by the names of attributes."""
     if isinstance(value, Mapping):
-        found: Iterable[tuple[Any, Any]] = value.items()  # pyright: ignore[reportUnknownVariableType]
+        found: Iterable[tuple[Tree, Tree]] = value.items()  # pyright: ignore[reportUnknownVariableType]
     elif isinstance(value, list | tuple):
         found = ((str(at), part) for at, part in enumerate(value))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     elif isinstance(value, _Variable | Function):
@@ -36,13 +36,13 @@ def parts_of(value: Any) -> list[tuple[str, Any]]:
     return [(str(name), part) for name, part in found if _is_saved(str(name), part)]
 
 
-def _functions_of(value: Any) -> list[tuple[str, Any]]:
+def _functions_of(value: Tree) -> list[tuple[str, Tree]]:
     """Returns the functions that are methods of an object."""
     names = {name for base in type(value).__mro__ for name, part in vars(base).items() if isinstance(part, Function)}
     return [(name, getattr(value, name)) for name in sorted(names)]
 
 
-def _is_saved(name: str, part: Any) -> bool:
+def _is_saved(name: str, part: Tree) -> bool:
     if isinstance(part, _Variable | Function | Module | _Layer | keras.optimizers.Optimizer | Trackable):
         return True
     if table_of(part) is not None:
@@ -52,5 +52,5 @@ def _is_saved(name: str, part: Any) -> bool:
     return isinstance(part, Mapping | list | tuple) and any(_is_saved("", inner) for _, inner in _items(part))
 
 
-def _items(value: Any) -> Iterable[tuple[Any, Any]]:
+def _items(value: Tree) -> Iterable[tuple[Tree, Tree]]:
     return value.items() if isinstance(value, Mapping) else enumerate(value)  # pyright: ignore[reportUnknownVariableType]

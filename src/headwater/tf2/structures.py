@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headwater.data.spec import TensorSpec
 from headwater.dtypes import DType, as_dtype
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from headwater.keras.types import Tree
 
 
-def encode(value: Any) -> Any:
+def encode(value: Tree) -> Tree:
     """Converts nested tuples, lists and dicts of specs and Python values to a ``StructuredValue``.
 
     Raises:
@@ -41,11 +41,12 @@ def encode(value: Any) -> Any:
             spec = proto.tensor_spec_value
             spec.name, spec.dtype = value.name or "", value.dtype.as_datatype_enum
             spec.shape.CopyFrom(value.shape.as_proto())
-        case tuple() if hasattr(value, "_fields"):
+        case tuple() if hasattr(value, "_fields"):  # pyright: ignore[reportUnknownArgumentType]
+            whole: Tree = value
             named = proto.named_tuple_value
-            named.name = type(value).__name__
-            for key in value._fields:
-                named.values.add(key=key).value.CopyFrom(encode(getattr(value, key)))
+            named.name = type(whole).__name__
+            for key in whole._fields:
+                named.values.add(key=key).value.CopyFrom(encode(getattr(whole, key)))
         case tuple() | list():
             parts = proto.tuple_value if isinstance(value, tuple) else proto.list_value
             parts.SetInParent()
@@ -59,7 +60,7 @@ def encode(value: Any) -> Any:
     return proto
 
 
-def decode(proto: Any) -> Tree:
+def decode(proto: Tree) -> Tree:
     """Converts a ``StructuredValue`` to nested tuples, lists and dicts.
 
     Raises:
@@ -75,7 +76,7 @@ def decode(proto: Any) -> Tree:
         case "tensor_shape_value":
             return TensorShape(value)
         case "tensor_dtype_value":
-            return as_dtype(value)
+            return as_dtype(int(value or 0))
         case "tensor_spec_value" | "bounded_tensor_spec_value":
             assert value is not None
             return TensorSpec(TensorShape(value.shape), as_dtype(value.dtype), value.name or None)
@@ -93,7 +94,7 @@ def decode(proto: Any) -> Tree:
             raise NotImplementedError(f"a saved function has a {kind}: only specs of dense tensors are supported")
 
 
-def model_specs(model: Any) -> list[Tree]:
+def model_specs(model: Tree) -> list[Tree]:
     """Returns the specs of a model's arguments.
 
     Raises:
@@ -102,19 +103,19 @@ def model_specs(model: Any) -> list[Tree]:
     return as_specs(export_utils.get_input_signature(model))
 
 
-def as_specs(signature: Sequence[Any]) -> list[Tree]:
+def as_specs(signature: Sequence[Tree]) -> list[Tree]:
     """Converts descriptions of arguments, such as `keras.InputSpec` and arrays, to nested specs."""
     return [_plain(tree.map_structure(_spec, one)) for one in signature]
 
 
-def _spec(value: Any) -> TensorSpec:
+def _spec(value: Tree) -> TensorSpec:
     if isinstance(value, TensorSpec):
         return value
     made = export_utils.make_input_spec(value)
     return TensorSpec(made.shape, as_dtype(made.dtype), made.name)
 
 
-def _plain(value: Any) -> Tree:
+def _plain(value: Tree) -> Tree:
     """Returns nested containers as plain lists, tuples and dicts: Keras wraps containers in attributes of layers."""
     if isinstance(value, Mapping):
         return {key: _plain(part) for key, part in value.items()}  # pyright: ignore[reportUnknownVariableType]

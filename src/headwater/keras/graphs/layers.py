@@ -46,8 +46,8 @@ from headwater.keras.graphs.states import (
 )
 from headwater.keras.graphs.weights import graph_value, record_update, updates_of
 from headwater.keras.host_layers import HostLayer
-from headwater.keras.text_fronts import is_computed
 from headwater.keras.internals import CallSpec, Layer, backend, tree
+from headwater.keras.text_fronts import is_computed
 from headwater.keras.types import Tree
 from headwater.tf1.compat.dialect import is_eager
 from headwater.tf1.functional import arrays, conditions, math, nn, random

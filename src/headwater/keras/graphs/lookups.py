@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,7 @@ _TABLES = ("headwater", "tables")
 _PUNCTUATION = r"""[!"#$%&()\*\+,-\./:;<=>?@\[\\\]^_`{|}~\']"""
 
 
-def find(entries: Mapping[Any, Any], keys: Tensor, default: Any) -> Tensor:
+def find(entries: Mapping[Tree, Tree], keys: Tensor, default: Tree) -> Tensor:
     """Returns the entry of each key, or ``default``."""
     kind = string if isinstance(default, str | bytes) else int64
     graph = get_default_graph()
@@ -37,7 +36,7 @@ def find(entries: Mapping[Any, Any], keys: Tensor, default: Any) -> Tensor:
     return graph.create_op("LookupTableFindV2", [handle, keys, constant(default, kind)], {}).outputs[0]
 
 
-def _column(values: Any) -> Any:
+def _column(values: Tree) -> Tree:
     found = [value.encode() if isinstance(value, str) else value for value in values]
     return np.array(found, object if found and isinstance(found[0], bytes) else np.int64)
 
@@ -60,7 +59,7 @@ def hashed(layer: Tree, values: Tensor) -> Tensor:
     return indexing.where(math.equal(values, mask), arrays.zeros_like(found), found)
 
 
-def numbers(layer: Tree, values: Tensor, places: Mapping[Any, int], first_unknown: int) -> Tensor:
+def numbers(layer: Tree, values: Tensor, places: Mapping[Tree, int], first_unknown: int) -> Tensor:
     """Returns the numbers of the tokens ``values``.
 
     Args:
@@ -88,12 +87,12 @@ def numbers(layer: Tree, values: Tensor, places: Mapping[Any, int], first_unknow
     return indexing.where(unknown, bins, found)
 
 
-def tokens(layer: Tree, values: Tensor, listed: Sequence[Any]) -> Tensor:
+def tokens(layer: Tree, values: Tensor, listed: Sequence[Tree]) -> Tensor:
     """Returns the tokens with the numbers ``values``."""
     return find(dict(enumerate(listed)), math.cast(values, int64), layer.oov_token)
 
 
-def encode(layer: Tree, found: Tensor, depth: int, weights: Any) -> Tensor:
+def encode(layer: Tree, found: Tensor, depth: int, weights: Tree) -> Tensor:
     """Returns the numbers of each sample as one vector; with ``one_hot`` each number. See `HostLayer`."""
     encoded = indexing.one_hot(found, depth)
     if layer.output_mode == "one_hot":
@@ -104,7 +103,7 @@ def encode(layer: Tree, found: Tensor, depth: int, weights: Any) -> Tensor:
     return counts if weights is None else counts * constant(weights)
 
 
-def words(layer: Tree, texts: Tensor) -> Tensor:
+def words(layer: Tree, texts: Tree) -> Tree:
     """Returns the words of each text of the layer `TextVectorization`; missing words are empty.
 
     Raises:
