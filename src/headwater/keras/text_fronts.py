@@ -89,9 +89,7 @@ def _functional_front(model: Tree) -> Front | None:
     inner: list[Tree] = []
     for operation in model._operations:
         for node in operation._inbound_nodes:
-            if not any(id(tensor) in texts for tensor in node.input_tensors) or isinstance(
-                operation, keras.layers.InputLayer
-            ):
+            if not any(id(tensor) in texts for tensor in node.input_tensors):
                 continue
             if getattr(operation, "weights", None) or not set(map(id, node.input_tensors)) <= texts:
                 return None
@@ -167,6 +165,8 @@ def _after_front(call: Callable[..., Tree]) -> Callable[..., Tree]:
             return call(self, inputs, training=training, mask=mask, **kwargs)
         front = front_of(self)
         assert front is not None
-        return front.rest(inputs[_KEY], training)
+        found = front.rest(inputs[_KEY], training)
+        self.built = True  # a Sequential without an input layer
+        return found
 
     return run
