@@ -38,6 +38,8 @@ _lists = callback_list
 _boards = tensorboard
 _registration = object_registration
 _adapted = False
+#: The module of the package above that exports models.
+_EXPORT = "headwater.tf2.export_archive"
 #: The module of each replaced layer.
 _LAYERS = {
     "Hashing": "lookups",
@@ -117,7 +119,7 @@ def _export_models() -> None:
     """Makes models export themselves without TensorFlow."""
 
     def export(self: Tree, *args: Any, **kwargs: Any) -> None:
-        importlib.import_module("headwater.tf2.export_archive").export(self, *args, **kwargs)
+        importlib.import_module(_EXPORT).export(self, *args, **kwargs)
 
     model: Any = keras.Model
     model.export = export

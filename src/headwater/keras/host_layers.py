@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ import numpy as np
 from headwater.graph.composites import CompositeTensor
 from headwater.graph.operation import Tensor
 from headwater.graph.ragged_value import RaggedTensorValue
+from headwater.keras.graphs import lookups
 from headwater.keras.graphs.functions import is_exporting
 from headwater.tf1.functional.arrays import squeeze
 from headwater.tf1.functional.ragged_tensor import RaggedTensor
@@ -68,11 +68,6 @@ def composite_rows(inputs: Tree) -> list[HostArray]:
     return [value.values[value.indices[:, 0] == row] for row in range(int(value.dense_shape[0]))]
 
 
-def lookups() -> Any:
-    """Returns the module of lookups in exported functions, imported lazily: few programs export such layers."""
-    return importlib.import_module("headwater.keras.graphs.lookups")
-
-
 class HostLayer(_layer):
     """A layer that computes its outputs with NumPy.
 
@@ -121,7 +116,7 @@ class HostLayer(_layer):
         if self.output_mode == "one_hot" and inputs.dims and inputs.dims[-1] == 1:
             inputs = squeeze(inputs, [-1])
         found = self._numbers_in_function(inputs)
-        return found if self.output_mode == "int" else lookups().encode(self, found, self._depth(), self._weights())
+        return found if self.output_mode == "int" else lookups.encode(self, found, self._depth(), self._weights())
 
     def _numbers_in_function(self, inputs: Tensor) -> Tensor:
         raise NotImplementedError

@@ -19,7 +19,8 @@ import numpy as np
 
 from headwater.graph.composites import CompositeTensor
 from headwater.graph.ops.fingerprints import fingerprint64, sip_hash
-from headwater.keras.host_layers import HostLayer, composite_rows, lookups
+from headwater.keras.graphs import lookups
+from headwater.keras.host_layers import HostLayer, composite_rows
 from headwater.keras.text_fronts import accept_texts
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class Hashing(HostLayer):
         return np.where(masked, 0, _hash_bins(values, self.num_bins - 1, self.salt) + 1)
 
     def _numbers_in_function(self, inputs: Tensor) -> Tensor:
-        return lookups().hashed(self, inputs)
+        return lookups.hashed(self, inputs)
 
     def get_config(self) -> dict[str, object]:
         return {
@@ -323,8 +324,8 @@ class _Lookup(HostLayer):
         if not self._known.tokens:
             raise ValueError(f"{self.name} has no vocabulary yet: call adapt or set_vocabulary first")
         if self.invert:
-            return lookups().tokens(self, inputs, self.get_vocabulary())
-        return lookups().numbers(self, inputs, self._known.places, self._first_unknown)
+            return lookups.tokens(self, inputs, self.get_vocabulary())
+        return lookups.numbers(self, inputs, self._known.places, self._first_unknown)
 
     def _weights(self) -> HostArray | None:
         if self.output_mode != "tf_idf":

@@ -15,7 +15,8 @@ import numpy as np
 
 from headwater.graph.composites import CompositeTensor
 from headwater.graph.ragged_value import RaggedTensorValue
-from headwater.keras.host_layers import lookups, results
+from headwater.keras.graphs import lookups
+from headwater.keras.host_layers import results
 from headwater.keras.lookups import StringLookup
 
 if TYPE_CHECKING:
@@ -96,10 +97,10 @@ class TextVectorization(StringLookup):
         return self._on_host(inputs)
 
     def _in_function(self, inputs: Tensor) -> Tree:
-        found = self._numbers_in_function(lookups().words(self, inputs))
+        found = self._numbers_in_function(lookups.words(self, inputs))
         if self.output_mode == "int":
-            return lookups().cut(found, self.output_sequence_length)
-        return lookups().encode(self, found, self._depth(), self._weights())
+            return lookups.cut(found, self.output_sequence_length)
+        return lookups.encode(self, found, self._depth(), self._weights())
 
     def _on_host(self, inputs: Any) -> Any:
         rows = self._rows(inputs)
