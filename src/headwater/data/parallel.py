@@ -95,16 +95,24 @@ class Prefetchers:
             self._arrived.wait_for(lambda: any(made.ready for made in some))
             self._waiting = False
 
-    def close(self) -> None:
-        """Stops the threads. A thread whose iterator blocks forever lasts until the process ends."""
+    def close(
+        self, current: Callable[[], threading.Thread] = threading.current_thread, wait_s: float = _JOIN_S
+    ) -> None:
+        """Stops the threads. A thread whose iterator blocks forever lasts until the process ends.
+
+        Args:
+          current: returns the thread of the caller. As a default argument, because an iterator that is left over is
+            closed at the end of the interpreter, when names of modules have no values any more.
+          wait_s: the time to wait for each thread, in seconds.
+        """
         with self._lock:
             self._stopped = True
             for _, made in self._all:
                 made.room.notify()
         for thread, _ in self._all:
             # A garbage collection in one of these threads may call this method there.
-            if thread is not threading.current_thread():
-                thread.join(_JOIN_S)
+            if thread is not current():
+                thread.join(wait_s)
 
     def _has_room(self, made: PrefetchedIterator) -> bool:
         """Returns whether a waiting thread may continue: only when half of the elements are taken, because waking it
