@@ -17,7 +17,7 @@ import keras
 import numpy as np
 
 from headwater.keras.host_layers import HostLayer
-from headwater.keras.internals import Function, Functional, JAXTrainer, functional, tree
+from headwater.keras.internals import Function, Functional, JAXTrainer, Layer, functional, tree
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -61,16 +61,17 @@ def current_front() -> Front | None:
 
 def front_of(model: Tree) -> Front | None:
     """Returns the front of a model; None if it has no lookup layers at its beginning."""
+    whole: Tree = model
     if isinstance(model, keras.Sequential):
         leading = list(itertools.takewhile(lambda layer: isinstance(layer, HostLayer), model.layers))
         following = model.layers[len(leading) :]
-        if not leading or not following or (model._functional is not None and model.inputs[0].dtype != "string"):
+        if not leading or not following or (whole._functional is not None and whole.inputs[0].dtype != "string"):
             return None
         return Front(
             lambda inputs: [functools.reduce(lambda value, layer: layer(value), leading, inputs)],
             functools.partial(_call_layers, following),
         )
-    if not isinstance(model, Functional) or not any(made.dtype == "string" for made in model._inputs):
+    if not isinstance(model, Functional) or not any(made.dtype == "string" for made in whole._inputs):
         return None
     return _functional_front(model)
 
@@ -132,6 +133,7 @@ def accept_texts() -> None:
         setattr(trainer, name, _with_front(getattr(trainer, name), on_batch=name.endswith("on_batch")))
     for kind in (Functional, keras.Sequential):
         kind.call = _after_front(kind.call)
+        kind.__call__ = _call_whole
 
 
 def _with_front(method: Callable[..., Tree], *, on_batch: bool) -> Callable[..., Tree]:
@@ -156,6 +158,14 @@ def _in_use(front: Front) -> Generator[None]:
         yield
     finally:
         _current.reset(token)
+
+
+def _call_whole(self: Tree, *args: Tree, **kwargs: Tree) -> Tree:
+    """Calls a model; Keras would compare results of its front with its inputs."""
+    if args and is_computed(args[0]):
+        return self.call(*args, training=kwargs.get("training"))
+    layer: Tree = Layer
+    return layer.__call__(self, *args, **kwargs)
 
 
 def _after_front(call: Callable[..., Tree]) -> Callable[..., Tree]:

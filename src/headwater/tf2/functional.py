@@ -67,7 +67,7 @@ def map_fn(
     if not has_ragged and not any(isinstance(spec, RaggedTensorSpec) for spec in specs):
         types = None if signature is None else nest.map_structure(lambda spec: getattr(spec, "dtype", spec), signature)
         return _map_dense(fn, elems, types, parallel_iterations, back_prop, swap_memory, infer_shape, name)
-    count = int(leaves[0].nrows()) if isinstance(leaves[0], RaggedTensor) else len(leaves[0])
+    count = len(leaves[0].to_list() if isinstance(leaves[0], RaggedTensor) else leaves[0])
     rows = [nest.flatten(fn(nest.pack(elems, [leaf[at] for leaf in leaves]))) for at in range(count)]
     pattern = elems if signature is None else signature
     stacks_ragged = [isinstance(each, RaggedTensorSpec | RaggedTensor) for each in nest.flatten(pattern)]

@@ -47,7 +47,6 @@ from headwater.keras.graphs.states import (
 from headwater.keras.graphs.weights import graph_value, record_update, updates_of
 from headwater.keras.host_layers import HostLayer
 from headwater.keras.internals import CallSpec, Layer, backend, tree
-from headwater.keras.text_fronts import is_computed
 from headwater.keras.types import Tree
 from headwater.tf1.compat.dialect import is_eager
 from headwater.tf1.functional import arrays, conditions, math, nn, random
@@ -123,8 +122,6 @@ def accept_graphs_in_layers() -> None:
         if not has_graph_value(args) and not (kwargs and has_graph_value(kwargs)):
             if not is_own(self):
                 _accept_functions_of_graphs(self)
-            if args and is_computed(args[0]):
-                return self.call(*args, **{key: kwargs[key] for key in kwargs if key == "training"})
             if is_container(self) and not isinstance(self, HostLayer) and _has_text((args, kwargs)):
                 return _call_with_text(self, args, kwargs)
             return original(self, *args, **kwargs)

@@ -123,7 +123,8 @@ def words(layer: Tree, texts: Tree) -> Tree:
         if "strip_punctuation" in layer.standardize:
             texts = regex_replace(texts, _PUNCTUATION, "")
     if callable(layer.split):
-        return layer.split(texts).to_tensor(default_value="")
+        rows: Tree = layer.split(texts)
+        return rows.to_tensor(default_value="")
     if layer.split is None:
         return arrays.expand_dims(texts, -1)
     return sparse_tensor_to_dense(string_split_v2(texts), default_value="")
