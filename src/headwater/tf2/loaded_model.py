@@ -417,7 +417,7 @@ class LoadedFunction(Function):
         )
 
     def _bound(self, args: Sequence[Tree], kwargs: Mapping[str, Tree]) -> tuple[tuple[Tree, ...], dict[str, Tree]]:
-        """Returns the arguments by position where they have one, with defaults for those that are missing."""
+        """Returns the arguments by position where they have one, with defaults for missing ones."""
         rest = dict(kwargs)
         found = list(args)
         first_default = len(self._names) - len(self._defaults)
