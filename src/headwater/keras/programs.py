@@ -10,6 +10,8 @@ from typing import Any
 import keras
 import numpy as np
 
+from headwater.keras.embeddings.bags import Bags
+
 _keras: Any = keras
 _tree = keras.tree
 
@@ -73,8 +75,10 @@ def contents(data: object) -> str:
     found = 0
     for leaf in _tree.flatten(data):
         if leaf is not None:
-            rows = np.asarray(leaf[:: max(1, len(leaf) // _SAMPLED)][:_SAMPLED])
-            found = zlib.crc32(
-                np.ascontiguousarray(rows).tobytes() if rows.dtype != object else repr(rows).encode(), found
-            )
+            rows = leaf[:: max(1, len(leaf) // _SAMPLED)][:_SAMPLED]
+            for part in (rows.offsets, rows.values) if isinstance(rows, Bags) else (np.asarray(rows),):
+                found = zlib.crc32(
+                    np.ascontiguousarray(part).tobytes() if part.dtype != object else repr(part.tolist()).encode(),
+                    found,
+                )
     return f"{found:08x}"

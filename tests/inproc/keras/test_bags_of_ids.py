@@ -17,7 +17,9 @@ from headwater.keras import ParameterServerStrategy  # before keras: it chooses 
 import keras  # isort: skip
 
 from headwater import tf
+from headwater.keras.embeddings.bags import Bags
 from headwater.keras.layers import DynamicEmbedding
+from headwater.keras.programs import contents
 from headwater.ps.table_cluster import LocalTables
 from headwater.tables import Initializer
 from tests.inproc.keras.test_parameter_server_strategy import Cluster
@@ -231,3 +233,11 @@ def test_what_pooling_cannot_do_is_refused() -> None:
         model = model_of("sum", False)
     with pytest.raises(ValueError, match=r"bags have two dimensions.*shape \(1, 1, 1\)"):
         model.fit(cubes, verbose=0)
+
+
+def test_the_digest_of_bags_depends_on_their_ids_and_sizes() -> None:
+    bags = [([1, 2, 3], [0, 1, 3]), ([1, 2, 3], [0, 2, 3]), ([1, 2, 4], [0, 1, 3]), ([b"1", b"2", b"3"], [0, 1, 3])]
+    kinds = [np.int64, np.int64, np.int64, object]
+    found = [contents((Bags(np.array(ids, kind), ends), None)) for (ids, ends), kind in zip(bags, kinds, strict=True)]
+    assert len({*found, contents((np.array([1, 2, 3]), None))}) == 5
+    assert contents(Bags(np.array([1, 2, 3]), [0, 1, 3])) == found[0]

@@ -110,5 +110,6 @@ def _from_composite(value: Composite) -> Bags:
 
 def _from_sequences(rows: Sequence[Any]) -> Bags:
     offsets = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum([len(row) for row in rows], out=offsets[1:])
-    return Bags(np.concatenate([np.asarray(row) for row in rows if len(row)] or [np.empty(0, np.int64)]), offsets)
+    np.cumsum(list(map(len, rows)), out=offsets[1:])
+    # Without the empty rows: an empty list becomes an array of float64.
+    return Bags(np.concatenate([row for row in rows if len(row)] or [np.empty(0, np.int64)]), offsets)
