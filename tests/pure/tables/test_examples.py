@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.data.io.example import BytesList, Example, ExampleBatch, Feature, Features, FloatList, Int64List
+from headwater.data.io.example import (
+    BytesList,
+    Example,
+    ExampleBatch,
+    Feature,
+    Features,
+    FloatList,
+    Int64List,
+    columns_of_one,
+)
 from headwater.dtypes import DType, float32, float64, int64, string
 from headwater.tables.examples import columns_of
 
@@ -35,8 +45,9 @@ def same(serialized: list[bytes], wanted: dict[str, DType]) -> None:
     columns = columns_of(serialized, wanted, ["i", "s"])
     assert columns is not None
     assert [columns[name].indices is None for name in wanted] == [name not in ("i", "s") for name in wanted]
-    found, expected = ExampleBatch(serialized, None, columns), ExampleBatch(serialized)
-    for name, dtype in wanted.items():
+    batches = [(ExampleBatch(serialized, None, columns), ExampleBatch(serialized))]
+    batches += [(ExampleBatch([one], None, columns_of_one(one, wanted)), ExampleBatch([one])) for one in serialized]
+    for (found, expected), (name, dtype) in product(batches, wanted.items()):
         ours, theirs = found.sparse(name, dtype), expected.sparse(name, dtype)
         assert ours.values.dtype == theirs.values.dtype
         np.testing.assert_array_equal(ours.values, theirs.values)
@@ -143,3 +154,9 @@ def test_parts_of_a_batch_in_two_threads() -> None:
     damaged = [example(**features) for features in examples]
     damaged[-1] = damaged[-1][:-1]
     assert columns_of(damaged, WANTED) is None
+
+
+def test_errors_of_one_example_are_those_of_a_batch() -> None:
+    for bad in (example(i=[1])[:-1], example(i=[1])):
+        assert columns_of_one(bad, {"i": float32}) is None
+    assert columns_of_one(example(i=[1]), {"i": float64}) is None

@@ -86,6 +86,33 @@ class Column(NamedTuple):
     indices: npt.NDArray[np.int64] | None = None
 
 
+def columns_of_one(packed: bytes, wanted: Mapping[str, DType]) -> dict[str, Column] | None:
+    """Reads features of one serialized example, for which an `ExampleBatch` alone is several times slower.
+
+    Args:
+      packed: the ``Example`` message.
+      wanted: the type of each feature.
+
+    Returns:
+      The columns; None if the message is invalid or has another type, which `ExampleBatch` reports.
+    """
+    try:
+        features = Example.FromString(packed).features.feature
+    except DecodeError:
+        return None
+    found: dict[str, Column] = {}
+    for name, dtype in wanted.items():
+        kind = features[name].WhichOneof("kind") if name in features else None
+        if kind != _KINDS.get(dtype) and kind is not None:
+            return None
+        values = np.array([] if kind is None else list(getattr(features[name], kind).value), dtype.numpy_dtype)
+        count = -1 if kind is None else len(values)
+        indices = np.zeros((len(values), 2), np.int64)
+        indices[:, 1] = np.arange(len(values))
+        found[name] = Column(values, np.array([count]), count, count, indices)
+    return found
+
+
 class ExampleBatch:
     """Serialized examples, which are read feature by feature.
 

@@ -82,6 +82,7 @@ _LONE = LoneContext()
 _IN_PYTHON = frozenset(
     {
         "AsString",
+        "ParseSingleExample",
         "StringLength",
         "StringLower",
         "StringSplit",
@@ -384,9 +385,10 @@ class _Planner:
         def one(env: _Env, host: object, turn: int) -> None:
             values = [env[name] for name in inputs]
             if on_kernels is not None:
-                # If shapes keep changing, as of sparse tensors, kernels take less time than compilations.
+                # If shapes keep changing, as of sparse tensors, kernels take less time than compilations. If a shape
+                # depends on values, nothing is compiled, and kernels take less time than JAX's single operations.
                 shapes = tuple(map(np.shape, values))
-                if len(compiled) >= _MAX_SHAPES and shapes not in compiled:
+                if static or (len(compiled) >= _MAX_SHAPES and shapes not in compiled):
                     with suppress(NoKernel), Named(nodes[-1]):
                         found = on_kernels(dict(zip(inputs, values, strict=True)))
                         env.update((name, found[name]) for name in outputs)

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from headwater.data.io.example import ExampleBatch
+from headwater.data.io.example import ExampleBatch, columns_of_one
 from headwater.data.io.tensor_proto import make_ndarray, make_tensor_proto
 from headwater.dtypes import DType, int64, string
 from headwater.errors import InvalidArgumentError
@@ -94,7 +94,10 @@ def parse_single_example(
     dense_shapes: Any,
 ) -> Sequence[HostArray]:
     del num_sparse
-    batch = ExampleBatch([serialized.item()])
+    one, wanted = serialized.item(), dict(zip((*sparse_keys, *dense_keys), (*sparse_types, *Tdense), strict=True))
+    # A feature may be requested twice, with different types.
+    columns = columns_of_one(one, wanted) if len(wanted) == len(sparse_keys) + len(dense_keys) else None
+    batch = ExampleBatch([one], None, columns)
     sparse = [batch.sparse(key, dtype) for key, dtype in zip(sparse_keys, sparse_types, strict=True)]
     dense = _dense(batch, dense_keys, Tdense, dense_shapes, dense_defaults)
     return (
