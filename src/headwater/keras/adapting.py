@@ -42,6 +42,7 @@ _adapted = False
 _EXPORT = "headwater.tf2.export_archive"
 #: The module of each replaced layer.
 _LAYERS = {
+    "HashedCrossing": "lookups",
     "Hashing": "lookups",
     "IntegerLookup": "lookups",
     "StringLookup": "lookups",

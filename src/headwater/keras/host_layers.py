@@ -14,6 +14,7 @@ import numpy as np
 from headwater.graph.composites import CompositeTensor
 from headwater.graph.operation import Tensor
 from headwater.graph.ragged_value import RaggedTensorValue
+from headwater.graph.sparse_tensor import SparseTensorValue
 from headwater.keras.graphs import lookups
 from headwater.keras.graphs.functions import is_exporting
 from headwater.tf1.functional.arrays import squeeze
@@ -32,10 +33,20 @@ class _Results:
     """The form of results.
 
     Attributes:
-      convert: converts a NumPy array to the result of a layer: itself, or a tensor in programs of TensorFlow 2.
+      convert: converts a NumPy array to the result of a layer: itself, or a tensor in programs of TensorFlow 2. Also
+        converts a `SparseTensorValue`.
     """
 
     convert: Callable[[Any], Any] = staticmethod(lambda array: array)
+
+
+def as_dense(value: Tree) -> HostArray:
+    """Returns the result of a layer as an array, also if it is sparse."""
+    if not hasattr(value, "dense_shape"):
+        return np.asarray(value)
+    found = np.zeros(np.asarray(value.dense_shape), np.float32)
+    found[tuple(np.asarray(value.indices).T)] = np.asarray(value.values)
+    return found
 
 
 results = _Results()
@@ -73,9 +84,11 @@ class HostLayer(_layer):
 
     Attributes:
       output_mode: ``int``, or how the numbers of a sample are encoded.
+      sparse: whether encoded results are sparse tensors. Within a model, which computes with arrays, they are dense.
     """
 
     output_mode = "int"
+    sparse = False
 
     def __init__(self, **kwargs: Tree) -> None:
         super().__init__(**kwargs)
@@ -109,7 +122,18 @@ class HostLayer(_layer):
             dtype = np.int32 if self.output_mode == "int" else np.float32
             shape = jax.ShapeDtypeStruct(spec.shape, dtype)
             return jax.pure_callback(lambda values: self._on_host(values).astype(dtype), shape, inputs)
-        return results.convert(self._on_host(inputs))
+        return self._result(self._on_host(inputs))
+
+    def _result(self, found: Tree) -> Tree:
+        if self.sparse:
+            places = np.argwhere(found)
+            values = found[tuple(places.T)].astype(self._sparse_type())
+            found = SparseTensorValue(places, values, np.array(found.shape, np.int64))
+        return results.convert(found)
+
+    def _sparse_type(self) -> type[np.generic]:
+        """Returns the element type of sparse results, as in TensorFlow."""
+        return np.float32
 
     def _in_function(self, inputs: Tensor) -> Tree:
         """Adds operations that compute the outputs to a function that is exported."""
@@ -130,7 +154,7 @@ class HostLayer(_layer):
         rows = [self._numbers(row) for row in composite_rows(inputs)]
         if self.output_mode == "one_hot":
             raise ValueError(f"{self.name}: output_mode 'one_hot' needs a dense tensor, with one value for each sample")
-        return results.convert(
+        return self._result(
             np.stack([self._encode(row) for row in rows]) if rows else np.zeros((0, self._depth()), np.float32)
         )
 

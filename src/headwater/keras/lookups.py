@@ -1,4 +1,4 @@
-"""`Hashing`, `StringLookup` and `IntegerLookup` on the host: Keras's own layers need TensorFlow.
+"""`Hashing`, `HashedCrossing`, `StringLookup` and `IntegerLookup` on the host: Keras's own layers need TensorFlow.
 
 Before a model, they are called on NumPy arrays, lists and JAX arrays, and return NumPy arrays. Within a model or
 another compiled function, integers are passed to the host and back; strings are not possible there. Results equal the
@@ -14,11 +14,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import jax
+import jax.core
 import keras
 import numpy as np
 
 from headwater.graph.composites import CompositeTensor
+from headwater.graph.operation import Tensor as GraphTensor
 from headwater.graph.ops.fingerprints import fingerprint64, sip_hash
+from headwater.graph.ops.sparse import crossed_number
 from headwater.keras.graphs import lookups
 from headwater.keras.host_layers import HostLayer, composite_rows
 from headwater.keras.text_fronts import accept_texts
@@ -32,6 +36,8 @@ accept_texts()
 _register = keras.saving.register_keras_serializable
 
 _MODES = ("int", "one_hot", "multi_hot", "count", "tf_idf")
+_CROSSING_KEY = 0xDECAFCAFFE
+"""TensorFlow's initial value of the hash of a crossing."""
 _VOCABULARY = "vocabulary.txt"
 _WEIGHTS = "idf_weights.npy"
 
@@ -68,9 +74,12 @@ def _mode(mode: str, allowed: Sequence[str]) -> str:
     return mode
 
 
-def _not_sparse(sparse: bool) -> None:
-    if sparse:
-        raise ValueError("sparse=True is for TensorFlow's sparse tensors, which JAX does not have: omit it")
+def _is_sparse(sparse: bool, mode: str) -> bool:
+    if sparse and mode == "int":
+        raise ValueError(
+            "`sparse` may only be true if `output_mode` is 'one_hot', 'multi_hot', 'count' or 'tf_idf', not 'int'"
+        )
+    return sparse
 
 
 @_register(package="headwater")
@@ -82,7 +91,7 @@ class Hashing(HostLayer):
       mask_value: the only value in bin 0.
       salt: one or two whole numbers for SipHash; without a salt FarmHash is used.
       output_mode: ``int``, ``one_hot``, ``multi_hot`` or ``count``.
-      sparse: False.
+      sparse: whether encoded results are sparse tensors.
       kwargs: see `keras.layers.Layer`.
     """
 
@@ -97,10 +106,10 @@ class Hashing(HostLayer):
     ) -> None:
         if num_bins <= 0:
             raise ValueError(f"num_bins must be positive, not {num_bins}")
-        _not_sparse(sparse)
         super().__init__(**kwargs)
         self.num_bins, self.mask_value, self.salt = num_bins, mask_value, _salt(salt)
         self.output_mode = _mode(output_mode, _MODES[:4])
+        self.sparse = _is_sparse(sparse, self.output_mode)
 
     def _depth(self) -> int:
         return self.num_bins
@@ -123,7 +132,70 @@ class Hashing(HostLayer):
             "mask_value": self.mask_value,
             "salt": self.salt,
             "output_mode": self.output_mode,
+            "sparse": self.sparse,
         }
+
+
+@_register(package="headwater")
+class HashedCrossing(HostLayer):
+    """`keras.layers.HashedCrossing`: maps combinations of values of several inputs to ``num_bins`` bins by their hash.
+
+    Args:
+      num_bins: number of bins.
+      output_mode: ``int`` or ``one_hot``.
+      sparse: whether encoded results are sparse tensors.
+      kwargs: see `keras.layers.Layer`.
+    """
+
+    def __init__(self, num_bins: int, output_mode: str = "int", sparse: bool = False, **kwargs: object) -> None:
+        super().__init__(**kwargs)
+        self.num_bins = num_bins
+        self.output_mode = _mode(output_mode, _MODES[:2])
+        self.sparse = _is_sparse(sparse, self.output_mode)
+
+    def __call__(self, inputs: Tree, **kwargs: Tree) -> Tree:
+        if any(isinstance(part, keras.KerasTensor) for part in inputs):
+            return super().__call__(inputs, **kwargs)
+        return self.call(inputs)  # Keras refuses strings beside tensors
+
+    def call(self, inputs: Tree) -> Tree:
+        if not isinstance(inputs, list | tuple) or len(inputs) < 2:  # pyright: ignore[reportUnknownArgumentType]
+            raise ValueError(f"HashedCrossing should be called on at least two inputs. Received: inputs={inputs}")
+        if any(isinstance(part, CompositeTensor | GraphTensor | jax.core.Tracer) for part in inputs):  # pyright: ignore[reportUnknownVariableType]
+            raise ValueError(f"{self.name}: HashedCrossing takes dense arrays with values, before a model or a dataset")
+        columns = [np.asarray(part) for part in inputs]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        shape = columns[0].shape
+        if any(column.shape != shape for column in columns):
+            raise ValueError(f"All HashedCrossing inputs should have equal shape. Received: inputs={inputs}")
+        if len(shape) > 2 or (len(shape) == 2 and shape[1] != 1):
+            raise ValueError(f"All HashedCrossing inputs should have shape (), (batch) or (batch, 1), not {shape}")
+        if any(column.dtype.kind not in "iuOSU" for column in columns):
+            raise ValueError("All HashedCrossing inputs should have an integer or string dtype")
+        rows = zip(*(_as_texts(column) for column in columns), strict=True)
+        found = np.array([crossed_number(row, _CROSSING_KEY, self.num_bins) for row in rows], np.int64).reshape(shape)
+        if self.output_mode == "int":
+            return self._result(found)
+        return self._result(self._encode(found[..., 0] if len(shape) == 2 else found))
+
+    def _depth(self) -> int:
+        return self.num_bins
+
+    def compute_output_spec(self, inputs: Tree) -> Tree:
+        return super().compute_output_spec(inputs[0])
+
+    def get_config(self) -> dict[str, object]:
+        return {
+            **super().get_config(),
+            "num_bins": self.num_bins,
+            "output_mode": self.output_mode,
+            "sparse": self.sparse,
+        }
+
+
+def _as_texts(column: HostArray) -> list[Any]:
+    """Returns integers, or texts as bytes."""
+    values = column.reshape(-1).tolist()
+    return [value.encode() if isinstance(value, str) else value for value in values]
 
 
 class _Known:
@@ -177,16 +249,19 @@ class _Lookup(HostLayer):
             raise ValueError("pad_to_max_tokens needs max_tokens")
         if invert and output_mode != "int":
             raise ValueError(f"invert requires output_mode 'int', not {output_mode!r}")
-        _not_sparse(sparse)
         super().__init__(name=name, **kwargs)
         self.max_tokens, self.num_oov_indices = max_tokens, num_oov_indices
         self.mask_token, self.oov_token, self.invert = mask_token, oov_token, invert
         self.output_mode = _mode(output_mode, _MODES)
+        self.sparse = _is_sparse(sparse, self.output_mode)
         self.pad_to_max_tokens, self.salt = pad_to_max_tokens, _salt(salt)
         self._given = vocabulary is not None
         self._known = _Known()
         if vocabulary is not None:
             self.set_vocabulary(vocabulary, idf_weights)
+
+    def _sparse_type(self) -> type[np.generic]:
+        return np.float32 if self.output_mode == "tf_idf" else np.int64
 
     def _token(self, value: object) -> Any:
         raise NotImplementedError
@@ -355,6 +430,7 @@ class _Lookup(HostLayer):
             "invert": self.invert,
             "output_mode": self.output_mode,
             "pad_to_max_tokens": self.pad_to_max_tokens,
+            "sparse": self.sparse,
             "salt": self.salt,
         }
 

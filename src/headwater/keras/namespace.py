@@ -41,6 +41,7 @@ _REPLACEMENTS: Mapping[str, Mapping[str, str]] = {
     "layers": {
         "TFSMLayer": "headwater.tf2.export_archive:TFSMLayer",
         "Input": "headwater.keras.graphs.inputs:Input",
+        "HashedCrossing": "headwater.keras.lookups:HashedCrossing",
         "Hashing": "headwater.keras.lookups:Hashing",
         "IntegerLookup": "headwater.keras.lookups:IntegerLookup",
         "StringLookup": "headwater.keras.lookups:StringLookup",

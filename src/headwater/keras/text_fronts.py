@@ -14,9 +14,8 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 import keras
-import numpy as np
 
-from headwater.keras.host_layers import HostLayer
+from headwater.keras.host_layers import HostLayer, as_dense
 from headwater.keras.internals import Function, Functional, JAXTrainer, Layer, functional, tree
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ class Front:
 
     def apply(self, inputs: Tree) -> Tree:
         """Returns the model's inputs for `call_rest`."""
-        return {_KEY: [np.asarray(part) for part in self._compute(inputs)]}
+        return {_KEY: [as_dense(part) for part in self._compute(inputs)]}
 
     def batches(self, batches: Iterator[Tree]) -> Iterator[Tree]:
         """Applies the front to the inputs in batches of inputs, or of tuples that begin with inputs."""

@@ -42,7 +42,7 @@ class TextVectorization(StringLookup):
       output_mode: ``int``, ``multi_hot``, ``count`` or ``tf_idf``.
       output_sequence_length: the number of words of each text in mode ``int``; by default the largest of all texts.
       pad_to_max_tokens, vocabulary, idf_weights, encoding, name: see `StringLookup`.
-      sparse: False.
+      sparse: see `StringLookup`.
       ragged: whether the result in mode ``int`` is a ragged tensor.
       kwargs: see `keras.layers.Layer`.
     """

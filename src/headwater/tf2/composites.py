@@ -222,7 +222,7 @@ def _evaluated(kind: Any, result: Any, value: Callable[[Any], Any]) -> Any:
 
 def _result_of_layer(value: Any) -> Any:
     """Converts the result of a layer on the host to a tensor."""
-    if isinstance(value, RaggedTensorValue):
+    if isinstance(value, RaggedTensorValue | SparseTensorValue):
         return with_values(value)
     if value.dtype.kind == "U":
         texts = [text.encode() for text in value.reshape(-1).tolist()]

@@ -196,3 +196,30 @@ def test_a_dataset_creator_is_data_of_fit() -> None:
 )
 def test_values_of_tensors_show_the_version_of_a_program(program: str, dialect: str) -> None:
     assert dialect_of(compile(program, "program.py", "exec")) == dialect
+
+
+def test_lookups_return_sparse_tensors() -> None:
+    words = layers.StringLookup(vocabulary=["a", "b"], output_mode="multi_hot", sparse=True)
+    found = words(tf.constant([["a", "b"], ["z", "a"]]))
+    assert found.indices.numpy().tolist() == [[0, 1], [0, 2], [1, 0], [1, 1]]
+    assert found.values.numpy().tolist() == [1, 1, 1, 1]
+    assert (found.dense_shape.numpy().tolist(), found.dtype) == ([2, 3], tf.int64)
+    counts = layers.IntegerLookup(vocabulary=[5, 6], output_mode="count", sparse=True)(tf.constant([[5, 5], [7, 6]]))
+    assert counts.values.numpy().tolist() == [2, 1, 1]
+    assert layers.Hashing(4, output_mode="multi_hot", sparse=True)(tf.constant([["a", "b"]])).dtype == tf.float32
+    with pytest.raises(ValueError, match="may only be true"):
+        layers.StringLookup(vocabulary=["a"], sparse=True)
+    assert layers.StringLookup.from_config(words.get_config()).sparse
+
+
+def test_crossings_have_the_hashes_of_tensorflow() -> None:
+    crossing = layers.HashedCrossing(5)
+    np.testing.assert_array_equal(crossing((tf.constant(["a", "b"]), tf.constant([1, 2]))), [0, 2])
+    pair = tf.constant([["x"], ["y"]]), tf.constant([["u"], ["v"]])
+    np.testing.assert_array_equal(crossing(pair), [[4], [4]])
+    three = tf.constant([1, 2]), tf.constant([3, 4]), tf.constant(["é", "z"])
+    np.testing.assert_array_equal(layers.HashedCrossing(1000)(three), [308, 652])
+    encoded = layers.HashedCrossing(4, output_mode="one_hot")((tf.constant([1, 2]), tf.constant([3, 4])))
+    np.testing.assert_array_equal(encoded, [[0, 0, 0, 1], [0, 0, 0, 1]])
+    with pytest.raises(ValueError, match="equal shape"):
+        crossing((tf.constant([1]), tf.constant([1, 2])))

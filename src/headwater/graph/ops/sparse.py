@@ -226,7 +226,9 @@ def cross(
         for number, combination in enumerate(combined):
             out_places.append((row, number))
             out_values.append(
-                _number(combination, hash_key, num_buckets) if hashed_output else b"_X_".join(map(_text, combination))
+                crossed_number(combination, hash_key, num_buckets)
+                if hashed_output
+                else b"_X_".join(map(_text, combination))
             )
     result = np.empty(len(out_values), out_type.numpy_dtype)
     result[:] = out_values
@@ -237,7 +239,8 @@ def _text(value: HostArray) -> bytes:
     return value if isinstance(value, bytes) else str(value).encode()
 
 
-def _number(values: Sequence[HostArray], key: int, buckets: int) -> int:
+def crossed_number(values: Sequence[Any], key: int, buckets: int) -> int:
+    """Returns the hash of a combination of values: texts as bytes, or integers."""
     found = key & _MASK
     for value in values:
         found = concatenated(found, fingerprint64(value) if isinstance(value, bytes) else int(value) & _MASK)
