@@ -47,6 +47,11 @@ def get_default_graph() -> Graph:
         return _global_graph
 
 
+def in_graph_block() -> bool:
+    """Returns whether this thread is in a ``with graph.as_default()`` block."""
+    return bool(_stacks.graphs)
+
+
 def reset_default_graph() -> None:
     """Replaces the process's default graph by an empty one.
 

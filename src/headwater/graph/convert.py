@@ -29,6 +29,8 @@ from headwater.shapes import Dimension, ShapeLike, TensorShape, as_shape
 if TYPE_CHECKING:
     from types import NotImplementedType
 
+    from headwater.graph.graph import Graph
+
 Conversion = Callable[[Any, "DType | None", "str | None", bool], "Tensor | NotImplementedType"]
 _conversions: list[tuple[int, type | tuple[type, ...], Conversion]] = []
 
@@ -258,6 +260,21 @@ def _element_types(value: Any) -> Iterator[DType]:
             yield item.dtype.base_dtype
 
 
+def graph_of(values: Sequence[object]) -> Graph:
+    """Returns the graph of the first tensor or operation of ``values``, or the default graph if there is none or if it
+    captures tensors of other graphs."""
+    graph = get_default_graph()
+    if not graph.captures:
+        for value in values:
+            if isinstance(value, Tensor | Operation):
+                return value.graph
+            if isinstance(value, list | tuple):
+                for item in value:  # pyright: ignore[reportUnknownVariableType]
+                    if isinstance(item, Tensor):
+                        return item.graph
+    return graph
+
+
 @contextmanager
 def name_scope(
     name: str | None, default_name: str | None = None, values: Sequence[object] | None = None
@@ -274,9 +291,9 @@ def name_scope(
     if chosen is None and values is not None:
         raise ValueError(f"At least one of name ({name}) and default_name ({default_name}) must be provided.")
     elements = [value for value in values or () if isinstance(value, Tensor | Operation)]
-    graph = elements[0].graph if elements else get_default_graph()
+    graph = graph_of(elements)
     for element in elements:
-        if element.graph is not graph:
+        if element.graph is not graph and not graph.captures:
             raise ValueError(f"{element!r} must be from the same graph as {elements[0]!r}.")
     with graph.as_default(), graph.name_scope(chosen) as scope:
         yield scope

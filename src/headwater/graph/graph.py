@@ -32,7 +32,10 @@ class Graph:
       version: grows with every change; a session extends itself when the version has changed.
       seed: the graph-level random seed, or None.
       current_container: the container of the state of new operations; empty for the default container.
+      captures: whether operations may have inputs of other graphs, whose values this graph captures.
     """
+
+    captures = False
 
     def __init__(self) -> None:
         self._lock = threading.RLock()

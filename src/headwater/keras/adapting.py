@@ -25,6 +25,7 @@ from headwater.keras.internals import (
     tensorboard,
     tree,
 )
+from headwater.keras.read_variables import read_variables_in_steps
 from headwater.keras.synchronized import synchronize_normalization
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ _LAYERS = {
 #: The module of each class that is registered for saved models in the package ``headwater``.
 _SAVED = {
     "DynamicEmbedding": "headwater.keras.layers",
+    "CosineSimilarity": "headwater.keras.old_losses",
+    "hard_sigmoid": "headwater.keras.old_activations",
     "FunctionCall": "headwater.tf2.symbolic_calls",
     **{name: f"headwater.keras.{module}" for name, module in _LAYERS.items()},
 }
@@ -78,6 +81,7 @@ def adapt_keras() -> None:
     _find_saved_classes()
     _export_models()
     _keep_states()
+    read_variables_in_steps()
     synchronize_normalization()
     get = _adapters.get_data_adapter
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from keras.src import api_export as _api_export
 from keras.src import backend as _backend
 from keras.src import tree as tree
 from keras.src.backend import rnn as _rnn
@@ -31,6 +32,7 @@ from keras.src.metrics import reduction_metrics as _reduction_metrics
 from keras.src.models import functional as functional
 from keras.src.models.functional import Functional as Functional
 from keras.src.ops.function import Function as _Function
+from keras.src.ops.operation import Operation as _Operation
 from keras.src.optimizers.base_optimizer import BaseOptimizer as BaseOptimizer
 from keras.src.random import seed_generator as _seed_generator
 from keras.src.saving import object_registration as object_registration
@@ -52,6 +54,7 @@ OWN_MODULES = "keras.src"
 
 # Keras's annotations of these are incomplete, so a type checker cannot use them.
 Function: Any = _Function
+KerasOperation: Any = _Operation
 backend: Any = _backend
 backend_utils: Any = _backend_utils
 naming: Any = _naming
@@ -66,6 +69,14 @@ seed_generator: Any = _seed_generator
 
 #: The pools of processes and threads that load data, as long as they are in use.
 data_pools: Any = _enqueuers._DATA_POOLS  # pyright: ignore[reportPrivateUsage] - as the rest of this file
+
+
+def name_as(kind: object, other: object) -> None:
+    """Makes saved models contain the name of Keras's ``kind`` for objects of the class ``other``."""
+    names: Any = _api_export.REGISTERED_OBJS_TO_NAMES
+    if kind in names:
+        names[other] = names[kind]
+
 
 #: Modules of names that `headwater.keras.old_names` brings back.
 LEGACY_IMAGE = "keras.src.legacy.preprocessing.image"

@@ -53,6 +53,11 @@ def set_learning_phase(value: int) -> None:
         _watch_calls()
 
 
+def restore_learning_phase(value: int | None) -> None:
+    """Restores a phase that `chosen_phase` has returned."""
+    _phase.value = value
+
+
 def _watch_calls() -> None:
     resolve = _layer._resolve_and_populate_arg
 

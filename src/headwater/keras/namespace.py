@@ -7,19 +7,28 @@ datasets of ``tf.data`` as data of ``fit``, and names of TensorFlow 1.15's ``tf.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
-from collections.abc import Mapping
-from types import ModuleType
+from collections.abc import Callable, Mapping
+from types import FunctionType, ModuleType
 from typing import Any
 
 import keras
 
+from headwater.graph.context import in_graph_block
 from headwater.keras.graphs.dispatch import accept_graphs
 from headwater.keras.graphs.initial_values import accept_graph_types
 from headwater.keras.graphs.layers import accept_graphs_in_layers
+from headwater.keras.graphs.metrics import accept_graphs_in_metrics
 from headwater.keras.graphs.names import number_names_by_graph
+from headwater.keras.graphs.phase import compute_arrays_in_training, computing_arrays
+from headwater.keras.graphs.program_functions import accept_program_functions
+from headwater.keras.graphs.symbols import accept_symbols_in_graphs
+from headwater.keras.old_arguments import MODULES, adapted
 from headwater.keras.old_names import OLD
+from headwater.keras.old_training import add_old_methods
+from headwater.tf1.compat.dialect import is_eager
 
 #: Replaced or added names of each module of Keras, by its path, and the modules that define them.
 _REPLACEMENTS: Mapping[str, Mapping[str, str]] = {
@@ -48,6 +57,7 @@ _REPLACEMENTS: Mapping[str, Mapping[str, str]] = {
         "TextVectorization": "headwater.keras.text_vectorization:TextVectorization",
     },
     "utils.experimental": {"DatasetCreator": "headwater.keras.strategy:DatasetCreator"},
+    "utils": {"clear_session": "headwater.keras.backend.sessions:clear_session"},
     "models": {"load_model": "headwater.keras.saving:load_model"},
     "saving": {"load_model": "headwater.keras.saving:load_model"},
 }
@@ -59,7 +69,13 @@ _NAMES: Mapping[str, Mapping[str, str]] = {
 accept_graphs()
 accept_graph_types()
 accept_graphs_in_layers()
+accept_program_functions()
+accept_graphs_in_metrics()
+accept_symbols_in_graphs()
+compute_arrays_in_training()
 number_names_by_graph()
+if not is_eager():
+    add_old_methods()
 
 
 class _Overlay(ModuleType):
@@ -68,16 +84,18 @@ class _Overlay(ModuleType):
     Args:
       path: the module's path within Keras; empty for Keras itself.
       below: Keras's module of this path; None if Keras has none.
+      is_of_2: belongs to the namespace of TensorFlow 2, whose functions compute arrays.
     """
 
-    def __init__(self, path: str, below: ModuleType | None) -> None:
+    def __init__(self, path: str, below: ModuleType | None, is_of_2: bool) -> None:
         super().__init__(f"{__name__}.{path}", getattr(below, "__doc__", None))
+        self.__dict__["_is_of_2"] = is_of_2
         self.__dict__["_below"] = below
         self.__dict__["_path"] = path
         self.__dict__["__path__"] = []
 
     def __getattr__(self, name: str) -> Any:
-        value = _find(self.__dict__["_path"], self.__dict__["_below"], name)
+        value = _find(self.__dict__["_path"], self.__dict__["_below"], name, self.__dict__["_is_of_2"])
         self.__dict__[name] = value
         return value
 
@@ -86,24 +104,47 @@ class _Overlay(ModuleType):
         return sorted({*(dir(below) if below is not None else ()), *_NAMES.get(self.__dict__["_path"], ())})
 
 
-def _find(path: str, below: ModuleType | None, name: str) -> object:
+def _find(path: str, below: ModuleType | None, name: str, is_of_2: bool) -> object:
     place = _NAMES.get(path, {}).get(name)
     if place is not None:
         module, _, attribute = place.partition(":")
-        return getattr(importlib.import_module(module), attribute)
+        return _with_arguments(f"{path}.{name}", getattr(importlib.import_module(module), attribute), is_of_2)
     inner = f"{path}.{name}".lstrip(".")
     value: Any = getattr(below, name, None)
-    if any(other == inner or other.startswith(f"{inner}.") for other in _NAMES):
-        return _Overlay(inner, value)
+    if inner in MODULES or any(other == inner or other.startswith(f"{inner}.") for other in _NAMES):
+        return _Overlay(inner, value, is_of_2)
     if value is None and not hasattr(below, name):
         raise AttributeError(f"module {f'keras.{path}'.rstrip('.')!r} has no attribute {name!r}", name=name)
-    return value
+    return _with_arguments(inner, value, is_of_2)
+
+
+def _with_arguments(path: str, value: object, is_of_2: bool) -> object:
+    if not is_of_2:
+        return value if is_eager() else adapted(path, value)
+    return _eager(value) if path.startswith("backend.") and isinstance(value, FunctionType) else value
+
+
+def _eager(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a function that adds operations in the ``with`` blocks of graphs only."""
+    computed = computing_arrays(function)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return (function if in_graph_block() else computed)(*args, **kwargs)
+
+    return call
+
+
+@functools.cache
+def keras_of_2() -> ModuleType:
+    """Returns ``keras`` of the namespace of TensorFlow 2, which a program of another dialect may import, too."""
+    return sys.modules[__name__] if is_eager() else _Overlay("", keras, True)
 
 
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
-    value = _find("", keras, name)
+    value = _find("", keras, name, False)
     setattr(sys.modules[__name__], name, value)
     return value
 

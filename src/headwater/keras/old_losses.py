@@ -45,6 +45,25 @@ def cosine_proximity(y_true: Value, y_pred: Value, axis: int = -1) -> Value:
     return ops.sum(y_true * y_pred, axis=axis)
 
 
+@_keras.saving.register_keras_serializable("headwater")
+class CosineSimilarity(_keras.losses.Loss):
+    """The mean cosine of the angle between two vectors along a dimension; Keras 3 has it with the other sign."""
+
+    def __init__(
+        self, axis: int = -1, reduction: str = Reduction.AUTO, name: str = "cosine_similarity", dtype: Any = None
+    ) -> None:
+        super().__init__(name=name, reduction=reduction, dtype=dtype)
+        self.axis = axis
+
+    def call(self, y_true: Value, y_pred: Value) -> Value:
+        """Returns the cosine for each example."""
+        return cosine_proximity(y_true, y_pred, self.axis)
+
+    def get_config(self) -> dict[str, object]:
+        """Returns the arguments that recreate this loss."""
+        return {**super().get_config(), "axis": self.axis}
+
+
 class MeanRelativeError(_keras.metrics.Mean):
     """The mean of ``|y_true - y_pred| / normalizer``; 0 where the normaliser is 0.
 

@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from headwater.keras.internals import ENQUEUERS, LEGACY_IMAGE, LEGACY_SEQUENCE, LEGACY_TEXT
 
 _VALUES = """
-    batch_get_value batch_set_value cast cast_to_floatx constant count_params dtype eval eye function get_session
-    get_value gradients int_shape is_sparse learning_phase_scope manual_variable_initialization moving_average_update
+    batch_get_value batch_set_value cast cast_to_floatx constant count_params dtype eval eye
+    get_value int_shape is_sparse learning_phase_scope moving_average_update
     name_scope ndim ones ones_like placeholder print_tensor random_binomial random_normal random_normal_variable
-    random_uniform random_uniform_variable reset_uids set_session set_value shape stop_gradient to_dense
+    random_uniform random_uniform_variable reset_uids set_value shape stop_gradient to_dense
     truncated_normal update update_add update_sub variable zeros zeros_like"""
+_SESSIONS = "clear_session get_session manual_variable_initialization set_session"
+_FUNCTIONS_OF_MODELS = "function gradients"
 _MATH = """
     abs all any arange argmax argmin batch_dot batch_flatten clip concatenate cos cumprod cumsum dot elu equal exp
     expand_dims flatten foldl foldr gather greater greater_equal hard_sigmoid in_top_k l2_normalize less less_equal
@@ -50,9 +52,12 @@ _FUNCTIONS = {name: f"keras.losses:{there}" for name, there in _LOSSES.items()} 
 OLD: Mapping[str, Mapping[str, str]] = {
     "backend": {
         **_from("headwater.keras.backend.values", _VALUES),
+        **_from("headwater.keras.backend.sessions", _SESSIONS),
+        **_from("headwater.keras.backend.functions", _FUNCTIONS_OF_MODELS),
         **_from("headwater.keras.backend.math", _MATH),
         **_from("headwater.keras.backend.layers", _LAYERS),
     },
+    "activations": {"hard_sigmoid": "headwater.keras.old_activations:hard_sigmoid"},
     "initializers": {
         "normal": "headwater.keras.old_layers:normal",
         "uniform": "headwater.keras.old_layers:uniform",

@@ -22,6 +22,7 @@ import numpy as np
 
 from headwater.dtypes import DType, from_numpy
 from headwater.graph.composites import CompositeTensor
+from headwater.graph.constants import constant_value
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, make_const, register_tensor_conversion_function
 from headwater.graph.graph import Graph
@@ -31,7 +32,9 @@ from headwater.graph.ops.bodies import call
 from headwater.graph.ops.dataset_functions import LoneContext
 from headwater.graph.ops.faults import error_of, fault_of
 from headwater.graph.registry import Kind, as_outputs
+from headwater.keras.graphs.captured import array_of
 from headwater.keras.internals import any_symbolic_tensors, in_stateless_scope
+from headwater.tf1.compat.dialect import is_eager
 from headwater.tf1.functional.apply import one
 from headwater.tf2.random_state import current_generator
 from headwater.tf2.symbolic_calls import call_symbolically
@@ -73,14 +76,33 @@ class CallGraph(Graph):
 
     def __init__(self) -> None:
         super().__init__()
+        self.captures = not is_eager()
         self.given: dict[int, tuple[Tensor, Tree]] = {}
         self._constants: dict[int, tuple[Tensor, Tree]] = {}
+        self._outside: dict[Tensor, Tensor] = {}
 
     def known(self, value: object) -> Tensor:
         """Returns the constant for an array."""
         if id(value) not in self._constants:
             self._constants[id(value)] = (make_const(np.asarray(value)), value)
         return self._constants[id(value)][0]
+
+    def create_op(self, op_type: str, inputs: Sequence[Tensor], *args: Any, **kwargs: Any) -> Operation:
+        """Adds an operation; in TensorFlow 1's dialect also of tensors of the program's graph, which have values in its
+        session."""
+        if self.captures:
+            inputs = [each if each.graph is self else self._from_outside(each) for each in inputs]
+        return super().create_op(op_type, inputs, *args, **kwargs)
+
+    def _from_outside(self, tensor: Tensor) -> Tensor:
+        if tensor not in self._outside:
+            value = constant_value(tensor)
+            self._outside[tensor] = self.capture(array_of(tensor)) if value is None else make_const(value)
+        return self._outside[tensor]
+
+    def evaluate(self, tensor: Tensor) -> Tree:
+        """Returns the value of a tensor."""
+        return Evaluation(self).structure(tensor)
 
     def capture(self, value: Any) -> Tensor:
         """Returns the placeholder for an array."""

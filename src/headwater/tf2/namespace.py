@@ -308,7 +308,9 @@ class Namespace(ModuleType):
                 return getattr(graphs.keras.initializers, INITIALIZERS[name])
             if name == "compat":
                 return _compat
-            if name in ("keras", "errors", "dtypes", "test"):
+            if name == "keras":
+                return importlib.import_module("headwater.keras.namespace").keras_of_2()
+            if name in ("errors", "dtypes", "test"):
                 return getattr(below, name)
             if name not in TOP:
                 raise missing_attribute("tensorflow", name)

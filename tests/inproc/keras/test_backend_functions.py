@@ -43,20 +43,34 @@ def test_phases() -> None:
     backend = tf.keras.backend
     with backend.learning_phase_scope(1):
         assert backend.in_train_phase("train", "test") == "train"
-    assert backend.in_test_phase("test", lambda: "train") == "test"
+    assert backend.in_test_phase("test", lambda: "train", training=0) == "test"
 
 
-def test_session_functions_of_the_backend_are_refused_or_supported() -> None:
+def test_the_session_of_the_backend_initialises_variables_unless_the_program_does() -> None:
     backend = tf.keras.backend
     with tf.Graph().as_default(), tf.Session() as session:
         backend.set_session(session)
         assert backend.get_session() is session
-    with pytest.raises(ValueError, match="initialisation cannot be deferred"):
         backend.manual_variable_initialization(True)
+        try:
+            variable = backend.variable(1.0)
+            with pytest.raises(tf.errors.FailedPreconditionError):
+                backend.get_value(variable)
+        finally:
+            backend.manual_variable_initialization(False)
+        assert backend.get_value(variable) == 1.0
     with pytest.raises(ValueError, match="is symbolic"):
-        backend.eval(backend.placeholder((2,)))
-    with pytest.raises(NotImplementedError, match="ragged"):
-        backend.placeholder((2,), ragged=True)
+        backend.eval(keras.Input((2,)))
+
+
+def test_gradients_and_functions_of_learning_phases() -> None:
+    backend = tf.keras.backend
+    inputs = keras.Input((3,))
+    outputs = keras.layers.Dropout(0.5)(inputs)
+    compute = backend.function([inputs, backend.learning_phase()], [outputs])
+    ones = np.ones((50, 3), np.float32)
+    assert np.array_equal(compute([ones, 0])[0], ones)
+    assert 0.0 in compute([ones, 1])[0]
 
 
 def test_metrics_of_tensors() -> None:

@@ -243,10 +243,16 @@ class BaseSession:
 
     def _make_runner(self, fetches: object, feed_dict: FeedDict, block: int = 1) -> _Runner:
         self._require_open()
+        empty = RuntimeError("The Session graph is empty. Add operations to the graph before calling run().")
+        with self.as_default():  # some types of fetches keep the session, others add operations
+            try:
+                wanted = Fetches(self._graph, fetches)
+            except (KeyError, TypeError, ValueError):
+                if not self._graph.version:
+                    raise empty from None
+                raise
         if not self._graph.version:
-            raise RuntimeError("The Session graph is empty. Add operations to the graph before calling run().")
-        with self.as_default():  # some types of fetches keep the session
-            wanted = Fetches(self._graph, fetches)
+            raise empty
         expanded = expand_feeds(self._graph, feed_dict)
         feeds = [FedTensor(tensor) for tensor in expanded]
         one_each = [id(value) for value in expanded.values()] == [id(value) for value in feed_dict.values()]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -9,13 +11,17 @@ import keras
 import numpy as np
 
 from headwater.graph.operation import Tensor
+from headwater.keras.backend import graph_functions
+from headwater.keras.graphs.calls import has_graph_value
 from headwater.keras.graphs.phase import learning_phase_of_program
+from headwater.keras.internals import backend as keras_backend
 from headwater.keras.internals import keras_rnn
 from headwater.keras.types import Value
 from headwater.tf1.functional import conditions
 
 if TYPE_CHECKING:
     from headwater.graph.registry import HostArray
+    from headwater.graph.sparse_tensor import SparseTensor
 
 _keras: Any = keras
 ops: Any = keras.ops
@@ -285,15 +291,17 @@ def normalize_batch_in_training(
     """Normalises a batch by its mean and variance over dimensions; returns the result, and the mean and variance."""
     axes = list(reduction_axes)
     mean, variance = ops.moments(x, axes, keepdims=True)
-    dims = [1 if place in axes else size for place, size in enumerate(x.shape)]
+    sizes = keras_backend.standardize_shape(x.shape)
+    dims = [1 if place in axes else -1 if size is None else size for place, size in enumerate(sizes)]
     scale = None if gamma is None else ops.reshape(gamma, dims)
     shift = None if beta is None else ops.reshape(beta, dims)
     normalised = batch_normalization(x, mean, variance, shift, scale, epsilon=epsilon)
     variance = ops.squeeze(variance, axes)
-    if len(x.shape) == 4 and len(axes) == 3 and None not in x.shape:
+    if len(sizes) == 4 and len(axes) == 3:
         # For images TensorFlow's kernel returns the unbiased variance, which moving averages need.
-        count = int(np.prod([x.shape[axis] for axis in axes]))
-        variance = variance * (count / max(count - 1, 1))
+        counts = ops.shape(x)
+        count = ops.cast(functools.reduce(operator.mul, [counts[axis] for axis in axes]), variance.dtype)
+        variance = variance * (count / ops.maximum(count - 1, 1))
     return normalised, ops.squeeze(mean, axes), variance
 
 
@@ -341,14 +349,16 @@ def sparse_categorical_crossentropy(target: Value, output: Value, from_logits: b
     return ops.sparse_categorical_crossentropy(ops.cast(target, "int32"), output, from_logits, axis)
 
 
-def ctc_label_dense_to_sparse(labels: Value, label_lengths: Value) -> tuple[HostArray, ...]:
+def ctc_label_dense_to_sparse(labels: Value, label_lengths: Value) -> tuple[HostArray, ...] | SparseTensor:
     """Returns each row's labels up to the row's length, as indices, values and shape of a sparse tensor."""
+    if has_graph_value((labels, label_lengths)):
+        return graph_functions.ctc_label_dense_to_sparse(labels, label_lengths)
     rows, lengths = np.asarray(labels), np.asarray(label_lengths).reshape(-1)
     places = np.argwhere(np.arange(rows.shape[1])[None, :] < lengths[:, None]).astype(np.int64)
     return places, rows[tuple(places.T)], np.array(rows.shape, np.int64)
 
 
-def ctc_batch_cost(y_true: Value, y_pred: Value, input_length: Value, label_length: Value) -> Value:
+def ctc_batch_cost(y_true: Value, y_pred: Value, input_length: Value, label_length: Value) -> Value | Tensor:
     """The loss of connectionist temporal classification for each example, [batch, 1]; the last class is blank.
 
     Args:
@@ -357,6 +367,8 @@ def ctc_batch_cost(y_true: Value, y_pred: Value, input_length: Value, label_leng
       input_length: steps of each example, [batch, 1].
       label_length: labels of each example, [batch, 1].
     """
+    if has_graph_value((y_true, y_pred, input_length, label_length)):
+        return graph_functions.ctc_batch_cost(y_true, y_pred, input_length, label_length)
     lengths, steps = ops.cast(label_length, "int32")[:, 0], ops.cast(input_length, "int32")[:, 0]
     logits, labels = ops.log(y_pred + _keras.config.epsilon()), ops.cast(y_true, "int32")
     return ops.expand_dims(ops.ctc_loss(labels, logits, lengths, steps, mask_index=y_pred.shape[-1] - 1), 1)
@@ -364,7 +376,7 @@ def ctc_batch_cost(y_true: Value, y_pred: Value, input_length: Value, label_leng
 
 def ctc_decode(
     y_pred: Value, input_length: Value, greedy: bool = True, beam_width: int = 100, top_paths: int = 1
-) -> tuple[list[Value], Value]:
+) -> tuple[list[Any], Any]:
     """The most probable labels of each example, filled up with -1, and their negative log probabilities.
 
     Args:
@@ -373,6 +385,8 @@ def ctc_decode(
       greedy: whether to take the most probable class of each step; otherwise, a beam search of ``beam_width``.
       top_paths: number of results of a search.
     """
+    if has_graph_value((y_pred, input_length)):
+        return graph_functions.ctc_decode(y_pred, input_length, greedy, beam_width, top_paths)
     scores = ops.log(y_pred + _keras.config.epsilon())
     blank = y_pred.shape[-1] - 1
     strategy = "greedy" if greedy else "beam_search"
@@ -409,9 +423,20 @@ def rnn(
       mask: [batch, steps]; where it is false, output and states stay unchanged.
       constants: values that are passed to each step after its states.
       unroll: compiles each step separately instead of a loop.
-      input_length: the number of steps, if the shape does not define it.
+      input_length: the number of steps, if the shape does not define it; unused in graphs.
       zero_output_for_mask: outputs are zero where the mask is false.
     """
+    if has_graph_value((_keras.tree.flatten(inputs), initial_states, mask, constants)):
+        return graph_functions.rnn(
+            step_function,
+            inputs,
+            initial_states,
+            go_backwards,
+            mask,
+            constants or (),
+            time_major,
+            zero_output_for_mask,
+        )
     return keras_rnn(
         step_function,
         inputs,

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import keras
 from keras import KerasTensor
 
+from headwater.graph.operation import Tensor
+from headwater.graph.sparse_tensor import SparseTensor
+from headwater.keras.graphs.calls import has_graph_value
+from headwater.keras.graphs.phase import builds_graph
+from headwater.keras.old_activations import hard_sigmoid as hard_sigmoid
 from headwater.keras.types import Value
+from headwater.tf1.functional import arrays, higher_order
+from headwater.tf1.functional.sparse import sparse_tensor_dense_matmul
 
 _keras: Any = keras
 ops: Any = keras.ops
@@ -125,11 +132,6 @@ def elu(x: Value, alpha: float = 1.0) -> Value:
     return ops.elu(x, alpha)
 
 
-def hard_sigmoid(x: Value) -> Value:
-    """Returns ``0.2 * x + 0.5``, limited to 0 to 1. Keras 3's own ``hard_sigmoid`` has the slope 1/6."""
-    return ops.clip(cast("Value", 0.2 * x) + 0.5, 0.0, 1.0)
-
-
 def relu(x: Value, alpha: float = 0.0, max_value: float | None = None, threshold: float = 0) -> Value:
     """Returns ``min(x, max_value)`` where ``x`` is at least ``threshold``, and ``alpha * (x - threshold)``
     elsewhere."""
@@ -149,9 +151,11 @@ def l2_normalize(x: Value, axis: Axes = None) -> Value:
 # Products -------------------------------------------------------------------------------------------------------
 
 
-def dot(x: Value, y: Value) -> Value:
+def dot(x: Value, y: Value) -> Value | Tensor:
     """Returns the product over the last dimension of ``x`` and the second to last of ``y`` (the only one, if it is a
     vector)."""
+    if isinstance(x, SparseTensor):
+        return sparse_tensor_dense_matmul(x, y)
     return ops.dot(x, y)
 
 
@@ -257,10 +261,13 @@ def reverse(x: Value, axes: int | Sequence[int]) -> Value:
     return ops.flip(x, axis=axes)
 
 
-def arange(start: float, stop: float | None = None, step: float = 1, dtype: str = "int32") -> Value:
+def arange(start: float, stop: float | None = None, step: float = 1, dtype: str = "int32") -> Any:
     """Returns the numbers from ``start`` up to, but excluding, ``stop``; without ``stop``, from 0 up to ``start``."""
     if stop is None and start < 0:
         start = 0
+    if builds_graph() or has_graph_value((start, stop, step)):
+        found = arrays.range(*((start,) if stop is None else (start, stop)), delta=step)
+        return found if dtype == "int32" and found.dtype.is_integer else ops.cast(found, dtype)
     return ops.arange(start, stop, step, dtype=dtype)
 
 
@@ -279,6 +286,8 @@ def one_hot(indices: Value, num_classes: int) -> Value:
 
 def map_fn(fn: Callable[[Value], Value], elems: Value, name: str | None = None, dtype: str | None = None) -> Value:
     """Applies a function to each row."""
+    if has_graph_value(elems):
+        return higher_order.map_fn(fn, elems, dtype, name=name)
     del name
     found = ops.map(fn, elems)
     return found if dtype is None else _keras.tree.map_structure(lambda part: ops.cast(part, dtype), found)
@@ -288,6 +297,8 @@ def foldl(
     fn: Callable[[Value, Value], Value], elems: Value, initializer: Value | None = None, name: str | None = None
 ) -> Value:
     """Returns ``fn(fn(fn(initializer, first), second), ...)``; without ``initializer``, begins with the first row."""
+    if has_graph_value((elems, initializer)):
+        return higher_order.foldl(fn, elems, initializer, name=name)
     del name
     elems = ops.convert_to_tensor(elems) if not isinstance(elems, KerasTensor) else elems
     start, rest = (elems[0], elems[1:]) if initializer is None else (initializer, elems)
@@ -298,6 +309,8 @@ def foldr(
     fn: Callable[[Value, Value], Value], elems: Value, initializer: Value | None = None, name: str | None = None
 ) -> Value:
     """As `foldl`, from the last row to the first."""
+    if has_graph_value((elems, initializer)):
+        return higher_order.foldr(fn, elems, initializer, name=name)
     return foldl(fn, ops.flip(ops.convert_to_tensor(elems), axis=0), initializer, name)
 
 

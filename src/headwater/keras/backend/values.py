@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import typing
+import sys
 import weakref
 from collections.abc import Callable, Generator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -15,19 +15,24 @@ import keras
 import numpy as np
 from keras import KerasTensor
 
-from headwater.graph.collections import GraphKeys
-from headwater.graph.context import get_default_graph, get_default_session
-from headwater.graph.gradients import gradients as graph_gradients
-from headwater.graph.graph import Graph
+from headwater.dtypes import DTypeLike, as_dtype
+from headwater.graph import convert
+from headwater.graph.convert import name_scope as graph_name_scope
 from headwater.graph.operation import Tensor
-from headwater.graph.session.session import Session
-from headwater.keras.internals import Function, global_state
+from headwater.graph.sparse_tensor import SparseTensor, SparseTensorValue
+from headwater.keras.backend.sessions import get_session
+from headwater.keras.graphs.phase import builds_graph
 from headwater.keras.internals import backend as keras_backend
+from headwater.keras.internals import global_state
 from headwater.keras.internals import name_scope as keras_name_scope
-from headwater.keras.learning_phase import learning_phase, set_learning_phase
+from headwater.keras.learning_phase import chosen_phase, restore_learning_phase, set_learning_phase
 from headwater.keras.types import Value
-from headwater.tf1.variables.state import is_variable_initialized
-from headwater.tf1.variables.variables import Variable as GraphVariable
+from headwater.tf1.functional import arrays, random, script
+from headwater.tf1.functional.default_graph import control_dependencies
+from headwater.tf1.functional.ragged import placeholder as ragged_placeholder
+from headwater.tf1.functional.sparse import sparse_placeholder, sparse_tensor_to_dense
+from headwater.tf1.training.moving_averages import assign_moving_average
+from headwater.tf1.variables.variables import Variable
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -39,41 +44,43 @@ ops: Any = keras.ops
 Dims = Sequence[int | None]
 
 
-class RunsGraphs(Protocol):
-    """The interface of a session that `set_session` stores."""
-
-    def run(self, fetches: object, feed_dict: object = None) -> object:
-        """Runs part of a graph."""
-
-
-class _Kept:
-    session: RunsGraphs | None = None
-    by_graph: weakref.WeakKeyDictionary[Graph, Session] = weakref.WeakKeyDictionary()
+def _adds_to_graph(value: object = None) -> bool:
+    return builds_graph() or isinstance(value, Tensor)
 
 
 def variable(
-    value: npt.ArrayLike,
-    dtype: str | None = None,
+    value: npt.ArrayLike | Tensor,
+    dtype: DTypeLike | None = None,
     name: str | None = None,
-    constraint: Callable[..., Value] | None = None,
-) -> keras.Variable:
-    """A variable with this value."""
-    kind = dtype or _keras.config.floatx()
-    made = keras.Variable(np.asarray(value, _numpy_type(kind)), dtype=kind, name=name)
+    constraint: Callable[..., Any] | None = None,
+) -> Any:
+    """A variable with this value: of the default graph, or of Keras where no graph is built."""
+    kind = as_dtype(dtype or _keras.config.floatx())
+    if _adds_to_graph(value):
+        if hasattr(value, "tocoo"):
+            return _sparse(value)
+        return Variable(value, dtype=kind, name=name, constraint=constraint)
+    made = keras.Variable(np.asarray(value, kind.numpy_dtype), dtype=kind.name, name=name)
     made.constraint = constraint  # pyright: ignore[reportAttributeAccessIssue]
     return made
 
 
-def _numpy_type(name: str) -> np.dtype[np.generic]:
-    return jnp.dtype(name)
+def _sparse(matrix: Any) -> SparseTensor:
+    """Returns a matrix of SciPy as a sparse tensor."""
+    parts = matrix.tocoo()
+    places = np.stack([parts.row, parts.col], axis=1).astype(np.int64)
+    return SparseTensor(places, parts.data, parts.shape)
 
 
 def constant(
-    value: Value, dtype: str | None = None, shape: Sequence[int] | None = None, name: str | None = None
-) -> jax.Array:
+    value: Value, dtype: DTypeLike | None = None, shape: Sequence[int] | None = None, name: str | None = None
+) -> Any:
     """Returns a constant of shape ``shape``; a single number is repeated."""
-    del name
-    array = np.asarray(value, _numpy_type(dtype or _keras.config.floatx()))
+    kind = as_dtype(dtype or _keras.config.floatx())
+    if _adds_to_graph():
+        verified = shape is not None and np.size(value) > 1
+        return convert.constant(value, kind, shape, name or "Const", verify_shape=verified)
+    array = np.asarray(value, kind.numpy_dtype)
     if shape is not None:
         array = np.broadcast_to(array, shape) if array.size == 1 else array.reshape(shape)
     return jnp.asarray(array)
@@ -82,44 +89,68 @@ def constant(
 def placeholder(
     shape: Dims | None = None,
     ndim: int | None = None,
-    dtype: str | None = None,
+    dtype: DTypeLike | None = None,
     sparse: bool = False,
     name: str | None = None,
     ragged: bool = False,
-) -> KerasTensor:
-    """Returns an input of a function or model: of a shape, or of ``ndim`` dimensions of unknown sizes.
+) -> Any:
+    """Returns an input: of a shape, or of ``ndim`` dimensions of unknown sizes.
+
+    It is a placeholder of the default graph, or a symbolic tensor of Keras where no graph is built.
 
     Raises:
-      NotImplementedError: ``ragged`` is set: Keras 3 on JAX has no ragged tensors.
+      NotImplementedError: ``ragged`` is set and no graph is built: Keras 3 on JAX has no ragged tensors.
+      ValueError: ``sparse`` and ``ragged`` are both set.
     """
+    kind = as_dtype(dtype or _keras.config.floatx())
+    if sparse and ragged:
+        raise ValueError("Cannot set both sparse and ragged to True when creating a placeholder.")
+    if _adds_to_graph():
+        dims = [None] * ndim if not shape and ndim else shape
+        if sparse:
+            return sparse_placeholder(kind, dims, name)
+        if ragged:
+            sizes = tuple(dims or ())
+            rank = max((axis for axis, size in enumerate(sizes) if axis and size is None), default=0)
+            return ragged_placeholder(kind, rank, sizes[rank + 1 :], name)
+        return arrays.placeholder(kind, dims, name)
     if ragged:
         raise NotImplementedError("ragged: Keras 3 on JAX has no ragged tensors.")
     dims = tuple(shape) if shape is not None else (None,) * (ndim or 0)
-    return _keras.Input(batch_shape=dims, dtype=dtype or _keras.config.floatx(), sparse=sparse, name=name)
+    return _keras.Input(batch_shape=dims, dtype=kind.name, sparse=sparse, name=name)
 
 
-def zeros(shape: Sequence[int], dtype: str | None = None, name: str | None = None) -> keras.Variable:
-    """A variable of zeros."""
-    return variable(np.zeros(tuple(shape)), dtype, name)
+def _filled(function: Callable[..., Tensor], shape: Sequence[int], dtype: DTypeLike | None, name: str | None) -> Any:
+    """Returns a variable; in a graph a tensor if its shape is not fully known."""
+    kind = as_dtype(dtype or _keras.config.floatx())
+    if not _adds_to_graph():
+        return variable(np.full(tuple(shape), function is arrays.ones, kind.numpy_dtype), kind, name)
+    tensor = function(shape, kind, name)
+    return variable(tensor, kind, name) if tensor.shape.is_fully_defined() else tensor
 
 
-def ones(shape: Sequence[int], dtype: str | None = None, name: str | None = None) -> keras.Variable:
-    """A variable of ones."""
-    return variable(np.ones(tuple(shape)), dtype, name)
+def zeros(shape: Sequence[int], dtype: DTypeLike | None = None, name: str | None = None) -> Any:
+    """A variable of zeros; a tensor if its shape is not fully known."""
+    return _filled(arrays.zeros, shape, dtype, name)
 
 
-def eye(size: int, dtype: str | None = None, name: str | None = None) -> keras.Variable:
+def ones(shape: Sequence[int], dtype: DTypeLike | None = None, name: str | None = None) -> Any:
+    """A variable of ones; a tensor if its shape is not fully known."""
+    return _filled(arrays.ones, shape, dtype, name)
+
+
+def eye(size: int, dtype: DTypeLike | None = None, name: str | None = None) -> Any:
     """A variable with the identity matrix."""
     return variable(np.eye(size), dtype, name)
 
 
-def zeros_like(x: Value, dtype: str | None = None, name: str | None = None) -> Value:
+def zeros_like(x: Value, dtype: DTypeLike | None = None, name: str | None = None) -> Value:
     """Zeros of the shape of ``x``."""
     del name
     return ops.zeros_like(x, dtype=dtype)
 
 
-def ones_like(x: Value, dtype: str | None = None, name: str | None = None) -> Value:
+def ones_like(x: Value, dtype: DTypeLike | None = None, name: str | None = None) -> Value:
     """Ones of the shape of ``x``."""
     del name
     return ops.ones_like(x, dtype=dtype)
@@ -129,10 +160,10 @@ def random_uniform_variable(
     shape: Sequence[int],
     low: float,
     high: float,
-    dtype: str | None = None,
+    dtype: DTypeLike | None = None,
     name: str | None = None,
     seed: int | None = None,
-) -> keras.Variable:
+) -> Any:
     """A variable of random numbers from the uniform distribution between ``low`` and ``high``."""
     return variable(random_uniform(shape, low, high, dtype, seed), dtype, name)
 
@@ -141,39 +172,63 @@ def random_normal_variable(
     shape: Sequence[int],
     mean: float,
     scale: float,
-    dtype: str | None = None,
+    dtype: DTypeLike | None = None,
     name: str | None = None,
     seed: int | None = None,
-) -> keras.Variable:
+) -> Any:
     """A variable of random numbers from a normal distribution."""
     return variable(random_normal(shape, mean, scale, dtype, seed), dtype, name)
 
 
+def _drawn(
+    function: str, shape: Sequence[int], low: float, high: float, dtype: DTypeLike | None, seed: int | None
+) -> Any:
+    """Returns random numbers: in a graph of each step, seeded by NumPy's generator, as in TensorFlow 1.15."""
+    kind = as_dtype(dtype or _keras.config.floatx())
+    if _adds_to_graph():
+        seed = np.random.randint(10_000_000) if seed is None else seed
+        return getattr(random, function)(shape, low, high, dtype=kind, seed=seed)
+    return getattr(_keras.random, function.removeprefix("random_"))(tuple(shape), low, high, kind.name, seed)
+
+
 def random_uniform(
-    shape: Sequence[int], minval: float = 0.0, maxval: float = 1.0, dtype: str | None = None, seed: int | None = None
-) -> Value:
+    shape: Sequence[int],
+    minval: float = 0.0,
+    maxval: float = 1.0,
+    dtype: DTypeLike | None = None,
+    seed: int | None = None,
+) -> Any:
     """Returns random numbers from the uniform distribution between ``minval`` and ``maxval``."""
-    return _keras.random.uniform(tuple(shape), minval, maxval, dtype, seed)
+    return _drawn("random_uniform", shape, minval, maxval, dtype, seed)
 
 
 def random_normal(
-    shape: Sequence[int], mean: float = 0.0, stddev: float = 1.0, dtype: str | None = None, seed: int | None = None
-) -> Value:
+    shape: Sequence[int],
+    mean: float = 0.0,
+    stddev: float = 1.0,
+    dtype: DTypeLike | None = None,
+    seed: int | None = None,
+) -> Any:
     """Returns random numbers from a normal distribution."""
-    return _keras.random.normal(tuple(shape), mean, stddev, dtype, seed)
+    return _drawn("random_normal", shape, mean, stddev, dtype, seed)
 
 
 def truncated_normal(
-    shape: Sequence[int], mean: float = 0.0, stddev: float = 1.0, dtype: str | None = None, seed: int | None = None
-) -> Value:
+    shape: Sequence[int],
+    mean: float = 0.0,
+    stddev: float = 1.0,
+    dtype: DTypeLike | None = None,
+    seed: int | None = None,
+) -> Any:
     """Returns random numbers from a normal distribution, less than two standard deviations from its mean."""
-    return _keras.random.truncated_normal(tuple(shape), mean, stddev, dtype, seed)
+    return _drawn("truncated_normal", shape, mean, stddev, dtype, seed)
 
 
-def random_binomial(shape: Sequence[int], p: float = 0.0, dtype: str | None = None, seed: int | None = None) -> Value:
+def random_binomial(
+    shape: Sequence[int], p: float = 0.0, dtype: DTypeLike | None = None, seed: int | None = None
+) -> Any:
     """Returns random numbers that are 1 with probability ``p``, and otherwise 0."""
-    kind = dtype or _keras.config.floatx()
-    return ops.cast(_keras.random.uniform(tuple(shape), seed=seed) <= p, kind)
+    return ops.cast(random_uniform(shape, dtype=dtype, seed=seed) <= p, as_dtype(dtype or _keras.config.floatx()).name)
 
 
 # Reading and changing -------------------------------------------------------------------------------------------
@@ -187,10 +242,19 @@ def eval(x: Value) -> HostArray:
     """
     if isinstance(x, KerasTensor):
         raise ValueError(f"{x.name} is symbolic: use `keras.backend.function` to compute its value.")
-    if isinstance(x, Tensor | GraphVariable):
-        session: Any = get_session()
-        return session.run(x)
+    if isinstance(x, Tensor | Variable | SparseTensor):
+        with x.graph.as_default():
+            session: Any = get_session()
+        value = session.run(x)
+        return _dense(value) if isinstance(value, SparseTensorValue) else value
     return np.asarray(ops.convert_to_numpy(x.value if isinstance(x, keras.Variable) else x))
+
+
+def _dense(value: SparseTensorValue) -> HostArray:
+    values, places = np.asarray(value.values), np.asarray(value.indices)
+    found = np.zeros(tuple(np.asarray(value.dense_shape)), values.dtype)
+    found[tuple(places.T)] = values
+    return found
 
 
 get_value: Callable[[Value], HostArray] = eval
@@ -201,15 +265,20 @@ def batch_get_value(tensors: Sequence[Value]) -> list[HostArray]:
     return [eval(tensor) for tensor in tensors]
 
 
-def set_value(x: keras.Variable, value: Value) -> None:
-    """Sets a variable."""
-    x.assign(value)
+def set_value(x: keras.Variable | Variable, value: Value) -> None:
+    """Sets a variable; a variable of a graph in the session."""
+    if isinstance(x, Variable):
+        with x.graph.as_default():
+            session: Any = get_session()
+            x.load(np.asarray(value, x.dtype.base_dtype.numpy_dtype), session)
+    else:
+        x.assign(value)
 
 
 def batch_set_value(tuples: Sequence[tuple[keras.Variable, Value]]) -> None:
     """Sets several variables; takes pairs of a variable and its value."""
     for each, value in tuples:
-        each.assign(value)
+        set_value(each, value)
 
 
 def update(x: keras.Variable, new_x: Value) -> Value:
@@ -235,11 +304,13 @@ class _Average:
     updates: int = 0
 
 
-def moving_average_update(x: keras.Variable, value: Value, momentum: float) -> Value:
+def moving_average_update(x: keras.Variable, value: Value, momentum: float) -> Value | Tensor:
     """Updates the moving average ``x``, in which each value has ``momentum`` times the weight of the next one.
 
     The value of ``x`` before the first update has no weight, as in TensorFlow 1.15.
     """
+    if isinstance(x, Variable):
+        return assign_moving_average(x, value, momentum, zero_debias=True)
     average = _averages.setdefault(id(x), _Average(ops.zeros_like(x.value)))
     if average.updates == 0:
         weakref.finalize(x, _averages.pop, id(x), None)
@@ -256,8 +327,10 @@ def int_shape(x: Value) -> tuple[int | None, ...] | None:
     return keras_backend.standardize_shape(x.shape) if hasattr(x, "shape") else None
 
 
-def shape(x: Value) -> Value:
+def shape(x: Value) -> Value | Tensor:
     """The sizes of ``x`` as one tensor of integers."""
+    if isinstance(x, Tensor | Variable):
+        return arrays.shape(x)
     return ops.stack([ops.cast(size, "int32") for size in ops.shape(x)])
 
 
@@ -278,11 +351,13 @@ def count_params(x: Value) -> int:
 
 def is_sparse(tensor: Value) -> bool:
     """Whether ``tensor`` is sparse."""
-    return bool(getattr(tensor, "sparse", False)) or hasattr(tensor, "todense")
+    return isinstance(tensor, SparseTensor) or bool(getattr(tensor, "sparse", False)) or hasattr(tensor, "todense")
 
 
-def to_dense(tensor: Value) -> Value:
+def to_dense(tensor: Value) -> Value | Tensor:
     """Returns a dense tensor with the same elements."""
+    if isinstance(tensor, SparseTensor):
+        return sparse_tensor_to_dense(tensor)
     return ops.convert_to_tensor(tensor, sparse=False)
 
 
@@ -297,8 +372,11 @@ def cast_to_floatx(x: Value | keras.Variable | npt.ArrayLike) -> Value | HostArr
     return ops.cast(x, kind) if isinstance(x, jax.Array | KerasTensor | keras.Variable) else np.asarray(x, kind)
 
 
-def print_tensor(x: Value, message: str = "") -> Value:
+def print_tensor(x: Value, message: str = "") -> Value | Tensor:
     """Prints a value when it is computed, and returns it."""
+    if isinstance(x, Tensor | Variable):
+        with control_dependencies([script.print_(message, x, output_stream=sys.stdout, summarize=-1)]):
+            return arrays.identity(x)
     return _Printed(message)(x)
 
 
@@ -316,149 +394,12 @@ class _Printed(_keras.Operation):
         return KerasTensor(x.shape, x.dtype)
 
 
-# Functions of symbolic tensors ----------------------------------------------------------------------------------
-
-
-class BackendFunction:
-    """A function that computes symbolic tensors from values of others, and updates variables at each call.
-
-    Args:
-      inputs: symbolic tensors.
-      outputs: the results: a symbolic tensor, or lists and dictionaries of symbolic tensors.
-      updates: pairs of a variable and the symbolic tensor that becomes its value.
-    """
-
-    def __init__(
-        self, inputs: Sequence[KerasTensor], outputs: Value, updates: Sequence[tuple[keras.Variable, Value]]
-    ) -> None:
-        self._variables = [each for each, _ in updates]
-        self._outputs = outputs
-        leaves = _keras.tree.flatten(outputs)
-        self._count = len(leaves)
-        self._function = Function(list(inputs), [*leaves, *(new for _, new in updates)])
-
-    def __call__(self, inputs: Sequence[Value]) -> Value:
-        """The outputs' values as NumPy arrays, in their structure."""
-        values = [np.asarray(value) if isinstance(value, int | float) else value for value in inputs]
-        found = self._function([ops.convert_to_tensor(value) for value in values])
-        for each, value in zip(self._variables, found[self._count :], strict=True):
-            each.assign(value)
-        return _keras.tree.pack_sequence_as(self._outputs, [np.asarray(value) for value in found[: self._count]])
-
-
-def function(
-    inputs: Sequence[KerasTensor],
-    outputs: Value,
-    updates: Sequence[tuple[keras.Variable, Value]] | None = None,
-    name: str | None = None,
-    **kwargs: object,
-) -> BackendFunction:
-    """A function that computes symbolic tensors from others.
-
-    Args:
-      inputs: a list of symbolic tensors, whose values are the function's arguments.
-      outputs: its results.
-      updates: pairs of a variable and the symbolic tensor that becomes its value with each call.
-
-    Raises:
-      ValueError: further arguments are given. They would be arguments of a session, which Keras 3 does not have.
-    """
-    del name
-    if kwargs:
-        raise ValueError(f"Invalid argument {next(iter(kwargs))!r} passed to K.function: Keras 3 runs no session.")
-    return BackendFunction(inputs, outputs, updates or ())
-
-
-class _Gradients(_keras.Operation):
-    """An operation that returns the gradients of the sum of a tensor with respect to the tensors from which a model
-    computes it."""
-
-    def __init__(self, function: Callable[[list[Value]], list[Value]], count: int) -> None:
-        super().__init__()
-        self._function = function
-        self._count = count
-
-    def call(self, tensors: list[jax.Array]) -> list[jax.Array]:
-        def total(wanted: list[jax.Array], others: list[jax.Array]) -> jax.Array:
-            return jnp.sum(typing.cast("jax.Array", self._function([*others, *wanted])[0]))
-
-        cut = len(tensors) - self._count
-        return jax.grad(total)(list(tensors[cut:]), list(tensors[:cut]))
-
-    def compute_output_spec(self, tensors: list[KerasTensor]) -> list[KerasTensor]:
-        return [KerasTensor(tensor.shape, tensor.dtype) for tensor in tensors[len(tensors) - self._count :]]
-
-
-def gradients(loss: KerasTensor, variables: Value) -> list[Any]:
-    """The gradients of the sum of ``loss`` with respect to symbolic tensors that it is computed from.
-
-    Raises:
-      ValueError: one of ``variables`` is not symbolic: gradients of weights are computed by optimizers.
-    """
-    if isinstance(loss, Tensor):
-        return [*graph_gradients(loss, variables)]
-    wanted: list[Value] = list(variables) if isinstance(variables, list | tuple) else [variables]
-    for each in wanted:
-        if not isinstance(each, KerasTensor):
-            raise ValueError(f"{each!r} is not a symbolic tensor; gradients of weights are computed by the optimizer.")
-    known = {id(each) for each in wanted}
-    others = [each for each in _keras.utils.get_source_inputs(loss) if id(each) not in known]
-    found = _Gradients(Function([*others, *wanted], [loss]), len(wanted))([*others, *wanted])
-    return found
-
-
 def stop_gradient(variables: Value) -> Value:
     """Returns the same value, or list of values, as a constant for gradients."""
     return _keras.tree.map_structure(ops.stop_gradient, variables)
 
 
-# Sessions ---------------------------------------------------------------------------------------------------------
-
-
-def get_session(op_input_list: Sequence[Value] = ()) -> RunsGraphs:
-    """Returns the session of the default graph: the default session, the session that was passed to `set_session`, or
-    a new one.
-
-    The graph's variables without a value are initialised in it.
-
-    Raises:
-      ValueError: no session was set, and the default graph is empty. Models of Keras 3 run without a session.
-    """
-    del op_input_list
-    graph = get_default_graph()
-    session: Any = get_default_session() or _Kept.session
-    if session is None or getattr(session, "graph", graph) is not graph:
-        if not graph.get_operations():
-            raise ValueError("No session was set with `keras.backend.set_session`; models of Keras 3 need none.")
-        session = _Kept.by_graph.get(graph)
-        if session is None:
-            session = _Kept.by_graph[graph] = Session(graph=graph)
-    _initialize(session, graph)
-    return session
-
-
-def _initialize(session: Any, graph: Graph) -> None:
-    """Gives the variables of ``graph`` that have no value their initial value in ``session``."""
-    variables = list(graph.get_collection(GraphKeys.GLOBAL_VARIABLES))
-    if not variables or getattr(session, "graph", None) is not graph or graph.finalized:
-        return
-    missing = session.run([is_variable_initialized(each) for each in variables])
-    session.run([each.initializer for each, has_value in zip(variables, missing, strict=True) if not has_value])
-
-
-def set_session(session: RunsGraphs) -> None:
-    """Keeps a session for `get_session`. Models of Keras 3 run without one."""
-    _Kept.session = session
-
-
-def manual_variable_initialization(value: bool) -> None:
-    """Accepts only False, because variables of Keras 3 have values from the start.
-
-    Raises:
-      ValueError: ``value`` is true.
-    """
-    if value:
-        raise ValueError("Variables of Keras 3 have values from the start; their initialisation cannot be deferred.")
+# Settings ---------------------------------------------------------------------------------------------------------
 
 
 def reset_uids() -> None:
@@ -473,18 +414,23 @@ def learning_phase_scope(value: int) -> Generator[None]:
     Raises:
       ValueError: ``value`` is neither 0 nor 1.
     """
-    before = learning_phase()
+    before = chosen_phase()
     set_learning_phase(value)
     try:
         yield
     finally:
-        set_learning_phase(before)
+        restore_learning_phase(before)
 
 
 @contextlib.contextmanager
-def name_scope(name: str | None, default_name: str | None = None, values: object = None) -> Generator[str]:
+def name_scope(
+    name: str | None, default_name: str | None = None, values: Sequence[Any] | None = None
+) -> Generator[str]:
     """A context in which names of new variables begin with ``name``; yields this prefix."""
-    del values
+    if builds_graph():
+        with graph_name_scope(name, default_name, values) as entered:
+            yield entered
+        return
     scope = name or default_name or ""
     with keras_name_scope(scope):
         yield f"{scope}/"

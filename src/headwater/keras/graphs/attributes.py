@@ -7,10 +7,12 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
 import keras
+import numpy as np
 
 from headwater.graph.operation import Operation
-from headwater.keras.backend.values import get_session
+from headwater.keras.backend.sessions import get_session
 from headwater.keras.graphs.calls import has_graph_value, map_leaves, plain
+from headwater.keras.graphs.captured import note_owner
 from headwater.keras.graphs.states import (
     as_eager_function,
     begin_state,
@@ -19,6 +21,7 @@ from headwater.keras.graphs.states import (
     in_graph,
     is_container,
     state_of,
+    states_of,
 )
 from headwater.keras.graphs.weights import GraphVariable, record_update
 from headwater.keras.internals import JAXTrainer, Layer, global_state, tree
@@ -34,6 +37,7 @@ _tree: Tree = tree
 
 def extend_layers() -> None:
     """Gives layers the attributes of TensorFlow 1.15's, and graph variables in place of their own in a graph."""
+    _layer.__setattr__ = _setting_attributes(_layer.__setattr__)
     _layer.add_weight = _adding_weights(_layer.add_weight)
     _layer.updates = property(lambda self: _collected(self, "updates"))
     _layer.add_update = _add_update
@@ -49,8 +53,19 @@ def extend_layers() -> None:
         getattr(_keras.layers, name).zero_state = _zero_state
     for name in ("make_train_function", "make_test_function", "make_predict_function"):
         setattr(JAXTrainer, name, _outside_of_graphs(getattr(JAXTrainer, name)))
+    _keras.layers.RNN.reset_state = _resetting(_keras.layers.RNN.reset_state)
     _layer.get_weights = _getting(_layer.get_weights)
     _layer.set_weights = _setting(_layer.set_weights)
+
+
+def _setting_attributes(original: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(original)
+    def set_attribute(self: Tree, name: str, value: Tree) -> None:
+        original(self, name, value)
+        if isinstance(value, Variable):
+            note_owner(self, value)
+
+    return set_attribute
 
 
 def _collected(layer: Tree, what: str) -> list[Tree]:
@@ -114,7 +129,7 @@ def _adding_losses(original: Callable[..., Tree]) -> Callable[..., Tree]:
 
 
 _OLD_ORDER = ("name", "shape", "dtype", "initializer", "regularizer", "trainable", "constraint")
-_IGNORED = ("use_resource", "getter", "collections", "experimental_autocast")
+_IGNORED = ("partitioner", "use_resource", "getter", "collections", "experimental_autocast")
 
 
 def _adding_weights(original: Callable[..., Tree]) -> Callable[..., Tree]:
@@ -125,12 +140,7 @@ def _adding_weights(original: Callable[..., Tree]) -> Callable[..., Tree]:
         # TensorFlow 1.15's order begins with the name.
         old = bool(args) and (isinstance(args[0], str) or "shape" in kwargs)
         kwargs.update(zip(_OLD_ORDER if old else ("shape", "initializer", "dtype"), args, strict=False))
-        if kwargs.get("partitioner") is not None:
-            raise NotImplementedError(
-                f"partitioner of {kwargs.get('name')!r} in {self.name!r}: variables of Keras's layers are whole; use "
-                "tf.get_variable in `call`"
-            )
-        for name in ("partitioner", *_IGNORED):
+        for name in _IGNORED:
             kwargs.pop(name, None)
         if kwargs.get("trainable", True) is None:
             kwargs["trainable"] = True
@@ -158,6 +168,18 @@ def _outside_of_stateless_scopes() -> Generator[None]:
         yield
     finally:
         global_state.set_global_attribute("stateless_scope", held)
+
+
+def _resetting(original: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(original)
+    def reset_state(self: Tree) -> None:
+        if not in_graph(self):
+            original(self)
+            return
+        for state in states_of(self):
+            state.assign(np.zeros(state.shape, state.dtype))
+
+    return reset_state
 
 
 def _getting(original: Callable[..., Tree]) -> Callable[..., Tree]:

@@ -149,12 +149,14 @@ def call_with_graph_values(
     """
     given, fill = separate((tuple(args), dict(kwargs)))
     structure: list[Tree] = []
+    is_double = any(each.dtype.base_dtype.name in ("float64", "complex128") for each in given)
 
     def run(*arrays: Tree) -> list[Tree]:
         filled_args, filled_kwargs = fill(arrays)
         result = function(*filled_args, **filled_kwargs)
         structure[:] = [_tree.map_structure(lambda _: 0, result)]
-        return [backend.convert_to_tensor(leaf) for leaf in _tree.flatten(result)]
+        leaves = [backend.convert_to_tensor(leaf) for leaf in _tree.flatten(result)]
+        return leaves if is_double else [_single(leaf) for leaf in leaves]
 
     specs = None
     if variables:
@@ -167,6 +169,11 @@ def call_with_graph_values(
         specs = _traced_specs(traced, [keras_tensor(convert_to_tensor(value)) for value in given])
     outputs = call_jax_function(run, given, label, specs)
     return _tree.pack_sequence_as(structure[0], outputs)
+
+
+def _single(value: Tree) -> Tree:
+    """Returns a result in single precision if it is double, which is JAX's default in some functions."""
+    return backend.cast(value, "float32") if backend.standardize_dtype(value.dtype) == "float64" else value
 
 
 def separate(arguments: Tree) -> tuple[list[Tree], Callable[[Sequence[Tree]], Tree]]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -18,6 +17,7 @@ from contextvars import ContextVar
 import keras
 import numpy as np
 
+from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.graph import Graph
 from headwater.graph.operation import Operation, Tensor
@@ -38,13 +38,16 @@ from headwater.keras.graphs.states import (
     as_eager_function,
     begin_state,
     building,
+    computes_eagerly,
     create_variable,
     is_container,
     is_own,
     state_of,
+    states_of,
     weights_of,
 )
-from headwater.keras.graphs.weights import graph_value, record_update, updates_of
+from headwater.keras.graphs.symbols import record_call
+from headwater.keras.graphs.weights import allocate, graph_value, record_update, updates_of
 from headwater.keras.host_layers import HostLayer
 from headwater.keras.internals import CallSpec, Layer, backend, tree
 from headwater.keras.types import Tree
@@ -98,6 +101,8 @@ _BY_OPERATIONS = frozenset(
 """Layers of Keras that add an operation for each function that they use."""
 
 
+_PHASED = frozenset({"BatchNormalization", "Dropout", "SpatialDropout1D"})
+"""The layers among these that depend on the phase; `Dense` and others have the argument for quantization."""
 _training: ContextVar[Tree] = ContextVar("training of the outer layer", default=None)
 
 
@@ -174,25 +179,18 @@ def _call_in_graph(layer: Tree, original: Callable[..., Tree], args: Tree, kwarg
             _build(layer, args, kwargs, scope)
             state = begin_state(layer, scope)
             with updates_of(state.updates):
-                return _masked_call(layer, original, args, kwargs, training, state)
+                outputs = _masked_call(layer, original, args, dict(kwargs), training, state)
+            record_call(layer, args, kwargs, outputs)
+            return outputs
     finally:
         _training.reset(token)
 
 
 def _accept_functions_of_graphs(layer: Tree) -> None:
     """Makes the ``call`` of a program's layer, in TensorFlow 1's dialect, accept functions of `tf` on arrays."""
-    if not is_eager() and "call" not in vars(layer) and not _computes_eagerly(type(layer).__module__):
+    if not is_eager() and "call" not in vars(layer) and not computes_eagerly(type(layer).__module__):
         importlib.import_module(SYMBOLIC_CALLS).attach()
         object.__setattr__(layer, "call", as_eager_function(layer.call))
-
-
-def _computes_eagerly(module: str) -> bool:
-    """Returns whether a module uses TensorFlow 2's functions, which accept arrays, or is Headwater's own."""
-    dialect: Tree = sys.modules.get("headwater.tf2.namespace")
-    names = vars(sys.modules[module]).values() if module in sys.modules else ()
-    return module.startswith("headwater.") or (
-        dialect is not None and any(isinstance(value, dialect.Namespace) for value in names)
-    )
 
 
 def _adopt_type(layer: Tree, args: Tree) -> None:
@@ -222,8 +220,14 @@ def _build(layer: Tree, args: Tree, kwargs: dict[str, Tree], scope: str) -> None
         spec = CallSpec(layer._call_signature, layer._call_context_args, args, dict(kwargs))
         token = building.set((layer, scope))
         try:
+            stateful = [each for each in layer._flatten_layers() if getattr(each, "stateful", False)]
+            for each in stateful:
+                each.stateful = False
             with _keras.StatelessScope(initialize_variables=False):
                 layer._maybe_build(spec)
+            for each in stateful:
+                each.stateful = True
+                _create_states(each, args)
         finally:
             building.reset(token)
         layer.built = True
@@ -234,6 +238,21 @@ def _build(layer: Tree, args: Tree, kwargs: dict[str, Tree], scope: str) -> None
     place = f"{layer.name}/" if built_before and not is_container(layer) else scope
     for variable in owned:
         create_variable(layer, variable, place)
+    for state in states_of(layer):
+        allocate(state, place, "Variable", collections=[GraphKeys.LOCAL_VARIABLES])
+
+
+def _create_states(layer: Tree, args: Tree) -> None:
+    """Creates the state of a stateful layer.
+
+    Raises:
+      ValueError: the number of examples is unknown.
+    """
+    size = _tree.flatten(args)[0].dims[0]
+    if size is None:
+        raise ValueError(f"the layer {layer.name!r} is stateful, so the number of examples must be known, and is None")
+    layer._create_state_variables(size)
+    layer._expected_batch_size = size
 
 
 def _masked_call(
@@ -274,7 +293,8 @@ def _phased_call(
         own = _CALLS.get(type(layer).__name__) if is_own(layer) else None
         return layer.call(*args, **given) if own is None else own(layer, *args)
 
-    if not layer._call_has_training_arg or is_container(layer):
+    name = type(layer).__name__
+    if not layer._call_has_training_arg or is_container(layer) or (name in _BY_OPERATIONS and name not in _PHASED):
         return call(training)
     phase = learning_phase() if training is None else training
     if isinstance(phase, Tensor):
@@ -282,6 +302,8 @@ def _phased_call(
         phase = phase if known is None else known
     if not isinstance(phase, Tensor):
         return call(bool(phase))
+    if states_of(layer):
+        return _both_states(call, phase, state)
     if any(not variable.trainable for variable in weights_of(layer)):
         return _both_phases(call, phase, state)
     return conditions.cond(phase, lambda: call(True), lambda: call(False))
@@ -297,6 +319,27 @@ def _both_phases(call: Callable[[bool], Tree], phase: Tensor, state: State) -> T
         chosen = conditions.cond(phase, lambda v=value: arrays.identity(v), lambda r=variable: arrays.identity(r))
         state.updates.append(get_default_graph().create_op("Assign", [variable, chosen], dict(update.attrs)))
     return conditions.cond(phase, lambda: arrays.identity(trained), lambda: arrays.identity(call(False)))
+
+
+def _both_states(call: Callable[[bool], Tree], phase: Tensor, state: State) -> Tree:
+    """Computes a stateful layer for training and for inference, and chooses results and new states by ``phase``."""
+    trained_states: list[Operation] = []
+    with updates_of(trained_states):
+        trained = call(True)
+    inferred_states: list[Operation] = []
+    with updates_of(inferred_states):
+        inferred = call(False)
+    for update, other in zip(trained_states, inferred_states, strict=True):
+        chosen = conditions.cond(
+            phase, lambda v=update.inputs[1]: arrays.identity(v), lambda v=other.inputs[1]: arrays.identity(v)
+        )
+        inputs = [update.inputs[0], chosen]
+        state.updates.append(get_default_graph().create_op("Assign", inputs, dict(update.attrs)))
+    return _tree.map_structure(
+        lambda one, two: conditions.cond(phase, lambda: arrays.identity(one), lambda: arrays.identity(two)),
+        trained,
+        inferred,
+    )
 
 
 def _dense(layer: Tree, inputs: Tree) -> Tree:
@@ -318,12 +361,7 @@ _CALLS: dict[str, Callable[..., Tree]] = {"Dense": _dense, "Embedding": _embeddi
 
 def _call_as_one(layer: Tree, original: Callable[..., Tree], args: Tree, kwargs: dict[str, Tree]) -> Tree:
     """Adds one operation that computes ``layer``."""
-    if getattr(layer, "stateful", False):
-        raise NotImplementedError(
-            f"the layer {layer.name!r} is stateful, which layers in graphs are not: pass initial_state, and keep the "
-            "state in variables"
-        )
-    weights = weights_of(layer)
+    weights = [*weights_of(layer), *states_of(layer)]
     seeds = [generator.state for each in layer._flatten_layers() for generator in each._seed_generators]
     changing = [variable for variable in weights if not variable.trainable]
     given, fill = separate((args, kwargs))

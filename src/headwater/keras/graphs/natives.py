@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import jax
+import jax.core
 import keras
 import numpy as np
 
@@ -55,7 +56,9 @@ def _operands(*values: Tree) -> list[Tensor] | None:
         elif _number(value) and (dtype.is_floating or isinstance(value, int)):
             found.append(convert_to_tensor(value, dtype))
         elif isinstance(value, np.ndarray | np.generic | jax.Array) and value.dtype == dtype.numpy_dtype:
-            found.append(convert_to_tensor(np.asarray(value), dtype))
+            # A function that JAX traces has no values yet; `at_once` captures its arrays.
+            traced = isinstance(value, jax.core.Tracer)
+            found.append(convert_to_tensor(value if traced else np.asarray(value), dtype))
         else:
             return None
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable
 from contextvars import ContextVar
 from weakref import WeakKeyDictionary
@@ -13,7 +14,7 @@ from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Operation, Tensor
 from headwater.keras.graphs.weights import GraphVariable, allocate
-from headwater.keras.internals import backend
+from headwater.keras.internals import backend, tree
 from headwater.keras.types import Tree
 from headwater.tf1.variables.variables import Variable
 
@@ -87,6 +88,15 @@ def as_eager_function(function: Callable[..., Tree]) -> Callable[..., Tree]:
     return importlib.import_module(EAGER_FUNCTIONS).at_once(function)
 
 
+def computes_eagerly(module: str) -> bool:
+    """Returns whether a module uses TensorFlow 2's functions, which accept arrays, or is Headwater's own."""
+    dialect: Tree = sys.modules.get("headwater.tf2.namespace")
+    names = vars(sys.modules[module]).values() if module in sys.modules else ()
+    return module.startswith("headwater.") or (
+        dialect is not None and any(isinstance(value, dialect.Namespace) for value in names)
+    )
+
+
 def weights_of(layer: Tree) -> list[Tree]:
     """Returns the variables of a layer and the layers in it, without the states of random numbers."""
     found: dict[int, Tree] = {}
@@ -94,6 +104,16 @@ def weights_of(layer: Tree) -> list[Tree]:
         for variable in (*each._trainable_variables, *each._non_trainable_variables):
             found.setdefault(id(variable), variable)
     return list(found.values())
+
+
+def states_of(layer: Tree) -> list[Tree]:
+    """Returns the states that the stateful recurrent layers in ``layer`` keep between calls."""
+    return [
+        state
+        for each in layer._flatten_layers()
+        if getattr(each, "stateful", False)
+        for state in tree.flatten(each.states or ())
+    ]
 
 
 def name_of(layer: Tree, variable: Tree) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from weakref import WeakKeyDictionary
@@ -16,8 +16,9 @@ from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, register_tensor_conversion_function
 from headwater.graph.graph import Graph
 from headwater.graph.operation import Operation, Tensor
-from headwater.keras.backend.values import get_session
+from headwater.keras.backend.sessions import get_session
 from headwater.keras.internals import in_stateless_scope
+from headwater.keras.read_variables import ASSIGNED
 from headwater.keras.types import Tree
 from headwater.tf1.variables.variables import Variable
 
@@ -29,6 +30,8 @@ class GraphVariable(keras.Variable):
     """
 
     by_graph: WeakKeyDictionary[Graph, Variable]
+
+    __hash__ = object.__hash__  # a session keeps fetches in dictionaries
 
     def in_graph(self) -> bool:
         """Returns whether the default graph has its variable, and a graph is being built."""
@@ -50,15 +53,16 @@ class GraphVariable(keras.Variable):
         return convert_to_tensor(self.variable) if self.in_graph() else super().value
 
     def assign(self, value: Tree) -> Tree:
-        """Sets the value in a step, as an update of the layer that is being called, or in the session at once."""
+        """Sets the value in a step, also as an update of the layer that is being called, or in the session at once."""
         if not self.in_graph():
             return super().assign(value)
         if not isinstance(value, Tensor):
             session: Tree = get_session()
             self.variable.load(value, session)
             return value
-        record_update(self.variable.assign(value).op)
-        return value
+        assigned = self.variable.assign(value)
+        record_update(assigned.op)
+        return assigned
 
     def numpy(self) -> Tree:
         """Returns the value in the session."""
@@ -68,13 +72,14 @@ class GraphVariable(keras.Variable):
         return self.variable._as_graph_element()  # pyright: ignore[reportPrivateUsage]
 
 
-def allocate(variable: Tree, scope: str, name: str) -> Variable:
+def allocate(variable: Tree, scope: str, name: str, collections: Sequence[str] | None = None) -> Variable:
     """Creates the variable of the default graph for a variable of a layer, unless there is one.
 
     Args:
       variable: Keras's variable, which becomes a `GraphVariable`.
       scope: the name scope, with a trailing ``/``.
       name: its name within the scope.
+      collections: as of `tf.Variable`.
     """
     if not isinstance(variable, GraphVariable):
         variable.__class__ = GraphVariable
@@ -84,10 +89,17 @@ def allocate(variable: Tree, scope: str, name: str) -> Variable:
         kind = as_dtype(variable._dtype)
         initializer = getattr(variable, "graph_initializer", None) or variable._initializer
         dims = [int(size) for size in variable.shape]
+        if hasattr(variable, ASSIGNED):  # `fit` has trained it
+            initializer = None
         initial = functools.partial(initializer, dims, dtype=kind) if initializer is not None else variable._value
         with graph.name_scope(scope or None):
             variable.by_graph[graph] = Variable(
-                initial, trainable=variable.trainable, name=name, dtype=kind, constraint=variable.constraint
+                initial,
+                trainable=variable.trainable,
+                collections=collections,
+                name=name,
+                dtype=kind,
+                constraint=variable.constraint,
             )
     return variable.by_graph[graph]
 

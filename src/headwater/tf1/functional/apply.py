@@ -11,9 +11,7 @@ from typing import Any, TypeAlias
 
 from headwater import dtypes
 from headwater.dtypes import DType
-from headwater.graph.context import get_default_graph
-from headwater.graph.convert import convert_to_tensor
-from headwater.graph.graph import Graph
+from headwater.graph.convert import convert_to_tensor, graph_of
 from headwater.graph.operation import Operation, Tensor
 from headwater.graph.registry import Argument, lookup
 from headwater.graph.types import TensorLike
@@ -65,7 +63,7 @@ def apply(op_type: str, *values: OperationInput, name: str | None = None, **attr
     definition = lookup(op_type)
     arguments = definition.arguments
     assert len(arguments) == len(values), f"{op_type} takes {len(arguments)} arguments, not {len(values)}"
-    graph = _graph_of(values)
+    graph = graph_of(values)
     with graph.as_default(), graph.name_scope(name or op_type) as scope:
         converter = _Converter(op_type)
         inputs: list[Tensor] = []
@@ -93,17 +91,6 @@ def of_input(op_type: str, doc: str) -> Callable[..., Tensor]:
 
     function.__doc__ = doc
     return function
-
-
-def _graph_of(values: Sequence[object]) -> Graph:
-    for value in values:
-        if isinstance(value, Tensor):
-            return value.graph
-        if isinstance(value, list | tuple):
-            for item in value:  # pyright: ignore[reportUnknownVariableType]
-                if isinstance(item, Tensor):
-                    return item.graph
-    return get_default_graph()
 
 
 class _Converter:
