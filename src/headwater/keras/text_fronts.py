@@ -86,27 +86,23 @@ def _call_layers(layers: list[Tree], values: list[Tree], training: Tree) -> Tree
 def _functional_front(model: Tree) -> Front | None:
     cuts: list[Tree] = []
     texts = {id(made) for made in model._inputs if made.dtype == "string"}
-    inner: list[Tree] = []
     for operation in model._operations:
         for node in operation._inbound_nodes:
-            if not any(id(tensor) in texts for tensor in node.input_tensors):
-                continue
-            if getattr(operation, "weights", None) or not set(map(id, node.input_tensors)) <= texts:
-                return None
-            inner.append(operation)
-            for tensor in node.output_tensors:
-                texts.add(id(tensor)) if tensor.dtype == "string" else cuts.append(tensor)
-    numbers = [made for made in model._inputs if made.dtype != "string"]
-    if not inner or not cuts:
+            if any(id(tensor) in texts for tensor in node.input_tensors):
+                for tensor in node.output_tensors:
+                    texts.add(id(tensor)) if tensor.dtype == "string" else cuts.append(tensor)
+    if not cuts:
         return None
-    strings = [made for made in model._inputs if made.dtype == "string"]
-    front, rest = Function(strings, cuts), Function([*cuts, *numbers], model._outputs_struct)
+    front = Function(model._inputs, cuts)
+    if any(getattr(operation, "trainable_weights", None) for operation in front._operations):
+        return None  # the steps of training would not change these weights
+    numbers = [made for made in model._inputs if made.dtype != "string"]
+    rest = Function([*cuts, *numbers], model._outputs_struct)
 
     def compute(inputs: Tree) -> list[Tree]:
         flat = model._standardize_inputs(inputs)
-        pairs = list(zip(flat, model._inputs, strict=True))
-        given = [value for value, made in pairs if made.dtype == "string"]
-        found = front._run_through_graph(given, operation_fn=lambda operation: operation)
+        found = front._run_through_graph(flat, operation_fn=lambda operation: operation)
+        pairs = zip(flat, model._inputs, strict=True)
         return [*tree.flatten(found), *(value for value, made in pairs if made.dtype != "string")]
 
     def call_rest(values: list[Tree], training: Tree) -> Tree:

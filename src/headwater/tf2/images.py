@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from headwater.dtypes import float32, int32
 from headwater.graph.convert import convert_to_tensor
 from headwater.tf1.compat import tf as graphs
@@ -13,6 +15,24 @@ from headwater.tf1.functional.resizing import resize_images_v2
 from headwater.tf2.at_once import at_once
 
 resize = at_once(dispatching(resize_images_v2, resize_images_v2.__module__, "resize_images_v2"), "image.resize")
+
+
+@at_once
+def resize_with_pad(
+    image: Any, target_height: int, target_width: int, method: Any = "bilinear", antialias: bool = False
+) -> Any:
+    """Resizes an image without distortion, and pads it with zeros to the size."""
+    image = convert_to_tensor(image)
+    dims = image.dims
+    if dims is None or dims[-3] is None or dims[-2] is None:
+        raise ValueError("resize_with_pad needs an image whose height and width are known")
+    # TensorFlow computes in float32, which determines how quotients are rounded.
+    sizes, target = np.float32(dims[-3:-1]), np.float32([target_height, target_width])
+    whole = sizes / (sizes / target).max()
+    height, width = (int(size) for size in whole)
+    above, beside = (max(0, int(gap)) for gap in (target - whole) / 2)
+    resized = resize_images_v2(image, [height, width], method, antialias=antialias)
+    return graphs.image.pad_to_bounding_box(resized, above, beside, target_height, target_width)
 
 
 def _uniform(seed: Any, low: Any, high: Any, shape: Any = ()) -> Any:

@@ -59,7 +59,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     },
     "image": {
         "headwater.tf2.images": """
-            resize stateless_random_brightness stateless_random_contrast stateless_random_crop
+            resize resize_with_pad stateless_random_brightness stateless_random_contrast stateless_random_crop
             stateless_random_flip_left_right stateless_random_flip_up_down stateless_random_hue
             stateless_random_saturation""",
     },

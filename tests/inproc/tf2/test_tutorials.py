@@ -61,6 +61,22 @@ def test_a_functional_model_learns_from_strings_and_numbers() -> None:
     assert losses["val_loss"][2] == pytest.approx(model.evaluate(dataset, verbose=0))
 
 
+def test_a_model_learns_behind_a_model_that_prepares_features() -> None:
+    kinds = np.array(["x", "y", "x", "z"])
+    features = {"age": np.array([5.0, 15.0, 25.0, 40.0], np.float32), "kind": kinds}
+    inputs = {"age": layers.Input((1,), name="age"), "kind": layers.Input((1,), name="kind", dtype="string")}
+    scale, look = layers.Normalization(axis=None), layers.StringLookup(output_mode="multi_hot")
+    scale.adapt(features["age"])
+    look.adapt(kinds)
+    prepared = tf.keras.Model(inputs, layers.Concatenate()([scale(inputs["age"]), look(inputs["kind"])]))
+    model = tf.keras.Model(inputs, layers.Dense(1, kernel_initializer="ones")(prepared(inputs)))
+    model.compile("sgd", "mse")
+    dataset = tf.data.Dataset.from_tensor_slices((features, np.array([0.0, 1.0, 2.0, 3.0], np.float32))).batch(2)
+    losses = model.fit(dataset, epochs=2, verbose=0).history["loss"]
+    np.testing.assert_allclose(losses, [0.274, 0.247], atol=1e-3)
+    np.testing.assert_allclose(model.predict(dataset, verbose=0)[:2], [[-0.21], [0.561]], atol=1e-3)
+
+
 def test_a_whole_pipeline_evaluates_strings() -> None:
     inner = tf.keras.Sequential([layers.Embedding(30, 2), layers.GlobalAveragePooling1D(), layers.Dense(1)])
     whole = tf.keras.Sequential([vectorization(), inner, layers.Activation("sigmoid")])
@@ -223,3 +239,11 @@ def test_crossings_have_the_hashes_of_tensorflow() -> None:
     np.testing.assert_array_equal(encoded, [[0, 0, 0, 1], [0, 0, 0, 1]])
     with pytest.raises(ValueError, match="equal shape"):
         crossing((tf.constant([1]), tf.constant([1, 2])))
+
+
+def test_images_are_resized_without_distortion() -> None:
+    image = tf.reshape(tf.range(256.0), [16, 16, 1])
+    found = tf.image.resize_with_pad(image, 32, 7).numpy()[..., 0]
+    assert found.shape == (32, 7)
+    assert np.flatnonzero(found.sum(1)).tolist() == list(range(12, 18))  # 6 rows: TensorFlow rounds 6.9999995 down
+    np.testing.assert_array_equal(found[:, 6], 0)
