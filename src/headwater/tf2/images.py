@@ -27,7 +27,7 @@ def resize_with_pad(
     if dims is None or dims[-3] is None or dims[-2] is None:
         raise ValueError("resize_with_pad needs an image whose height and width are known")
     # TensorFlow computes in float32, which determines how quotients are rounded.
-    sizes, target = np.float32(dims[-3:-1]), np.float32([target_height, target_width])
+    sizes, target = np.array(dims[-3:-1], np.float32), np.array([target_height, target_width], np.float32)
     whole = sizes / (sizes / target).max()
     height, width = (int(size) for size in whole)
     above, beside = (max(0, int(gap)) for gap in (target - whole) / 2)
