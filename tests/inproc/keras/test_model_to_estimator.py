@@ -11,7 +11,7 @@ import pytest
 
 from headwater import tf
 from headwater.errors import UnimplementedError
-from headwater.keras.learning_phase import learning_phase, set_learning_phase
+from headwater.keras.learning_phase import learning_phase, restore_learning_phase, set_learning_phase
 from headwater.keras.saving import save_model
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
@@ -149,6 +149,6 @@ def test_the_learning_phase_stands_for_training() -> None:
         later = keras.Sequential([keras.Input((1000,)), keras.layers.Dropout(0.5)])
         assert 0 not in model.predict(ones, verbose=0)
     finally:
-        set_learning_phase(0)
+        restore_learning_phase(None)
     assert 0 not in np.asarray(model(ones))
     assert 0 not in np.asarray(later(ones))
