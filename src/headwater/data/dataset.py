@@ -69,7 +69,7 @@ def _check_predicate(function: Function) -> None:
 
 
 class Dataset:
-    """A sequence of elements, computed again in each iteration; ``for`` iterates with a thread that works ahead.
+    """A sequence of elements that each iteration computes anew. A ``for`` loop computes elements ahead in a thread.
 
     Attributes:
       node: the pipeline.
@@ -628,7 +628,7 @@ class Dataset:
     ) -> Self:
         made, result = self._traced(function, self, kind)
         if not isinstance(result, Dataset):
-            raise TypeError(f"`map_func` must return a `Dataset` object; that of {kind} gave {result!r}.")
+            raise TypeError(f"`map_func` must return a `Dataset` object; the function of {kind} returned {result!r}.")
         node = Interleave(
             input=self.node,
             function=made,

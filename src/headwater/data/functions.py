@@ -204,7 +204,8 @@ class TakeWhile(ByElement):
 
 @dataclass(eq=False, kw_only=True)
 class Interleave(Wrapper):
-    """The elements of the datasets that a function returns, ``block_length`` of each of ``cycle_length`` in turn.
+    """The elements of the datasets that a function returns: ``block_length`` elements of each of ``cycle_length``
+    datasets in turn.
 
     Attributes:
       function: takes an element and returns a node.

@@ -57,9 +57,10 @@ class Grouped(ByElement):
 
 @dataclass(eq=False, kw_only=True)
 class Described(ByElement):
-    """Elements of which ragged components without ragged dimensions are arrays, as components of the specs ``of``.
+    """Converts components to the specs ``of``: arrays for which the spec is ragged become ragged components.
 
-    A function's results of this kind are arrays; a batch would not join arrays of different lengths.
+    A function returns an array for a ragged result without ragged dimensions, and a batch would not join arrays of
+    different lengths.
     """
 
     of: tuple[TensorSpec, ...]

@@ -153,7 +153,7 @@ class _Renumbered(Indexed):
         return self._source.rows(context, self._number(numbers), turn)
 
 
-class _Side(Indexed):
+class _Zipped(Indexed):
     def __init__(self, sources: Sequence[Indexed]) -> None:
         self._sources = sources
 
@@ -266,7 +266,7 @@ class _Kept(Indexed):
         return self._kept[number]
 
 
-class _Following(Indexed):
+class _Sequential(Indexed):
     """Iterates over a node: skips to later elements, and starts again for earlier ones."""
 
     def __init__(self, node: Node) -> None:
@@ -348,7 +348,7 @@ def indexed(node: Node) -> Indexed:
         case Shard(input=inner):
             return indexed(inner)
         case Zipped(inputs=inputs):
-            return _Side([indexed(child) for child in inputs])
+            return _Zipped([indexed(child) for child in inputs])
         case Batch(input=inner) | PaddedBatch(input=inner):
             return _Batched(indexed(inner), node)
         case Repeat(input=inner, count=count) if inner.cardinality > 0:
@@ -358,7 +358,7 @@ def indexed(node: Node) -> Indexed:
         case Cache() | Kept() | Whole():
             return _Kept(node)
         case _:
-            return _Following(node)
+            return _Sequential(node)
 
 
 def sequential_part(node: Node) -> Node | None:

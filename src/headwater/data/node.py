@@ -218,7 +218,7 @@ def closing(iterator: Source) -> Generator[Source]:
 
 
 def annotated(error: BaseException, where: str) -> BaseException:
-    """Adds a note to ``error`` with its place in the pipeline."""
+    """Adds a note to ``error`` that names the place in the pipeline."""
     if not isinstance(error, StopIteration | GeneratorExit):
         error.add_note(f"in {where}")
     return error

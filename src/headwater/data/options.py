@@ -132,7 +132,7 @@ class Options(_Settings):
     """Options for `Dataset.with_options`.
 
     Attributes:
-      experimental_deterministic: not used: every pipeline yields its elements in order.
+      experimental_deterministic: not used: elements are in order, except after a sloppy `parallel_interleave`.
       experimental_distribute: see `DistributeOptions`.
     """
 

@@ -230,24 +230,24 @@ class KerasEstimator(Estimator):
 class _AfterRestoring(SessionRunHook):
     """Copies the variables' values to the model when a session begins."""
 
-    def __init__(self, variables: Sequence[object], take: Callable[[Sequence[Any]], None]) -> None:
+    def __init__(self, variables: Sequence[object], load: Callable[[Sequence[Any]], None]) -> None:
         self._variables = list(variables)
-        self._take = take
+        self._load = load
 
     def after_create_session(self, session: SessionLike, coord: object) -> None:
         del coord
-        self._take(session.run(self._variables))
+        self._load(session.run(self._variables))
 
 
 class _BeforeSaving(CheckpointSaverListener):
     """Copies the model's weights to the variables before a checkpoint is written."""
 
-    def __init__(self, put: Callable[[Any], None]) -> None:
-        self._put = put
+    def __init__(self, store: Callable[[Any], None]) -> None:
+        self._store = store
 
     def before_save(self, session: object, global_step_value: int) -> None:
         del global_step_value
-        self._put(session)
+        self._store(session)
 
 
 def _variables_by_name(model: keras.Model) -> list[tuple[str, Any]]:

@@ -48,15 +48,15 @@ class Preempted(SystemExit):
 
     @staticmethod
     @contextmanager
-    def noticed_by(fit: Stoppable, *, wanted: bool) -> Generator[None]:
+    def save_on_sigterm(fit: Stoppable, *, saves: bool) -> Generator[None]:
         """A context in which SIGTERM asks ``fit`` to save and end after the current step.
 
         Args:
           fit: the running `fit`; its ``stop_wanted`` is set.
-          wanted: whether any callback saves; if not, the handling of SIGTERM is not changed.
+          saves: whether any callback saves; if not, the handling of SIGTERM is not changed.
         """
         may = threading.current_thread() is threading.main_thread()
-        if not wanted or not may or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        if not saves or not may or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
             yield
             return
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def recorded(optimizer: keras.Optimizer) -> Generator[list[list[Any]]]:
+def record_gradients(optimizer: keras.Optimizer) -> Generator[list[list[Any]]]:
     """A context in which ``optimizer.stateless_apply`` changes nothing; yields a list of the gradients of each call."""
     calls: list[list[object]] = []
 

@@ -164,7 +164,7 @@ def register_result(kind: type, convert: Callable[[Any, Callable[[Any], Any]], o
       convert: takes a result, and a function that returns the value of a tensor.
 
     Returns:
-      False if one is registered already.
+      Whether the class had no function before; an earlier function is replaced.
     """
     new = kind not in _results
     _results[kind] = convert

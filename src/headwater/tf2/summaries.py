@@ -271,7 +271,7 @@ def _tensor(tag: str, value: object, metadata: object) -> Any:
 
 def _no_traces(*_args: object, **_kwargs: object) -> None:
     raise NotImplementedError(
-        "tf.summary's graphs and traces of functions are not supported: what XLA does shows jax.profiler"
+        "tf.summary's graphs and traces of functions are not supported: use jax.profiler to profile XLA's executables"
     )
 
 

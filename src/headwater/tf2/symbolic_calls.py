@@ -44,7 +44,7 @@ def _output_spec(function: Callable[..., Tree], *args: object, **kwargs: object)
         if not any(_has_unknown_size(one) for one in tree.flatten((args, kwargs))):
             raise
         found: list[Tree] = []
-        with contextlib.suppress(Exception):  # the first error names the cause
+        with contextlib.suppress(Exception):  # if tracing fails, raise the first error, which names the cause
             found = [_trace_with_size(function, args, kwargs, size) for size in _SIZES]
         if not found:
             raise
@@ -124,8 +124,8 @@ def call_symbolically(path: str, args: Tree, kwargs: Tree) -> Tree:
     Args:
       path: the function's name in ``tf``.
       args: its positional arguments.
-      kwargs: its other arguments. ``name`` is ignored: names of a model's operations are unique, those of calls need
-        not be.
+      kwargs: its other arguments. ``name`` is ignored: several calls may have the same name, but the names of a model's
+        operations are unique.
     """
     given: Tree = tree.map_structure(_plain, (args, kwargs))
     args, kwargs = given

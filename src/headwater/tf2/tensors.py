@@ -263,7 +263,7 @@ class Variable(_Base, metaclass=_VariableType):
         if kind is not None:
             value = value.astype(kind.numpy_dtype)
         if shape is not None and TensorShape(shape).as_list() != list(value.shape):
-            raise NotImplementedError(f"tf.Variable: shape {shape} is not that of the initial value, {value.shape}")
+            raise NotImplementedError(f"tf.Variable: shape {shape} differs from the initial value's, {value.shape}")
         super().__init__(
             value,
             dtype=str(value.dtype),

@@ -159,10 +159,10 @@ class BundleWriter:
 
 
 def merge_bundles(prefixes: Iterable[Path], prefix: Path, delete_old_folders: bool = True) -> None:
-    """Makes one checkpoint of several, by renaming their data files and writing one index of all.
+    """Merges several checkpoints into one: renames their data files, and writes one index of all their tensors.
 
-    Thus tasks can save their variables concurrently, each with a `BundleWriter` of its own in a shared folder, before
-    the chief merges these checkpoints into one. A partitioned tensor may have slices in several of them.
+    Tasks can therefore save their variables concurrently, each with its own `BundleWriter` in a shared folder; the
+    chief then merges these checkpoints. A partitioned tensor may have slices in several of them.
 
     Args:
       prefixes: the checkpoints to merge; they do not exist afterwards.
@@ -257,10 +257,10 @@ def _unused_num_shards(prefix: str, at_least: int) -> int:
 def _publish(
     prefix: str, num_shards: int, entries: Mapping[bytes, BundleEntryProto], place_data: Callable[[], None]
 ) -> None:
-    """Makes a checkpoint of data files, which ``place_data`` renames; deletes the data files of the previous
-    checkpoint.
+    """Publishes a checkpoint: ``place_data`` renames its data files, and the index gets its name. Deletes the data
+    files of the previous checkpoint of that name.
 
-    The index is written first, without a name, so that a full disk is noticed before anything has changed.
+    The index is written first, without a name, so that a full disk is noticed before any file has changed.
     """
     header: BundleHeaderProto = BundleHeaderProto(num_shards=num_shards)
     header.version.producer = FORMAT_VERSION

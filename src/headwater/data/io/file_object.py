@@ -121,7 +121,7 @@ class GFile:
             if target < 0:
                 raise InvalidArgumentError(None, None, f"{self._path}: seeking to a negative position: {target}")
             if target > end:
-                raise OutOfRangeError(None, None, f"{self._path}: position {target} is behind the end at {end}")
+                raise OutOfRangeError(None, None, f"{self._path}: position {target} is beyond the end at {end}")
             stream.seek(target)
 
     def tell(self) -> int:

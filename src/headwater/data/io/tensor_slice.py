@@ -108,7 +108,7 @@ class TensorSlice:
         """
         if len(shape) != self.rank:
             raise InvalidArgumentError(
-                None, None, f"Slice {self} has {self.rank} dimensions, the shape {shape} has not"
+                None, None, f"Slice {self} has {self.rank} dimensions, but shape {shape} has {len(shape)}"
             )
         for start, length, size in zip(self.starts, self.lengths, shape, strict=True):
             if start + max(length, 0) > size:

@@ -386,7 +386,7 @@ def _rows_of(condition: HostArray, rank: int) -> HostArray:
 @kernel("Select")
 def select(condition: HostArray, t: HostArray, e: HostArray) -> HostArray:
     """``t`` where the condition holds, else ``e``; a vector of conditions chooses whole rows."""
-    if condition.ndim == 1 and not condition.any():  # the usual case where all rows have ids
+    if condition.ndim == 1 and not condition.any():  # a safe lookup of an embedding selects no row if none is empty
         return e
     return where(_rows_of(condition, t.ndim), t, e)
 

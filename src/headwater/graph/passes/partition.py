@@ -47,7 +47,7 @@ class Partition:
     """Operations with their lanes and levels.
 
     Attributes:
-      placement: devices.
+      placement: the operations with their devices.
       lanes: lane of each operation that runs; constants and groups have no lane.
       levels: level of each of these operations.
       before: dependencies of each operation, with each group replaced by the group's own dependencies.

@@ -16,8 +16,8 @@ def partition_graphs(plans: Iterable[TaskPlan]) -> list[object]:
     """Returns a ``GraphDef`` for each device that takes part in a step.
 
     Each operation has its name, type, inputs, attributes and device. Variables have only their names, since a plan
-    contains nothing else of them. As in TensorFlow, fed values are ``_Arg``, fetched values ``_Retval``, and tensors
-    received from or sent to other tasks ``_Recv`` and ``_Send``.
+    contains no other data of a variable. As in TensorFlow, fed values are ``_Arg``, fetched values ``_Retval``, and
+    tensors received from or sent to other tasks ``_Recv`` and ``_Send``.
 
     Args:
       plans: the tasks' plans.
@@ -55,7 +55,7 @@ def _add(devices: dict[str, object], task: str, item: object) -> None:
             for name in item.tensors:
                 _node(devices, task, _HOST, f"{_joined(name)}/_send_{item.transfer}", "_Send", [name])
         case _:
-            raise TypeError(f"no instruction: {item}")
+            raise TypeError(f"unknown instruction: {item}")
 
 
 def _operation(devices: dict[str, object], task: str, device: str, node: Node) -> None:

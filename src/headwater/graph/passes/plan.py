@@ -302,7 +302,7 @@ def _instruction(item: Any) -> Instruction:
     if kind == "host":
         (node,) = _unpacked(*parts)
         return Host(node)
-    raise ValueError(f"no instruction: {str(item)[:80]}")
+    raise ValueError(f"unknown instruction: {str(item)[:80]}")
 
 
 _decoded: WeakValueDictionary[bytes, Compute] = WeakValueDictionary()

@@ -62,7 +62,7 @@ on_import("jax", count_compilations)
 
 
 class Executable:
-    """A compiled `Compute`.
+    """Runs a `Compute`, on kernels or as executables, one for each shape of its inputs.
 
     Args:
       compute: the operations.
@@ -131,13 +131,13 @@ class Executable:
         # seeds, so the primary then sends the new values instead.
         self._repeatable = not any(draws_without_seed(node) for node in compute.nodes)
         self._output_cells = [self._cells[name] for name in shown or ()]
-        self._ways: ModeChooser | None = None
+        self._chooser: ModeChooser | None = None
         # Kernels are used only without a backup. Primary and backup must compute the same bits. But the choice between
         # kernels and executable depends on the number of earlier runs, which may differ between primary and backup.
         alone = self._recorder is None
         self._kernels = self._part(compute, fetched) if alone and jit is not Jit.ON and not self.only_reads else None
         if self._kernels is not None and jit is Jit.AUTO:
-            self._ways = ModeChooser(compute.nodes[-1].name if compute.nodes else "empty")
+            self._chooser = ModeChooser(compute.nodes[-1].name if compute.nodes else "empty")
         self._compilations: dict[object, Compilation] = {}
         self._run_before = False
         first, rest = split(compute) if self._device is None and self._kernels is None else (None, None)
@@ -288,9 +288,9 @@ class Executable:
         executable."""
         weigh = pending = None
         began = 0.0
-        if self._ways is not None:
+        if self._chooser is not None:
             key = tuple([value.shape for value in inputs]), tuple([_static_key(inputs[i]) for i in self._static])
-            way = self._ways.next_mode(key)
+            way = self._chooser.next_mode(key)
             if way is Mode.EXECUTABLE:
                 if compilation := self._compilations.pop(key, None):
                     compilation.wait()
@@ -300,10 +300,10 @@ class Executable:
             elif way is Mode.KERNELS_WHILE_COMPILING and self._device is None:
                 if len(self._compilations) >= _MAX_SHAPES:
                     self._compilations.clear()  # of shapes that did not occur again
-                self._compilations[key] = self._compile_in_background(inputs, self._ways.runs_of(key) - 1)
+                self._compilations[key] = self._compile_in_background(inputs, self._chooser.runs_of(key) - 1)
             elif way is Mode.KERNELS_BEFORE_WAITING:
                 pending, began = self._compilations.get(key), time.perf_counter()
-            weigh = self._ways.cost_recorder(key)
+            weigh = self._chooser.cost_recorder(key)
         # Kernels detect incompatible shapes and types only when they run, so the first run is never acknowledged before
         # it is made.
         if part.may_fail or self._admits or not self._run_before:

@@ -198,7 +198,7 @@ def get_virtual_device_configuration(device: PhysicalDevice) -> list[VirtualDevi
     """Returns the logical devices of ``device``; None if it was not divided.
 
     Raises:
-      ValueError: it is no device of this machine.
+      ValueError: not a device of this machine.
     """
     _require_known(device)
     return _wanted.virtual_cpus if device.device_type == "CPU" else None

@@ -13,10 +13,10 @@ def out_of_memory(
     error: Exception, task: str, instruction: Instruction, gpu: Mapping[str, int] | None
 ) -> ResourceExhaustedError | None:
     """Returns the error of `no_memory` for an instruction, with its operation and variables."""
-    return no_memory(error, task, _what(instruction), gpu)
+    return no_memory(error, task, _describe(instruction), gpu)
 
 
-def _what(instruction: Instruction) -> str:
+def _describe(instruction: Instruction) -> str:
     match instruction:
         case Compute(nodes=nodes) if nodes:
             name, names = nodes[-1].name, {node.refs[at] for node in nodes for at in node.definition.updates}

@@ -1,22 +1,21 @@
 """The choice between kernels and an executable, compiled for the shapes of the inputs, for each part of a plan.
 
 The choice depends only on two things: how often a part has run with inputs of these shapes, and the cost of its
-operations as estimated from array sizes. It does not depend on measured times. Kernels and executables may round
-differently, so with such a choice the results could change from one run of a program to the next.
+operations as estimated from array sizes. It does not depend on measured times: kernels and executables may round
+differently, so results could then change from one run of a program to the next.
 
 The first runs with inputs of a new shape use kernels. The executable is traced and compiled in the background once an
 executable, by estimate, would have saved its compilation time and the time of importing JAX in the runs so far; the
-import begins earlier. As
-in the ski rental problem, the total time is then at most about twice the optimum. The number of the first run that uses
-the executable is fixed in advance, so that it does not depend on measured times either: by then kernels have taken one
-and a half times the estimated compilation time, and the executable pays off. If the compilation has not ended, each of
-the last runs before the switch waits for the compilation for a limited time, so that no single run has to wait for
-long. If kernels are as fast, as for a few operations on small arrays or for lookups and updates of rows, a part always
-uses kernels.
+import begins earlier. As in the ski rental problem, the total time is then at most about twice the optimum. The number
+of the first run that uses the executable is fixed in advance, so that it does not depend on measured times either: the
+runs from the start of the compilation to the switch take one and a half times the estimated compilation time on
+kernels. If the compilation has not ended, each of the last runs before the switch waits for the compilation for a
+limited time, so that no single run has to wait for long. If kernels are as fast, as for a few operations on small
+arrays or for lookups and updates of rows, a part always uses kernels.
 
 Most programs train for hundreds of steps with one shape. So the first shape of a part is compiled earlier: after half
-as many runs if the executable pays off within few runs, and from the second run on if it is several times faster.
-Measurements and rejected alternatives: docs/decisions/kernels.md.
+of the runs that repay the compilation, if these are few; or from the second run on if the executable is several times
+faster. Measurements and rejected alternatives: docs/decisions/kernels.md.
 """
 
 from __future__ import annotations
@@ -207,14 +206,14 @@ def switch_after(work: Work, *, first: bool = False) -> Switch | None:
     run_ns = work.kernels_ns()
     early = first and until <= _EARLY_RUNS
     if first and until <= _EARLY_FAST_RUNS and run_ns >= _EARLY_SPEEDUP * work.executable_ns():
-        beside = ceil(_FAST_CONCURRENT_FACTOR * (work.compilation_ns() + _IMPORT_NS) / run_ns)
-        return Switch(1, 1, 1 + beside)
+        meanwhile = ceil(_FAST_CONCURRENT_FACTOR * (work.compilation_ns() + _IMPORT_NS) / run_ns)
+        return Switch(1, 1, 1 + meanwhile)
     compiled = -(-until // 2) if early else repaid
     # The import begins after three quarters of these runs at the earliest, so that a task that ends long before the
     # compilation does not import JAX.
     imported = max(compiled - compiled // 4, compiled - _IMPORT_NS // run_ns)
-    beside = ceil(_CONCURRENT_FACTOR * work.compilation_ns() / run_ns)
-    return Switch(imported, compiled, max(until, compiled + beside))
+    meanwhile = ceil(_CONCURRENT_FACTOR * work.compilation_ns() / run_ns)
+    return Switch(imported, compiled, max(until, compiled + meanwhile))
 
 
 def explanation_of(work: Work, switch: Switch | None) -> str:
@@ -253,12 +252,12 @@ class ModeChooser:
     _shapes: OrderedDict[Any, _Shape] = field(default_factory=OrderedDict[Any, Any])
     _heaviest: Work = field(default_factory=Work)
     _weighed: int = 0
-    _hot: Any = None
+    _last_executable: Any = None
 
     def next_mode(self, key: object) -> Mode:
         """Counts a run with inputs of shape ``key``; returns how it is executed."""
-        # Most parts run with the same shapes in each step: compare with the last key before any lookup.
-        if key == self._hot:
+        # Most parts run with the same shapes in each step: compare with the last executable's key before any lookup.
+        if key == self._last_executable:
             return Mode.EXECUTABLE
         shape = self._shapes.get(key)
         if shape is None:
@@ -278,7 +277,7 @@ class ModeChooser:
                 return Mode.KERNELS_WHILE_COMPILING
             return Mode.KERNELS_BEFORE_WAITING if shape.runs > switch.waiting else Mode.KERNELS
         self.compiled += shape.runs == switch.used + 1
-        self._hot = key
+        self._last_executable = key
         return Mode.EXECUTABLE
 
     def runs_of(self, key: object) -> int:

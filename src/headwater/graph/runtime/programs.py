@@ -55,7 +55,7 @@ class LeastRecentlyUsed:
 
     def __init__(self, max_bytes: int = _MAX_BYTES) -> None:
         self._max_bytes = max_bytes
-        # Reentrant, because the garbage collector may call `_forget` at any time.
+        # Reentrant, because the garbage collector may call `forget` at any time.
         self._lock = threading.RLock()
         # Weak references: a program is freed with the last session that uses it.
         self._sizes: OrderedDict[ref[Program], int] = OrderedDict()

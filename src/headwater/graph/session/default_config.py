@@ -88,7 +88,7 @@ def get_inter_op_parallelism_threads() -> int:
 
 
 def set_inter_op_parallelism_threads(num_threads: int) -> None:
-    """Stores the number, without effect: XLA compiles a step as a whole and schedules its operations itself.
+    """Stores the number, without effect: a task runs the instructions of a plan one after the other.
 
     Raises:
       RuntimeError: a session without a configuration was created before.
@@ -99,12 +99,12 @@ def set_inter_op_parallelism_threads(num_threads: int) -> None:
 
 
 def get_jit() -> bool:
-    """Returns the setting of `set_jit`. Steps are always compiled by XLA."""
+    """Returns the setting of `set_jit`."""
     return _settings.jit
 
 
 def set_jit(enabled: bool) -> None:
-    """Stores the setting, without effect: steps are always compiled."""
+    """Stores the setting, without effect: each task decides when to compile a part of a step."""
     _settings.jit = bool(enabled)
 
 
@@ -114,7 +114,7 @@ def get_experimental_options() -> dict[str, bool | int]:
 
 
 def set_experimental_options(options: Mapping[str, bool | int]) -> None:
-    """Stores switches of TensorFlow's graph optimizer, without effect: XLA optimizes in any case.
+    """Stores switches of TensorFlow's graph optimizer, without effect: this process has no such optimizer.
 
     Args:
       options: switches by name; unknown names are ignored.

@@ -219,10 +219,12 @@ class Collective:
             return error
         # The peer may have ended because it has lost another process, which is the actual cause. In this case the peer
         # has sent a message that names that process, and the message can still be read.
-        news = self._news(peer)
-        return self._end_with(news or LostPeerError(self._names[peer], f"{self._names[peer]} is lost: {error.message}"))
+        report = self._read_loss_report(peer)
+        return self._end_with(
+            report or LostPeerError(self._names[peer], f"{self._names[peer]} is lost: {error.message}")
+        )
 
-    def _news(self, peer: int) -> LostPeerError | None:
+    def _read_loss_report(self, peer: int) -> LostPeerError | None:
         try:
             while True:
                 frame = self._channels[peer].recv(0)

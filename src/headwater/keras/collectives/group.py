@@ -222,7 +222,7 @@ class Group:
             self._collective = Collective(self.rank, names, dict(self._channels))
             return True
 
-    def welcome(self, channel: Channel) -> None:
+    def accept(self, channel: Channel) -> None:
         """Accepts a channel of a process of higher rank, and keeps it until it is replaced or the group is closed.
 
         A restarted process is rejected while this group still includes its previous incarnation. But the connection of
@@ -301,7 +301,7 @@ class _GroupService(Service):
         self._group = group
 
     def serve(self, channel: Channel, first: Frame) -> None:
-        self._group.welcome(channel)
+        self._group.accept(channel)
 
     def add_to(self, snapshot: Snapshot) -> Snapshot:
         return self._group.add_to(snapshot)

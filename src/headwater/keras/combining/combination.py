@@ -20,7 +20,7 @@ from headwater.keras.combining.loss_terms import Divisor, LossTerms, recorded_lo
 from headwater.keras.combining.merges import ADDED, Merge, Rule, layer_rule
 from headwater.keras.combining.trial import is_known_metric, needs_trial, owners, refuse_metric, try_program
 from headwater.keras.internals import JAXTrainer, Trainer, data_adapter_utils
-from headwater.keras.recording import recorded
+from headwater.keras.recording import record_gradients
 
 if TYPE_CHECKING:
     from headwater.keras.types import Tree
@@ -47,7 +47,7 @@ class Combination:
     logs: Mapping[str, str | None]
 
     @property
-    def factored(self) -> bool:
+    def needs_factors(self) -> bool:
         """Whether the divisor of any loss term is not proportional to rows."""
         return any(divisor is not Divisor.ROWS for divisor in self.divisors)
 
@@ -55,14 +55,14 @@ class Combination:
     def linear(self) -> bool:
         """Whether the workers' metrics can be added up once, after the last batch, instead of in every step."""
         added = all(rule == ADDED for rule in self.metrics)
-        return added and not self.factored and all(name == metric for name, metric in self.logs.items())
+        return added and not self.needs_factors and all(name == metric for name, metric in self.logs.items())
 
     @property
     def averaged(self) -> list[str]:
         """The names of the logs that are averaged over rows."""
         return [name for name, metric in self.logs.items() if metric is None]
 
-    def named(self, results: Mapping[str, Any], averaged: Iterable[Any]) -> dict[str, Any]:
+    def logs_from(self, results: Mapping[str, Any], averaged: Iterable[Any]) -> dict[str, Any]:
         """Returns the logs of a step, from the results of the metrics and the averaged values."""
         values = iter(averaged)
         return {name: next(values) if metric is None else results[metric] for name, metric in self.logs.items()}
@@ -202,7 +202,7 @@ def losses_of(model: Any, state: Any, batch: Tree) -> Outcome:
       batch: as ``(x, y, sample_weight)``.
     """
     if not keeps_train_step(model):
-        with recorded(model.optimizer):
+        with record_gradients(model.optimizer):
             logs, (_, after, _, counted) = model.train_step(state, data_adapter_utils.pack_x_y_sample_weight(*batch))
         return logs, after, counted
     trainable, others, optimizer, metrics = state

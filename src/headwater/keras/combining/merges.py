@@ -50,12 +50,12 @@ class Rule:
         old value, small changes would be lost to rounding."""
         return old if self.state else jnp.zeros_like(old)
 
-    def found(self, start: object, after: object) -> Any:
+    def contribution(self, start: object, after: object) -> Any:
         """Returns a worker's contribution to the merge, given the variable's value ``after`` the step."""
         return after if self.state else change_in(start, after)
 
-    def merged(self, old: Any, value: Any) -> Any:
-        """Returns the variable's value after the step; ``value`` is the merge of all contributions (`found`)."""
+    def apply_merge(self, old: Any, value: Any) -> Any:
+        """Returns the variable's value after the step; ``value`` is the merge of all contributions (`contribution`)."""
         return as_dtype(value, old.dtype) if self.state else changed(old, value)
 
 
@@ -123,7 +123,8 @@ def share_of_change(rule: Rule, before: Any, after: Any, part: Any, first: Any) 
 
 
 def share_of_metric(rule: Rule, found: Any, part: Any, first: Any) -> Any:
-    """A worker's contribution to a metric's variable; the ``ps`` adds contributions up, or picks the largest."""
+    """Returns a worker's contribution to a metric's variable. The first ``ps`` adds up the contributions of all
+    workers, or selects the largest or smallest."""
     if rule.merge is Merge.MEAN:
         return found * part
     return found * first if rule.merge is Merge.FIRST else found

@@ -1,4 +1,4 @@
-"""Tries the losses and metrics of a program on a few examples: on all of them, and on two parts of unequal size.
+"""Evaluates the losses and metrics of a program on a few examples: on all, and on two parts of unequal size.
 
 For Keras's own losses and metrics, the rules are known. For others, only a trial shows whether the value for a batch
 can be computed from the values for its parts, and by which rule. The trial uses random predictions and the program's
@@ -50,7 +50,7 @@ _TOGETHER = ("Circle", "Dice", "Tversky")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Found:
+class TrialResult:
     """The result of a trial.
 
     Attributes:
@@ -105,7 +105,7 @@ def _is_known(part: object, function: str) -> bool:
     return update.__module__.startswith(OWN_MODULES) and (called is None or module.startswith(OWN_MODULES))
 
 
-def try_program(model: Any, batch: Tree, outputs: Tree, metrics: Sequence[Any], *, training: bool) -> Found:
+def try_program(model: Any, batch: Tree, outputs: Tree, metrics: Sequence[Any], *, training: bool) -> TrialResult:
     """Tries a model's losses and metrics.
 
     Args:
@@ -171,7 +171,7 @@ def try_program(model: Any, batch: Tree, outputs: Tree, metrics: Sequence[Any], 
     sums = judge.sums()
     if type(model).compute_loss is not Trainer.compute_loss and not kinds and not all(totals_fit):
         raise ValueError(_refusal(f"compute_loss of {type(model).__name__}", "its value"))
-    return Found(sums=sums, rules=judge.rules())
+    return TrialResult(sums=sums, rules=judge.rules())
 
 
 class _Judge:
@@ -243,8 +243,8 @@ def _fits(rule: Rule, old: object, whole: object, after: Sequence[object]) -> bo
     """Whether a rule gives the value ``whole``. ``after`` has two states for each part: one after starting from
     ``old``, and one after starting from zero."""
     start = rule.start(old)
-    found = [rule.found(start, jnp.asarray(value)) for value in after[0 if rule.state else 1 :: 2]]
-    merged = rule.merged(old, jnp.asarray(combined(rule.merge, found, _PARTS), np.float32))
+    found = [rule.contribution(start, jnp.asarray(value)) for value in after[0 if rule.state else 1 :: 2]]
+    merged = rule.apply_merge(old, jnp.asarray(combined(rule.merge, found, _PARTS), np.float32))
     return np.allclose(np.asarray(merged, float), np.asarray(whole, float), **_CLOSE)
 
 

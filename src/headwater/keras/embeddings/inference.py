@@ -19,7 +19,7 @@ from headwater.errors import FailedPreconditionError
 from headwater.keras.embeddings.bags import Bags, with_bags
 from headwater.keras.embeddings.calls import is_tracing, reading
 from headwater.keras.embeddings.ids import stand_in
-from headwater.keras.embeddings.rows import Found, ModelEmbeddings, ReadRows
+from headwater.keras.embeddings.rows import ModelEmbeddings, ReadRows, StepInputs
 from headwater.keras.internals import Functional, JAXTrainer, data_adapter_utils
 from headwater.keras.parameter_server.batches import Batches, make_batches
 
@@ -74,12 +74,12 @@ class Inference:
         dense = [variable.value for variable in model.trainable_variables if id(variable) not in tables]
         return dense, [variable.value for variable in model.non_trainable_variables]
 
-    def find(self, x: Tree) -> Found:
+    def find(self, x: Tree) -> StepInputs:
         """Reads the rows of a batch."""
         read: ReadRows = self.source.read_rows
         return self._embeddings.find(self._values, x, training=False, read=read)
 
-    def reads(self, found: Found) -> dict[int, Any]:
+    def reads(self, found: StepInputs) -> dict[int, Any]:
         return self._embeddings.reads(found.where, found.rows, found.coded)
 
     def _test(

@@ -24,7 +24,7 @@ ReadRows = Callable[[Sequence[Array]], Sequence[Array]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Found:
+class StepInputs:
     """The inputs of a step for its embedding layers.
 
     Attributes:
@@ -72,7 +72,7 @@ class ModelEmbeddings:
         """See `IdFinder.trainable`."""
         return self._finder.trainable(dense)
 
-    def find(self, values: Values, x: object, *, training: bool, read: ReadRows | None) -> Found:
+    def find(self, values: Values, x: object, *, training: bool, read: ReadRows | None) -> StepInputs:
         """Reads the rows of a batch.
 
         Args:
@@ -85,7 +85,7 @@ class ModelEmbeddings:
           InvalidArgumentError: an id is outside its table, or of a wrong type.
         """
         if not self.layers:
-            return Found(x=without_bags(x), where=[], rows=[], coded=(), keys=[])
+            return StepInputs(x=without_bags(x), where=[], rows=[], coded=(), keys=[])
         coded = self._finder.code(x)
         ids = self._finder.find(values, coded)
         where: list[Tree] = []
@@ -108,7 +108,7 @@ class ModelEmbeddings:
             assert read is not None
             rows += read(keys[:count])
         rows += read_dynamic(self.dynamic, keys[count:], training=training)
-        return Found(
+        return StepInputs(
             x=coded.x,
             where=where,
             rows=[_fill_up(found, rounded_up(len(found)), 0) for found in rows],

@@ -37,19 +37,19 @@ def neighbours(members: Sequence[GroupMember], rank: int) -> tuple[int, int]:
 def restrict_to_own_cores(
     members: Sequence[GroupMember], rank: int, environ: Mapping[str, str] | None = None
 ) -> list[int]:
-    """Confines this process to its share of the cores, all its threads included, and returns them.
+    """Confines all threads of this process to its share of the cores, and returns these cores.
 
     Best called before JAX computes anything, so that JAX makes only as many threads as this process has cores.
 
     Raises:
       ValueError: the environment variable ``HEADWATER_CORES`` is neither ``own`` nor ``shared``.
     """
-    wish = (os.environ if environ is None else environ).get(CORES, "").strip().lower() or "own"
-    if wish not in ("own", "shared"):
-        raise ValueError(f"{CORES} must be 'own' or 'shared', not {wish!r}")
+    setting = (os.environ if environ is None else environ).get(CORES, "").strip().lower() or "own"
+    if setting not in ("own", "shared"):
+        raise ValueError(f"{CORES} must be 'own' or 'shared', not {setting!r}")
     cores = sorted(os.sched_getaffinity(0))
     share = share_of(cores, *neighbours(members, rank))
-    if wish == "shared" or share == cores:
+    if setting == "shared" or share == cores:
         return cores
     for thread in Path("/proc/self/task").iterdir():
         try:

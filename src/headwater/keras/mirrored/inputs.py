@@ -76,7 +76,7 @@ def _in_lockstep(dataset: Any, replicas: Replicas) -> Iterator[object]:
             has_batch = bool(replicas.add_up(flag, "whether there are batches")[0])
         if not has_batch:
             return
-        element = _nothing_of(dataset, element) if found is ended else found
+        element = _empty_batch(dataset, element) if found is ended else found
         made += 1
         yield element
 
@@ -86,7 +86,7 @@ def _cardinality(dataset: object) -> int:
     return _UNKNOWN if cardinality is None else int(cardinality())
 
 
-def _nothing_of(dataset: object, last: object) -> Any:
+def _empty_batch(dataset: object, last: object) -> Any:
     """Returns a batch without rows, of the structure of the dataset's batches.
 
     Args:

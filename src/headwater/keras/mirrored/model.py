@@ -150,7 +150,7 @@ class MirroredModel:
         self._savers = [callback for callback in listed if isinstance(callback, SavesProgress)]
         self._fitting = True
         try:
-            with Preempted.noticed_by(self, wanted=bool(self._savers)):
+            with Preempted.save_on_sigterm(self, saves=bool(self._savers)):
                 return self._keras.fit(
                     self.model,
                     x=self._data,

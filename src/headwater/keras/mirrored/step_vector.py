@@ -70,8 +70,9 @@ class StepVector:
         """Elements of the vector."""
         return sum(self._size(item) for item in self.items) + 3
 
-    def pack(self, rows: int, wish: Any, values: Sequence[Any]) -> Any:
-        """Returns the vector of a process with ``rows`` examples; ``wish`` is w above, ``values`` are the items'."""
+    def pack(self, rows: int, stop_wanted: Any, values: Sequence[Any]) -> Any:
+        """Returns the vector of a process with ``rows`` examples; ``stop_wanted`` is w above, ``values`` are the
+        items'."""
         parts: list[Any] = []
         weight = np.asarray(rows, self.dtype)
         for item, value in zip(self.items, values, strict=True):
@@ -83,9 +84,9 @@ class StepVector:
             elif item.merge in _ROWS:
                 flat = jnp.zeros((self.processes, item.size), self.dtype).at[self.rank].set(flat).ravel()
             parts.append(flat)
-        return jnp.concatenate([*parts, np.asarray([rows, 1], self.dtype), jnp.reshape(wish, 1)])
+        return jnp.concatenate([*parts, np.asarray([rows, 1], self.dtype), jnp.reshape(stop_wanted, 1)])
 
-    def nothing(self, wish: Any) -> HostArray:
+    def pack_empty(self, stop_wanted: Any) -> HostArray:
         """Returns the vector of a process without examples in this step."""
         vector = np.zeros(self.length, self.dtype)
         at = 0
@@ -94,7 +95,7 @@ class StepVector:
                 row = at + self.rank * item.size
                 vector[row : row + item.size] = _ROWS[item.merge]
             at += self._size(item)
-        vector[-1] = wish
+        vector[-1] = stop_wanted
         return vector
 
     def unpack(self, total: Any) -> list[Any]:

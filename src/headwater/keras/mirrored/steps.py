@@ -29,7 +29,7 @@ from headwater.keras.combining.loss_terms import Divisor, factors_of, recorded_l
 from headwater.keras.combining.merges import Merge, Rule
 from headwater.keras.internals import data_adapter_utils
 from headwater.keras.mirrored.step_vector import TRAINING_STEP, Item, StepVector, item_of
-from headwater.keras.recording import gradients_of, recorded
+from headwater.keras.recording import gradients_of, record_gradients
 from headwater.keras.synchronized import Exchange, synchronized_layers
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ class SharedStep:
           StopIteration: no process has a batch.
         """
         combination = self.combination
-        if not combination.factored:
+        if not combination.needs_factors:
             return None
         rows = rows_of(batch)
         count = sum(divisor is not Divisor.ROWS for divisor in combination.divisors)
@@ -247,7 +247,7 @@ class SharedStep:
 
     def _results(self, metrics: Sequence[object], averaged: Sequence[object]) -> dict[str, Any]:
         """Returns the logs for the global batch."""
-        return self.combination.named(results_of(self._model, metrics), averaged)
+        return self.combination.logs_from(results_of(self._model, metrics), averaged)
 
 
 class TrainStep(SharedStep):
@@ -269,14 +269,14 @@ class TrainStep(SharedStep):
             self._forget(self._compute, self._apply)
         layout = self._vector
         assert layout is not None
-        wish = np.asarray(self._owner.stop_wanted, layout.dtype)
+        stop_wanted = np.asarray(self._owner.stop_wanted, layout.dtype)
         batch = self._place(batch, True)
         factors = self.factors(state, batch)
         if rows_of(batch):
-            vector = self._exchanging(self._compute, trainable, others, optimizer, metrics, batch, wish, factors)
+            vector = self._exchanging(self._compute, trainable, others, optimizer, metrics, batch, stop_wanted, factors)
         else:
             self._join_exchanges()
-            vector = layout.nothing(wish)
+            vector = layout.pack_empty(stop_wanted)
         total = self._owner.replicas.add_up(vector, TRAINING_STEP)
         examples, wishes = float(total[-3]), float(total[-1])
         self._owner.stopping = wishes > 0
@@ -303,7 +303,7 @@ class TrainStep(SharedStep):
         optimizer: object,
         metrics: Sequence[jax.Array],
         batch: Tree,
-        wish: object,
+        stop_wanted: object,
         factors: object = None,
     ) -> Tree:
         """Computes this process's vector."""
@@ -312,16 +312,16 @@ class TrainStep(SharedStep):
         salted = [self._add_rank(index, value, self._owner.replicas.rank) for index, value in enumerate(others)]
         starts = [rule.start(value) for rule, value in zip(self._rules, metrics, strict=True)]
         recording = recorded_losses(factors, combination.sums)
-        with recorded(model.optimizer) as calls, recording, self._synchronize(batch):
+        with record_gradients(model.optimizer) as calls, recording, self._synchronize(batch):
             logs, (_, after, _, counted) = model.train_step((trainable, salted, optimizer, starts), batch)
         logs = flat_logs(logs)
         return layout.pack(
             rows_of(batch),
-            wish,
+            stop_wanted,
             [
                 *gradients_of(model, calls, "a mirrored strategy"),
-                *(rule.found(*pair) for rule, *pair in zip(combination.layers, salted, after, strict=True)),
-                *(rule.found(*pair) for rule, *pair in zip(self._rules, starts, counted, strict=True)),
+                *(rule.contribution(*pair) for rule, *pair in zip(combination.layers, salted, after, strict=True)),
+                *(rule.contribution(*pair) for rule, *pair in zip(self._rules, starts, counted, strict=True)),
                 *(logs[name] for name in combination.averaged),
             ],
         )
@@ -340,8 +340,8 @@ class TrainStep(SharedStep):
         values = iter(layout.unpack(total))
         gradients = [next(values).astype(old.dtype) for old in trainable]
         trainable, optimizer = self._model.optimizer.stateless_apply(optimizer, gradients, trainable)
-        others = [rule.merged(old, next(values)) for rule, old in zip(combination.layers, others, strict=True)]
-        metrics = [rule.merged(old, next(values)) for rule, old in zip(self._rules, metrics, strict=True)]
+        others = [rule.apply_merge(old, next(values)) for rule, old in zip(combination.layers, others, strict=True)]
+        metrics = [rule.apply_merge(old, next(values)) for rule, old in zip(self._rules, metrics, strict=True)]
         return self._results(metrics, list(values)), (trainable, others, optimizer, metrics)
 
     def _outcome(self, state: object, batch: Tree) -> Outcome:
@@ -383,7 +383,7 @@ class TestStep(SharedStep):
             values, others = self._compute(trainable, others, metrics, batch, factors)
             vector = self._vector.pack(rows_of(batch), 0.0, [np.asarray(value) for value in values])
         else:
-            vector = self._vector.nothing(0.0)
+            vector = self._vector.pack_empty(0.0)
         total = self._owner.replicas.add_up(vector, "metrics of an evaluation")
         if not float(total[-3]):
             raise StopIteration
@@ -405,13 +405,13 @@ class TestStep(SharedStep):
         with recorded_losses(factors, self.combination.sums):
             logs, (_, others, counted) = self._model.test_step((trainable, others, starts), batch)
         logs = flat_logs(logs)
-        found = [rule.found(*pair) for rule, *pair in zip(self._rules, starts, counted, strict=True)]
+        found = [rule.contribution(*pair) for rule, *pair in zip(self._rules, starts, counted, strict=True)]
         return [*found, *(logs[name] for name in self.combination.averaged)], others
 
     def merge(self, metrics: Sequence[jax.Array], values: Sequence[object]) -> Tree:
         """Returns the logs and metrics for the global batch, from the merged contributions of all processes."""
         count = len(metrics)
-        metrics = [rule.merged(*pair) for rule, *pair in zip(self._rules, metrics, values[:count], strict=True)]
+        metrics = [rule.apply_merge(*pair) for rule, *pair in zip(self._rules, metrics, values[:count], strict=True)]
         return self._results(metrics, values[count:]), metrics
 
     def _outcome(self, state: object, batch: Tree) -> Outcome:

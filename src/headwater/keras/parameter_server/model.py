@@ -137,7 +137,7 @@ class ServedModel(ModelValues):
         share = share_of((x, y) if sample_weight is None else (x, y, sample_weight), 0, 1)
         data = share.data
         self._build(data)
-        self.begin()
+        self.determine_variables()
         self._adapt_to_compile()
         self._serve_on_server()
         task = self.place.task
@@ -181,7 +181,7 @@ class ServedModel(ModelValues):
                 return method(*args, **kwargs)
             assigned = self.assigned_variables()
             result = method(*args, **kwargs)
-            self.accept_arrays(but=assigned)
+            self.accept_arrays(except_for=assigned)
             return result
 
         return wrapper
@@ -291,7 +291,7 @@ class ServedModel(ModelValues):
             builds=not self._is_built(),
         )
         self._build(batches.first())
-        self.begin()
+        self.determine_variables()
         if batches.same_shapes_everywhere and self._tables is None:
             self._batch = _as_triple(batches.first())
         task = self.place.task
@@ -308,7 +308,7 @@ class ServedModel(ModelValues):
         else:
             late = False
             if chief:
-                self._bring_changes()
+                self._send_changes()
         client = self._client
         if task is None or not task.members.is_evaluator:
             self._check_same_program(batches)
@@ -343,7 +343,7 @@ class ServedModel(ModelValues):
             # A chief that was lost after it had saved the end of an epoch continues with the next one.
             initial_epoch = max(initial_epoch, model._initial_epoch or 0)
         elif chief:
-            self._bring_changes()
+            self._send_changes()
             initial_epoch = model._initial_epoch or initial_epoch
         if chief:
             may_stop = any(isinstance(it, keras.callbacks.EarlyStopping) for it in container.callbacks)
@@ -358,7 +358,7 @@ class ServedModel(ModelValues):
         self.stop_wanted: bool = False
         self.is_training = True
         try:
-            with Preempted.noticed_by(self, wanted=bool(self._backups)):
+            with Preempted.save_on_sigterm(self, saves=bool(self._backups)):
                 for epoch in range(initial_epoch, epochs):
                     for backup in self._backups:  # Keras's callback learns of an epoch at its end only
                         backup._current_epoch = epoch
@@ -387,7 +387,7 @@ class ServedModel(ModelValues):
             # EarlyStopping may replace them.
             self._end_training(container, epochs, logs)
             if takes_part:
-                self._bring_changes()
+                self._send_changes()
         if takes_part:
             client.finish(self._training)
         self._training += 1
@@ -458,26 +458,26 @@ class ServedModel(ModelValues):
         plan = batches.plan(epoch, divided=in_rounds)
         if plan is not None:
             plan = replace(plan, in_turn=isinstance(place.choice, Synchronous))
-        wish: StepRequest = (self._training, epoch, steps, -1)
+        request: StepRequest = (self._training, epoch, steps, -1)
         if plan is not None:
-            wish = (*wish, request_fields(epoch, plan, whole if in_rounds else None))
+            request = (*request, request_fields(epoch, plan, whole if in_rounds else None))
         # The chief calls the callbacks of an epoch's beginning first, as Keras does. Another worker requests its first
         # step before that, because only the answer shows whether the chief has stopped the training.
-        ticket = None if place.is_chief else _await_step_number(client, wish, client.next_step(wish))
-        if ticket == TRAINING_OVER:
+        number = None if place.is_chief else _await_step_number(client, request, client.next_step(request))
+        if number == TRAINING_OVER:
             return None
         model.reset_metrics()
         container.on_epoch_begin(epoch)
         others_wait = isinstance(place.choice, Synchronous) and epoch > client.epoch
         if self._backups and others_wait and self._unsent_rate() is not None:
             # If this process is lost, the others make the steps of the epoch without it, with this learning rate.
-            self._bring_changes()
+            self._send_changes()
         self._logs = {}
         step.start_epoch()
-        if ticket is None:
-            ticket = _await_step_number(client, wish, client.next_step(wish))
+        if number is None:
+            number = _await_step_number(client, request, client.next_step(request))
         made, first, again, began = 0, 0, False, False
-        while ticket >= 0:
+        while number >= 0:
             works: list[Work] = []
             part: Part | None = None
             if plan is not None and isinstance(client.assigned_work, tuple):
@@ -486,21 +486,21 @@ class ServedModel(ModelValues):
                 if plan.in_turn:
                     batch = plan.batch_of(work)
                     part = Part(*client.round, work.stop - work.start, batch.stop - batch.start)
-            elif (batch := batches.get(epoch, ticket)) is not None:
+            elif (batch := batches.get(epoch, number)) is not None:
                 # The share follows the membership at the first ps: workers may have joined or left since.
                 share = share_of(batch, *(client.share or whole))
             else:
-                ticket = client.next_step((*wish[:3], ticket))
+                number = client.next_step((*request[:3], number))
                 continue
             if made % model.steps_per_execution == 0 and not again:
-                first, began = ticket, True
+                first, began = number, True
                 container.on_train_batch_begin(first)
             following = _await_step_number(
-                client, wish, self._one_step(client, step, share, wish, works=works, part=part)
+                client, request, self._one_step(client, step, share, request, works=works, part=part)
             )
             # If the number is the same as before, this worker also computes the part of a lost worker in that step. For
             # callbacks and counts, both parts are one step.
-            again = following == ticket
+            again = following == number
             made += not again
             # As in Keras, batch callbacks are called once for every ``steps_per_execution`` steps.
             if not again and (made % model.steps_per_execution == 0 or following < 0):
@@ -508,7 +508,7 @@ class ServedModel(ModelValues):
                 began = False
             if self.stop_wanted:
                 self._save_and_stop(epoch)
-            ticket = following
+            number = following
             if model.stop_training:  # by a callback on this worker, which other workers may not have
                 client.stop_training()
                 break
@@ -520,7 +520,7 @@ class ServedModel(ModelValues):
             # Steps of several asynchronous workers have no common order, and so no last one.
             ordered = isinstance(place.choice, Synchronous) or place.workers == 1
             self._logs = step.results(sums, self._logs if ordered and self._logs else None)
-        return ticket == TRAINING_OVER
+        return number == TRAINING_OVER
 
     def _save_and_stop(self, epoch: int) -> None:
         """Saves the state needed to resume with ``epoch``, and raises `Preempted` to end this process."""
@@ -555,7 +555,7 @@ class ServedModel(ModelValues):
         client: ParameterClient,
         step: GradientStep,
         share: Share,
-        wish: StepRequest | None,
+        request: StepRequest | None,
         *,
         works: Sequence[Work] = (),
         part: Part | None = None,
@@ -584,17 +584,19 @@ class ServedModel(ModelValues):
         # Push rows first, because the push of dense gradients completes this worker's part and may release workers that
         # wait for the round.
         if dynamic is not None and not late:
-            number = works[0].start if part is not None and works else None
-            dynamic.push(found.keys[count:], of_rows[count:], part=fraction, version=version, number=number)
+            position = works[0].start if part is not None and works else None
+            dynamic.push(found.keys[count:], of_rows[count:], part=fraction, version=version, number=position)
         others = [None] * (len(variables) - len(gradients))
-        ticket, applied = client.push(
+        number, applied = client.push(
             [*gradients, *others],
             changes=changes,
             weight=rows if step.finite else 0,
             rows=pushed,
             hyperparameters=self._hyperparameters(),
-            sums=step.sums if rows and wish is not None and all(work.epoch == wish[1] for work in works) else None,
-            step_request=wish,
+            sums=step.sums
+            if rows and request is not None and all(work.epoch == request[1] for work in works)
+            else None,
+            step_request=request,
             given=works,
             part=part,
         )
@@ -602,7 +604,7 @@ class ServedModel(ModelValues):
             dynamic.push(found.keys[count:], of_rows[count:], part=fraction, version=version)
         for sums in client.sums_so_far:
             self._logs = step.logs_so_far(sums)
-        return ticket
+        return number
 
     def _validate(self, data: Tree, batch_size: object, steps: object, container: object) -> dict[str, Any]:
         x, y, sample_weight = _utils.unpack_x_y_sample_weight(data)
@@ -678,18 +680,18 @@ def _examples_of_range(batches: Batches, plan: Plan, work: Work, seed: int) -> t
     return [], one._replace(rows=0, first=False)
 
 
-def _await_step_number(client: ParameterClient, wish: StepRequest, ticket: int) -> int:
+def _await_step_number(client: ParameterClient, request: StepRequest, number: int) -> int:
     """Waits until no other worker holds examples that this worker may have to take over, and returns the step number.
 
     Raises:
       DataLossError: some examples were set aside.
     """
-    while ticket == NOTHING_YET:
-        client.wait_without_data(wish)
-        ticket = client.next_step(wish)
+    while number == NOTHING_YET:
+        client.wait_without_data(request)
+        number = client.next_step(request)
     if isinstance(client.assigned_work, str):
         raise DataLossError(None, None, f"these ranges of examples were set aside: {client.assigned_work}")
-    return ticket
+    return number
 
 
 def _as_triple(batch: Tree, of_inputs: Callable[[Any], Any] | None = None) -> Any:

@@ -22,10 +22,10 @@ from headwater.keras.combining.combination import (
 from headwater.keras.combining.loss_terms import factors_of, recorded_losses
 from headwater.keras.combining.merges import Merge, Rule, share_of_change, share_of_metric
 from headwater.keras.embeddings.calls import noting, reading
-from headwater.keras.embeddings.rows import Found, ModelEmbeddings
+from headwater.keras.embeddings.rows import ModelEmbeddings, StepInputs
 from headwater.keras.embeddings.variables import TableVariable
 from headwater.keras.internals import data_adapter_utils, pythonify_logs
-from headwater.keras.recording import gradients_of, recorded
+from headwater.keras.recording import gradients_of, record_gradients
 from headwater.keras.synchronized import synchronized_layers
 from headwater.ps.epoch_sums import ADD, ADD_MAX, ADD_MIN, LAST, MAX, MIN
 from headwater.ps.updater import Array
@@ -155,7 +155,7 @@ class GradientStep:
         self,
         values: Sequence[object],
         data: Tree,
-        found: Found,
+        found: StepInputs,
         *,
         part: float = 1.0,
         first: bool = True,
@@ -177,7 +177,7 @@ class GradientStep:
         count = self._split.dense_count
         _, y, sample_weight = data
         factors = None
-        if self.combination.factored and part != 1 and batch is not None:
+        if self.combination.needs_factors and part != 1 and batch is not None:
             shares = [self._divisors(values, self._own, self._encode_batch(it)) for it in (data, batch())]
             own, whole = (np.asarray(it, np.float64) for it in shares)
             factors = factors_of(self.combination.divisors, own, whole, part)
@@ -208,7 +208,7 @@ class GradientStep:
         return self._shown(self._fresh, sums.astype(np.float32), self._averages(update))
 
     def _logs_of(self, fresh: Sequence[Array], sums: Any, averages: Sequence[object]) -> dict[str, object]:
-        return self.combination.named(results_of(self._model, self._totals(fresh, sums)), averages)
+        return self.combination.logs_from(results_of(self._model, self._totals(fresh, sums)), averages)
 
     def _averages(self, sums: Array) -> list[float]:
         """Returns the logs that are averaged over rows, given `sums`."""
@@ -237,7 +237,7 @@ class GradientStep:
         for variable, value in zip(model.metrics_variables, self._totals(self._fresh, sums), strict=True):
             variable.assign(value)
         averages = self._averages(sums) if last is None else [last[name] for name in self._named]
-        return pythonify_logs(self.combination.named(flat_logs(model.get_metrics_result()), averages))
+        return pythonify_logs(self.combination.logs_from(flat_logs(model.get_metrics_result()), averages))
 
     def _find_codes(self) -> Array | None:
         """The rules that combine the numbers of `sums`, see `headwater.ps.epoch_sums`; None if all are added up."""
@@ -285,9 +285,9 @@ class GradientStep:
             found, after, counted, logs = step(dense, others, state, starts, (*read, coded), data)
         logs = flat_logs(logs)
         rows = _tree.leaves(data[0])[0].shape[0]
-        changes = [rule.found(*pair) for rule, *pair in zip(self._rules, starts, counted, strict=True)]
+        changes = [rule.contribution(*pair) for rule, *pair in zip(self._rules, starts, counted, strict=True)]
         brought = [share_of_metric(rule, it, part, first) for rule, it in zip(self._rules, changes, strict=True)]
-        metrics = [rule.merged(*pair) for rule, *pair in zip(self._rules, metrics, changes, strict=True)]
+        metrics = [rule.apply_merge(*pair) for rule, *pair in zip(self._rules, metrics, changes, strict=True)]
         summed = jax.numpy.concatenate(
             [
                 *(jax.numpy.ravel(value).astype(np.float32) for value in brought),
@@ -295,7 +295,7 @@ class GradientStep:
                 np.asarray([rows], np.float32),
             ]
         )
-        logs = self.combination.named(results_of(model, metrics), [logs[name] for name in self._named])
+        logs = self.combination.logs_from(results_of(model, metrics), [logs[name] for name in self._named])
         found, scaling, finite = self._unscale(found, scaling)
         optimizer = inner_optimizer(model.optimizer)
         if self._clips and (optimizer.clipnorm or optimizer.global_clipnorm):
@@ -349,7 +349,7 @@ class GradientStep:
         """As `_keras_step`, for a custom ``train_step``."""
         model = self._model
         # A model with a custom train_step has no rows on the ps; its ids are still checked.
-        with recorded(model.optimizer) as calls, reading(self._embeddings.reads(*read)):
+        with record_gradients(model.optimizer) as calls, reading(self._embeddings.reads(*read)):
             batch = _utils.pack_x_y_sample_weight(*data)
             logs, (_, after, _, counted) = model.train_step(
                 (self._split.trainable(dense), others, state, metrics), batch

@@ -83,9 +83,9 @@ class ModelValues:
         self.elsewhere: frozenset[int] = frozenset()
         _MODELS.add(self)
 
-    def begin(self) -> None:
-        """Before the first training of this model: determines which of its variables the ``ps`` keep, and how the
-        ``ps`` learn of these variables.
+    def determine_variables(self) -> None:
+        """Determines which variables of this model the ``ps`` keep, and whether the workers have to describe these
+        variables to the ``ps``. Does nothing after the first call.
 
         Raises:
           ValueError: another model trains variables of this one; or a ``ps`` cannot host this model from a description.
@@ -424,7 +424,7 @@ class ModelValues:
         if set_rate is not None:
             self.optimizer.learning_rate = set_rate
 
-    def _bring_changes(self) -> None:
+    def _send_changes(self) -> None:
         """Sends the ``ps`` the changes that the chief's program has made to variables since they were read."""
         assert self._client is not None
         if self._dynamic is not None:
@@ -446,10 +446,10 @@ class ModelValues:
         pairs = zip(held, self._known, strict=False)  # none are known before the first read
         return [variable for variable, old in pairs if variable._value is not old and variable is not rate]
 
-    def accept_arrays(self, *, but: Sequence[Any]) -> None:
-        """Counts no variable as assigned except ``but``, although all have new arrays, with equal values, after an
+    def accept_arrays(self, *, except_for: Sequence[Any]) -> None:
+        """Counts only ``except_for`` as assigned, although all variables have new arrays, with equal values, after an
         evaluation."""
-        assigned = set(map(id, but))
+        assigned = set(map(id, except_for))
         pairs = zip([*self.variables, *self.optimizer.variables], self._known, strict=False)
         self._known = [old if id(variable) in assigned else variable._value for variable, old in pairs]
 
