@@ -195,9 +195,7 @@ class RaggedElements(ByElement):
     def specs(self) -> tuple[TensorSpec, ...]:
         return tuple(self._ragged(spec) or spec for spec in self.input.specs)
 
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
+    keeps_count: ClassVar[bool] = True
 
     def elements(self, context: Context) -> Iterator[Element]:
         found = [self._ragged(spec) for spec in self.input.specs]

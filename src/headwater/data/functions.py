@@ -66,9 +66,7 @@ class Map(Wrapper):
     def columnar(self) -> bool:
         return self.function.columnar and self.input.columnar and fully_defined(self.specs)
 
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
+    keeps_count: ClassVar[bool] = True
 
     def elements(self, context: Context) -> Iterator[Element]:
         if context.skipped is not None:

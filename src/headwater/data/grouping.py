@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -69,9 +70,7 @@ class Described(ByElement):
     def specs(self) -> tuple[TensorSpec, ...]:
         return self.of
 
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
+    keeps_count: ClassVar[bool] = True
 
     def elements(self, context: Context) -> Iterator[Element]:
         with closing(self.input.elements(context)) as source:

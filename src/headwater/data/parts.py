@@ -6,6 +6,7 @@ import itertools
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -48,9 +49,7 @@ class BatchPart(_Parts):
 
     index: int
 
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
+    keeps_count: ClassVar[bool] = True
 
     def elements(self, context: Context) -> Iterator[Element]:
         batch = self.input

@@ -36,9 +36,7 @@ class Prefetch(Wrapper):
     values: ClassVar[dict[str, DType | None]] = {"buffer_size": int64}
     buffer_size: Any
 
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
+    keeps_count: ClassVar[bool] = True
 
     def _size(self) -> int:
         size = int(self.buffer_size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,15 +37,7 @@ class TFRecordDataset(Dataset):
         name: str | None = None,
     ) -> None:
         del name
-
-        def read(names: Sequence[str]) -> Node:
-            return Records(
-                filenames=names,
-                compression_type=self.as_value(compression_type or "", string),
-                buffer_size=self.as_value(buffer_size or 0, int64),
-            )
-
-        _read_files(self, filenames, read, num_parallel_reads)
+        _read_files(self, Records, filenames, num_parallel_reads, compression_type, {"buffer_size": buffer_size})
 
 
 class TextLineDataset(Dataset):
@@ -60,15 +52,7 @@ class TextLineDataset(Dataset):
         name: str | None = None,
     ) -> None:
         del name
-
-        def read(names: Sequence[str]) -> Node:
-            return Lines(
-                filenames=names,
-                compression_type=self.as_value(compression_type or "", string),
-                buffer_size=self.as_value(buffer_size or 0, int64),
-            )
-
-        _read_files(self, filenames, read, num_parallel_reads)
+        _read_files(self, Lines, filenames, num_parallel_reads, compression_type, {"buffer_size": buffer_size})
 
 
 class FixedLengthRecordDataset(Dataset):
@@ -92,18 +76,9 @@ class FixedLengthRecordDataset(Dataset):
         name: str | None = None,
     ) -> None:
         del name
-
-        def read(names: Sequence[str]) -> Node:
-            return FixedLengthRecords(
-                filenames=names,
-                header_bytes=self.as_value(header_bytes or 0, int64),
-                record_bytes=self.as_value(record_bytes, int64),
-                footer_bytes=self.as_value(footer_bytes or 0, int64),
-                buffer_size=self.as_value(buffer_size or 0, int64),
-                compression_type=self.as_value(compression_type or "", string),
-            )
-
-        _read_files(self, filenames, read, num_parallel_reads)
+        sizes = {"header_bytes": header_bytes, "record_bytes": record_bytes, "footer_bytes": footer_bytes}
+        sizes["buffer_size"] = buffer_size
+        _read_files(self, FixedLengthRecords, filenames, num_parallel_reads, compression_type, sizes)
 
 
 def _names(cls: type[Dataset], filenames: Any) -> Dataset:
@@ -113,9 +88,21 @@ def _names(cls: type[Dataset], filenames: Any) -> Dataset:
     return cls.from_tensor_slices(filenames) if filenames.dims else cls.from_tensors(filenames)
 
 
-def _read_files(dataset: Dataset, filenames: object, read: Callable[[Any], Node], in_turn: object) -> None:
-    """Initializes ``dataset`` with the nodes that ``read`` makes."""
+def _read_files(
+    dataset: Dataset,
+    kind: Callable[..., Node],
+    filenames: object,
+    in_turn: object,
+    compression_type: str | None,
+    sizes: Mapping[str, object],
+) -> None:
+    """Initializes ``dataset`` with nodes of class ``kind``; ``sizes`` are their fields for numbers, None for 0."""
     cls = type(dataset)
+
+    def read(names: object) -> Node:
+        numbers = {name: cls.as_value(0 if size is None else size, int64) for name, size in sizes.items()}
+        return kind(filenames=names, compression_type=cls.as_value(compression_type or "", string), **numbers)
+
     if isinstance(filenames, Dataset) or (in_turn is not None and in_turn != 1):
         names = filenames if isinstance(filenames, Dataset) else _names(cls, filenames)
         cycle = 1 if in_turn is None else DEFAULT_CYCLE if in_turn == AUTOTUNE else in_turn

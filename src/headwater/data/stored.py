@@ -43,9 +43,7 @@ class StoredCache(Wrapper):
     values: ClassVar[dict[str, DType | None]] = {"filename": string}
     filename: TensorLike
 
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
+    keeps_count: ClassVar[bool] = True
 
     @property
     def _prefix(self) -> str:

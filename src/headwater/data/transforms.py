@@ -41,9 +41,11 @@ class Wrapper(Node):
 
     Attributes:
       input: the node that yields the elements.
+      keeps_count: whether this node has as many elements as that node.
     """
 
     children: ClassVar[tuple[str, ...]] = ("input",)
+    keeps_count: ClassVar[bool] = False
     input: Node
 
     @property
@@ -53,6 +55,10 @@ class Wrapper(Node):
     @property
     def columnar(self) -> bool:
         return self.input.columnar
+
+    @property
+    def cardinality(self) -> int:
+        return self.input.cardinality if self.keeps_count else UNKNOWN
 
     def with_input(self, input: Node) -> Wrapper:
         """Returns the same node above another one."""
@@ -225,9 +231,7 @@ class Shuffle(Wrapper):
     _turn: int = field(default=0, init=False)
     _own: int | None = field(default=None, init=False)
 
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
+    keeps_count: ClassVar[bool] = True
 
     def start_at(self, turn: int, own: int | None = None) -> None:
         """Makes the next iteration use the order of iteration ``turn``, counted from 0.
@@ -299,9 +303,7 @@ class Cache(Wrapper):
     _kept: list[object] | None = field(default=None, init=False)
     _lock: Any = field(default_factory=threading.Lock, init=False)
 
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
+    keeps_count: ClassVar[bool] = True
 
     def elements(self, context: Context) -> Iterator[Element]:
         if self.columnar:
@@ -492,9 +494,7 @@ class WeightedDraws(ByElement):
     def specs(self) -> tuple[TensorSpec, ...]:
         return (TensorSpec((), int64),)
 
-    @property
-    def cardinality(self) -> int:
-        return self.input.cardinality
+    keeps_count: ClassVar[bool] = True
 
     def elements(self, context: Context) -> Iterator[Element]:
         draw = generator_of(self.seed, self.seed2)

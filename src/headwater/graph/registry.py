@@ -37,7 +37,7 @@ CLASSES = "_classes"
 
 
 class Kind(enum.Enum):
-    """How an operation runs."""
+    """The way in which an operation runs."""
 
     PURE = "pure"
     """A function of its inputs; compiled."""

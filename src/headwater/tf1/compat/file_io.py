@@ -58,6 +58,6 @@ def write_string_to_file(filename: Path, file_content: str | bytes) -> None:
 def atomic_write_string_to_file(filename: Path, contents: str | bytes, overwrite: bool = True) -> None:
     """Writes a file atomically; AlreadyExistsError if it exists and ``overwrite`` is False."""
     if not overwrite and file_exists(filename):
-        raise AlreadyExistsError(None, None, f"{filename} is there already")
+        raise AlreadyExistsError(None, None, f"{filename} already exists")
     with atomic_write(filename) as file:
         file.write(contents.encode() if isinstance(contents, str) else contents)

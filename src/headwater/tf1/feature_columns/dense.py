@@ -120,7 +120,7 @@ class BucketizedColumn(CategoricalColumn, DenseColumn):
 
 @dataclass(frozen=True)
 class IndicatorColumn(DenseColumn):
-    """For each category how often, or with which weight, an example has it."""
+    """For each category, the number of its occurrences in an example, or the sum of their weights."""
 
     categorical_column: CategoricalColumn
 

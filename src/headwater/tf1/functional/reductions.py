@@ -145,7 +145,7 @@ def count_nonzero(
     keep_dims: bool | None = None,
     input: TensorLike | None = None,
 ) -> Tensor:
-    """How many elements are not zero (not empty, of strings)."""
+    """The number of elements that are not zero; of strings, the number that are not empty."""
     axis = either(axis, reduction_indices, "axis", "reduction_indices")
     keep = bool(either(keepdims, keep_dims, "keepdims", "keep_dims"))
     x = either(input_tensor, input, "input_tensor", "input")
@@ -266,7 +266,8 @@ def bincount(
     maxlength: TensorLike | None = None,
     dtype: DTypeLike = dtypes.int32,
 ) -> Tensor:
-    """How often each of 0, 1, 2 … occurs, or the sum of its weights; at least ``minlength``, at most ``maxlength``."""
+    """The number of occurrences of 0, 1, 2 …, or the sums of their weights; at least ``minlength`` and at most
+    ``maxlength`` results."""
     with name_scope(None, "bincount"):
         arr = convert_to_tensor(arr, dtypes.int32, name="arr")
         length = math.cast(reduce_prod(one("Shape", arr)) > 0, dtypes.int32) * (reduce_max(arr) + 1)
@@ -286,7 +287,8 @@ def histogram_fixed_width(
     dtype: DTypeLike = dtypes.int32,
     name: str | None = None,
 ) -> Tensor:
-    """How many values are in each of ``nbins`` equal parts of a range; those outside count for the first and last."""
+    """The number of values in each of ``nbins`` equal parts of a range; values outside count for the first or last
+    part."""
     with name_scope(name, "histogram_fixed_width", [values, value_range, nbins]) as scope:
         return one("HistogramFixedWidth", values, value_range, nbins, dtype=as_dtype(dtype), name=scope)
 

@@ -413,7 +413,7 @@ def linear_to_mel_weight_matrix(
       num_mel_bins: its columns.
       num_spectrogram_bins: its rows, from zero to half of the sample rate.
       sample_rate: samples per second.
-      lower_edge_hertz: where the first triangle begins.
+      lower_edge_hertz: the lower end of the first triangle, in Hz.
       upper_edge_hertz: where the last triangle ends.
       dtype: a type of floats.
       name: the name of the operations.

@@ -290,7 +290,7 @@ def sigmoid_cross_entropy(
     """The cross entropy of every label, 0 or 1, with the sigmoid of its logit.
 
     Args:
-      label_smoothing: how far the labels are moved towards a half.
+      label_smoothing: the share of each label that is replaced by a half.
     """
     _both(multi_class_labels, logits, ("multi_class_labels", "logits"))
     with name_scope(scope, "sigmoid_cross_entropy_loss", [logits, multi_class_labels, weights]) as scope:
@@ -315,7 +315,7 @@ def softmax_cross_entropy(
     """The cross entropy of rows of probabilities with the softmax of the logits.
 
     Args:
-      label_smoothing: how far the labels are moved towards equal probabilities.
+      label_smoothing: the share of each label that is replaced by equal probabilities.
     """
     _both(onehot_labels, logits, ("onehot_labels", "logits"))
     with name_scope(scope, "softmax_cross_entropy_loss", [logits, onehot_labels, weights]) as scope:

@@ -1,4 +1,4 @@
-"""How often predictions are right and wrong: true and false positives and negatives, precision, recall."""
+"""Counts of right and wrong predictions: true and false positives and negatives, precision, recall."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def auc(
     """The area under a curve of predictions in [0, 1], from its values at several thresholds.
 
     Args:
-      num_thresholds: number of evenly spaced thresholds, unless ``thresholds`` lists the ones between 0 and 1.
+      num_thresholds: number of evenly spaced thresholds, unless ``thresholds`` lists the thresholds between 0 and 1.
       curve: ``ROC`` (recall over false positive rate) or ``PR`` (precision over recall).
       summation_method: ``trapezoidal``; ``minoring`` or ``majoring``, by the smaller or larger end of each interval; or
         ``careful_interpolation``, for ``PR`` the interpolation of Davis and Goadrich (2006).
@@ -175,16 +175,16 @@ def _share(prefix: str) -> Callable[..., Tensor]:
 
 
 true_positives_at_thresholds: Callable[..., Metric] = _at_thresholds(
-    ["tp"], "true_positives", None, "How many examples are true and predicted above each threshold."
+    ["tp"], "true_positives", None, "Counts the true examples that are predicted above each threshold."
 )
 false_negatives_at_thresholds: Callable[..., Metric] = _at_thresholds(
-    ["fn"], "false_negatives", None, "How many examples are true and not predicted above each threshold."
+    ["fn"], "false_negatives", None, "Counts the true examples that are not predicted above each threshold."
 )
 true_negatives_at_thresholds: Callable[..., Metric] = _at_thresholds(
-    ["tn"], "true_negatives", None, "How many examples are neither true nor predicted above each threshold."
+    ["tn"], "true_negatives", None, "Counts the examples that are neither true nor predicted above each threshold."
 )
 false_positives_at_thresholds: Callable[..., Metric] = _at_thresholds(
-    ["fp"], "false_positives", None, "How many examples are not true but predicted above each threshold."
+    ["fp"], "false_positives", None, "Counts the false examples that are predicted above each threshold."
 )
 precision_at_thresholds: Callable[..., Metric] = _at_thresholds(
     ["tp", "fp"],

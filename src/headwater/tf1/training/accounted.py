@@ -90,7 +90,7 @@ def accounted(
       epochs: how often to go through all examples; None: without end. An epoch begins when all examples of the previous
         one are assigned.
       seed: the seed of the order; by default one that the first ``ps`` has drawn.
-      shuffle: whether every epoch has an order of its own; otherwise all epochs use the order of ``dataset``.
+      shuffle: whether every epoch has a different order; otherwise all epochs use the order of ``dataset``.
       tries: how often a range of examples may be lost with a worker, or fail, before it is set aside.
       size: number of examples, if the dataset does not know it.
       patience_s: seconds that a worker waits for ranges held by other workers. These ranges are then assigned again,

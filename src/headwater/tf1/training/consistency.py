@@ -317,7 +317,7 @@ def _task_of(device: str) -> str:
 
 
 def _another(opt: Optimizer) -> Optimizer:
-    """Returns an optimizer with the same settings, and slots of its own."""
+    """Returns an optimizer with the same settings and separate slots."""
     made = copy.copy(opt)
     made._slots, made._non_slots = {}, {}  # pyright: ignore[reportPrivateUsage] - of our own kind
     return made

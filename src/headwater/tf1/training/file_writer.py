@@ -233,7 +233,7 @@ class FileWriter:
         self._add(event_pb2.Event(meta_graph_def=meta_graph_def.SerializeToString()), global_step)
 
     def add_run_metadata(self, run_metadata: RunMetadata, tag: str, global_step: TensorLike | None = None) -> None:
-        """Adds the ``RunMetadata`` of a step under a tag of its own.
+        """Adds the ``RunMetadata`` of a step under a tag.
 
         Raises:
           ValueError: the tag was used before.

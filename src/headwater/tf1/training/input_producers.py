@@ -112,7 +112,7 @@ def string_input_producer(
     name: str | None = None,
     cancel_op: OpOrTensor | None = None,
 ) -> FIFOQueue:
-    """A queue of strings, mostly names of files; see `input_producer`.
+    """A queue of strings, such as names of files; see `input_producer`.
 
     Raises:
       ValueError: an empty list. At run time InvalidArgumentError for a tensor without strings.

@@ -204,7 +204,7 @@ class SavedModelBuilder:
           signature_def_map: signatures by name.
           assets_collection, assets_list: tensors with paths of files to copy into the model's folder.
           main_op, legacy_init_op: run after loading.
-          clear_devices: leave devices out.
+          clear_devices: whether to omit devices.
           strip_default_attrs: omit attributes of operations that have their default.
           saver: writes the values.
 

@@ -59,7 +59,7 @@ class Saver:
       var_list: the variables to save: a list, or a dict from names in the checkpoint to variables; all global
         variables and ``SAVEABLE_OBJECTS`` if None.
       reshape: restore tensors of another shape but the same number of elements.
-      sharded: every device writes its variables in a file of its own; the paths must be in a folder shared by all
+      sharded: every device writes its variables to a separate file; the paths must be in a folder shared by all
         tasks. Otherwise one task reads and writes all variables.
       max_to_keep: number of checkpoints to keep; 0 or None: all.
       keep_checkpoint_every_n_hours: besides, one in each interval of this number of hours is kept for good.

@@ -1,4 +1,4 @@
-"""When a hook is due: at an interval of steps, or of seconds."""
+"""Timers of hooks: due at an interval of steps, or of seconds."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class VariableSynchronization(enum.Enum):
-    """When copies of a variable are synchronised; here a variable has no copies."""
+    """The time at which copies of a variable are synchronised. Has no effect: a variable has no copies."""
 
     AUTO = 0
     NONE = 1
@@ -43,7 +43,7 @@ class VariableSynchronization(enum.Enum):
 
 
 class VariableAggregation(enum.Enum):
-    """How copies of a variable are aggregated; here a variable has no copies."""
+    """The aggregation of copies of a variable. Has no effect: a variable has no copies."""
 
     NONE = 0
     SUM = 1

@@ -20,7 +20,7 @@ from headwater.tf1.functional.distributions.base import (
     float_parameters,
 )
 from headwater.tf1.functional.distributions.continuous import Gamma, LocationScale, OfScalars
-from headwater.tf1.functional.distributions.discrete import Categorical, logits_and_probs
+from headwater.tf1.functional.distributions.discrete import Categorical, OfLogits, logits_and_probs
 from headwater.tf1.functional.distributions.divergence import RegisterKL
 
 if TYPE_CHECKING:
@@ -33,21 +33,8 @@ def _uniform(sizes: Tensor, kind: Any, seed: int | None) -> Tensor:
     return random.random_uniform(sizes, float(np.finfo(kind.as_numpy_dtype).tiny), 1.0, kind, seed)
 
 
-class _OfClasses(Distribution):
+class _OfClasses(OfLogits):
     """Base of distributions of vectors with one element for each class, [..., classes]."""
-
-    _logits: Tensor
-    _probs: Tensor
-
-    @property
-    def logits(self) -> Tensor:
-        """Logarithms of the weights of the classes."""
-        return self._logits
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities of the classes."""
-        return self._probs
 
     @property
     def event_size(self) -> Tensor:
@@ -200,7 +187,7 @@ class RelaxedOneHotCategorical(ExpRelaxedOneHotCategorical):
         return super()._log_prob(logs) - reductions.reduce_sum(logs, -1)
 
 
-class RelaxedBernoulli(Distribution):
+class RelaxedBernoulli(OfLogits):
     """Continuous relaxation of `Bernoulli`: the sigmoid of a logistic number.
 
     Args:
@@ -236,16 +223,6 @@ class RelaxedBernoulli(Distribution):
     def temperature(self) -> Tensor:
         """The temperature."""
         return self._temperature
-
-    @property
-    def logits(self) -> Tensor:
-        """The logarithm of the odds of one."""
-        return self._logits
-
-    @property
-    def probs(self) -> Tensor:
-        """The probability of one."""
-        return self._probs
 
     def _batch_shape(self) -> TensorShape:
         return self._of.batch_shape

@@ -28,7 +28,7 @@ def tokenizer(iterator: Iterable[str]) -> Iterator[list[str]]:
 
 
 class CategoricalVocabulary:
-    """Numbers categories from 1 on, in the order of their first occurrence; 0 stands for unknown ones.
+    """Numbers categories from 1 on, in the order of their first occurrence; 0 represents unknown categories.
 
     Args:
       unknown_token: the category of number 0.

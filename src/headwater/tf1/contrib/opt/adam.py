@@ -58,8 +58,7 @@ class NadamOptimizer(AdamOptimizer):
     move.
     """
 
-    def _apply_dense(self, grad: Tensor, var: Variable) -> Operation:
-        return self._apply("ApplyAdam", var, self._SLOTS, self._values(grad, var), use_nesterov=True)
+    _attrs = {"use_nesterov": True}
 
     def _apply_sparse(self, grad: Any, var: Any) -> Any:
         beta1, beta2 = self._setting("beta1", var), self._setting("beta2", var)

@@ -38,7 +38,7 @@ class AGNOptimizer(CopyOptimizer):
     shared variables, and takes the values of these.
 
     Args:
-      optimizer: updates the copies and the shared variables; each has slots of its own.
+      optimizer: updates the copies and the shared variables; each has separate slots.
       num_worker: number of workers.
       custom_getter: the `AGNCustomGetter` that created the variables.
       communication_period: n.
@@ -106,6 +106,6 @@ class AGNOptimizer(CopyOptimizer):
 
 
 def _local(next_creator: Any, collections: Any = None, **kwargs: Any) -> Any:
-    """Creates a variable as a local one: each worker has slots of its own for its copies."""
+    """Creates a variable as a local one: each worker has separate slots for its copies."""
     kept = [key for key in collections or () if key != GraphKeys.GLOBAL_VARIABLES]
     return next_creator(collections=[*kept, GraphKeys.LOCAL_VARIABLES], **kwargs)

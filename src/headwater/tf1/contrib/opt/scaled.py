@@ -10,7 +10,7 @@ from headwater.tf1.functional import math as ops
 from headwater.tf1.functional.indexing import where
 from headwater.tf1.functional.linalg import norm
 from headwater.tf1.training.optimizers.adagrad import AdagradOptimizer
-from headwater.tf1.training.optimizers.common import SettingsOptimizer
+from headwater.tf1.training.optimizers.common import OneOperationOptimizer
 
 if TYPE_CHECKING:
     from headwater.graph.operation import Operation, Tensor
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from headwater.tf1.variables.variables import Variable
 
 
-class LARSOptimizer(SettingsOptimizer):
+class LARSOptimizer(OneOperationOptimizer):
     """Layer-wise adaptive rates (You et al., 2017), for training with large batches.
 
     With the trust ratio r = e·‖θ‖ / (‖g‖ + λ·‖θ‖ + ε), which is 1 where a norm is 0: a ← μ·a + η·r·(g + λ·θ), then
@@ -39,6 +39,9 @@ class LARSOptimizer(SettingsOptimizer):
 
     Slots: ``momentum`` is a.
     """
+
+    _kind = "Momentum"
+    _updated = ("momentum",)
 
     def __init__(
         self,
@@ -62,7 +65,7 @@ class LARSOptimizer(SettingsOptimizer):
         self._eeta = eeta
         self._epsilon = epsilon
         self._skip_list = skip_list
-        self._use_nesterov = use_nesterov
+        self._attrs = {"use_nesterov": use_nesterov}
 
     def _create_slots(self, var_list: Sequence[Variable]) -> None:
         for var in var_list:
@@ -86,16 +89,11 @@ class LARSOptimizer(SettingsOptimizer):
         rate, decayed = self.compute_lr(grad, var)
         one = ops.cast(1.0, var.dtype.base_dtype)
         values = [("lr", one), ("grad", decayed * rate), ("momentum", self._setting("momentum", var))]
-        return self._apply("ApplyMomentum", var, ("momentum",), values, use_nesterov=self._use_nesterov)
+        return self._apply("ApplyMomentum", var, self._updated, values, **self._attrs)
 
-    def _apply_sparse(self, grad: Any, var: Any) -> Any:
-        values = [
-            ("lr", self._setting("learning_rate", var)),
-            ("grad", grad),
-            ("indices", grad.indices),
-            ("momentum", self._setting("momentum", var)),
-        ]
-        return self._apply("SparseApplyMomentum", var, ("momentum",), values, use_nesterov=self._use_nesterov)
+    def _values(self, grad: Any, var: Any) -> list[tuple[str, Any]]:
+        rate, momentum = self._setting("learning_rate", var), self._setting("momentum", var)
+        return [("lr", rate), ("grad", grad), ("momentum", momentum)]
 
 
 class RegAdagradOptimizer(AdagradOptimizer):

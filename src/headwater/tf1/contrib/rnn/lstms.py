@@ -169,7 +169,7 @@ class LayerNormBasicLSTMCell(_NormedCell):
 
 
 class GLSTMCell(SizedCell):
-    """An LSTM cell in groups of inputs and states, each with a kernel of its own (Kuchaiev and Ginsburg, 2017).
+    """An LSTM cell with groups of inputs and states, each with a separate kernel (Kuchaiev and Ginsburg, 2017).
 
     Args:
       num_units: the size of c.

@@ -121,7 +121,7 @@ class HighwayWrapper(_Transparent):
 
     Args:
       cell: the cell, whose outputs have the shapes of its inputs.
-      couple_carry_transform_gates: the weight of outputs is 1 - carry, not a gate of its own.
+      couple_carry_transform_gates: the weight of outputs is 1 - carry, instead of a separate gate.
       carry_bias_init: the initial bias of ``carry``; the other gate's initial bias is its negative.
 
     Raises:

@@ -124,7 +124,7 @@ def dynamic_decode(
 
 
 def exchange_batch_and_time(tensor: object) -> Any:
-    """Exchanges the first two dimensions of a tensor that has as many."""
+    """Exchanges the first two dimensions of a tensor that has at least two."""
     if not isinstance(tensor, Tensor) or (tensor.dims is not None and len(tensor.dims) < 2):
         return tensor
     if tensor.dims is None:

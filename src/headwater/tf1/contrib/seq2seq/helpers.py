@@ -59,7 +59,27 @@ class Helper:
         return None
 
 
-class CustomHelper(Helper):
+class _DescribedHelper(Helper):
+    """Base of helpers that know the shape and type of their samples."""
+
+    _batch_size: Any
+    _sample_shape = TensorShape([])
+    _sample_dtype: Any = dtypes.int32
+
+    @property
+    def batch_size(self) -> Any:
+        return self._batch_size
+
+    @property
+    def sample_ids_shape(self) -> TensorShape:
+        return self._sample_shape
+
+    @property
+    def sample_ids_dtype(self) -> Any:
+        return self._sample_dtype
+
+
+class CustomHelper(_DescribedHelper):
     """A helper made of functions.
 
     Args:
@@ -81,23 +101,15 @@ class CustomHelper(Helper):
         self._initialize_fn = initialize_fn
         self._sample_fn = sample_fn
         self._next_inputs_fn = next_inputs_fn
-        self._batch_size: Tensor | None = None
-        self._sample_ids_shape = TensorShape(sample_ids_shape or [])
-        self._sample_ids_dtype = sample_ids_dtype or dtypes.int32
+        self._batch_size = None
+        self._sample_shape = TensorShape(sample_ids_shape or [])
+        self._sample_dtype = sample_ids_dtype or dtypes.int32
 
     @property
     def batch_size(self) -> Tensor:
         if self._batch_size is None:
             raise ValueError("batch_size accessed before initialize was called")
         return self._batch_size
-
-    @property
-    def sample_ids_shape(self) -> TensorShape:
-        return self._sample_ids_shape
-
-    @property
-    def sample_ids_dtype(self) -> Any:
-        return self._sample_ids_dtype
 
     def initialize(self, name: str | None = None) -> tuple[Any, Any]:
         with name_scope(name, f"{type(self).__name__}Initialize"):
@@ -117,7 +129,7 @@ class CustomHelper(Helper):
             return self._next_inputs_fn(time=time, outputs=outputs, state=state, sample_ids=sample_ids)
 
 
-class TrainingHelper(Helper):
+class TrainingHelper(_DescribedHelper):
     """Returns the steps of given sequences as inputs.
 
     Args:
@@ -150,18 +162,6 @@ class TrainingHelper(Helper):
     @property
     def sequence_length(self) -> Tensor:
         return self._sequence_length
-
-    @property
-    def batch_size(self) -> Any:
-        return self._batch_size
-
-    @property
-    def sample_ids_shape(self) -> Any:
-        return TensorShape([])
-
-    @property
-    def sample_ids_dtype(self) -> Any:
-        return dtypes.int32
 
     def known_turns(self) -> KnownTurns | None:
         """The length of the longest sequence."""
@@ -323,7 +323,7 @@ class ScheduledOutputTrainingHelper(TrainingHelper):
             return finished, indexing.where(sampled, found, given), state
 
 
-class GreedyEmbeddingHelper(Helper):
+class GreedyEmbeddingHelper(_DescribedHelper):
     """Returns the embedding of the most probable class of the outputs.
 
     Args:
@@ -340,18 +340,6 @@ class GreedyEmbeddingHelper(Helper):
         self._start_tokens, self._end_token = tokens(start_tokens, end_token)
         self._batch_size = arrays.size(self._start_tokens)
         self._start_inputs = self._embedding_fn(self._start_tokens)
-
-    @property
-    def batch_size(self) -> Any:
-        return self._batch_size
-
-    @property
-    def sample_ids_shape(self) -> Any:
-        return TensorShape([])
-
-    @property
-    def sample_ids_dtype(self) -> Any:
-        return dtypes.int32
 
     def initialize(self, name: str | None = None) -> tuple[Any, Any]:
         return arrays.zeros_like(self._start_tokens, dtypes.bool_), self._start_inputs
@@ -415,7 +403,7 @@ class SampleEmbeddingHelper(GreedyEmbeddingHelper):
         return _categories(logits, self._seed)
 
 
-class InferenceHelper(Helper):
+class InferenceHelper(_DescribedHelper):
     """A helper whose samples are the next inputs.
 
     Args:
@@ -443,18 +431,6 @@ class InferenceHelper(Helper):
         self._next_inputs_fn = next_inputs_fn
         self._start_inputs = convert_to_tensor(start_inputs, name="start_inputs")
         self._batch_size = arrays.shape(self._start_inputs)[0]
-
-    @property
-    def batch_size(self) -> Any:
-        return self._batch_size
-
-    @property
-    def sample_ids_shape(self) -> Any:
-        return self._sample_shape
-
-    @property
-    def sample_ids_dtype(self) -> Any:
-        return self._sample_dtype
 
     def initialize(self, name: str | None = None) -> tuple[Any, Any]:
         return arrays.fill(arrays.expand_dims(self._batch_size, 0), False), self._start_inputs

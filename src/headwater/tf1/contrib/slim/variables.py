@@ -126,7 +126,7 @@ def local_variable(
 def global_variable(
     initial_value: object, validate_shape: bool = True, name: str | None = None, use_resource: bool | None = None
 ) -> Variable:
-    """A variable that optimizers leave alone."""
+    """Returns a variable that optimizers do not change."""
     del use_resource
     return Variable(
         initial_value,

@@ -41,7 +41,24 @@ def logits_and_probs(name: str, logits: Any, probs: Any, several: bool) -> tuple
         return math.log(known) - (0.0 if several else math.log1p(-1.0 * known)), known
 
 
-class Bernoulli(Distribution):
+class OfLogits(Distribution):
+    """Base of distributions with the parameters ``logits`` or ``probs``."""
+
+    _logits: Tensor
+    _probs: Tensor
+
+    @property
+    def logits(self) -> Tensor:
+        """Logarithms of the weights of the classes; for a truth value, the logarithm of the odds of 1."""
+        return self._logits
+
+    @property
+    def probs(self) -> Tensor:
+        """The probabilities of the classes; for a truth value, the probability of 1."""
+        return self._probs
+
+
+class Bernoulli(OfLogits):
     """Bernoulli distribution: 1 with a given probability, else 0.
 
     Args:
@@ -75,16 +92,6 @@ class Bernoulli(Distribution):
     def _param_shapes(cls, sample_shape: Any) -> dict[str, Tensor]:
         return {"logits": convert_to_tensor(sample_shape, int32)}
 
-    @property
-    def logits(self) -> Tensor:
-        """The logarithm of the odds of one."""
-        return self._logits
-
-    @property
-    def probs(self) -> Tensor:
-        """The probability of one."""
-        return self._probs
-
     def _batch_shape(self) -> TensorShape:
         return self._logits.shape
 
@@ -114,7 +121,7 @@ class Bernoulli(Distribution):
         return math.cast(self._probs > 0.5, self.dtype)
 
 
-class Categorical(Distribution):
+class Categorical(OfLogits):
     """Categorical distribution over class indices.
 
     Args:
@@ -156,16 +163,6 @@ class Categorical(Distribution):
     def event_size(self) -> Tensor:
         """The number of classes."""
         return arrays.shape(self._logits)[-1]
-
-    @property
-    def logits(self) -> Tensor:
-        """Logarithms of the weights."""
-        return self._logits
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self._probs
 
     def _batch_shape(self) -> TensorShape:
         return self._logits.shape[:-1]
@@ -248,7 +245,7 @@ def log_combinations(total: Tensor, counts: Tensor) -> Tensor:
     return special.lgamma(total + 1.0) - reductions.reduce_sum(special.lgamma(counts + 1.0), -1)
 
 
-class Multinomial(_OfCounts):
+class Multinomial(_OfCounts, OfLogits):
     """Multinomial distribution: counts of classes in ``total_count`` draws.
 
     Args:
@@ -286,16 +283,6 @@ class Multinomial(_OfCounts):
     def total_count(self) -> Tensor:
         """Draws."""
         return self._total
-
-    @property
-    def logits(self) -> Tensor:
-        """Logarithms of the weights."""
-        return self._logits
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self._probs
 
     def _weights(self) -> Tensor:
         return self._probs

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from headwater.tf1.training.optimizers.common import SettingsOptimizer
+from headwater.tf1.training.optimizers.common import OneOperationOptimizer
 
 if TYPE_CHECKING:
-    from headwater.graph.operation import Operation, Tensor
     from headwater.graph.types import GraphTensor, TensorLike
     from headwater.tf1.training.optimizer import Hyperparameter
     from headwater.tf1.variables.variables import Variable
 
 
-class AdadeltaOptimizer(SettingsOptimizer):
+class AdadeltaOptimizer(OneOperationOptimizer):
     """Adadelta (Zeiler, 2012).
 
     a ← ρ·a + (1−ρ)·g², Δ = g·√(u + ε) / √(a + ε), θ ← θ − η·Δ, u ← ρ·u + (1−ρ)·Δ².
@@ -32,7 +31,8 @@ class AdadeltaOptimizer(SettingsOptimizer):
     Slots: ``accum`` is a, ``accum_update`` is u.
     """
 
-    _SLOTS = ("accum", "accum_update")
+    _kind = "Adadelta"
+    _updated = ("accum", "accum_update")
 
     def __init__(
         self,
@@ -57,11 +57,3 @@ class AdadeltaOptimizer(SettingsOptimizer):
 
     def _values(self, grad: TensorLike, var: GraphTensor) -> list[tuple[str, Any]]:
         return [*((key, self._setting(key, var)) for key in ("lr", "rho", "epsilon")), ("grad", grad)]
-
-    def _apply_dense(self, grad: Tensor, var: Variable) -> Operation:
-        return self._apply("ApplyAdadelta", var, self._SLOTS, self._values(grad, var))
-
-    def _apply_sparse(self, grad: Any, var: GraphTensor) -> Operation:
-        return self._apply(
-            "SparseApplyAdadelta", var, self._SLOTS, [*self._values(grad, var), ("indices", grad.indices)]
-        )

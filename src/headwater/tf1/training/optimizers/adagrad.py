@@ -9,11 +9,10 @@ from headwater.dtypes import int32, int64
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Tensor
-from headwater.tf1.training.optimizers.common import SettingsOptimizer
+from headwater.tf1.training.optimizers.common import OneOperationOptimizer
 from headwater.tf1.variables.initializers import Constant, Zeros
 
 if TYPE_CHECKING:
-    from headwater.graph.operation import Operation
     from headwater.graph.types import Gradient, GraphTensor, TensorLike
     from headwater.tf1.training.optimizer import Hyperparameter
     from headwater.tf1.variables.types import AnyVariable
@@ -32,7 +31,26 @@ def _constant_slot(optimizer: Any, var: Any, value: float, slot: str, name: str)
     return optimizer._get_or_make_slot(var, filled, slot, name)
 
 
-class AdagradOptimizer(SettingsOptimizer):
+class _AccumulatingOptimizer(OneOperationOptimizer):
+    """Base of optimizers with one accumulator of squared gradients."""
+
+    _updated = ("accumulator",)
+
+    def __init__(
+        self, learning_rate: Hyperparameter, initial_accumulator_value: float, use_locking: bool, name: str
+    ) -> None:
+        if initial_accumulator_value <= 0.0:
+            raise ValueError(f"initial_accumulator_value must be positive: {initial_accumulator_value}")
+        super().__init__(use_locking, name)
+        self._learning_rate = learning_rate
+        self._initial_accumulator_value = initial_accumulator_value
+
+    def _create_slots(self, var_list: Sequence[Variable]) -> None:
+        for var in var_list:
+            _constant_slot(self, var, self._initial_accumulator_value, "accumulator", self._name)
+
+
+class AdagradOptimizer(_AccumulatingOptimizer):
     """Adagrad (Duchi, Hazan and Singer, 2011).
 
     a ← a + g², then θ ← θ − η·g / √a, where a starts at a₀.
@@ -52,6 +70,8 @@ class AdagradOptimizer(SettingsOptimizer):
     Slots: ``accumulator`` is a.
     """
 
+    _kind = "Adagrad"
+
     def __init__(
         self,
         learning_rate: Hyperparameter,
@@ -59,36 +79,23 @@ class AdagradOptimizer(SettingsOptimizer):
         use_locking: bool = False,
         name: str = "Adagrad",
     ) -> None:
-        if initial_accumulator_value <= 0.0:
-            raise ValueError(f"initial_accumulator_value must be positive: {initial_accumulator_value}")
-        super().__init__(use_locking, name)
-        self._learning_rate = learning_rate
-        self._initial_accumulator_value = initial_accumulator_value
-
-    def _create_slots(self, var_list: Sequence[Variable]) -> None:
-        for var in var_list:
-            _constant_slot(self, var, self._initial_accumulator_value, "accumulator", self._name)
+        super().__init__(learning_rate, initial_accumulator_value, use_locking, name)
 
     def _prepare(self) -> None:
         self._prepare_settings(learning_rate=self._learning_rate)
 
-    def _apply_dense(self, grad: Tensor, var: Variable) -> Operation:
-        values = [("lr", self._setting("learning_rate", var)), ("grad", grad)]
-        return self._apply("ApplyAdagrad", var, ("accumulator",), values)
-
-    def _apply_sparse(self, grad: Any, var: GraphTensor) -> Any:
-        values = [("lr", self._setting("learning_rate", var)), ("grad", grad), ("indices", grad.indices)]
-        return self._apply("SparseApplyAdagrad", var, ("accumulator",), values)
+    def _values(self, grad: TensorLike, var: GraphTensor) -> list[tuple[str, Any]]:
+        return [("lr", self._setting("learning_rate", var)), ("grad", grad)]
 
 
-class ProximalAdagradOptimizer(SettingsOptimizer):
+class ProximalAdagradOptimizer(_AccumulatingOptimizer):
     """Adagrad with L1 and L2 penalties that produce exact zeros (FOBOS; Duchi and Singer, 2009).
 
     a ← a + g², ρ = η / √a, z = θ − ρ·g, then θ ← sign(z)·max(|z| − ρ·λ₁, 0) / (1 + ρ·λ₂).
 
     Args:
       learning_rate: η; a number or a tensor.
-      initial_accumulator_value: where a starts, positive.
+      initial_accumulator_value: the initial value of a, positive.
       l1_regularization_strength: λ₁, not negative.
       l2_regularization_strength: λ₂, not negative.
       use_locking: accepted; updates are always atomic.
@@ -100,6 +107,8 @@ class ProximalAdagradOptimizer(SettingsOptimizer):
     Slots: ``accumulator`` is a.
     """
 
+    _kind = "ProximalAdagrad"
+
     def __init__(
         self,
         learning_rate: Hyperparameter,
@@ -109,17 +118,9 @@ class ProximalAdagradOptimizer(SettingsOptimizer):
         use_locking: bool = False,
         name: str = "ProximalAdagrad",
     ) -> None:
-        if initial_accumulator_value <= 0.0:
-            raise ValueError(f"initial_accumulator_value must be positive: {initial_accumulator_value}")
-        super().__init__(use_locking, name)
-        self._learning_rate = learning_rate
-        self._initial_accumulator_value = initial_accumulator_value
+        super().__init__(learning_rate, initial_accumulator_value, use_locking, name)
         self._l1 = l1_regularization_strength
         self._l2 = l2_regularization_strength
-
-    def _create_slots(self, var_list: Sequence[Variable]) -> None:
-        for var in var_list:
-            _constant_slot(self, var, self._initial_accumulator_value, "accumulator", self._name)
 
     def _prepare(self) -> None:
         self._prepare_settings(
@@ -134,15 +135,8 @@ class ProximalAdagradOptimizer(SettingsOptimizer):
             ("grad", grad),
         ]
 
-    def _apply_dense(self, grad: Tensor, var: Variable) -> Operation:
-        return self._apply("ApplyProximalAdagrad", var, ("accumulator",), self._values(grad, var))
 
-    def _apply_sparse(self, grad: Any, var: GraphTensor) -> Any:
-        values = [*self._values(grad, var), ("indices", grad.indices)]
-        return self._apply("SparseApplyProximalAdagrad", var, ("accumulator",), values)
-
-
-class AdagradDAOptimizer(SettingsOptimizer):
+class AdagradDAOptimizer(OneOperationOptimizer):
     """Adagrad by dual averaging, for sparse linear models with an L1 penalty (Duchi, Hazan and Singer, 2011).
 
     At step t: s ← s + g, a ← a + g², z = sign(s)·max(|s| − λ₁·t, 0), then θ ← −η·z / (λ₂·η·t + √a). The variable's
@@ -151,7 +145,7 @@ class AdagradDAOptimizer(SettingsOptimizer):
     Args:
       learning_rate: η; a number or a tensor.
       global_step: the integer variable that counts steps; t is one more than it.
-      initial_gradient_squared_accumulator_value: where a starts, positive.
+      initial_gradient_squared_accumulator_value: the initial value of a, positive.
       l1_regularization_strength: λ₁.
       l2_regularization_strength: λ₂.
       use_locking: accepted; updates are always atomic.
@@ -163,7 +157,8 @@ class AdagradDAOptimizer(SettingsOptimizer):
     Slots: ``gradient_accumulator`` is s, ``gradient_squared_accumulator`` is a.
     """
 
-    _SLOTS = ("gradient_accumulator", "gradient_squared_accumulator")
+    _kind = "AdagradDA"
+    _updated = ("gradient_accumulator", "gradient_squared_accumulator")
 
     def __init__(
         self,
@@ -203,17 +198,11 @@ class AdagradDAOptimizer(SettingsOptimizer):
         before = graph.create_op("Cast", [convert_to_tensor(self._global_step)], {"DstT": int64}).outputs[0]
         self._step: Tensor = graph.create_op("Add", [before, convert_to_tensor(1, int64)], name="step").outputs[0]
 
-    def _rest(self, var: Any) -> list[tuple[str, Any]]:
+    def _values(self, grad: Gradient, var: AnyVariable) -> list[tuple[str, Any]]:
         return [
+            ("grad", grad),
             ("lr", self._setting("learning_rate", var)),
             ("l1", self._setting("l1_regularization_strength", var)),
             ("l2", self._setting("l2_regularization_strength", var)),
             ("global_step", self._step),
         ]
-
-    def _apply_dense(self, grad: Gradient, var: AnyVariable) -> Operation:
-        return self._apply("ApplyAdagradDA", var, self._SLOTS, [("grad", grad), *self._rest(var)])
-
-    def _apply_sparse(self, grad: Any, var: Any) -> Any:
-        values = [("grad", grad), ("indices", grad.indices), *self._rest(var)]
-        return self._apply("SparseApplyAdagradDA", var, self._SLOTS, values)

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from headwater.tf1.functional.control_flow import group
-from headwater.tf1.training.optimizers.common import SettingsOptimizer
+from headwater.tf1.training.optimizers.common import OneOperationOptimizer
 
 if TYPE_CHECKING:
-    from headwater.graph.operation import Operation, Tensor
+    from headwater.graph.operation import Operation
     from headwater.graph.types import GraphTensor, TensorLike
     from headwater.tf1.training.optimizer import Hyperparameter
     from headwater.tf1.variables.variables import Variable
 
 
-class AdamOptimizer(SettingsOptimizer):
+class AdamOptimizer(OneOperationOptimizer):
     """Adam (Kingma and Ba, 2015).
 
     At step t: m ← m + (1−β₁)·(g − m), v ← v + (1−β₂)·(g² − v), then
@@ -39,7 +39,8 @@ class AdamOptimizer(SettingsOptimizer):
     Slots: ``m`` and ``v``.
     """
 
-    _SLOTS = ("m", "v")
+    _kind = "Adam"
+    _updated = ("m", "v")
 
     def __init__(
         self,
@@ -82,12 +83,6 @@ class AdamOptimizer(SettingsOptimizer):
             ("epsilon", self._setting("epsilon", var)),
             ("grad", grad),
         ]
-
-    def _apply_dense(self, grad: Tensor, var: Variable) -> Operation:
-        return self._apply("ApplyAdam", var, self._SLOTS, self._values(grad, var))
-
-    def _apply_sparse(self, grad: Any, var: GraphTensor) -> Any:
-        return self._apply("SparseApplyAdam", var, self._SLOTS, [*self._values(grad, var), ("indices", grad.indices)])
 
     def _finish(self, update_ops: Sequence[Operation], name_scope: str) -> Any:
         powers = self._get_beta_accumulators()

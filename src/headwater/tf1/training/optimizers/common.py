@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from headwater.graph.convert import convert_to_tensor
@@ -47,3 +48,29 @@ class SettingsOptimizer(Optimizer):
         refs = [var, *(self.get_slot(var, slot) for slot in slots)]
         inputs = [(key, value.values if isinstance(value, IndexedSlices) else value, None) for key, value in values]
         return update_op(op_type, refs, inputs, {"use_locking": self._use_locking, **attrs}).op
+
+
+class OneOperationOptimizer(SettingsOptimizer):
+    """Base of optimizers with one operation for each update: ``Apply<kind>``, or ``SparseApply<kind>`` for rows.
+
+    Attributes:
+      _kind: see above.
+      _updated: the slots that the operation updates besides the variable.
+      _attrs: attributes of the operation.
+    """
+
+    _kind: str
+    _updated: tuple[str, ...]
+    _attrs: Mapping[str, object] = {}
+
+    def _values(self, grad: Any, var: GraphTensor) -> list[tuple[str, Any]]:
+        """Returns the further inputs in order, by argument name."""
+        raise NotImplementedError
+
+    def _apply_dense(self, grad: Tensor, var: GraphTensor) -> Operation:
+        return self._apply(f"Apply{self._kind}", var, self._updated, self._values(grad, var), **self._attrs)
+
+    def _apply_sparse(self, grad: Any, var: GraphTensor) -> Any:
+        values = self._values(grad, var)
+        values.insert(1 + [key for key, _ in values].index("grad"), ("indices", grad.indices))
+        return self._apply(f"SparseApply{self._kind}", var, self._updated, values, **self._attrs)

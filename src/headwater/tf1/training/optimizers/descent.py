@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from headwater.tf1.training.optimizers.common import SettingsOptimizer
+from headwater.tf1.training.optimizers.common import OneOperationOptimizer, SettingsOptimizer
 from headwater.tf1.variables.state import update_op
 
 if TYPE_CHECKING:
     from headwater.graph.operation import Operation, Tensor
-    from headwater.graph.types import GraphTensor
+    from headwater.graph.types import GraphTensor, TensorLike
     from headwater.tf1.training.optimizer import Hyperparameter
     from headwater.tf1.variables.variables import Variable
 
@@ -43,7 +43,7 @@ class GradientDescentOptimizer(SettingsOptimizer):
         return update_op("ScatterSub", [var], values, {"use_locking": self._use_locking}).op
 
 
-class MomentumOptimizer(SettingsOptimizer):
+class MomentumOptimizer(OneOperationOptimizer):
     """Gradient descent with momentum (Polyak, 1964).
 
     a ← μ·a + g, then θ ← θ − η·a; with Nesterov's momentum θ ← θ − (η·g + η·μ·a).
@@ -62,6 +62,9 @@ class MomentumOptimizer(SettingsOptimizer):
     Slots: ``momentum`` is a.
     """
 
+    _kind = "Momentum"
+    _updated = ("momentum",)
+
     def __init__(
         self,
         learning_rate: Hyperparameter,
@@ -73,7 +76,7 @@ class MomentumOptimizer(SettingsOptimizer):
         super().__init__(use_locking, name)
         self._learning_rate = learning_rate
         self._momentum = momentum
-        self._use_nesterov = use_nesterov
+        self._attrs = {"use_nesterov": use_nesterov}
 
     def _create_slots(self, var_list: Sequence[Variable]) -> None:
         for var in var_list:
@@ -82,19 +85,9 @@ class MomentumOptimizer(SettingsOptimizer):
     def _prepare(self) -> None:
         self._prepare_settings(learning_rate=self._learning_rate, momentum=self._momentum)
 
-    def _apply_dense(self, grad: Tensor, var: Variable) -> Operation:
+    def _values(self, grad: TensorLike, var: GraphTensor) -> list[tuple[str, Any]]:
         rate, momentum = self._setting("learning_rate", var), self._setting("momentum", var)
-        values = [("lr", rate), ("grad", grad), ("momentum", momentum)]
-        return self._apply("ApplyMomentum", var, ("momentum",), values, use_nesterov=self._use_nesterov)
-
-    def _apply_sparse(self, grad: Any, var: GraphTensor) -> Any:
-        values = [
-            ("lr", self._setting("learning_rate", var)),
-            ("grad", grad),
-            ("indices", grad.indices),
-            ("momentum", self._setting("momentum", var)),
-        ]
-        return self._apply("SparseApplyMomentum", var, ("momentum",), values, use_nesterov=self._use_nesterov)
+        return [("lr", rate), ("grad", grad), ("momentum", momentum)]
 
 
 class ProximalGradientDescentOptimizer(SettingsOptimizer):

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from headwater.tf1.training.optimizers.common import SettingsOptimizer
+from headwater.tf1.training.optimizers.common import OneOperationOptimizer
 from headwater.tf1.variables.initializers import Constant
 
 if TYPE_CHECKING:
-    from headwater.graph.operation import Operation
-    from headwater.graph.types import GraphTensor, TensorLike
+    from headwater.graph.types import TensorLike
     from headwater.tf1.variables.variables import Variable
 
 
-class FtrlOptimizer(SettingsOptimizer):
+class FtrlOptimizer(OneOperationOptimizer):
     """FTRL-Proximal (McMahan et al., "Ad Click Prediction", 2013).
 
     With the power p = −``learning_rate_power``: a' = a + g², z ← z + g − (a'ᵖ − aᵖ)/η · θ, a ← a', then
@@ -26,7 +25,7 @@ class FtrlOptimizer(SettingsOptimizer):
     Args:
       learning_rate: η; a number, a tensor, or a function that returns one.
       learning_rate_power: −p, not positive; −0.5 is the usual root, 0 a fixed learning rate.
-      initial_accumulator_value: where a starts, not negative.
+      initial_accumulator_value: the initial value of a, not negative.
       l1_regularization_strength: λ₁, not negative.
       l2_regularization_strength: λ₂, not negative.
       use_locking: accepted; updates are always atomic.
@@ -41,7 +40,7 @@ class FtrlOptimizer(SettingsOptimizer):
     Slots: ``accum`` is a, ``linear`` is z.
     """
 
-    _SLOTS = ("accum", "linear")
+    _updated = ("accum", "linear")
     _NAMES = ("l1_regularization_strength", "l2_regularization_strength", "l2_shrinkage_regularization_strength")
 
     def __init__(
@@ -69,6 +68,7 @@ class FtrlOptimizer(SettingsOptimizer):
         self._learning_rate_power = learning_rate_power
         self._initial_accumulator_value = initial_accumulator_value
         self._shrinks = l2_shrinkage_regularization_strength > 0
+        self._kind = "FtrlV2" if self._shrinks else "Ftrl"
         self._accum_name = accum_name
         self._linear_name = linear_name
 
@@ -86,18 +86,9 @@ class FtrlOptimizer(SettingsOptimizer):
             learning_rate=self._learning_rate, **self._strengths, learning_rate_power=self._learning_rate_power
         )
 
-    def _values(self, var: Any) -> list[tuple[str, Any]]:
+    def _values(self, grad: TensorLike, var: Any) -> list[tuple[str, Any]]:
         taken = self._NAMES if self._shrinks else self._NAMES[:2]
         arguments = ("lr", "l1", "l2", "l2_shrinkage")
         names = ("learning_rate", *taken)
         values = [(key, self._setting(name, var)) for key, name in zip(arguments, names, strict=False)]
-        return [*values, ("lr_power", self._setting("learning_rate_power", var))]
-
-    def _apply_dense(self, grad: TensorLike, var: GraphTensor) -> Operation:
-        op_type = "ApplyFtrlV2" if self._shrinks else "ApplyFtrl"
-        return self._apply(op_type, var, self._SLOTS, [("grad", grad), *self._values(var)])
-
-    def _apply_sparse(self, grad: Any, var: GraphTensor) -> Any:
-        op_type = "SparseApplyFtrlV2" if self._shrinks else "SparseApplyFtrl"
-        values = [("grad", grad), ("indices", grad.indices), *self._values(var)]
-        return self._apply(op_type, var, self._SLOTS, values)
+        return [("grad", grad), *values, ("lr_power", self._setting("learning_rate_power", var))]

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from headwater.tf1.training.optimizers.common import SettingsOptimizer
+from headwater.tf1.training.optimizers.common import OneOperationOptimizer
 from headwater.tf1.variables.initializers import Ones
 
 if TYPE_CHECKING:
-    from headwater.graph.operation import Operation, Tensor
     from headwater.graph.types import GraphTensor, TensorLike
     from headwater.tf1.training.optimizer import Hyperparameter
     from headwater.tf1.variables.variables import Variable
 
 
-class RMSPropOptimizer(SettingsOptimizer):
+class RMSPropOptimizer(OneOperationOptimizer):
     """RMSProp (Tieleman and Hinton, lecture 6.5 of "Neural Networks for Machine Learning", 2012).
 
     s ← s + (1−ρ)·(g² − s), p ← μ·p + η·g / √(s + ε), θ ← θ − p; s starts at one, p at zero.
@@ -54,6 +53,8 @@ class RMSPropOptimizer(SettingsOptimizer):
         self._momentum = momentum
         self._epsilon = epsilon
         self._centered = centered
+        self._kind = "CenteredRMSProp" if centered else "RMSProp"
+        self._updated = ("mg", "rms", "momentum") if centered else ("rms", "momentum")
 
     def _create_slots(self, var_list: Sequence[Variable]) -> None:
         for var in var_list:
@@ -76,14 +77,3 @@ class RMSPropOptimizer(SettingsOptimizer):
             ("epsilon", self._setting("epsilon", var)),
             ("grad", grad),
         ]
-
-    def _apply_kind(self, prefix: str, var: GraphTensor, values: list[tuple[str, TensorLike]]) -> Operation:
-        if self._centered:
-            return self._apply(f"{prefix}CenteredRMSProp", var, ("mg", "rms", "momentum"), values)
-        return self._apply(f"{prefix}RMSProp", var, ("rms", "momentum"), values)
-
-    def _apply_dense(self, grad: Tensor, var: Variable) -> Operation:
-        return self._apply_kind("Apply", var, self._values(grad, var))
-
-    def _apply_sparse(self, grad: Any, var: GraphTensor) -> Any:
-        return self._apply_kind("SparseApply", var, [*self._values(grad, var), ("indices", grad.indices)])
