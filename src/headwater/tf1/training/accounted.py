@@ -87,7 +87,7 @@ def accounted(
     Args:
       dataset: one example at a time: neither batched, shuffled nor repeated, and the same at every worker.
       batch_size: most examples in a batch of one worker's step.
-      epochs: how often to go through all examples; None: without end. An epoch begins when all examples of the previous
+      epochs: number of passes over all examples; None: no limit. An epoch begins when all examples of the previous
         one are assigned.
       seed: the seed of the order; by default one that the first ``ps`` has drawn.
       shuffle: whether every epoch has a different order; otherwise all epochs use the order of ``dataset``.
@@ -95,8 +95,8 @@ def accounted(
       size: number of examples, if the dataset does not know it.
       patience_s: seconds that a worker waits for ranges held by other workers. These ranges are then assigned again,
         and the updates of their previous holders are dropped. None: wait until the holders finish or are lost.
-      device: which ``ps`` hands them out. By default the first that a `replica_device_setter` puts variables on;
-        without one, the current device scope.
+      device: the ``ps`` that assigns the ranges. By default the first on which a `replica_device_setter` places
+        variables; without one, the current device scope.
       name: the name of the variable, and of the examples in the journal.
 
     Raises:

@@ -47,7 +47,7 @@ def bucket(
 
     Args:
       tensors: an element: a list or a dictionary of tensors.
-      which_bucket: the element's bucket, a scalar of int32 from 0 to ``num_buckets``.
+      which_bucket: the element's bucket, an int32 scalar, at least 0 and below ``num_buckets``.
       batch_size: number of elements of a batch, or one for each bucket.
       num_buckets: number of buckets, at least 2.
       num_threads: threads that fill the buckets.

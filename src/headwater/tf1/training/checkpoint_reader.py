@@ -1,4 +1,4 @@
-"""Looking into checkpoints without a graph."""
+"""Reads checkpoints without a graph."""
 
 from __future__ import annotations
 

@@ -97,11 +97,11 @@ class Coordinator:
 
         Args:
           threads: to wait for besides the registered ones.
-          stop_grace_period_secs: how many seconds they may take after a stop request.
+          stop_grace_period_secs: maximum time until they end after a stop request, in seconds.
           ignore_live_threads: only log threads that are alive after that.
 
         Raises:
-          BaseException: the error that a thread left.
+          BaseException: the first error that a thread has reported.
           RuntimeError: threads are alive after the grace period; the message names them.
         """
         with self._lock:

@@ -1,4 +1,4 @@
-"""Where operations go in between-graph replication: variables to the ``ps`` tasks, the rest to the worker."""
+"""Placement of operations in between-graph replication: variables on the ``ps`` tasks, the others on the worker."""
 
 from __future__ import annotations
 

@@ -67,7 +67,8 @@ def _spread(partitioner: Partitioner) -> Callable[..., Sequence[int]]:
 
 
 def _deep_logits(features: Mapping[str, Any], mode: str, units: int, *settings: Any) -> Tensor:
-    """`_network` in the scope of an estimator's deep part; the last of ``settings`` is the partitioner."""
+    """Returns the result of `_network` in the scope of an estimator's deep part; the last of ``settings`` is the
+    partitioner."""
     with variable_scope(_DEEP, values=tuple(features.values()), partitioner=_spread(settings[-1])):
         return _network(features, mode, units, *settings)
 

@@ -387,7 +387,7 @@ class Estimator:
           predict_keys: names of the predictions to return; all if None.
           hooks: the hooks of the session.
           checkpoint_path: the checkpoint; the newest if None. Without a checkpoint, the initialised model predicts.
-          yield_single_examples: with False whole batches.
+          yield_single_examples: whether to yield single examples instead of whole batches.
 
         Raises:
           ValueError: batches have different sizes, or a prediction is missing.

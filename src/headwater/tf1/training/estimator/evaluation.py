@@ -51,7 +51,7 @@ def _zero(shape: TensorLike | ShapeLike, dtype: Any = None, partition_info: Part
 
 
 class StopAfterNEvalsHook(SessionRunHook):
-    """Ends an evaluation after ``num_evals`` batches; None for when the input ends."""
+    """Ends an evaluation after ``num_evals`` batches; None: when the input ends."""
 
     def __init__(self, num_evals: int | None, log_progress: bool = True) -> None:
         del log_progress

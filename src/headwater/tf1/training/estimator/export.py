@@ -225,7 +225,7 @@ def build_raw_supervised_input_receiver_fn(
     Args:
       features: a tensor, or tensors by name, with the types and shapes of the requests', except for the batch size.
       labels: likewise.
-      default_batch_size: how many examples; any number if None.
+      default_batch_size: number of examples; any number if None.
 
     Raises:
       ValueError: a feature and a label have the same name.
@@ -259,7 +259,7 @@ def _placeholders(like: Any, batch_size: int | None) -> Any:
 
 
 class Exporter:
-    """Exports a model after an evaluation; a subclass has a `name` and `export`."""
+    """Base of exporters, which export a model after an evaluation; subclasses implement `name` and `export`."""
 
     @property
     def name(self) -> str:

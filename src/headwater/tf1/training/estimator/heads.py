@@ -32,7 +32,7 @@ class Head:
     weight_column: Any = None
     loss_reduction: str = Reduction.SUM
 
-    #: How to sum the area under the curve of precision by recall, as TensorFlow 1.15's canned estimators do.
+    #: The summation of the area under the curve of precision by recall, as in TensorFlow 1.15's canned estimators.
     _summation: ClassVar[str] = "trapezoidal"
 
     @property

@@ -78,9 +78,9 @@ def numpy_input_fn(
 
     Args:
       x: an array, or a dictionary of arrays with equal first dimensions.
-      y: labels: likewise; None for none.
-      num_epochs: how often to go over them; None forever.
-      shuffle: in random order.
+      y: labels, in the same form; None if there are none.
+      num_epochs: number of passes over the examples; None: no limit.
+      shuffle: whether examples are in random order.
       queue_capacity: number of examples to draw from for a random order.
       num_threads: accepted.
 

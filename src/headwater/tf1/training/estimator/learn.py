@@ -153,7 +153,7 @@ class ArrayEstimator(canned.Estimator):
 
         Args:
           outputs: names of predictions to return in place of classes, in a dictionary for each example.
-          as_iterable: with False an array, once all examples are seen.
+          as_iterable: whether to yield the results; otherwise, returns an array of all results.
 
         Raises:
           ValueError: both arrays and ``input_fn``, or neither.

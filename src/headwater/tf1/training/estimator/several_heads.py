@@ -36,7 +36,7 @@ class MultiLabelHead(Head):
       label_vocabulary: the classes' names, if labels are names.
       loss_reduction: ``sum_over_batch_size`` or ``sum``.
       loss_fn: function of ``labels`` (a matrix of zeros and ones) and ``logits`` that returns each example's loss.
-      classes_for_class_based_metrics: numbers or names of classes that have metrics of their own.
+      classes_for_class_based_metrics: numbers or names of classes with separate metrics.
       name: suffix of the names of the metrics.
 
     Raises:
