@@ -23,7 +23,7 @@ class ClusterResolver(ABC):
       task_type: the job of this process; None if unknown.
       task_id: its index within the job; None if unknown.
       environment: a word for the environment of the cluster; may be empty.
-      rpc_layer: the protocol that addresses for sessions begin with, such as ``grpc``; None for none.
+      rpc_layer: the protocol that addresses for sessions begin with, such as ``grpc``; None for no protocol.
     """
 
     task_type: str | None = None

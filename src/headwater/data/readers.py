@@ -60,8 +60,8 @@ class FixedLengthRecordDataset(Dataset):
 
     Args:
       record_bytes: length of a record.
-      header_bytes: number of bytes to skip at a file's start; None for none.
-      footer_bytes: number of bytes to skip at its end; None for none.
+      header_bytes: number of bytes to skip at a file's start; None for 0.
+      footer_bytes: number of bytes to skip at its end; None for 0.
     """
 
     def __init__(

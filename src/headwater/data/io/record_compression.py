@@ -24,7 +24,8 @@ class TFRecordOptions:
     """Options for writing or reading a record file.
 
     Args:
-      compression_type: ``""``, ``"GZIP"``, ``"ZLIB"``, a number of `TFRecordCompressionType`, or None for none.
+      compression_type: ``""``, ``"GZIP"``, ``"ZLIB"``, a number of `TFRecordCompressionType`, or None for no
+      compression.
       flush_mode: how zlib flushes (``zlib.Z_SYNC_FLUSH`` ...).
       input_buffer_size: bytes read at once.
       output_buffer_size: bytes collected before they are written.

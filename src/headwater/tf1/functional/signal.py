@@ -149,7 +149,8 @@ def stft(
       frame_length: samples of each frame.
       frame_step: samples between the beginnings of two frames.
       fft_length: length of the transform; else the least power of two that holds a frame.
-      window_fn: makes the window that each frame is multiplied by, from its length and ``dtype``; None for none.
+      window_fn: makes the window that each frame is multiplied by, from its length and ``dtype``; without it, frames
+      are not multiplied.
       pad_end: whether to include frames that extend beyond the end, padded with zeros.
       name: the name of the operations.
 
@@ -179,7 +180,8 @@ def inverse_stft(
       frame_length: samples of each frame.
       frame_step: samples between the beginnings of two frames.
       fft_length: length of the transform; by default the least power of two not below ``frame_length``.
-      window_fn: makes the window by which each frame is multiplied: see `inverse_stft_window_fn`; None for none.
+      window_fn: makes the window by which each frame is multiplied: see `inverse_stft_window_fn`; without it, frames
+      are not multiplied.
       name: the name of the operations.
 
     Returns:

@@ -4,7 +4,7 @@ Every loss takes these arguments:
 
   weights: a scalar, or a tensor of the same rank as the elements' losses that broadcasts to them.
   scope: name scope of its operations.
-  loss_collection: collection to which the result is added; None for none.
+  loss_collection: collection to which the result is added; without it, the result is added to no collection.
   reduction: reduction of the elements' losses; see `Reduction`.
 """
 

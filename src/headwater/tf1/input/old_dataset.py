@@ -32,7 +32,7 @@ class Dataset(new.Dataset):
 
         Args:
           num_threads: how many calls may run at the same time.
-          output_buffer_size: number of results to prefetch; None for none.
+          output_buffer_size: number of results to prefetch; None for no prefetching.
         """
         made = super().map(map_func, num_parallel_calls or num_threads, deterministic, name)
         return made if output_buffer_size is None else made.prefetch(output_buffer_size)

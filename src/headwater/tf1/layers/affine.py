@@ -18,7 +18,7 @@ class WeightOptions(NamedTuple):
     initializer: InitializerLike
     """The initial value; the variable scope's if None."""
     regularizer: Regularizer
-    """A function that returns a loss; None for none."""
+    """A function that returns a loss; None for no loss."""
     constraint: Constraint
     """See `Variable`."""
 
@@ -27,7 +27,7 @@ class AffineLayer(Layer):
     """activation(op(inputs, kernel) + bias), for any operation.
 
     Args:
-      activation: applied to the result; None for none.
+      activation: applied to the result; None leaves the result unchanged.
       use_bias: whether there is a bias.
       kernel, bias: the options of the two weights.
       activity_regularizer: a function that returns a loss of the output.

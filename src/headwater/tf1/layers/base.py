@@ -245,7 +245,7 @@ class Layer(_WithArguments):
 
     @property
     def losses(self) -> list[Any]:
-        """Losses of its regularizers."""
+        """Losses of its regularizers and calls."""
         return list(self._losses)
 
     def get_updates_for(self, inputs: Structure) -> list[Any]:

@@ -39,7 +39,7 @@ class Convolution(AffineLayer):
       padding: ``valid`` or ``same``.
       data_format: ``channels_last`` or ``channels_first``.
       dilation_rate: the distance between a window's elements, in the same form.
-      activation: applied to the result; None for none.
+      activation: applied to the result; None leaves the result unchanged.
       use_bias: whether there is a bias.
       kernel_initializer, bias_initializer: initial values; the variable scope's if None.
       kernel_regularizer, bias_regularizer: functions that return losses.

@@ -25,7 +25,7 @@ class Dense(AffineLayer):
 
     Args:
       units: the size of the output's last dimension.
-      activation: applied to the result; None for none.
+      activation: applied to the result; None leaves the result unchanged.
       use_bias: whether there is a bias.
       kernel_initializer, bias_initializer: initial values; the variable scope's if None.
       kernel_regularizer, bias_regularizer: functions that return losses.

@@ -44,7 +44,8 @@ class BatchNormalization(Layer):
       beta_regularizer, gamma_regularizer, beta_constraint, gamma_constraint: see `Layer.add_weight`.
       renorm: correct the normalised values of training to moving averages of the statistics, x r + d with
         r = σ / σ_moving and d = (mean - mean_moving) / σ_moving (Ioffe, 2017); evaluation is the same.
-      renorm_clipping: limits of the correction: numbers or tensors ``rmin``, ``rmax`` and ``dmax``; by default none.
+      renorm_clipping: limits of the correction: numbers or tensors ``rmin``, ``rmax`` and ``dmax``; no limits by
+      default.
       renorm_momentum: the momentum of the moving averages of the correction.
       fused: normalise images in one operation, if possible; False: do not.
       virtual_batch_size: normalise each group of so many examples by its own statistics in training; it must divide

@@ -166,7 +166,7 @@ def export_meta_graph(
     """Returns a graph with its collections as a ``MetaGraphDef``, and writes it to a file on request.
 
     Args:
-      filename: the file; None: none is written.
+      filename: the file; without it, no file is written.
       meta_info_def: description to include.
       graph_def: a ``GraphDef`` in place of the graph's.
       saver_def: the saver to include.

@@ -319,7 +319,7 @@ def MonitoredTrainingSession(
     Args:
       master: the target of the master.
       is_chief: whether this task is the chief.
-      checkpoint_dir: folder of the checkpoints; None: none are written.
+      checkpoint_dir: folder of the checkpoints; without it, no checkpoint is written.
       scaffold: has the operations that initialise, and the saver.
       hooks: hooks of all tasks.
       chief_only_hooks: hooks of the chief.
@@ -328,7 +328,7 @@ def MonitoredTrainingSession(
       save_summaries_secs: seconds between two summaries.
       config: a ``ConfigProto``.
       stop_grace_period_secs: seconds that threads may take to end.
-      log_step_count_steps: steps between two measurements of the speed; None: none.
+      log_step_count_steps: steps between two measurements of the speed; without it, the speed is not measured.
       max_wait_secs: longest time to wait for the chief, in seconds.
       save_checkpoint_steps: steps between two checkpoints.
       summary_dir: folder of the summaries; ``checkpoint_dir`` if None.

@@ -184,7 +184,7 @@ def warm_start(
 
     Args:
       vars_to_warm_start: a regular expression for names of trainable variables, a list of these for all variables, a
-        list of variables, or None for none.
+        list of variables, or None for no variables.
       var_name_to_vocab_info: from names of variables to the vocabularies of their rows or columns.
       var_name_to_prev_var_name: from names of variables to their names in the checkpoint.
 

@@ -49,7 +49,7 @@ def variable_creator_scope(variable_creator: Creator) -> Generator[None]:
         held.open = before
 
 
-def made_by_creators(make: Creator, **arguments: object) -> Any:
+def create_with_creators(make: Creator, **arguments: object) -> Any:
     """Calls the creators of the open scopes with ``arguments``; calls ``make`` if there are none."""
     held = _held(get_default_graph())
     for creator in () if held is None else held.open:

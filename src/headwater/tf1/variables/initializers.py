@@ -100,7 +100,7 @@ class Ones(Initializer):
 ZEROS = Zeros()
 """Default of initializer arguments."""
 ONES = Ones()
-"""Likewise."""
+"""Default of initializer arguments."""
 
 
 def _zero(dtype: DType) -> Any:

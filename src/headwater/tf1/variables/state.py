@@ -69,7 +69,7 @@ def update_op(
 
 
 def is_variable_initialized(variable: Variable) -> Tensor:
-    """A truth value: whether ``variable`` has a value."""
+    """Returns a boolean tensor: whether ``variable`` has a value."""
     return update_op("IsVariableInitialized", [variable], [])
 
 

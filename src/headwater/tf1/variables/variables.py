@@ -19,7 +19,7 @@ from headwater.shapes import TensorShape, as_shape, unknown_shape
 from headwater.tensorboard_protos import variable_pb2
 from headwater.tf1.functional import indexing, program_order
 from headwater.tf1.variables import state
-from headwater.tf1.variables.creators import any_creators, made_by_creators
+from headwater.tf1.variables.creators import any_creators, create_with_creators
 from headwater.tf1.variables.initial_values import with_initialized_values
 from headwater.tf1.variables.save_slice import SaveSliceInfo
 
@@ -68,7 +68,7 @@ class _MadeByCreators(type):
         bound = _SIGNATURE.bind(None, *args, **kwargs)
         bound.apply_defaults()
         bound.arguments.pop("self")
-        return made_by_creators(make, **bound.arguments)
+        return create_with_creators(make, **bound.arguments)
 
 
 class Variable(TensorOperators, metaclass=_MadeByCreators):

@@ -3,7 +3,7 @@
 Their variables are called ``weights`` and ``biases``, are in ``MODEL_VARIABLES``, and take their settings from
 `arg_scope`. All take these arguments:
 
-  activation_fn: applied to the result; by default relu; None: none.
+  activation_fn: applied to the result; by default relu; None leaves the result unchanged.
   normalizer_fn, normalizer_params: applied before the activation, in place of a bias.
   weights_initializer, biases_initializer: initial values; no bias if the latter is None.
   weights_regularizer, biases_regularizer: functions that return losses.

@@ -144,7 +144,7 @@ class Version(NamedTuple):
         """A residual network of images [batch, height, width, channels].
 
         Args:
-          num_classes: number of logits; None for none.
+          num_classes: number of logits; None omits the layer of logits.
           global_pool: average over height and width.
           output_stride: input size / output size, by dilated convolutions; None for the product of the strides.
           include_root_block: begin with a convolution of stride 2 and a pool of stride 2.
