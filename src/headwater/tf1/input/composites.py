@@ -1,7 +1,7 @@
 """Components of elements, and the tensors that represent them in a graph.
 
-`headwater.data.composites` has the same for arrays. Everything that makes tensors of elements, or elements of tensors,
-does it by the functions of this module.
+`headwater.data.composites` contains the corresponding functions for arrays. All conversions between elements and graph
+tensors use the functions of this module.
 """
 
 from __future__ import annotations

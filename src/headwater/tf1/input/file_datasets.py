@@ -230,7 +230,7 @@ def make_batched_features_dataset(
       reader: makes a dataset of serialised examples of a file.
       label_key: name of the feature that is the label.
       reader_args: further arguments of ``reader``.
-      num_epochs: how often to read the files; without end if None.
+      num_epochs: number of passes over the files; None: no limit.
       shuffle: shuffle the files and the examples.
       shuffle_buffer_size: number of examples to draw from.
       shuffle_seed: seed of the order.
@@ -302,7 +302,7 @@ def make_csv_dataset(
       use_quote_delim: quoted fields may contain separators.
       na_value: a further text that denotes an empty field.
       header: the first line of each file has the names.
-      num_epochs: how often to read the files; without end if None.
+      num_epochs: number of passes over the files; None: no limit.
       shuffle: shuffle the files and the rows.
       shuffle_buffer_size: number of rows to draw from.
       shuffle_seed: seed of the order.

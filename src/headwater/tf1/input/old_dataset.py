@@ -31,7 +31,7 @@ class Dataset(new.Dataset):
         """Maps each element with ``map_func``, in order.
 
         Args:
-          num_threads: how many calls may run at the same time.
+          num_threads: maximum number of concurrent calls.
           output_buffer_size: number of results to prefetch; None for no prefetching.
         """
         made = super().map(map_func, num_parallel_calls or num_threads, deterministic, name)

@@ -46,7 +46,7 @@ class TypeSpec(ABC):
         Raises:
           TypeError: the class does not support it.
         """
-        raise TypeError(f"{cls.__name__} knows nothing of {value!r}")
+        raise TypeError(f"{cls.__name__} cannot describe {value!r}")
 
     def is_compatible_with(self, spec_or_value: object) -> bool:
         """Returns whether a value, or values with another specification, may conform to this specification."""

@@ -19,7 +19,7 @@ _UNBOUNDED = -1
 
 
 class StagingArea:
-    """An unbounded first-in, first-out buffer, filled by one operation and emptied by another.
+    """A first-in, first-out buffer, filled by one operation and emptied by another.
 
     Args:
       dtypes: element type of each component.
