@@ -141,7 +141,7 @@ def _imports(code: CodeType) -> list[str]:
 
 
 def _compiled(path: str) -> list[CodeType]:
-    """Returns the code of a file, or nothing if it cannot be read: importing it will report the reason."""
+    """Returns a list with the code of a file, or an empty list if it cannot be read: its import reports the reason."""
     try:
         with tokenize.open(path) as file:
             return [compile(file.read(), path, "exec", dont_inherit=True)]

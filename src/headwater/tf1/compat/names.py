@@ -45,7 +45,7 @@ _WITH_RAGGED: Final = (
     "headwater.tf1.input.parsing",
     "headwater.tf1.variables.",
 )
-"""Beginnings of the names of modules with functions that take ragged tensors."""
+"""Prefixes of the names of modules with functions that accept ragged tensors."""
 
 
 def namespace(module_name: str, area: Area) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

@@ -15,7 +15,7 @@ __all__ = [
 
 
 def _caller() -> str:
-    """The folder of the module that called a function of this one."""
+    """Returns the folder of the module that called the calling function."""
     frame = inspect.currentframe()
     while frame is not None and frame.f_globals.get("__name__") == __name__:
         frame = frame.f_back

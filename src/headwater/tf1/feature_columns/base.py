@@ -18,7 +18,7 @@ ColumnsLike: TypeAlias = "Column | Iterable[Column]"
 
 
 class IdWeightPair(NamedTuple):
-    """The numbers of a batch's categories, one row per example, and their weights (None: all 1)."""
+    """The category indices of a batch, one row per example, and their weights (None: all 1)."""
 
     id_tensor: SparseTensor
     weight_tensor: SparseTensor | None
@@ -39,7 +39,7 @@ class Features:
         """Returns the transformation by ``column``; for a key the feature, with vectors expanded to matrices.
 
         Raises:
-          ValueError: there is no such feature.
+          ValueError: ``column`` is a key without a feature.
         """
         if column not in self._made:
             self._made[column] = self._raw(column) if isinstance(column, str) else column.transform(self)
@@ -65,12 +65,12 @@ class Column:
         raise NotImplementedError
 
     def transform(self, features: Features) -> Any:
-        """Returns its transformation of the features."""
+        """Returns the transformed features, in a form that depends on the class."""
         raise NotImplementedError
 
     @property
     def parse_example_spec(self) -> dict[str, Any]:
-        """Features to parse from examples; see `parse_example`."""
+        """The specification of the features to parse from examples; see `parse_example`."""
         raise NotImplementedError
 
 
@@ -82,7 +82,7 @@ class DenseColumn(Column):
         raise NotImplementedError
 
     def dense(self, features: Features, trainable: bool, collections: Sequence[str]) -> Tensor:
-        """A matrix of a batch's vectors; variables are made in the current scope."""
+        """Returns the vectors ``[batch, size]``; creates variables in the current scope."""
         raise NotImplementedError
 
 
@@ -100,12 +100,12 @@ class CategoricalColumn(Column):
         raise NotImplementedError
 
     def ids(self, features: Features) -> IdWeightPair:
-        """The categories' numbers."""
+        """Returns category indices and weights."""
         return IdWeightPair(features.get(self), None)
 
 
 def to_sparse(tensor: Tensor) -> SparseTensor:
-    """Converts a dense matrix of categories to a sparse one, without missing categories: empty text, and -1."""
+    """Converts a dense matrix of categories to a sparse one; omits missing categories (empty text and -1)."""
     if isinstance(tensor, SparseTensor):
         return tensor
     nothing = "" if tensor.dtype.base_dtype == dtypes.string else -1

@@ -48,10 +48,10 @@ class _Keyed(CategoricalColumn):
         return {self.key: parsing.VarLenFeature(self.dtype)}
 
     def transform(self, features: Features) -> SparseTensor:
-        return self.numbered(to_sparse(features.get(self.key)))
+        return self.to_indices(to_sparse(features.get(self.key)))
 
-    def numbered(self, tensor: SparseTensor) -> SparseTensor:
-        """The categories' numbers."""
+    def to_indices(self, tensor: SparseTensor) -> SparseTensor:
+        """Returns the indices of categories."""
         raise NotImplementedError
 
 
@@ -72,7 +72,7 @@ class VocabularyListColumn(_Keyed):
     def num_buckets(self) -> int:
         return len(self.vocabulary) + self.num_oov_buckets
 
-    def numbered(self, tensor: SparseTensor) -> SparseTensor:
+    def to_indices(self, tensor: SparseTensor) -> SparseTensor:
         integer = self.kind.is_integer
         table = tables.index_table_from_tensor(
             list(self.vocabulary),
@@ -111,7 +111,7 @@ class VocabularyFileColumn(_Keyed):
         """Number of lines to use."""
         return self.size
 
-    def numbered(self, tensor: SparseTensor) -> SparseTensor:
+    def to_indices(self, tensor: SparseTensor) -> SparseTensor:
         integer = self.kind.is_integer
         table = tables.index_table_from_file(
             self.file,
@@ -139,7 +139,7 @@ class HashedColumn(_Keyed):
     def num_buckets(self) -> int:
         return self.hash_bucket_size
 
-    def numbered(self, tensor: SparseTensor) -> SparseTensor:
+    def to_indices(self, tensor: SparseTensor) -> SparseTensor:
         text = tensor.values if self.kind == dtypes.string else strings.as_string(tensor.values)
         return _with_values(tensor, tables.string_to_hash_bucket_fast(text, self.hash_bucket_size, name="lookup"))
 
@@ -159,7 +159,7 @@ class IdentityColumn(_Keyed):
     def num_buckets(self) -> int:
         return self.number_buckets
 
-    def numbered(self, tensor: SparseTensor) -> SparseTensor:
+    def to_indices(self, tensor: SparseTensor) -> SparseTensor:
         values = math.cast(tensor.values, dtypes.int64)
         count = convert_to_tensor(self.number_buckets, dtypes.int64)
         zero = convert_to_tensor(0, dtypes.int64)
@@ -187,7 +187,7 @@ class CrossedColumn(CategoricalColumn):
         return "_X_".join(sorted(key if isinstance(key, str) else key.name for key in self.leaves()))
 
     def leaves(self) -> list[Any]:
-        """The keys and columns that are combined."""
+        """Returns the combined keys and columns."""
         found: list[object] = []
         for key in self.keys:
             found.extend(key.leaves() if isinstance(key, CrossedColumn) else [key])
@@ -261,7 +261,7 @@ class WeightedColumn(CategoricalColumn):
         return features.get(self)
 
 
-# The functions that make them ---------------------------------------------------------------------------------------
+# Functions that create columns ---------------------------------------------------------------------------------------
 
 
 def categorical_column_with_vocabulary_list(

@@ -197,7 +197,7 @@ class EmbeddingColumn(DenseColumn):
         )
 
 
-# The functions that make them ---------------------------------------------------------------------------------------
+# Functions that create columns ---------------------------------------------------------------------------------------
 
 
 def numeric_column(
@@ -319,11 +319,11 @@ def shared_embedding_columns(
 # Models' inputs -----------------------------------------------------------------------------------------------------
 
 
-def listed(feature_columns: Column | Iterable[Column]) -> list[Any]:
-    """The columns in the order of their names.
+def sort_columns(feature_columns: Column | Iterable[Column]) -> list[Any]:
+    """Returns the columns in the order of their names.
 
     Raises:
-      ValueError: none, or two of one name.
+      ValueError: there are no columns, or two have the same name.
     """
     found = [feature_columns] if isinstance(feature_columns, Column) else list(feature_columns)
     if not found:
@@ -353,18 +353,18 @@ def input_layer(
     Raises:
       ValueError: there are no columns, two have the same name, or one is not dense.
     """
-    columns = listed_dense(feature_columns)
+    columns = sort_dense_columns(feature_columns)
     with variable_scope(None, default_name="input_layer", values=None):
-        return side_by_side(features, columns, weight_collections, trainable, cols_to_vars, cols_to_output_tensors)
+        return concatenate(features, columns, weight_collections, trainable, cols_to_vars, cols_to_output_tensors)
 
 
-def listed_dense(feature_columns: Iterable[Column]) -> list[DenseColumn]:
+def sort_dense_columns(feature_columns: Iterable[Column]) -> list[DenseColumn]:
     """Returns dense columns, in the order of their names.
 
     Raises:
       ValueError: there are no columns, two have the same name, or one is not dense.
     """
-    columns = listed(feature_columns)
+    columns = sort_columns(feature_columns)
     found: list[DenseColumn] = []
     for column in columns:
         if not isinstance(column, DenseColumn):
@@ -378,7 +378,7 @@ def listed_dense(feature_columns: Iterable[Column]) -> list[DenseColumn]:
     return found
 
 
-def side_by_side(
+def concatenate(
     features: Any,
     columns: Iterable[DenseColumn],
     weight_collections: Sequence[str] | None,
@@ -412,7 +412,7 @@ def _flat(tensor: Tensor, size: int) -> Tensor:
 
 
 def collections_of(more: Any) -> list[str]:
-    """The collections that variables of a model's input are in, ``more`` first."""
+    """Returns the collections for variables of a model's input, ``more`` first."""
     return list(dict.fromkeys([*(more or ()), GraphKeys.GLOBAL_VARIABLES, GraphKeys.MODEL_VARIABLES]))
 
 
@@ -436,9 +436,9 @@ def linear_model(
       sparse_combiner: how an example's categories are combined; see `embedding_lookup_sparse`.
 
     Raises:
-      ValueError: no columns, or two of one name.
+      ValueError: there are no columns, or two have the same name.
     """
-    columns = listed(feature_columns)
+    columns = sort_columns(feature_columns)
     made = Features(features)
     collections = collections_of(weight_collections)
     sums: list[Tensor] = []

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from headwater.tf1.feature_columns.dense import listed, listed_dense, side_by_side
-from headwater.tf1.feature_columns.sequences import sequences_side_by_side
+from headwater.tf1.feature_columns.dense import concatenate, sort_columns, sort_dense_columns
+from headwater.tf1.feature_columns.sequences import concatenate_sequences
 from headwater.tf1.layers.base import Layer
 
 if TYPE_CHECKING:
@@ -30,11 +30,11 @@ class DenseFeatures(Layer):
         self, feature_columns: Iterable[Column], trainable: bool = True, name: str | None = None, **kwargs: Any
     ) -> None:
         super().__init__(trainable=trainable, name=name, **kwargs)
-        self._columns = listed_dense(feature_columns)
+        self._columns = sort_dense_columns(feature_columns)
 
     def call(self, features: object, cols_to_output_tensors: object = None) -> Tensor:
-        """The matrix; ``cols_to_output_tensors`` is a dictionary to fill."""
-        return side_by_side(features, self._columns, None, self.trainable, None, cols_to_output_tensors)
+        """Returns the matrix; adds each column's tensor to the dictionary ``cols_to_output_tensors``."""
+        return concatenate(features, self._columns, None, self.trainable, None, cols_to_output_tensors)
 
 
 class SequenceFeatures(Layer):
@@ -53,8 +53,8 @@ class SequenceFeatures(Layer):
         self, feature_columns: Iterable[Column], trainable: bool = True, name: str | None = None, **kwargs: Any
     ) -> None:
         super().__init__(trainable=trainable, name=name, **kwargs)
-        self._columns = listed(feature_columns)
+        self._columns = sort_columns(feature_columns)
 
     def call(self, features: object) -> tuple[Tensor, Tensor]:
         """``[batch, steps, size]`` of float32, and the lengths, int64."""
-        return sequences_side_by_side(features, self._columns, None, self.trainable)
+        return concatenate_sequences(features, self._columns, None, self.trainable)

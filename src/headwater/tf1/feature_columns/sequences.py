@@ -202,12 +202,12 @@ def sequence_input_layer(
       ValueError: there are no columns, two have the same name, or one is not a sequence column. A step fails if an
         example has sequences of different lengths.
     """
-    columns = dense.listed(feature_columns)
+    columns = dense.sort_columns(feature_columns)
     with variable_scope(None, default_name="sequence_input_layer", values=None):
-        return sequences_side_by_side(features, columns, weight_collections, trainable)
+        return concatenate_sequences(features, columns, weight_collections, trainable)
 
 
-def sequences_side_by_side(
+def concatenate_sequences(
     features: Any, columns: Sequence[Column], weight_collections: Sequence[str] | None, trainable: bool
 ) -> tuple[Tensor, Tensor]:
     """Returns the result of `sequence_input_layer`, with variables in the current variable scope."""

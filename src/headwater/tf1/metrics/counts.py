@@ -8,7 +8,7 @@ from headwater import dtypes
 from headwater.graph.operation import Tensor
 from headwater.tf1.functional import arrays, math, reductions
 from headwater.tf1.functional.weights import broadcast_weights
-from headwater.tf1.metrics.state import Metric, collected, metric_variable, of_both, same_shape
+from headwater.tf1.metrics.state import Metric, as_metric, collect, metric_variable, same_shape
 from headwater.tf1.variables.state import assign_add
 from headwater.tf1.variables.variable_scope import variable_scope
 
@@ -36,7 +36,7 @@ def _count(
         if weights is not None:
             values = math.multiply(values, broadcast_weights(math.cast(weights, dtypes.float32), values))
         value = arrays.identity(count)
-        return collected(value, assign_add(count, reductions.reduce_sum(values)), *collections)
+        return collect(value, assign_add(count, reductions.reduce_sum(values)), *collections)
 
 
 def true_positives(
@@ -107,7 +107,7 @@ def precision(
     with variable_scope(name, "precision", (predictions, labels, weights)):
         right, more_right = true_positives(labels, predictions, weights)
         wrong, more_wrong = false_positives(labels, predictions, weights)
-        return of_both(_share, (right, wrong), (more_right, more_wrong), metrics_collections, updates_collections)
+        return as_metric(_share, (right, wrong), (more_right, more_wrong), metrics_collections, updates_collections)
 
 
 def recall(
@@ -122,4 +122,4 @@ def recall(
     with variable_scope(name, "recall", (predictions, labels, weights)):
         right, more_right = true_positives(labels, predictions, weights)
         missed, more_missed = false_negatives(labels, predictions, weights)
-        return of_both(_share, (right, missed), (more_right, more_missed), metrics_collections, updates_collections)
+        return as_metric(_share, (right, missed), (more_right, more_missed), metrics_collections, updates_collections)

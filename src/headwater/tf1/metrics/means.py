@@ -12,7 +12,14 @@ from headwater.graph.types import TensorLike
 from headwater.tf1.functional import arrays, math, reductions
 from headwater.tf1.functional.default_graph import control_dependencies
 from headwater.tf1.functional.indexing import where
-from headwater.tf1.metrics.state import Metric, collected, metric_variable, of_both, same_shape, weighted
+from headwater.tf1.metrics.state import (
+    Metric,
+    as_metric,
+    collect,
+    metric_variable,
+    same_shape,
+    weighted,
+)
 from headwater.tf1.variables.state import assign_add
 from headwater.tf1.variables.variable_scope import variable_scope
 
@@ -33,7 +40,7 @@ def mean(
         new_total = assign_add(total, reductions.reduce_sum(values))
         with control_dependencies([values]):
             new_count = assign_add(count, size)
-        return of_both(_ratio, (total, count), (new_total, new_count), metrics_collections, updates_collections)
+        return as_metric(_ratio, (total, count), (new_total, new_count), metrics_collections, updates_collections)
 
 
 def _ratio(total: TensorLike, count: TensorLike, name: str) -> Tensor:
@@ -59,7 +66,7 @@ def mean_tensor(
         new_total = assign_add(total, values)
         with control_dependencies([values]):
             new_count = assign_add(count, size)
-        return of_both(_ratio, (total, count), (new_total, new_count), metrics_collections, updates_collections)
+        return as_metric(_ratio, (total, count), (new_total, new_count), metrics_collections, updates_collections)
 
 
 def accuracy(
@@ -122,7 +129,7 @@ def root_mean_squared_error(
 ) -> Metric:
     """The root of `mean_squared_error`."""
     value, update = mean_squared_error(labels, predictions, weights, None, None, name or "root_mean_squared_error")
-    return collected(math.sqrt(value), math.sqrt(update), metrics_collections, updates_collections)
+    return collect(math.sqrt(value), math.sqrt(update), metrics_collections, updates_collections)
 
 
 def mean_relative_error(
@@ -156,7 +163,7 @@ def mean_cosine_distance(
     labels, predictions, weights = _floats(labels, predictions, weights)
     products = reductions.reduce_sum(math.multiply(predictions, labels), axis=[dim], keepdims=True)
     value, update = mean(products, weights, None, None, name or "mean_cosine_distance")
-    return collected(math.subtract(1.0, value), math.subtract(1.0, update), metrics_collections, updates_collections)
+    return collect(math.subtract(1.0, value), math.subtract(1.0, update), metrics_collections, updates_collections)
 
 
 def percentage_below(
@@ -201,7 +208,7 @@ def mean_per_class_accuracy(
         new_count = assign_add(count, reductions.unsorted_segment_sum(ones, labels, num_classes))
         value = reductions.reduce_mean(math.div_no_nan(total, math.maximum(count, 0)), name="mean_accuracy")
         update = math.div_no_nan(new_total, math.maximum(new_count, 0), name="update_op")
-        return collected(value, update, metrics_collections, updates_collections)
+        return collect(value, update, metrics_collections, updates_collections)
 
 
 def _flat(value: Tensor) -> Tensor:
@@ -237,7 +244,7 @@ def mean_iou(
         occurring = reductions.reduce_sum(math.to_float(math.not_equal(union, 0)))
         shares = math.div_no_nan(right, union)
         value = math.div_no_nan(reductions.reduce_sum(shares), occurring, name="mean_iou")
-        return collected(value, update, metrics_collections, updates_collections)
+        return collect(value, update, metrics_collections, updates_collections)
 
 
 def _diagonal(matrix: Tensor, size: TensorLike) -> Tensor:

@@ -11,7 +11,7 @@ from headwater.graph.operation import Tensor
 from headwater.graph.sparse_tensor import SparseTensor, SparseTensorValue, as_sparse
 from headwater.tf1.functional import arrays, indexing, math, nn, reductions
 from headwater.tf1.functional.sparse import sparse_tensor_to_dense
-from headwater.tf1.metrics.state import Metric, metric_variable, of_both
+from headwater.tf1.metrics.state import Metric, as_metric, metric_variable
 from headwater.tf1.variables.state import assign_add
 from headwater.tf1.variables.variable_scope import variable_scope
 
@@ -90,7 +90,7 @@ def precision_at_top_k(
         with variable_scope(None, scope.rstrip("/").rpartition("/")[2], auxiliary_name_scope=False):
             hits, more_hits = _summed(right, weights, _name("true_positive", k, class_id))
             misses, more_misses = _summed(wrong, weights, _name("false_positive", k, class_id))
-        return of_both(_share, (hits, misses), (more_hits, more_misses), metrics_collections, updates_collections)
+        return as_metric(_share, (hits, misses), (more_hits, more_misses), metrics_collections, updates_collections)
 
 
 def recall_at_top_k(
@@ -109,7 +109,7 @@ def recall_at_top_k(
         with variable_scope(None, scope.rstrip("/").rpartition("/")[2], auxiliary_name_scope=False):
             hits, more_hits = _summed(right, weights, _name("true_positive", k, class_id))
             misses, more_misses = _summed(missed, weights, _name("false_negative", k, class_id))
-        return of_both(_share, (hits, misses), (more_hits, more_misses), metrics_collections, updates_collections)
+        return as_metric(_share, (hits, misses), (more_hits, more_misses), metrics_collections, updates_collections)
 
 
 def precision_at_k(
@@ -174,7 +174,7 @@ def average_precision_at_k(
         with variable_scope(None, scope.rstrip("/").rpartition("/")[2], auxiliary_name_scope=False):
             most, more_most = _summed(arrays.ones_like(average), weights, "max")
             total, more_total = _summed(average, weights, "total")
-        return of_both(_mean, (total, most), (more_total, more_most), metrics_collections, updates_collections)
+        return as_metric(_mean, (total, most), (more_total, more_most), metrics_collections, updates_collections)
 
 
 def _average_precision(labels: Any, best: Tensor, classes: Tensor, k: int) -> Tensor:

@@ -21,7 +21,7 @@ Metric = tuple[Tensor, Tensor]
 def metric_variable(
     shape: TensorLike, dtype: DType = dtypes.float32, name: str | None = None, validate_shape: bool = True
 ) -> Variable:
-    """A local variable that begins with zeros, in the collection ``METRIC_VARIABLES`` too."""
+    """Returns a local variable with initial zeros, also in the collection ``METRIC_VARIABLES``."""
     return Variable(
         lambda: arrays.zeros(shape, dtype),
         trainable=False,
@@ -31,8 +31,8 @@ def metric_variable(
     )
 
 
-def collected(value: Any, update: Any, metrics_collections: object, updates_collections: object) -> Metric:
-    """The pair, each in its collections."""
+def collect(value: Any, update: Any, metrics_collections: object, updates_collections: object) -> Metric:
+    """Adds both to their collections, and returns them."""
     graph = get_default_graph()
     if metrics_collections:
         graph.add_to_collections(metrics_collections, value)
@@ -63,7 +63,7 @@ def weighted(values: Any, weights: Any) -> tuple[Tensor, Tensor | None]:
     return math.multiply(values, weights), weights
 
 
-def of_both(
+def as_metric(
     compute: Callable[..., object],
     states: Sequence[TensorLike],
     updates: Sequence[TensorLike],
@@ -72,4 +72,4 @@ def of_both(
 ) -> Metric:
     """Returns ``compute(*states, name)`` for the current state, and for the updated state."""
     value = compute(*states, "value")
-    return collected(value, compute(*updates, "update_op"), metrics_collections, updates_collections)
+    return collect(value, compute(*updates, "update_op"), metrics_collections, updates_collections)

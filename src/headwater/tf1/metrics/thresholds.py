@@ -11,7 +11,7 @@ from headwater.graph.operation import Tensor
 from headwater.tf1.functional import arrays, checks, indexing, math, reductions
 from headwater.tf1.functional.default_graph import control_dependencies
 from headwater.tf1.functional.weights import broadcast_weights
-from headwater.tf1.metrics.state import Metric, collected, metric_variable, of_both, same_shape
+from headwater.tf1.metrics.state import Metric, as_metric, collect, metric_variable, same_shape
 from headwater.tf1.variables.state import assign_add
 from headwater.tf1.variables.variable_scope import variable_scope
 
@@ -69,8 +69,8 @@ def _confusion(
     return states, updates
 
 
-def _spread(count: int) -> list[float]:
-    """``count`` thresholds from just below 0 to just above 1."""
+def _even_thresholds(count: int) -> list[float]:
+    """Returns ``count`` evenly spaced thresholds from just below 0 to just above 1."""
     inner = [(i + 1) * 1.0 / (count - 1) for i in range(count - 2)]
     return [0.0 - _MARGIN, *inner, 1.0 + _MARGIN]
 
@@ -103,7 +103,7 @@ def auc(
             raise ValueError(f"curve must be either ROC or PR, {curve} unknown")
         if summation_method not in ("trapezoidal", "minoring", "majoring", "careful_interpolation"):
             raise ValueError(f"Invalid summation_method: {summation_method}")
-        places = _spread(num_thresholds)
+        places = _even_thresholds(num_thresholds)
         if thresholds is not None:
             places = [0.0 - _MARGIN, *sorted(float(t) for t in thresholds), 1.0 + _MARGIN]
         states, updates = _confusion(labels, predictions, places, weights)
@@ -123,7 +123,7 @@ def auc(
                 heights = (math.minimum if summation_method == "minoring" else math.maximum)(y[:-1], y[1:])
             return reductions.reduce_sum(math.multiply(widths, heights), name=name)
 
-        return of_both(area, states, updates, metrics_collections, updates_collections)
+        return as_metric(area, states, updates, metrics_collections, updates_collections)
 
 
 def _interpolated(tp: Tensor, fp: Tensor, fn: Any, name: str) -> Tensor:
@@ -160,8 +160,8 @@ def _at_thresholds(
         with variable_scope(name, default, (predictions, labels, weights)):
             states, updates = _confusion(labels, predictions, list(thresholds), weights, wanted)
             if compute is None:
-                return collected(arrays.identity(states[0]), updates[0], metrics_collections, updates_collections)
-            return of_both(compute, states, updates, metrics_collections, updates_collections)
+                return collect(arrays.identity(states[0]), updates[0], metrics_collections, updates_collections)
+            return as_metric(compute, states, updates, metrics_collections, updates_collections)
 
     metric.__doc__ = doc
     return metric
@@ -218,7 +218,7 @@ def sensitivity_at_specificity(
     if not 0 <= specificity <= 1:
         raise ValueError("`specificity` must be in the range [0, 1].")
     with variable_scope(name, "sensitivity_at_specificity", (predictions, labels, weights)):
-        states, updates = _confusion(labels, predictions, _spread(num_thresholds), weights)
+        states, updates = _confusion(labels, predictions, _even_thresholds(num_thresholds), weights)
 
         def at(tp: TensorLike, fn: Any, tn: Tensor, fp: TensorLike, name: str) -> Tensor:
             found = math.div(tn, tn + fp + _MARGIN)
@@ -226,7 +226,7 @@ def sensitivity_at_specificity(
             right, missed = indexing.gather(tp, best), indexing.gather(fn, best)
             return math.div(right, right + missed + _MARGIN, name)
 
-        return of_both(at, states, updates, metrics_collections, updates_collections)
+        return as_metric(at, states, updates, metrics_collections, updates_collections)
 
 
 def specificity_at_sensitivity(
@@ -247,14 +247,14 @@ def specificity_at_sensitivity(
     if not 0 <= sensitivity <= 1:
         raise ValueError("`sensitivity` must be in the range [0, 1].")
     with variable_scope(name, "specificity_at_sensitivity", (predictions, labels, weights)):
-        states, updates = _confusion(labels, predictions, _spread(num_thresholds), weights)
+        states, updates = _confusion(labels, predictions, _even_thresholds(num_thresholds), weights)
 
         def at(tp: Any, fn: Callable[..., Structure], tn: TensorLike, fp: TensorLike, name: str) -> Tensor:
             found = math.div(tp, tp + fn + _MARGIN)
-            # Of several thresholds that are as near, the highest.
+            # Select the highest of equally near thresholds.
             away = arrays.reverse(math.abs(found - sensitivity), [0])
-            best = len(_spread(num_thresholds)) - 1 - math.cast(reductions.argmin(away, 0), dtypes.int32)
+            best = len(_even_thresholds(num_thresholds)) - 1 - math.cast(reductions.argmin(away, 0), dtypes.int32)
             right, wrong = indexing.gather(tn, best), indexing.gather(fp, best)
             return math.div(right, right + wrong + _MARGIN, name)
 
-        return of_both(at, states, updates, metrics_collections, updates_collections)
+        return as_metric(at, states, updates, metrics_collections, updates_collections)

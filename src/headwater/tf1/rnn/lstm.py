@@ -72,7 +72,7 @@ def lstm_step(
     return new_c, math.sigmoid(o) * activation(new_c)
 
 
-def clipped(c: Tensor, limit: float) -> Tensor:
+def clip_elements(c: Tensor, limit: float) -> Tensor:
     """Returns ``c`` with elements between ``-limit`` and ``limit``."""
     return clip_by_value(c, -limit, limit)
 
@@ -81,7 +81,7 @@ def block_clip(limit: float) -> Callable[[Tensor], Tensor] | None:
     """Returns the clipping of TensorFlow's LSTM operations, whose gradient ignores it; None unless ``limit`` > 0."""
     if limit <= 0:
         return None
-    return lambda c: arrays.stop_gradient(clipped(c, limit)) + (c - arrays.stop_gradient(c))
+    return lambda c: arrays.stop_gradient(clip_elements(c, limit)) + (c - arrays.stop_gradient(c))
 
 
 def block_peepholes(layer: Layer, units: int) -> list[Variable]:
@@ -104,13 +104,13 @@ class _LSTM(LayerCell):
     def output_size(self) -> int:
         return self._sizes[1]
 
-    def _parted(self, state: Structure) -> tuple[Any, Any]:
+    def _split_state(self, state: Structure) -> tuple[Any, Any]:
         if self._state_is_tuple:
             return state[0], state[1]
         c, h = arrays.split(state, list(self._sizes), 1)
         return c, h
 
-    def _joined(self, c: object, h: object) -> Any:
+    def _join_state(self, c: object, h: object) -> Any:
         return LSTMStateTuple(c, h) if self._state_is_tuple else arrays.concat([c, h], 1)
 
 
@@ -152,10 +152,10 @@ class BasicLSTMCell(_LSTM):
         self.built = True
 
     def call(self, inputs: Structure, state: Structure) -> tuple[Any, Any]:
-        c, h = self._parted(state)
+        c, h = self._split_state(state)
         gates = nn.bias_add(linalg.matmul(arrays.concat([inputs, h], 1), self._kernel), self._bias)
         new_c, new_h = lstm_step(gates, c, self._forget_bias, activation=self._activation)
-        return new_h, self._joined(new_c, new_h)
+        return new_h, self._join_state(new_c, new_h)
 
 
 class LSTMCell(_LSTM):
@@ -232,15 +232,15 @@ class LSTMCell(_LSTM):
         self.built = True
 
     def call(self, inputs: Structure, state: Structure) -> tuple[Any, Any]:
-        c, h = self._parted(state)
+        c, h = self._split_state(state)
         gates = nn.bias_add(linalg.matmul(arrays.concat([inputs, h], 1), self._kernel), self._bias)
-        clip = None if self._cell_clip is None else partial(clipped, limit=self._cell_clip)
+        clip = None if self._cell_clip is None else partial(clip_elements, limit=self._cell_clip)
         new_c, new_h = lstm_step(gates, c, self._forget_bias, self._peepholes, clip, self._activation)
         if self._num_proj is not None:
             new_h = linalg.matmul(new_h, self._projection)
             if self._proj_clip is not None:
                 new_h = clip_by_value(new_h, -self._proj_clip, self._proj_clip)
-        return new_h, self._joined(new_c, new_h)
+        return new_h, self._join_state(new_c, new_h)
 
 
 def _shards(count: int | None) -> Any:

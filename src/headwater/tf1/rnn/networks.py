@@ -30,7 +30,7 @@ def require_cell(name: str, cell: RNNCell) -> None:
         raise TypeError(f"The argument {name!r} ({cell}) is not an RNNCell: it lacks {', '.join(missing)}")
 
 
-def _turned(tensor: Tensor) -> Tensor:
+def _exchange_axes(tensor: Tensor) -> Tensor:
     """Exchanges the first two dimensions."""
     dims = tensor.dims
     if dims is None:
@@ -50,7 +50,7 @@ def _lengths(sequence_length: object) -> Tensor | None:
 def _initial_state(
     cell: RNNCell, initial_state: Structure, first: Tensor, axis: int, dtype: DTypeLike | None
 ) -> Structure:
-    """The state before the first step."""
+    """Returns the state before the first step."""
     if initial_state is not None:
         return nest.map_structure(convert_to_tensor, initial_state)
     if dtype is None:
@@ -60,7 +60,7 @@ def _initial_state(
     return cell.zero_state(batch, dtype)
 
 
-def _copied(active: Tensor, new: Structure, old: Structure) -> Structure:
+def _select_rows(active: Tensor, new: Structure, old: Structure) -> Structure:
     """Returns ``new`` in the rows where ``active`` is true, elsewhere ``old``."""
 
     def chosen(a: Tensor, b: Tensor) -> Tensor:
@@ -111,7 +111,7 @@ def dynamic_rnn(
     with variable_scope(scope or "rnn"):
         leaves = [convert_to_tensor(leaf) for leaf in nest.flatten(inputs)]
         if not time_major:
-            leaves = [_turned(leaf) for leaf in leaves]
+            leaves = [_exchange_axes(leaf) for leaf in leaves]
         lengths = _lengths(sequence_length)
         state = _initial_state(cell, initial_state, leaves[0], 1, dtype)
         pattern: list[object] = []
@@ -121,13 +121,13 @@ def dynamic_rnn(
             output, after = cell(nest.pack(inputs, slices), before)
             if lengths is not None:
                 active = math.less(states[0], lengths)
-                output, after = _copied(active, output, _zeros_like(output)), _copied(active, after, before)
+                output, after = _select_rows(active, output, _zeros_like(output)), _select_rows(active, after, before)
             pattern.append(output)
             return [states[0] + 1, *nest.flatten(after)], nest.flatten(output)
 
         time = convert_to_tensor(0, dtypes.int32, name="time")
         last, stacked = scan_over(step, [time, *nest.flatten(state)], leaves)
-        outputs = [leaf if time_major else _turned(leaf) for leaf in stacked]
+        outputs = [leaf if time_major else _exchange_axes(leaf) for leaf in stacked]
         return nest.pack(pattern[0], outputs), nest.pack(state, last[1:])
 
 
@@ -149,13 +149,13 @@ def bidirectional_dynamic_rnn(
     require_cell("cell_bw", cell_bw)
     time = 0 if time_major else 1
 
-    def turned_round(x: TensorLike) -> Tensor:
+    def reverse_steps(x: TensorLike) -> Tensor:
         if sequence_length is None:
             return arrays.reverse(x, [time])
         return indexing.reverse_sequence(x, sequence_length, seq_axis=time, batch_axis=1 - time)
 
     def backwards(value: TensorLike) -> Structure:
-        return nest.map_structure(turned_round, value)
+        return nest.map_structure(reverse_steps, value)
 
     with variable_scope(scope or "bidirectional_rnn"):
         with variable_scope("fw") as fw:
@@ -204,7 +204,7 @@ def static_rnn(
             output, after = cell(item, state)
             if lengths is not None:
                 active = math.less(convert_to_tensor(time), lengths)
-                output, after = _copied(active, output, _zeros_like(output)), _copied(active, after, state)
+                output, after = _select_rows(active, output, _zeros_like(output)), _select_rows(active, after, state)
             outputs.append(output)
             state = after
     return outputs, state
@@ -258,13 +258,13 @@ def static_bidirectional_rnn(
         with variable_scope("fw") as fw:
             output_fw, state_fw = static_rnn(cell_fw, inputs, initial_state_fw, dtype, sequence_length, fw)
         with variable_scope("bw") as bw:
-            turned = _against(inputs, sequence_length)
+            turned = _reverse_list(inputs, sequence_length)
             found, state_bw = static_rnn(cell_bw, turned, initial_state_bw, dtype, sequence_length, bw)
-    outputs = [arrays.concat([a, b], 1) for a, b in zip(output_fw, _against(found, sequence_length), strict=True)]
+    outputs = [arrays.concat([a, b], 1) for a, b in zip(output_fw, _reverse_list(found, sequence_length), strict=True)]
     return outputs, state_fw, state_bw
 
 
-def _against(steps: Sequence[Any], lengths: object) -> list[Any]:
+def _reverse_list(steps: Sequence[Any], lengths: object) -> list[Any]:
     """Returns the steps in reverse order, for each example within its length."""
     if lengths is None:
         return list(reversed(steps))

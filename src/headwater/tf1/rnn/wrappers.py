@@ -200,7 +200,7 @@ class DropoutWrapper(_Wrapper):
                 raise ValueError("When variational_recurrent=True, dtype must be provided")
             sizes = {"input": input_size, "state": cell.state_size, "output": cell.output_size}
             for what, size in sizes.items():
-                if self._kept(what):
+                if self._keeps_all(what):
                     continue
                 if size is None:
                     raise ValueError(
@@ -208,7 +208,7 @@ class DropoutWrapper(_Wrapper):
                     )
                 self._noise[what] = [self._draw(what, n, part, dtype) for n, part in enumerate(nest.flatten(size))]
 
-    def _kept(self, what: str) -> bool:
+    def _keeps_all(self, what: str) -> bool:
         probability = self._keep[what]
         return isinstance(probability, numbers.Real) and float(probability) >= 1
 
@@ -219,13 +219,13 @@ class DropoutWrapper(_Wrapper):
         return random.random_uniform([1, int(size)], seed=self._seed_of(what, index), dtype=dtype)
 
     def _step(self, inputs: TensorLike, state: Structure, scope: Any) -> Structure:
-        inputs = self._dropped("input", inputs, None)
+        inputs = self._drop_out("input", inputs, None)
         output, after = self.cell(inputs, state, scope=scope)
-        after = self._dropped("state", after, self._filter)
-        return self._dropped("output", output, None), after
+        after = self._drop_out("state", after, self._filter)
+        return self._drop_out("output", output, None), after
 
-    def _dropped(self, what: str, values: TensorLike, chosen: Callable[[Any], Any] | None) -> Structure:
-        if self._kept(what):
+    def _drop_out(self, what: str, values: TensorLike, chosen: Callable[[Any], Any] | None) -> Structure:
+        if self._keeps_all(what):
             return values
         leaves = nest.flatten(values)
         wanted = _choices(values, chosen)

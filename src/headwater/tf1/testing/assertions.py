@@ -82,7 +82,7 @@ class Assertions(_TestCase):
           msg: added to the failure's message.
 
         Raises:
-          AssertionError: they are not.
+          AssertionError: shapes differ, or elements are not close.
           ValueError: the structures differ.
         """
         self._all_close(a, b, rtol, atol, msg, "")
@@ -144,7 +144,7 @@ class Assertions(_TestCase):
         """Asserts that every element is between the bounds, which are included by default.
 
         Raises:
-          AssertionError: an element is not, or is NaN, or the elements are not numbers.
+          AssertionError: an element is outside the bounds or NaN, or the elements are not numbers.
         """
         array = self._array(target)
         if not np.issubdtype(array.dtype, np.number):

@@ -148,7 +148,7 @@ def benchmark_config() -> Any:
     return config_pb2.ConfigProto()
 
 
-def asked_for(arguments: list[str]) -> str | None:
+def pop_pattern(arguments: list[str]) -> str | None:
     """Removes ``--benchmarks=PATTERN`` from ``arguments``, and returns the pattern; None without this argument."""
     for argument in arguments[1:]:
         found = _FLAG.fullmatch(argument)

@@ -44,8 +44,8 @@ def compute_gradient(
       x_shape: its shape, or a list of shapes.
       y: a tensor that depends on ``x``.
       y_shape: its shape.
-      x_init_value: where to take the Jacobian, or a list; random by default.
-      delta: by how much to change ``x``.
+      x_init_value: the value of ``x`` at which to compute the Jacobian, or a list; random by default.
+      delta: the change of ``x`` for the differences.
       init_targets: operations to run first.
       extra_feed_dict: values for other tensors.
 

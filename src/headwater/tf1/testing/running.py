@@ -15,7 +15,7 @@ from absl.testing import absltest
 from headwater.cluster.variables import LISTEN_FDS
 from headwater.graph.server.server import Server
 from headwater.tensorboard_protos import graph_pb2
-from headwater.tf1.testing.benchmark import asked_for, run_benchmarks
+from headwater.tf1.testing.benchmark import pop_pattern, run_benchmarks
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> None:
       SystemExit: with code 0 when all tests passed; always after tests.
     """
     arguments = sys.argv if argv is None else list(argv)
-    pattern = asked_for(arguments)
+    pattern = pop_pattern(arguments)
     if pattern is not None:
         run_benchmarks(pattern)
         return

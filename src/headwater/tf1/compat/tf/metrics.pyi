@@ -32,17 +32,17 @@ from headwater.tf1.metrics.thresholds import sensitivity_at_specificity as sensi
 from headwater.tf1.metrics.thresholds import specificity_at_sensitivity as specificity_at_sensitivity
 
 def false_negatives_at_thresholds(labels: object, predictions: object, thresholds: Sequence[float], weights: object = ..., metrics_collections: object = ..., updates_collections: object = ..., name: str | None = ...) -> Metric:
-    """How many examples are true and not predicted above each threshold."""
+    """Counts the true examples that are not predicted above each threshold."""
 def false_positives_at_thresholds(labels: object, predictions: object, thresholds: Sequence[float], weights: object = ..., metrics_collections: object = ..., updates_collections: object = ..., name: str | None = ...) -> Metric:
-    """How many examples are not true but predicted above each threshold."""
+    """Counts the false examples that are predicted above each threshold."""
 def precision_at_thresholds(labels: object, predictions: object, thresholds: Sequence[float], weights: object = ..., metrics_collections: object = ..., updates_collections: object = ..., name: str | None = ...) -> Metric:
     """True positives / (true + false positives) at each threshold."""
 def recall_at_thresholds(labels: object, predictions: object, thresholds: Sequence[float], weights: object = ..., metrics_collections: object = ..., updates_collections: object = ..., name: str | None = ...) -> Metric:
     """True positives / (true positives + false negatives) at each threshold."""
 def true_negatives_at_thresholds(labels: object, predictions: object, thresholds: Sequence[float], weights: object = ..., metrics_collections: object = ..., updates_collections: object = ..., name: str | None = ...) -> Metric:
-    """How many examples are neither true nor predicted above each threshold."""
+    """Counts the examples that are neither true nor predicted above each threshold."""
 def true_positives_at_thresholds(labels: object, predictions: object, thresholds: Sequence[float], weights: object = ..., metrics_collections: object = ..., updates_collections: object = ..., name: str | None = ...) -> Metric:
-    """How many examples are true and predicted above each threshold."""
+    """Counts the true examples that are predicted above each threshold."""
 __all__ = [
     "accuracy",
     "auc",

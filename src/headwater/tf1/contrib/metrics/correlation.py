@@ -8,7 +8,7 @@ from headwater import dtypes
 from headwater.tf1.functional import arrays, indexing, math, reductions
 from headwater.tf1.functional.default_graph import control_dependencies
 from headwater.tf1.functional.weights import broadcast_weights
-from headwater.tf1.metrics.state import Metric, collected, metric_variable, of_both, same_shape
+from headwater.tf1.metrics.state import Metric, as_metric, collect, metric_variable, same_shape
 from headwater.tf1.variables.state import assign_add
 from headwater.tf1.variables.variable_scope import variable_scope
 
@@ -54,7 +54,7 @@ def streaming_covariance(
         value = _unbiased(comoment, total, "covariance")
         with control_dependencies([update]):
             updated = _unbiased(comoment, total, "update_op")
-        return collected(value, updated, metrics_collections, updates_collections)
+        return collect(value, updated, metrics_collections, updates_collections)
 
 
 def _times(value: Tensor, share: Tensor | None) -> Tensor:
@@ -89,4 +89,4 @@ def streaming_pearson_correlation(
             return math.truediv(covariance, math.multiply(math.sqrt(first), math.sqrt(second)), name=name)
 
         values, updates = zip(*found, strict=True)
-        return of_both(correlation, values, updates, metrics_collections, updates_collections)
+        return as_metric(correlation, values, updates, metrics_collections, updates_collections)

@@ -8,7 +8,7 @@ from headwater import dtypes
 from headwater.tf1.functional import arrays, math, reductions
 from headwater.tf1.functional.default_graph import control_dependencies
 from headwater.tf1.metrics.counts import false_negatives, false_positives, true_negatives, true_positives
-from headwater.tf1.metrics.state import Metric, collected, metric_variable, of_both, weighted
+from headwater.tf1.metrics.state import Metric, as_metric, collect, metric_variable, weighted
 from headwater.tf1.variables.state import assign_add
 from headwater.tf1.variables.variable_scope import variable_scope
 
@@ -33,7 +33,7 @@ def streaming_false_positive_rate(
     with variable_scope(name, "false_positive_rate", (predictions, labels, weights)):
         wrong, more_wrong = false_positives(labels, predictions, weights)
         right, more_right = true_negatives(labels, predictions, weights)
-        return of_both(_share, (wrong, right), (more_wrong, more_right), metrics_collections, updates_collections)
+        return as_metric(_share, (wrong, right), (more_wrong, more_right), metrics_collections, updates_collections)
 
 
 def streaming_false_negative_rate(
@@ -48,7 +48,7 @@ def streaming_false_negative_rate(
     with variable_scope(name, "false_negative_rate", (predictions, labels, weights)):
         wrong, more_wrong = false_negatives(labels, predictions, weights)
         right, more_right = true_positives(labels, predictions, weights)
-        return of_both(_share, (wrong, right), (more_wrong, more_right), metrics_collections, updates_collections)
+        return as_metric(_share, (wrong, right), (more_wrong, more_right), metrics_collections, updates_collections)
 
 
 def count(
@@ -65,4 +65,4 @@ def count(
         found = math.cast(arrays.size(values), dtypes.float32) if shares is None else reductions.reduce_sum(shares)
         with control_dependencies([found]):
             update = assign_add(total, found)
-        return collected(arrays.identity(total), update, metrics_collections, updates_collections)
+        return collect(arrays.identity(total), update, metrics_collections, updates_collections)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from headwater.graph.operation import Tensor
 from headwater.tf1.contrib.rnn.base import SizedCell, known_columns, sharded_variable
 from headwater.tf1.functional import arrays, linalg, math, nn
-from headwater.tf1.rnn.lstm import clipped, lstm_step
+from headwater.tf1.rnn.lstm import clip_elements, lstm_step
 from headwater.tf1.variables.initializers import ZEROS
 from headwater.tf1.variables.variable_scope import get_variable, get_variable_scope, variable_scope
 
@@ -46,7 +46,7 @@ class _FrequencyCell(SizedCell):
         self._frequency_skip = frequency_skip or 1
 
     def _clipped(self, c: Tensor) -> Tensor:
-        return c if self._cell_clip is None else clipped(c, self._cell_clip)
+        return c if self._cell_clip is None else clip_elements(c, self._cell_clip)
 
     def _affine(self, names: tuple[str, str], rows: int, gates: int, dtype: DType) -> tuple[Tensor, Variable]:
         columns = gates * self._num_units
