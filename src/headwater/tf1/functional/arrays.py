@@ -31,7 +31,7 @@ _MAX_CONSTANT = 1000
 
 
 def shape(input: object, name: str | None = None, out_type: DTypeLike = dtypes.int32) -> Tensor:
-    """The sizes of all dimensions; a constant if they are all known."""
+    """Returns the sizes of all dimensions; a constant if they are all known."""
     with name_scope(name, "Shape", [input]) as scope:
         return _shape(input, scope, as_dtype(out_type))
 
@@ -80,12 +80,12 @@ def rank(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 def broadcast_static_shape(shape_x: TensorShape, shape_y: TensorShape) -> TensorShape:
-    """The shape that tensors of two shapes broadcast to; ValueError when they do not."""
+    """Returns the shape to which tensors of two shapes broadcast; ValueError if they do not."""
     return TensorShape(broadcast_dims(as_shape(shape_x).as_dims, as_shape(shape_y).as_dims))
 
 
 def broadcast_dynamic_shape(shape_x: TensorLike, shape_y: TensorLike) -> Tensor:
-    """The shape that tensors of two shapes broadcast to."""
+    """Returns the shape to which tensors of two shapes broadcast."""
     return one("BroadcastArgs", shape_x, shape_y)
 
 
@@ -109,7 +109,7 @@ def identity_n(input: Sequence[TensorLike], name: str | None = None) -> list[Ten
     """Returns copies of several tensors, available once all tensors are computed.
 
     Raises:
-      ValueError: there are none.
+      ValueError: ``input`` is empty.
     """
     if not input:
         raise ValueError("identity_n needs at least one tensor")
@@ -178,11 +178,11 @@ def transpose(
         a = convert_to_tensor(a, name="a")
         op_type = "ConjugateTranspose" if conjugate and a.dtype.is_complex else "Transpose"
         if perm is None:
-            perm = _turned_round(a)
+            perm = _reverse_dimensions(a)
         return one(op_type, a, perm, name=scope)
 
 
-def _turned_round(a: Tensor) -> HostArray | Tensor:
+def _reverse_dimensions(a: Tensor) -> HostArray | Tensor:
     if a.dims is not None:
         return np.arange(len(a.dims), dtype=np.int32)[::-1]
     count = one("Rank", a)
@@ -193,7 +193,7 @@ def matrix_transpose(a: TensorLike, name: str = "matrix_transpose", conjugate: b
     """The last two dimensions exchanged.
 
     Raises:
-      ValueError: ``a`` has fewer than two.
+      ValueError: ``a`` has fewer than two dimensions.
     """
     with name_scope(name, None, [a]):
         a = convert_to_tensor(a, name="a")
@@ -267,7 +267,7 @@ def split(
     """Splits a tensor along a dimension.
 
     Args:
-      num_or_size_splits: how many equal parts, or the size of each, one of which may be -1.
+      num_or_size_splits: the number of equal parts; or the size of each part, of which one may be -1.
       num: number of sizes, if not known.
 
     Raises:
@@ -309,7 +309,7 @@ def pad(
       constant_values: the value for CONSTANT.
 
     Raises:
-      ValueError: another mode.
+      ValueError: ``mode`` is unknown.
     """
     mode = mode.upper()
     if mode == "CONSTANT":

@@ -62,7 +62,7 @@ def log_uniform_candidate_sampler(
     seed: int | None = None,
     name: str | None = None,
 ) -> Candidates:
-    """Like `uniform_candidate_sampler`, for classes in descending order of frequency that follow about Zipf's law."""
+    """Like `uniform_candidate_sampler`, for classes in descending order of frequency, approximately by Zipf's law."""
     attrs = {"num_true": num_true, "num_sampled": num_sampled, "unique": unique, "range_max": range_max}
     return _drawn("LogUniform", true_classes, seed, name, attrs)
 

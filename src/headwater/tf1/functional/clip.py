@@ -104,7 +104,7 @@ def clip_by_global_norm(
       use_norm: their global norm, if it is already computed.
 
     Returns:
-      The scaled tensors (all NaN when the norm is not finite), and the norm before.
+      The scaled tensors (all NaN when the norm is not finite), and the global norm before scaling.
 
     Raises:
       TypeError: ``t_list`` is not a list.

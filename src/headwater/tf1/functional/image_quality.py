@@ -165,7 +165,7 @@ def image_gradients(image: TensorLike) -> tuple[Tensor, Tensor]:
     """The differences of each pixel to the one below, and to the one right of it; 0 at the end.
 
     Raises:
-      ValueError: not four dimensions.
+      ValueError: ``image`` does not have four dimensions.
     """
     image = convert_to_tensor(image)
     if image.dims is None or len(image.dims) != 4:
@@ -193,7 +193,7 @@ def total_variation(images: TensorLike, name: str | None = None) -> Tensor:
     """The sum of the absolute differences of neighbouring pixels, of each image.
 
     Raises:
-      ValueError: neither three nor four dimensions.
+      ValueError: ``images`` has neither three nor four dimensions.
     """
     with name_scope(name, "total_variation"):
         images = convert_to_tensor(images)
@@ -250,7 +250,7 @@ def adjust_gamma(image: TensorLike, gamma: Any = 1, gain: TensorLike = 1) -> Ten
     """gain x^gamma, x and the result in [0, 1]; integers are converted there and back.
 
     Raises:
-      ValueError: a negative gamma.
+      ValueError: ``gamma`` is negative.
     """
     with name_scope(None, "adjust_gamma", [image, gamma, gain]):
         image = convert_to_tensor(image, name="image")
@@ -275,7 +275,7 @@ def resize_image_with_pad(
     """Resizes to fit the target's size with the same aspect ratio, padded with zeros.
 
     Raises:
-      ValueError: a size that is not positive, or images of other dimensions than 3 or 4.
+      ValueError: a size is not positive, or ``image`` has neither three nor four dimensions.
     """
     with name_scope(None, "resize_image_with_pad", [image]):
         tensor = convert_to_tensor(image, name="image")

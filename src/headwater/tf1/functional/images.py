@@ -21,7 +21,7 @@ def _image(image: TensorLike) -> Tensor:
     """Converts ``image`` to a tensor of three or four dimensions.
 
     Raises:
-      ValueError: it has another number.
+      ValueError: it has another number of dimensions.
     """
     tensor = convert_to_tensor(image, name="image")
     if tensor.dims is not None and len(tensor.dims) not in (3, 4):
@@ -38,7 +38,7 @@ def _sizes(image: Tensor) -> tuple[Any, Any]:
     return found[0], found[1]
 
 
-# Turning ------------------------------------------------------------------------------------------------------------
+# Flips and rotations -------------------------------------------------------------------------------------------------
 
 
 def flip_left_right(image: TensorLike) -> Tensor:
@@ -95,7 +95,7 @@ def rot90(image: TensorLike, k: int = 1, name: str | None = None) -> Tensor:
         return tensor
 
 
-# Cutting and filling up ---------------------------------------------------------------------------------------------
+# Crops and padding ---------------------------------------------------------------------------------------------------
 
 
 def crop_to_bounding_box(
@@ -104,7 +104,7 @@ def crop_to_bounding_box(
     """The part that begins at the offsets and has the target's size.
 
     Raises:
-      ValueError: it is known not to be within the image.
+      ValueError: the part is known to exceed the image.
     """
     with name_scope(None, "crop_to_bounding_box", [image]):
         tensor = _image(image)
@@ -140,7 +140,7 @@ def pad_to_bounding_box(
     """Pads with zeros to the target's size, with the image at the offsets.
 
     Raises:
-      ValueError: it is known not to fit.
+      ValueError: the image is known not to fit.
     """
     with name_scope(None, "pad_to_bounding_box", [image]):
         tensor = _image(image)
@@ -164,7 +164,7 @@ def resize_image_with_crop_or_pad(image: TensorLike, target_height: TensorLike, 
     """Crops, or pads with zeros, around the centre to the target's size.
 
     Raises:
-      ValueError: a size that is not above 0.
+      ValueError: a target size is not positive.
     """
     with name_scope(None, "resize_image_with_crop_or_pad", [image]):
         tensor = _image(image)
@@ -220,7 +220,7 @@ def central_crop(image: TensorLike, central_fraction: float) -> Tensor:
         return crop_to_bounding_box(tensor, top, left, rows, columns)
 
 
-# Colours ------------------------------------------------------------------------------------------------------------
+# Colours -------------------------------------------------------------------------------------------------------------
 
 
 def convert_image_dtype(image: TensorLike, dtype: DTypeLike, saturate: bool = False, name: str | None = None) -> Tensor:
@@ -319,7 +319,7 @@ def random_contrast(image: TensorLike, lower: float, upper: float, seed: int | N
     """`adjust_contrast` by a random factor of [lower, upper).
 
     Raises:
-      ValueError: these are not ascending, or negative.
+      ValueError: the bounds are not ascending, or ``lower`` is negative.
     """
     _require_order(lower, upper, "random_contrast")
     return adjust_contrast(image, random.random_uniform([], lower, upper, seed=seed))
@@ -340,7 +340,7 @@ def random_saturation(image: TensorLike, lower: float, upper: float, seed: int |
     """`adjust_saturation` by a random factor of [lower, upper).
 
     Raises:
-      ValueError: these are not ascending, or negative.
+      ValueError: the bounds are not ascending, or ``lower`` is negative.
     """
     _require_order(lower, upper, "random_saturation")
     return adjust_saturation(image, random.random_uniform([], lower, upper, seed=seed))

@@ -210,10 +210,10 @@ def gather(
     axis: int | None = None,
     batch_dims: int = 0,
 ) -> Tensor:
-    """The slices of ``params`` along ``axis`` (the first after the batch's) that ``indices`` lists.
+    """Returns the slices of ``params`` with the given indices along ``axis``, by default the first after the batch.
 
-    Its gradient for the first axis is `IndexedSlices`: only the rows that were read. An index that is out of range
-    gives zeros.
+    The gradient along the first axis is `IndexedSlices` of the rows that were read. A step with an index out of range
+    fails with InvalidArgumentError.
     """
     del validate_indices
     return one("GatherV2", params, indices, batch_dims if axis is None else axis, batch_dims=batch_dims, name=name)

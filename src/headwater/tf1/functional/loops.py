@@ -160,7 +160,7 @@ class _Loop:
         if holds.dtype.base_dtype != dtypes.bool_:
             raise TypeError(f"cond must return a boolean, not {holds.dtype.name}")
         if holds.dims:
-            raise ValueError(f"Shape must be rank 0 but is rank {len(holds.dims)} for what cond returned")
+            raise ValueError(f"Shape must be rank 0 but is rank {len(holds.dims)} for the result of cond")
         if self._maximum is not None:
             holds = math.logical_and(self._params[0] < self._maximum, holds)
         middle = self._graph.version
@@ -187,7 +187,7 @@ class _Loop:
         if kinds[0] != kinds[1] or len(leaves) != len(self._leaves):
             raise ValueError(
                 "The two structures don't have the same nested structure. First structure: loop_vars, "
-                f"{self._values}, second structure: what body returned, {values}"
+                f"{self._values}, second structure: result of body, {values}"
             )
         found: list[Tensor] = []
         for leaf, param in zip(leaves, self._inner, strict=True):
@@ -236,7 +236,7 @@ def _flat_shapes(invariants: Structure) -> list[TensorShape]:
     """Returns the shapes in a structure of shapes and `TensorSpec`.
 
     Raises:
-      ValueError: another object.
+      ValueError: the structure contains another object.
     """
     if isinstance(invariants, TensorShape) or invariants is None:
         return [as_shape(invariants)]
@@ -344,8 +344,8 @@ def _host_gradient(op: Operation, *grads: Tensor) -> list[Tensor | None] | list[
         return [None] * len(op.inputs)
     if op.attrs.get("refs") or not (_is_computed(op.attrs["cond"]) and _is_computed(op.attrs["body"])):
         raise LookupError(
-            f"no gradient for the loop {op.name!r}: something in it changes a variable, handles text, draws random "
-            "numbers while shapes change, or cannot be compiled. tf.stop_gradient says that none is wanted"
+            f"no gradient for the loop {op.name!r}: an operation in it changes a variable, handles text, draws "
+            "random numbers while shapes change, or cannot be compiled. Use tf.stop_gradient if none is needed"
         )
     attrs = {"cond": op.attrs["cond"], "body": op.attrs["body"], "wanted": tuple(wanted)}
     made = op.graph.create_op("WhileGradient", [*op.inputs, *(convert_to_tensor(grad) for grad in given)], attrs)

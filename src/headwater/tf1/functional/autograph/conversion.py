@@ -97,7 +97,7 @@ def converted(function: _Function, *, recursive: bool = True) -> _Function:
       recursive: whether functions that it calls are converted as well.
 
     Raises:
-      ConversionError: it cannot be converted; its source may not be at hand, for example.
+      ConversionError: ``function`` cannot be converted, for example because its source is not available.
     """
     if isinstance(function, functools.partial):
         return functools.partial(converted(function.func, recursive=recursive), *function.args, **function.keywords)
@@ -173,7 +173,7 @@ def _add_lines(error: Exception, lines: Mapping[object, Structure]) -> None:
 
 
 def is_left_alone(function: object) -> bool:
-    """Returns whether a function is never converted: it is already, belongs to a library, or is marked so."""
+    """Returns whether a function is never converted: it is converted already, belongs to a library, or is marked."""
     if isinstance(function, functools.partial):
         return is_left_alone(function.func)
     if api.is_autograph_artifact(function) or inspect.isclass(function):

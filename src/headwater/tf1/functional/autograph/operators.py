@@ -144,7 +144,9 @@ def _check_alike(staging: Staging, name: str, first: Structure, second: Structur
             continue
         for leaf, which in ((one, "main"), (other, "else")):
             if not _can_be_tensor(staging, leaf):
-                raise ValueError(f"{name!r} is {leaf!r} at the end of the {which} branch, and no tensor can be that")
+                raise ValueError(
+                    f"{name!r} is {leaf!r} at the end of the {which} branch, which cannot be converted to a tensor"
+                )
 
 
 # Loops ----------------------------------------------------------------------------------------------------------
@@ -240,7 +242,7 @@ class _Loop:
         """Runs the loop; ``test`` and ``turn`` take a counter, if there is one, and ``turn`` returns its next value."""
         first = self.get_state()
         if any(map(_is_undefined, nest.flatten(list(first)))):
-            first = self._begun(turn, first, counter, options)
+            first = self._initialize(turn, first, counter, options)
         leaves = nest.flatten(list(first))
         moving = [at for at, leaf in enumerate(leaves) if _can_be_tensor(self.staging, leaf)]
         owners = [name for name, value in zip(self.names, first, strict=True) for _ in nest.flatten([value])]
@@ -290,7 +292,7 @@ class _Loop:
                 )
         return found
 
-    def _begun(
+    def _initialize(
         self,
         turn: Callable[[Structure], object],
         first: tuple[Structure, ...],

@@ -294,7 +294,7 @@ class LinearOperatorBlockDiag(_Several):
       name: prefix of the names of its operations.
 
     Raises:
-      ValueError: there is none, or one is not square.
+      ValueError: there are no operators, or one is not square.
       TypeError: their types differ.
     """
 
@@ -376,7 +376,7 @@ class LinearOperatorKronecker(_Several):
       name: prefix of the names of its operations.
 
     Raises:
-      ValueError: there is none.
+      ValueError: there are no operators.
       TypeError: their types differ.
     """
 
@@ -446,8 +446,8 @@ class LinearOperatorLowRankUpdate(LinearOperator):
     Args:
       base_operator: L, [..., M, N].
       u: U, [..., M, K].
-      diag_update: the diagonal of D, [..., K]; ones for None.
-      v: V, [..., N, K]; U for None.
+      diag_update: the diagonal of D, [..., K]; None: ones.
+      v: V, [..., N, K]; None: U.
       is_diag_update_positive: whether D is positive; True if it is None.
       is_non_singular: see `LinearOperator`, as for the others.
       is_self_adjoint: a hint.
@@ -456,7 +456,7 @@ class LinearOperatorLowRankUpdate(LinearOperator):
       name: prefix of the names of its operations.
 
     Raises:
-      ValueError: a hint is wrong.
+      ValueError: a hint contradicts the operators or the diagonal.
     """
 
     def __init__(

@@ -35,7 +35,7 @@ class LinearOperatorFullMatrix(LinearOperator):
       name: prefix of the names of its operations.
 
     Raises:
-      ValueError: there are less than two dimensions.
+      ValueError: ``matrix`` has less than two dimensions.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class LinearOperatorLowerTriangular(LinearOperator):
       name: prefix of the names of its operations.
 
     Raises:
-      ValueError: ``is_square`` is False, or there are less than two dimensions.
+      ValueError: ``is_square`` is False, or ``tril`` has less than two dimensions.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class LinearOperatorHouseholder(LinearOperator):
       name: prefix of the names of its operations.
 
     Raises:
-      ValueError: a hint contradicts this.
+      ValueError: a hint contradicts these values.
     """
 
     def __init__(
@@ -400,7 +400,7 @@ class LinearOperatorCirculant(_Circulant):
       name: prefix of the names of its operations.
 
     Raises:
-      ValueError: a hint is wrong.
+      ValueError: a hint contradicts the spectrum.
     """
 
 

@@ -31,7 +31,7 @@ class LinearOperatorDiag(LinearOperator):
       name: prefix of the names of its operations.
 
     Raises:
-      ValueError: ``is_square`` is False, or there is no dimension.
+      ValueError: ``is_square`` is False, or ``diag`` is a scalar.
     """
 
     def __init__(
@@ -195,13 +195,13 @@ class LinearOperatorIdentity(_Identity):
 
     Args:
       num_rows: the number of rows of each matrix.
-      batch_shape: the outer dimensions; none for None.
-      dtype: float32 for None.
+      batch_shape: the outer dimensions; None: no outer dimensions.
+      dtype: None: float32.
       is_non_singular: True, like the following hints.
       is_self_adjoint: True.
       is_positive_definite: True.
       is_square: True.
-      assert_proper_shapes: whether shapes that a step computes are checked; they are in any case.
+      assert_proper_shapes: accepted; shapes that a step computes are always checked.
       name: prefix of the names of its operations.
 
     Raises:
@@ -259,7 +259,7 @@ class LinearOperatorScaledIdentity(_Identity):
       is_self_adjoint: follows from the type of real numbers.
       is_positive_definite: a hint.
       is_square: True.
-      assert_proper_shapes: whether shapes that a step computes are checked; they are in any case.
+      assert_proper_shapes: accepted; shapes that a step computes are always checked.
       name: prefix of the names of its operations.
 
     Raises:
@@ -333,14 +333,14 @@ class LinearOperatorZeros(_Sized):
 
     Args:
       num_rows: M.
-      num_columns: N; M for None.
-      batch_shape: the outer dimensions; none for None.
-      dtype: float32 for None.
+      num_columns: N; None: M.
+      batch_shape: the outer dimensions; None: no outer dimensions.
+      dtype: None: float32.
       is_non_singular: False.
       is_self_adjoint: whether it is square.
       is_positive_definite: False.
       is_square: whether M is N.
-      assert_proper_shapes: whether shapes that a step computes are checked; they are in any case.
+      assert_proper_shapes: accepted; shapes that a step computes are always checked.
       name: prefix of the names of its operations.
 
     Raises:
