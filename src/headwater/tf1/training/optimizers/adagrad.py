@@ -13,7 +13,7 @@ from headwater.tf1.training.optimizers.common import OneOperationOptimizer
 from headwater.tf1.variables.initializers import Constant, Zeros
 
 if TYPE_CHECKING:
-    from headwater.graph.types import Gradient, GraphTensor, TensorLike
+    from headwater.graph.types import GraphTensor, TensorLike
     from headwater.tf1.training.optimizer import Hyperparameter
     from headwater.tf1.variables.types import AnyVariable
     from headwater.tf1.variables.variables import Variable
@@ -198,7 +198,7 @@ class AdagradDAOptimizer(OneOperationOptimizer):
         before = graph.create_op("Cast", [convert_to_tensor(self._global_step)], {"DstT": int64}).outputs[0]
         self._step: Tensor = graph.create_op("Add", [before, convert_to_tensor(1, int64)], name="step").outputs[0]
 
-    def _values(self, grad: Gradient, var: AnyVariable) -> list[tuple[str, Any]]:
+    def _values(self, grad: TensorLike, var: GraphTensor) -> list[tuple[str, Any]]:
         return [
             ("grad", grad),
             ("lr", self._setting("learning_rate", var)),

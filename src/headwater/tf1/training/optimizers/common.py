@@ -13,6 +13,7 @@ from headwater.tf1.variables.state import update_op
 
 if TYPE_CHECKING:
     from headwater.graph.types import GraphTensor
+    from headwater.tf1.variables.variables import Variable
 
 
 class SettingsOptimizer(Optimizer):
@@ -67,7 +68,7 @@ class OneOperationOptimizer(SettingsOptimizer):
         """Returns the further inputs in order, by argument name."""
         raise NotImplementedError
 
-    def _apply_dense(self, grad: Tensor, var: GraphTensor) -> Operation:
+    def _apply_dense(self, grad: Tensor, var: Variable) -> Operation:
         return self._apply(f"Apply{self._kind}", var, self._updated, self._values(grad, var), **self._attrs)
 
     def _apply_sparse(self, grad: Any, var: GraphTensor) -> Any:
