@@ -31,7 +31,7 @@ class Module(tf.Module):
     @tf.function
     def sums(self, x, training=False):
         total = tf.constant(0.0)
-        for _ in tf.range(3):
+        for _ in tf.range(3):  # pyright: ignore[reportGeneralTypeIssues]
             total += tf.reduce_sum(x)
         return total if training else total * 2
 
@@ -48,7 +48,8 @@ def export_model(name, model, inputs):
 module = Module()
 module.sums(tf.ones([2]))
 module.sums(tf.ones([3]), training=True)
-tf.saved_model.save(module, FOLDER / "module", {"serving_default": module.__call__, "look": module.look})
+signatures = {"serving_default": module.__call__, "look": module.look}
+tf.saved_model.save(module, FOLDER / "module", signatures)  # pyright: ignore[reportAttributeAccessIssue]
 
 layers = tf.keras.layers
 sequence = [layers.Embedding(6, 3, mask_zero=True), layers.GRU(2), layers.Dense(1)]

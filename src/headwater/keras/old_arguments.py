@@ -121,7 +121,19 @@ def _class(path: str, kind: Any) -> Any:
 
     # Keras reads the signature.
     __init__.__signature__ = inspect.signature(original)  # pyright: ignore[reportAttributeAccessIssue]
-    made = type(kind.__name__, (kind,), {"__init__": __init__, "__module__": kind.__module__, "__doc__": kind.__doc__})
+
+    class Adapted(type):
+        """Classes that `isinstance` and `issubclass` take for ``kind``: loaded models have instances of ``kind``, and
+        its subclasses in Keras do not derive from the adapted class."""
+
+        def __instancecheck__(cls, instance: object) -> bool:
+            return isinstance(instance, kind) if cls is made else super().__instancecheck__(instance)
+
+        def __subclasscheck__(cls, subclass: type) -> bool:
+            return issubclass(subclass, kind) if cls is made else super().__subclasscheck__(subclass)
+
+    space = {"__init__": __init__, "__module__": kind.__module__, "__doc__": kind.__doc__}
+    made: Any = Adapted(kind.__name__, (kind,), space)
     made.__qualname__ = kind.__qualname__
     name_as(kind, made)
     return made

@@ -148,3 +148,20 @@ def test_training_by_generators() -> None:
     assert model.predict_generator(batches(), steps=2).shape == (8, 1)
     assert model.predict_classes(ROWS).tolist() == [[1]] * 4
     assert model.predict_proba(ROWS).shape == (4, 1)
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy keyword")
+def test_adapted_classes_stand_for_the_classes_of_keras(tmp_path: Path) -> None:
+    keras = tf.keras
+    assert issubclass(keras.losses.Huber, keras.losses.Loss)
+    assert issubclass(layers.LSTM, layers.RNN)
+    assert not issubclass(layers.LSTM, layers.GRU)
+    model = keras.Sequential([keras.Input((3, 1)), layers.LSTM(2)])
+    model.save(tmp_path / "model.keras")
+    assert isinstance(keras.models.load_model(tmp_path / "model.keras").layers[0], layers.LSTM)
+
+    class Own(layers.LSTM):
+        pass
+
+    assert isinstance(Own(2), layers.LSTM)
+    assert not isinstance(layers.LSTM(2), Own)

@@ -56,11 +56,12 @@ def get_session(op_input_list: Sequence[Value] = ()) -> RunsGraphs:
 
 
 def _initialize(session: Any, graph: Graph) -> None:
-    """Gives the variables of ``graph`` that have no value their initial value in ``session``."""
+    """Gives variables of ``graph``, and of metric objects, that have no value their initial value in ``session``."""
     if _Kept.by_hand or getattr(session, "graph", None) is not graph or graph.finalized:
         return
     known = _Kept.initialized.setdefault(session, weakref.WeakSet())
-    variables = [each for each in graph.get_collection(GraphKeys.GLOBAL_VARIABLES) if each not in known]
+    names = GraphKeys.GLOBAL_VARIABLES, GraphKeys.METRIC_VARIABLES
+    variables = [each for name in names for each in graph.get_collection(name) if each not in known]
     if variables:
         has_values = session.run([is_variable_initialized(each) for each in variables])
         session.run([each.initializer for each, has_value in zip(variables, has_values, strict=True) if not has_value])
