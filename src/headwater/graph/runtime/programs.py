@@ -85,7 +85,10 @@ class LeastRecentlyUsed:
     def forget(self, reference: ref[Program]) -> None:
         """Removes a program that no longer exists."""
         with self._lock:
-            self._nbytes -= self._sizes.pop(reference, 0)
+            try:  # noqa: SIM105 - at the end of the interpreter, the module's names are gone
+                self._nbytes -= self._sizes.pop(reference, 0)
+            except TypeError:
+                pass  # a reference that was never a key has no hash after the program's end
 
 
 executables: Final = LeastRecentlyUsed()
@@ -166,8 +169,6 @@ class Program:
         self.has_run: bool = False
         self.nbytes: int = _EXECUTABLE_BYTES + _OPERATION_BYTES * len(compute.nodes)
         self.reference: ref[Program] = ref(self, executables.forget)
-        # A reference stores its hash at the first use; after the end of the program it cannot compute one.
-        hash(self.reference)
 
     def compile(self, donated: Sequence[Any], kept: Sequence[Any], inputs: Sequence[Any], counter: object) -> None:
         """Traces and compiles the program for arrays of these shapes and types, unless that was done before. `run`
