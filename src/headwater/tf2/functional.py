@@ -72,7 +72,7 @@ def map_fn(
     pattern = elems if signature is None else signature
     stacks_ragged = [isinstance(each, RaggedTensorSpec | RaggedTensor) for each in nest.flatten(pattern)]
     columns = [
-        _stack_ragged(list(column)) if is_ragged else _stack(list(column))
+        _stack_ragged(list(column), keeps_rows=True) if is_ragged else _stack(list(column))
         for column, is_ragged in zip(zip(*rows, strict=True), stacks_ragged, strict=True)
     ]
     return nest.pack(pattern, columns)

@@ -198,6 +198,7 @@ ARGUMENTS: Mapping[str, str] = {
     "ones_like": "tensor=input dtype name",
     "pad": "tensor paddings mode constant_values name",
     "random.poisson": "shape lam dtype seed name",
+    "ragged.stack": "values axis name",
     "range": "start limit delta dtype name",
     "shape": "input out_type name",
     "size": "input out_type name",
@@ -226,7 +227,11 @@ _BEHIND = {
     "where": "where_v2",
 }
 
-_FIXED: Mapping[str, Mapping[str, object]] = {"range": {"casts": True}, "while_loop": {"return_same_structure": True}}
+_FIXED: Mapping[str, Mapping[str, object]] = {
+    "range": {"casts": True},
+    "ragged.stack": {"keeps_rows": True},
+    "while_loop": {"return_same_structure": True},
+}
 """Arguments of TensorFlow 1 that TensorFlow 2 has removed, with the value that TensorFlow 2 implies."""
 
 _TOP = """
@@ -309,7 +314,9 @@ class Namespace(ModuleType):
             if name == "compat":
                 return _compat
             if name == "keras":
-                return importlib.import_module("headwater.keras.namespace").keras_of_2()
+                from headwater.keras.namespace import keras_of_2  # noqa: PLC0415  imports Keras: only if needed
+
+                return keras_of_2()
             if name in ("errors", "dtypes", "test"):
                 return getattr(below, name)
             if name not in TOP:

@@ -165,3 +165,22 @@ def test_adapted_classes_stand_for_the_classes_of_keras(tmp_path: Path) -> None:
 
     assert isinstance(Own(2), layers.LSTM)
     assert not isinstance(layers.LSTM(2), Own)
+
+
+def test_initial_values_by_names_of_functions() -> None:
+    given = tf.keras.initializers
+    evaluate = tf.keras.backend.eval
+    assert np.array_equal(evaluate(given.constant(2.0)((2, 2))), np.full((2, 2), 2.0))
+    assert np.array_equal(evaluate(given.identity()((2, 2))), np.eye(2))
+    rotation = evaluate(given.orthogonal(seed=1)((3, 3)))
+    assert np.allclose(rotation @ rotation.T, np.eye(3), atol=1e-5)
+    for initializer, least, greatest in (
+        (given.random_uniform(1.0, 1.5), 1.0, 1.5),
+        (given.truncated_normal(0.0, 0.1), -0.2, 0.2),
+        (given.random_normal(5.0, 0.01), 4.9, 5.1),
+    ):
+        values = evaluate(initializer((50,)))
+        assert len(set(values.tolist())) > 1
+        assert least <= values.min() <= values.max() <= greatest
+    tf.keras.backend.clear_session()
+    assert not tf.get_default_graph().get_operations()

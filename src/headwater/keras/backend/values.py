@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
 import sys
@@ -404,7 +405,7 @@ def stop_gradient(variables: Value) -> Value:
 
 def reset_uids() -> None:
     """Resets the counters that make names of layers unique."""
-    global_state.get_global_attribute("object_name_uids", {}, set_to_default=True).clear()
+    global_state.set_global_attribute("object_name_uids", collections.defaultdict[str, int](int))
 
 
 @contextlib.contextmanager

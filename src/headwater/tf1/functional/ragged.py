@@ -325,13 +325,14 @@ def concatenated_rows(values: Sequence[object]) -> Any:
     return RaggedTensor.from_row_lengths(concatenated_rows([value.values for value in ragged]), lengths, validate=False)
 
 
-def stack(values: object, axis: int = 0, name: str | None = None) -> Any:
+def stack(values: object, axis: int = 0, name: str | None = None, *, keeps_rows: bool = False) -> Any:
     """A ragged tensor with one more dimension, of tensors or ragged tensors of one rank.
 
     Args:
       values: a list of them.
       axis: the place of the new dimension: 0, or 1.
       name: name scope.
+      keeps_rows: returns a ragged tensor also for vectors, as TensorFlow 2; otherwise these must have one size.
 
     Raises:
       ValueError: no values, or an ``axis`` that is out of range.
@@ -350,12 +351,12 @@ def stack(values: object, axis: int = 0, name: str | None = None) -> Any:
             raise ValueError("the rank of values must be known")
         if not -rank - 1 <= axis <= rank:
             raise ValueError(f"axis={axis} out of bounds: expected {-rank - 1}<=axis<{rank + 1}")
-        return stack_along(parts, rank, axis + rank + 1 if axis < 0 else axis)
+        return stack_along(parts, rank, axis + rank + 1 if axis < 0 else axis, keeps_rows=keeps_rows)
 
 
-def stack_along(parts: list[Any], rank: int, axis: int) -> Any:
-    """Stacks tensors and ragged tensors of ``rank`` dimensions along a new dimension."""
-    if rank == 0:
+def stack_along(parts: list[Any], rank: int, axis: int, *, keeps_rows: bool = False) -> Any:
+    """Stacks tensors and ragged tensors of ``rank`` dimensions along a new dimension; see `stack`."""
+    if rank == 0 or (rank == 1 and not keeps_rows and not any(isinstance(part, RaggedTensor) for part in parts)):
         return arrays.stack(parts, axis)
     if axis == 0:
         if rank > 1:
