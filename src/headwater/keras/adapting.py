@@ -199,13 +199,18 @@ def _refuse_texts(x: Tree) -> None:
 
 
 def _write_boards() -> None:
-    """Replaces Keras's `TensorBoard` callbacks, which need TensorFlow, whenever a list of callbacks is created."""
+    """Adapts Keras's `TensorBoard` callbacks, which need TensorFlow, whenever a list of callbacks is created."""
     make = _lists.CallbackList.__init__
 
     @functools.wraps(make)
     def make_list(self: Any, callbacks: object = None, *args: Any, **kwargs: Any) -> None:
-        listed: list[object] = tree.flatten(callbacks) if callbacks else []
-        make(self, [_ours(callback) for callback in listed], *args, **kwargs)
+        boards = [it for it in tree.flatten(callbacks) if isinstance(it, _boards.TensorBoard)] if callbacks else []
+        if boards:
+            from headwater.keras import tensorboard  # noqa: PLC0415  it takes long to import; few programs need it
+
+            for board in boards:
+                tensorboard.adapt_board(board)
+        make(self, callbacks, *args, **kwargs)
 
     _lists.CallbackList.__init__ = make_list
 
@@ -222,7 +227,9 @@ def _keep_states() -> None:
         if backups:
             from headwater.keras import callbacks as ours  # noqa: PLC0415  few programs need them
 
-            make(self, [ours.saving_states(callback) for callback in listed], *args, **kwargs)
+            for callback in listed:
+                ours.adapt_backup(callback)
+            make(self, callbacks, *args, **kwargs)
             ours.arrange(self)
         else:
             make(self, callbacks, *args, **kwargs)
@@ -235,11 +242,3 @@ def _keep_states() -> None:
             states.restore_states()
 
     made.__init__, made.on_train_begin = make_list, on_train_begin
-
-
-def _ours(callback: object) -> object:
-    if not isinstance(callback, _boards.TensorBoard):
-        return callback
-    from headwater.keras import tensorboard  # noqa: PLC0415  it takes long to import; few programs need it
-
-    return tensorboard.from_keras(callback)

@@ -44,13 +44,10 @@ class CallbackStates:
     def __init__(self, callbacks: Sequence[Any]) -> None:
         counts: dict[str, int] = {}
         self._callbacks: dict[str, object] = {}
-        for callback in callbacks:
-            inner = getattr(callback, "followed", callback)
-            if not _keeps_state(inner):
-                continue
-            kind = type(inner).__name__
+        for callback in filter(_keeps_state, callbacks):
+            kind = type(callback).__name__
             counts[kind] = counts.get(kind, -1) + 1
-            self._callbacks[f"{kind} {counts[kind]}"] = inner
+            self._callbacks[f"{kind} {counts[kind]}"] = callback
         self._before: dict[str, dict[str, str]] = {}
         self._taken: tuple[str, list[HostArray]] = "{}", []
 

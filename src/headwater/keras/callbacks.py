@@ -6,6 +6,7 @@ to a mirrored model, write files in the same way.
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import os
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from headwater.graph.registry import HostArray
-    from headwater.keras.types import Tree
 
 _checkpoint: Any = keras.callbacks.ModelCheckpoint
 _backup: Any = keras.callbacks.BackupAndRestore
@@ -60,7 +60,7 @@ class ModelCheckpoint(_checkpoint):
         save_checkpoint(self, epoch, batch, logs, writes=True)
 
 
-def save_checkpoint(callback: Any, epoch: int, batch: int | None, logs: object, *, writes: bool) -> None:
+def save_checkpoint(callback: Any, epoch: int, batch: int | None, logs: object, writes: bool) -> None:
     """Saves the model if ``callback``, a `keras.callbacks.ModelCheckpoint`, decides that a checkpoint is due.
 
     Args:
@@ -111,14 +111,19 @@ class BackupAndRestore(_backup):
     writes = True
     #: State of other callbacks, saved with the model.
     states: CallbackStates | None = None
+    #: The state of other callbacks that was saved with the restored model.
+    restored: tuple[str, list[HostArray]] | None = None
 
     def __init__(self, backup_dir: Any, save_freq: object = "epoch", *args: object, **kwargs: object) -> None:
         # Accept and ignore this argument of tf.keras, which Keras 3 has removed: a save before preemption is always
         # made.
         kwargs.pop("save_before_preemption", None)
         super().__init__(os.fspath(backup_dir), save_freq, *args, **kwargs)
-        self._path = os.path.join(os.fspath(backup_dir), "training-state")
-        self.restored: tuple[str, list[HostArray]] | None = None
+        self.set_path()
+
+    def set_path(self) -> None:
+        """Sets the path of the file, which is in the folder of this callback."""
+        self._path = os.path.join(os.fspath(self.backup_dir), "training-state")
 
     def on_train_begin(self, logs: object = None) -> None:
         self.restore()
@@ -213,58 +218,30 @@ class BackupAndRestore(_backup):
         return {"epoch": position.epoch, "step": position.step, "seed": position.seed}
 
 
-class _Following(keras.callbacks.Callback):
-    """Replaces Keras's `ModelCheckpoint` in a mirrored model: all processes make the same decisions, and only the chief
-    writes.
-
-    Args:
-      callback: a `keras.callbacks.ModelCheckpoint`.
-      mirrored: the `MirroredModel`.
-    """
-
-    def __init__(self, callback: Any, mirrored: Any) -> None:
-        super().__init__()
-        #: The callback with the state to back up.
-        self.followed: object = callback
-        self._callback = callback
-        self._mirrored = mirrored
-
-    def set_model(self, model: object) -> None:
-        super().set_model(model)
-        self._callback.set_model(model)
-
-    def on_epoch_begin(self, epoch: int, logs: object = None) -> None:
-        self._callback.on_epoch_begin(epoch, logs)
-
-    def on_train_batch_end(self, batch: int, logs: object = None) -> None:
-        callback = self._callback
-        # Do not save after steps that a restarted run skips: the previous run has saved them.
-        if callback._should_save_on_batch(batch) and not self._mirrored.skipping:
-            self._save(callback._current_epoch, batch, logs)
-
-    def on_epoch_end(self, epoch: int, logs: object = None) -> None:
-        callback = self._callback
-        if callback.monitor_op is None:
-            callback._set_monitor_op()
-        if callback.save_freq == "epoch":
-            self._save(epoch, None, logs)
-
-    def _save(self, epoch: int, batch: int | None, logs: object) -> None:
-        save_checkpoint(self._callback, epoch, batch, logs, writes=self._mirrored.is_chief)
-
-
-def replacement_callback(callback: Any, mirrored: Any) -> Tree:
-    """Returns the callback that replaces a `ModelCheckpoint` or `BackupAndRestore` (Keras's or Headwater's).
+def adapt_to_mirror(callback: Any, mirrored: Any) -> object:
+    """Makes a `ModelCheckpoint` or `BackupAndRestore` (Keras's or Headwater's, or a program's subclass) decide alike in
+    all processes, and write in the first one only.
 
     Args:
       callback: the program's callback.
       mirrored: the `MirroredModel`, which knows whether this process writes, and the position in training.
+
+    Returns:
+      The same callback.
     """
-    if isinstance(callback, _checkpoint):
-        return _Following(callback, mirrored)
-    callback = saving_states(callback)
-    callback.mirrored = mirrored
-    callback.writes = mirrored.is_chief
+    if not isinstance(callback, _checkpoint):
+        adapt_backup(callback)
+        callback.mirrored = mirrored
+        callback.writes = mirrored.is_chief
+        return callback
+    is_due = type(callback)._should_save_on_batch
+
+    def should_save_on_batch(batch: int) -> bool:
+        # Do not save after steps that a restarted run skips: the previous run has saved them.
+        return is_due(callback, batch) and not mirrored.skipping
+
+    callback._should_save_on_batch = should_save_on_batch
+    callback._save_model = functools.partial(save_checkpoint, callback, writes=mirrored.is_chief)
     return callback
 
 
@@ -297,16 +274,18 @@ class _States(keras.callbacks.Callback):
         self._states.collect_changes()
 
 
-def saving_states(callback: Any) -> Any:
-    """Replaces Keras's `BackupAndRestore`, which saves no state of callbacks; returns other callbacks unchanged."""
-    if not isinstance(callback, _backup) or isinstance(callback, BackupAndRestore) or hasattr(callback, _SERVED):
-        return callback
-    return BackupAndRestore(
-        callback.backup_dir,
-        callback.save_freq,
-        double_checkpoint=callback.double_checkpoint,
-        delete_checkpoint=callback.delete_checkpoint,
-    )
+def adapt_backup(callback: Any) -> None:
+    """Makes Keras's `BackupAndRestore` save and restore as Headwater's; does nothing to other callbacks."""
+    if isinstance(callback, _backup) and not isinstance(callback, BackupAndRestore) and not hasattr(callback, _SERVED):
+        become(callback, BackupAndRestore, _backup)
+        callback.set_path()
+
+
+def become(callback: Any, kind: Any, base: object) -> None:
+    """Makes ``callback``, which is a ``base`` or a subclass of it, a ``kind``, which is a subclass of ``base``. Methods
+    of a program's own subclass of ``base`` still override the methods of ``kind``."""
+    own: Any = type(callback)
+    callback.__class__ = kind if own is base else type(own.__name__, (own, kind), {"__module__": own.__module__})
 
 
 def serve_backup(callback: Any) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 
 from headwater.cluster.names import TaskName
 from headwater.data.io import summary_protos
+from headwater.keras.callbacks import become
 from headwater.keras.embeddings.inference import dynamic_layers
 from headwater.tables import TableStatistics
 from headwater.tensorboard_protos import summary_pb2
@@ -37,7 +38,8 @@ _DRAWN = {
 }
 """For each curve of a table, by its name: the statistic that it shows."""
 
-_base: Any = keras.callbacks.Callback
+_callback: Any = keras.callbacks.Callback
+_base: Any = keras.callbacks.TensorBoard
 _proto: Any = summary_pb2
 
 
@@ -72,7 +74,7 @@ class TensorBoard(_base):
         embeddings_freq: int = 0,
         embeddings_metadata: object = None,
     ) -> None:
-        super().__init__()
+        _callback.__init__(self)  # Keras's own TensorBoard needs TensorFlow
         refused = {
             "write_images": (write_images, "tf.summary.image writes images"),
             "profile_batch": (profile_batch, "jax.profiler.trace writes a profile"),
@@ -91,11 +93,15 @@ class TensorBoard(_base):
         self._step = 0
         self._training = False
         self._since = (0, 0.0)
+        self._batch_began = 0.0
 
     @property
     def async_safe(self) -> bool:
         """Whether Keras may call this callback from other threads: only if the callback writes nothing for batches."""
         return self.update_freq == "epoch"
+
+    def set_model(self, model: object) -> None:
+        _callback.set_model(self, model)
 
     def on_train_begin(self, logs: object = None) -> None:
         self._step, self._training = 0, True
@@ -117,11 +123,17 @@ class TensorBoard(_base):
     def on_epoch_begin(self, epoch: int, logs: object = None) -> None:
         self._since = (self._step, time.monotonic())
 
+    def on_train_batch_begin(self, batch: int, logs: object = None) -> None:
+        self._batch_began = time.monotonic()
+
     def on_train_batch_end(self, batch: int, logs: dict[str, Tree] | None = None) -> None:
         self._step += 1
         if self.update_freq == "epoch" or self._step % self.update_freq:
             return
-        self._add("train", {f"batch_{name}": value for name, value in (logs or {}).items()}, self._step)
+        values = {f"batch_{name}": value for name, value in (logs or {}).items()}
+        if self.write_steps_per_second:
+            values["batch_steps_per_second"] = 1 / max(time.monotonic() - self._batch_began, 1e-9)
+        self._add("train", values, self._step)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         logs = logs or {}
@@ -145,6 +157,12 @@ class TensorBoard(_base):
                 self._writer("train").add_summary(summary, epoch)
         for writer in self._writers.values():
             writer.flush()
+
+    def on_test_begin(self, logs: object = None) -> None:
+        pass
+
+    def on_test_batch_begin(self, batch: int, logs: object = None) -> None:
+        pass
 
     def on_test_end(self, logs: Any = None) -> None:
         values = {f"evaluation_{name}_vs_iterations": value for name, value in (logs or {}).items()}
@@ -186,13 +204,15 @@ def _table_points(statistics: Mapping[str, TableStatistics]) -> dict[str, float]
     return found
 
 
-def from_keras(callback: Any) -> TensorBoard:
-    """Returns a `TensorBoard` with the settings of ``callback``, a `keras.callbacks.TensorBoard`.
+def adapt_board(callback: Any) -> None:
+    """Makes a `keras.callbacks.TensorBoard`, or a program's subclass of it, write without TensorFlow.
 
     Raises:
       ValueError: ``callback`` has settings that `TensorBoard` does not support.
     """
-    return TensorBoard(
+    if isinstance(callback, TensorBoard):
+        return
+    made = TensorBoard(
         callback.log_dir,
         histogram_freq=callback.histogram_freq,
         write_graph=callback.write_graph,
@@ -203,3 +223,5 @@ def from_keras(callback: Any) -> TensorBoard:
         embeddings_freq=callback.embeddings_freq,
         embeddings_metadata=callback.embeddings_metadata,
     )
+    become(callback, TensorBoard, _base)
+    vars(callback).update(vars(made))

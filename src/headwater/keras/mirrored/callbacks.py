@@ -10,7 +10,6 @@ import keras
 
 from headwater.keras import callbacks as ours
 from headwater.keras.internals import Callback, CallbackList
-from headwater.keras.tensorboard import TensorBoard
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,7 +97,7 @@ def prepare_callbacks(callbacks: object, mirrored: _Fits) -> list[object]:
     prepared: list[object] = [_EpochEnds(mirrored)]
     for callback in listed:
         if isinstance(callback, (keras.callbacks.ModelCheckpoint, keras.callbacks.BackupAndRestore)):
-            prepared.append(ours.replacement_callback(callback, mirrored))
+            prepared.append(ours.adapt_to_mirror(callback, mirrored))
         elif mirrored.is_chief or not isinstance(callback, _only_once()):
             prepared.append(callback)
     return prepared
@@ -106,4 +105,4 @@ def prepare_callbacks(callbacks: object, mirrored: _Fits) -> list[object]:
 
 def _only_once() -> tuple[Any, ...]:
     known = keras.callbacks
-    return (TensorBoard, known.TensorBoard, known.CSVLogger, known.RemoteMonitor, known.ProgbarLogger)
+    return (known.TensorBoard, known.CSVLogger, known.RemoteMonitor, known.ProgbarLogger)
