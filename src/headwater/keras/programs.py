@@ -21,13 +21,12 @@ _NUMBER = re.compile(r"_\d+(?=/|$)")
 
 
 def optimizer_topics(optimizer: keras.Optimizer) -> dict[str, Mapping[str, object]]:
-    """Returns the class of an optimizer and its configuration. Its name is omitted, because Keras numbers optimizers.
+    """Returns the class of an optimizer and its configuration. Names are omitted, because Keras numbers optimizers.
 
     The learning rate is a topic of its own, and is omitted once the optimizer has made updates, because callbacks may
     have changed the rate since.
     """
-    config = dict(optimizer.get_config())
-    config.pop("name", None)
+    config = _without_names(optimizer.get_config())
     rate = config.pop("learning_rate", None)
     topics: dict[str, Mapping[str, object]] = {
         "settings of its optimizer": {"class": type(optimizer).__name__, **config}
@@ -41,10 +40,17 @@ def same_settings(one: keras.Optimizer, other: keras.Optimizer) -> bool:
     """Whether two optimizers differ at most in their name, and in a learning rate that is a number."""
 
     def settings(optimizer: keras.Optimizer) -> object:
-        config = dict(optimizer.get_config(), name=type(optimizer).__name__)
+        config = {**_without_names(optimizer.get_config()), "class": type(optimizer).__name__}
         return {name: value for name, value in config.items() if name != "learning_rate" or isinstance(value, dict)}
 
     return settings(one) == settings(other)
+
+
+def _without_names(config: Any) -> Any:
+    """Removes names from the configuration of an optimizer, which may contain other optimizers."""
+    if isinstance(config, Mapping):
+        return {key: _without_names(value) for key, value in config.items() if key != "name"}  # pyright: ignore[reportUnknownVariableType]
+    return config
 
 
 def updates_made(optimizer: keras.Optimizer) -> int:

@@ -88,7 +88,8 @@ class _KerasRows:
             if tuple(one.shape) != (3, dim) or len(first) != 1:
                 raise ValueError(
                     f"{type(optimizer).__name__} keeps {one.path} of shape {tuple(one.shape)} for 3 rows of {dim} "
-                    "numbers; a DynamicEmbedding supports only optimizers whose state has the shape of the row"
+                    "numbers; a DynamicEmbedding supports only optimizers whose state has the shape of the row and the "
+                    "same initial value for all rows"
                 )
             self._slots.append(float(first[0]))
         # Values that are not per row, such as the number of updates, exist once per table.
@@ -100,7 +101,9 @@ class _KerasRows:
 
     def _make(self, rows: int) -> keras.Optimizer:
         optimizer = clone_optimizer(self._original, self._part)
-        optimizer.build([keras.Variable(np.zeros((rows, self._dim), np.float32), name="rows")])
+        # Different rows, to find state that depends on their initial values.
+        values = np.arange(rows * self._dim, dtype=np.float32).reshape(rows, self._dim)
+        optimizer.build([keras.Variable(values, name="rows")])
         return optimizer
 
     def general(self) -> GeneralOptimizer:

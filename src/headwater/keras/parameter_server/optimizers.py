@@ -60,10 +60,10 @@ def clone_optimizer(optimizer: keras.Optimizer, part: ServerPart) -> keras.Optim
     return made
 
 
-def stand_in(variable: keras.Variable, shape: Sequence[int]) -> Any:
+def stand_in(variable: keras.Variable, shape: Sequence[int], value: object = 0) -> Any:
     """Returns a variable that stands in for ``variable``, or a part of it, in an optimizer."""
     made = keras.Variable(
-        np.zeros(shape, np.float32),
+        np.broadcast_to(np.asarray(value, np.float32), shape),
         dtype=variable.dtype,
         name=variable.name,
         trainable=True,
@@ -76,11 +76,15 @@ def stand_in(variable: keras.Variable, shape: Sequence[int]) -> Any:
 
 
 def _build(
-    original: keras.Optimizer, part: ServerPart, variables: Sequence[keras.Variable], shapes: Sequence[Sequence[int]]
+    original: keras.Optimizer,
+    part: ServerPart,
+    variables: Sequence[keras.Variable],
+    shapes: Sequence[Sequence[int]],
+    values: Sequence[object] | None = None,
 ) -> keras.Optimizer:
-    """Returns an optimizer like ``original`` for parts of ``variables`` with these shapes."""
+    """Returns an optimizer like ``original`` for parts of ``variables`` with these shapes and values, or zeros."""
     optimizer = clone_optimizer(original, part)
-    stand_ins = [stand_in(variable, shape) for variable, shape in zip(variables, shapes, strict=True)]
+    stand_ins = [stand_in(*each) for each in zip(variables, shapes, values or [0] * len(shapes), strict=True)]
     excluded: set[Any] = getattr(original, "_exclude_from_weight_decay", set())
     if excluded:
         key = original._var_key  # pyright: ignore[reportPrivateUsage]
@@ -88,6 +92,16 @@ def _build(
         optimizer.exclude_from_weight_decay(var_list=[made for made, v in pairs if key(v) in excluded])
     optimizer.build(stand_ins)
     return optimizer
+
+
+def starts_from_values(optimizer: Any, part: ServerPart, variables: Sequence[keras.Variable]) -> bool:
+    """Whether the initial state of an optimizer depends on the initial values of variables (`ScheduleFreeAdamW`)."""
+    if inner := getattr(optimizer, "_inner_optimizers", None):
+        return any(starts_from_values(one, part, variables) for one in inner)
+    shapes = [(2,) * len(variable.shape) for variable in variables[:1]]
+    zeros, ones = (_build(optimizer, part, variables[:1], shapes, [value] * len(shapes)) for value in (0, 1))
+    pairs = zip(zeros.variables, ones.variables, strict=True)
+    return any(not np.array_equal(np.asarray(one.value), np.asarray(other.value)) for one, other in pairs)
 
 
 def indivisible(optimizer: keras.Optimizer, part: ServerPart, variables: Sequence[keras.Variable]) -> set[str]:
@@ -223,11 +237,20 @@ class KerasUpdater:
         self._blocks.set(values)
         like = dict(zip(self._names, self._fresh, strict=True))
         own = len(self._names)
-        self._state = fill_state(like, self._fresh if state is None else state[:own])
+        self._state = fill_state(like, self._initial_state() if state is None else state[:own])
         for table in self.tables:
             count = len(table.shared_names)
             table.fill(None if state is None else state[own : own + count])
             own += count
+
+    def _initial_state(self) -> Sequence[Array]:
+        """The initial state for the present values."""
+        at, blocks = self._blocks.optimized_at, self._blocks
+        variables, shapes = [self._variables[it] for it in at], [blocks.shapes[it] for it in at]
+        if not starts_from_values(self._original, self._part, variables):
+            return self._fresh
+        made = _build(self._original, self._part, variables, shapes, blocks.optimized)
+        return [np.asarray(variable.value) for variable in made.variables]
 
     def assign(self, values: Sequence[Array]) -> None:
         self._blocks.set(values)
