@@ -1,6 +1,7 @@
 """Checks the project's Markdown: links inside the repository lead somewhere, and commands in it exist.
 
-- Every relative link names a file or folder, and a heading in it where it has a ``#fragment``.
+- Every relative link names a file or folder, and a heading in it, or a function of a Python file, where it has a
+  ``#fragment``.
 - Every ``make TARGET`` is a target of the Makefile.
 - Every ``headwater COMMAND --option`` is a command with that option.
 
@@ -29,6 +30,7 @@ _FENCE = re.compile(r"^\s*```\s*(\w*)")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)")
 _INLINE_CODE = re.compile(r"`([^`]+)`")
 _HEADING = re.compile(r"^#{1,6}\s+(.*)$")
+_FUNCTION = re.compile(r"^\s*def (\w+)", re.MULTILINE)
 _TARGET = re.compile(r"^([a-z][\w.-]*)\s*:(?!=)", re.MULTILINE)
 _ASSIGNMENT = re.compile(r"^\w+=\S*$")
 _SHELL_LANGUAGES = frozenset({"", "sh", "bash", "console", "shell"})
@@ -106,11 +108,13 @@ def _check_link(path: Path, link: str) -> str:
     if not target.is_relative_to(REPOSITORY) or not target.exists():
         return f"link to {link}, which is not there"
     if fragment and fragment not in _anchors(target):
-        return f"link to {link}: no such heading"
+        return f"link to {link}: no such {'function' if target.suffix == '.py' else 'heading'}"
     return ""
 
 
 def _anchors(path: Path) -> set[str]:
+    if path.suffix == ".py":
+        return set(_FUNCTION.findall(path.read_text()))
     headings = (_HEADING.match(snippet.text) for snippet in _read(path)[0])
     return {re.sub(r"[^\w\- ]", "", heading[1].strip().lower()).replace(" ", "-") for heading in headings if heading}
 

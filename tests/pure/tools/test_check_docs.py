@@ -44,6 +44,7 @@ COMMANDS = check_docs.commands_of(app)
 def document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(check_docs, "REPOSITORY", tmp_path)
     (tmp_path / "other.md").write_text("# A title, with `code`\n\n## Second\n")
+    (tmp_path / "test_it.py").write_text("def test_one() -> None:\n    assert True\n")
     return tmp_path / "document.md"
 
 
@@ -56,7 +57,7 @@ def mistakes(document: Path, text: str) -> list[str]:
     "text",
     [
         "[a](other.md) and [b](other.md#second), [c](https://example.org/x)",
-        "[d](#here)\n# Here\n[e](other.md#a-title-with-code)",
+        "[d](#here)\n# Here\n[e](other.md#a-title-with-code), [f](test_it.py), [g](test_it.py#test_one)",
         "`make test` and `make check`, `headwater version`; `a [link](nowhere.md) in code`",
         "```sh\n$ A=1 headwater run --ps 1 --flags train.py --rate=1  # so\nmake test\n```\n",
         "```sh\nheadwater run --ps 1 -m module --rate\nheadwater exec -u --x\n```\n",
@@ -75,6 +76,7 @@ def test_correct_documents(document: Path, text: str) -> None:
         ("\n[a](absent.md)", "2: link to absent.md, which is not there"),
         ("[a](../document.md)", "1: link to ../document.md, which is not there"),
         ("[a](other.md#third)", "1: link to other.md#third: no such heading"),
+        ("[a](test_it.py#test_two)", "1: link to test_it.py#test_two: no such function"),
         ("`make rest`", "1: `make rest`: the Makefile has no target rest"),
         ("`headwater fly`", "1: `headwater fly`: there is no command fly"),
         ("```sh\n\nheadwater run --pss 1 a\n```", "3: `headwater run --pss 1 a`: headwater run has no option --pss"),
