@@ -56,6 +56,27 @@ class LastMean(keras.metrics.Metric):
         return self.value * 1.0
 
 
+class Variance(keras.metrics.Metric):
+    """The variance of the targets, from a mean and a sum of squares that depend on each other [Welford 1962]."""
+
+    def __init__(self, name: str = "variance") -> None:
+        super().__init__(name=name)
+        self.count, self.mean, self.squares = (
+            self.add_weight(shape=(), initializer="zeros", name=part) for part in ("count", "mean", "squares")
+        )
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        values = ops.cast(y_true, "float32")
+        number, difference = ops.cast(ops.size(values), "float32"), ops.mean(values) - self.mean
+        shared = difference**2 * self.count * number / (self.count + number)
+        self.squares.assign_add(ops.sum((values - ops.mean(values)) ** 2) + shared)
+        self.mean.assign_add(difference * number / (self.count + number))
+        self.count.assign_add(number)
+
+    def result(self) -> Any:
+        return self.squares / self.count
+
+
 def batch_range(y_true: Any, y_pred: Any) -> Any:
     """Metric function that returns one number for a batch, rather than one for each row."""
     return ops.cast(ops.max(y_true), "float32")
@@ -107,6 +128,49 @@ def spectral(**penalty: Any) -> Any:
     return keras.Sequential([keras.Input((4,)), hidden, keras.layers.Dense(1)])
 
 
+class Measures(keras.layers.Layer):
+    """Returns its inputs; measures them by metrics and by state, in training and in evaluation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mean = keras.metrics.Mean(name="mean input")
+        self.sum = keras.metrics.Sum(name="sum of inputs")
+        self.mean_of_sums = keras.metrics.Mean(name="mean sum of inputs")
+        self.largest = Largest("largest input")
+        self.steps: Any = self.add_weight(shape=(), initializer="zeros", trainable=False, name="steps")
+        self.rows: Any = self.add_weight(shape=(), initializer="zeros", trainable=False, name="rows")
+        self.average: Any = self.add_weight(shape=(4,), initializer="zeros", trainable=False, name="average")
+        self.calls: Any = self.add_weight(shape=(), initializer="zeros", dtype="int32", trainable=False, name="calls")
+
+    def call(self, inputs: Any) -> Any:
+        self.mean.update_state(inputs)
+        self.sum.update_state(ops.sum(inputs))
+        self.mean_of_sums.update_state(ops.sum(inputs))
+        self.largest.update_state(inputs, inputs)
+        self.steps.assign_add(1.0)
+        self.rows.assign_add(ops.cast(ops.shape(inputs)[0], "float32"))
+        self.average.assign(0.9 * self.average + 0.1 * ops.mean(inputs, axis=0))
+        self.calls.assign(self.calls + 1)
+        return inputs
+
+
+class Outer(keras.layers.Layer):
+    """A layer that calls `Measures`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = Measures()
+
+    def call(self, inputs: Any) -> Any:
+        return self.inner(inputs)
+
+
+def measured(**penalty: Any) -> Any:
+    """Returns a network with metrics and state that a layer within a layer updates."""
+    layers = [Outer(), keras.layers.Dense(3, activation="tanh", **penalty), keras.layers.Dense(1)]
+    return keras.Sequential([keras.Input((4,)), *layers])
+
+
 def normalized(**penalty: Any) -> Any:
     """Returns a network that normalizes by the statistics of the whole batch."""
     # The normalization cancels a bias, so that its gradient would be rounding errors, which Adam would enlarge.
@@ -114,11 +178,26 @@ def normalized(**penalty: Any) -> Any:
     return keras.Sequential([keras.Input((4,)), *layers, keras.layers.Dense(1)])
 
 
+class Anchored(keras.optimizers.SGD):
+    """Pulls variables towards their initial values, which are state."""
+
+    def build(self, variables: Any) -> None:
+        if not self.built:
+            super().build(variables)
+            self.anchors = self.add_optimizer_variables(variables, "anchor")
+            for anchor, variable in zip(self.anchors, variables, strict=True):
+                anchor.assign(ops.copy(variable))
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        pull = variable - self.anchors[self._get_variable_index(variable)]
+        super().update_step(gradient + pull, variable, learning_rate)
+
+
 _losses: Any = keras.losses
 _optimizers: Any = keras.optimizers
 
 MODELS: dict[str, Any] = {
-    made.__name__: made for made in (dense, masked, classes, outputs, recurrent, spectral, normalized)
+    made.__name__: made for made in (dense, masked, classes, outputs, recurrent, spectral, measured, normalized)
 }
 LOSSES: dict[str, Callable[[str], Any]] = {
     "mse": lambda reduction: _losses.MeanSquaredError(reduction=reduction),
@@ -161,6 +240,7 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
     "scaled and accumulated": lambda: _optimizers.LossScaleOptimizer(
         _optimizers.Adam(0.02, gradient_accumulation_steps=2), initial_scale=64.0, dynamic_growth_steps=3
     ),
+    "anchored": lambda: Anchored(0.05),
     "averaged": lambda: _optimizers.Adam(0.02, use_ema=True, ema_momentum=0.8),
     "scaled": lambda: _optimizers.LossScaleOptimizer(_optimizers.SGD(0.01)),
 }
@@ -407,19 +487,21 @@ class Outcome:
       history: logs of epochs, by name.
       batches: logs of the last batch of each execution.
       evaluated: results of `evaluate`.
-      weights: values of the model's variables.
+      predicted: results of `predict`, which follows.
+      weights: values of the model's variables at the end.
       updates: number of updates that the optimizer has made.
     """
 
     history: dict[str, list[Any]]
     batches: list[dict[str, float]]
     evaluated: dict[str, Any]
+    predicted: list[Any]
     weights: list[Any]
     updates: int
 
 
 def run(model: Any, program: Program) -> Outcome:
-    """Trains and evaluates a model; returns the result."""
+    """Trains and evaluates a model, and predicts; returns the result."""
     return _outcome(model, program, fit(model, program))
 
 
@@ -428,7 +510,7 @@ def fit(model: Any, program: Program) -> Outcome:
     options, logs = data_of(program), BatchLogs()
     options["callbacks"].append(logs)
     history = model.fit(verbose=0, **options).history
-    return Outcome(history=history, batches=logs.batches, evaluated={}, weights=[], updates=0)
+    return Outcome(history=history, batches=logs.batches, evaluated={}, predicted=[], weights=[], updates=0)
 
 
 def _outcome(model: Any, program: Program, trained: Outcome) -> Outcome:
@@ -436,10 +518,12 @@ def _outcome(model: Any, program: Program, trained: Outcome) -> Outcome:
     evaluated = model.evaluate(
         x, y, sample_weight=weight[0] if weight else None, batch_size=9, verbose=0, return_dict=True
     )
+    predicted = keras.tree.flatten(model.predict(x, batch_size=9, verbose=0))
     made = model.optimizer.iterations
     return replace(
         trained,
         evaluated=evaluated,
+        predicted=predicted,
         weights=model.get_weights(),
         updates=int(ops.convert_to_numpy(getattr(made, "value", made))),
     )
@@ -477,6 +561,8 @@ def require_equal(found: Outcome, expected: Outcome, what: str) -> None:
     for name, value in expected.evaluated.items():
         _close(found.evaluated[name], value, f"{what}: evaluated {name}")
     assert found.updates == expected.updates, what
+    for ours, theirs in zip(found.predicted, expected.predicted, strict=True):
+        _close(ours, theirs, f"{what}: predictions")
     for ours, theirs in zip(found.weights, expected.weights, strict=True):
         _close(ours, theirs, f"{what}: weights")
 

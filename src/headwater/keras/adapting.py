@@ -25,6 +25,7 @@ from headwater.keras.internals import (
     tensorboard,
     tree,
 )
+from headwater.keras.metrics_in_calls import update_metrics_in_calls
 from headwater.keras.read_variables import read_variables_in_steps
 from headwater.keras.synchronized import synchronize_normalization
 
@@ -83,6 +84,7 @@ def adapt_keras() -> None:
     _keep_states()
     read_variables_in_steps()
     synchronize_normalization()
+    update_metrics_in_calls()
     get = _adapters.get_data_adapter
 
     @functools.wraps(get)

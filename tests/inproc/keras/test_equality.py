@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.support import equality
 from tests.support.equality import COLUMNS, Program, alone, every_pair, mirrored, require_equal, served
+from tests.support.mirrored import with_workers
 
 import keras  # isort: skip - the package before it chooses the backend
 
@@ -32,6 +34,9 @@ FEW = (
     Program(data="generator", executed_steps=3),
     Program(model="outputs", weights="sample", metrics="weighted", data="dataset", validation="steps"),
     Program(model="recurrent", optimizer="scaled and accumulated", data="pydataset", executed_steps=2),
+    Program(model="measured", metrics="largest", validation="data"),
+    Program(optimizer="anchored"),
+    Program(model="measured", penalty="activity", data="dataset", optimizer="adam", executed_steps=3),
 )
 
 
@@ -200,6 +205,159 @@ def test_limits_of_epochs_and_steps_apply(request: pytest.FixtureRequest) -> Non
         require_equal(found, expected, "sync")
 
 
+class OwnMetrics(keras.Model):
+    """A model that updates metrics of its own."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.largest = equality.Largest("largest output")
+        self.mean = keras.metrics.Mean(name="mean of means")
+        self.sums = keras.metrics.Mean(name="mean of sums")
+
+    def measure(self, predicted: Any) -> None:
+        self.largest.update_state(predicted, predicted)
+        self.mean.update_state(equality.ops.mean(predicted))
+        self.sums.update_state(equality.ops.sum(predicted))
+
+
+class InCall(OwnMetrics):
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        outputs = super().call(*args, **kwargs)
+        self.measure(outputs)
+        return outputs
+
+
+class InLoss(OwnMetrics):
+    def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None, *args: Any, **kwargs: Any) -> Any:
+        self.measure(y_pred)
+        return super().compute_loss(x, y, y_pred, *args, **kwargs)
+
+
+class InLossOfLayer(OwnMetrics):
+    """Calls a layer in its loss."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.teacher = keras.layers.Dense(1, kernel_initializer="ones", trainable=False)
+        self.teacher.build((None, 4))
+
+    def compute_loss(self, x: Any = None, y: Any = None, y_pred: Any = None, *args: Any, **kwargs: Any) -> Any:
+        self.measure(y_pred)
+        difference = equality.ops.mean((self.teacher(x) - y_pred) ** 2)
+        return super().compute_loss(x, y, y_pred, *args, **kwargs) + 0.1 * difference
+
+
+class InMetrics(OwnMetrics):
+    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        self.measure(y_pred)
+        return super().compute_metrics(x, y, y_pred, sample_weight)
+
+
+class InStep(InCall):
+    """Updates its metrics in its own training step, and in `call`."""
+
+    def train_step(self, state: Any, data: Any) -> Any:
+        trainable, others, slots, metrics = state
+        gradient = jax.value_and_grad(self.compute_loss_and_updates, has_aux=True)
+        (_, (loss, y_pred, others, metrics)), gradients = gradient(
+            trainable, others, metrics, *data, None, training=True, optimizer_variables=slots
+        )
+        trainable, slots = self.optimizer.stateless_apply(slots, gradients, trainable)
+        with keras.StatelessScope(list(zip(self.metrics_variables, metrics, strict=True))) as scope:
+            self.metrics[0].update_state(loss, sample_weight=len(data[0]))
+            self.measure(y_pred)
+            logs = self.get_metrics_result()
+        metrics = [scope.get_current_value(variable) for variable in self.metrics_variables]
+        return logs, (trainable, others, slots, metrics)
+
+
+class Loses(InCall):
+    """Calls itself in a way that loses the changes of metrics."""
+
+    def train_step(self, state: Any, data: Any) -> Any:
+        trainable, others, slots, metrics = state
+
+        def loss_of(trainable: Any) -> Any:
+            return equality.ops.mean((self.stateless_call(trainable, others, data[0])[0] - data[1]) ** 2)
+
+        loss, gradients = jax.value_and_grad(loss_of)(trainable)
+        trainable, slots = self.optimizer.stateless_apply(slots, gradients, trainable)
+        return {"loss": loss}, (trainable, others, slots, metrics)
+
+
+def of_class(kind: Any) -> Any:
+    def build(**_: Any) -> Any:
+        given = keras.Input((4,))
+        return kind(given, keras.layers.Dense(1)(keras.layers.Dense(3, activation="tanh")(given)))
+
+    return build
+
+
+@pytest.mark.parametrize("kind", [InCall, InLoss, InLossOfLayer, InMetrics, InStep])
+def test_metrics_of_a_model_are_equal_wherever_it_updates_them(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(equality.MODELS, "dense", of_class(kind))
+    check(Program(metrics="none", validation="data"))
+
+
+@pytest.mark.parametrize("run", [mirrored, served])
+def test_an_update_of_a_metric_that_a_step_loses_is_refused_by_name(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(equality.MODELS, "dense", of_class(Loses))
+    with pytest.raises(ValueError, match="metric 'largest output' is updated in the call of Loses, but its train_step"):
+        run(Program(metrics="none"))
+
+
+class Clips(InStep):
+    """Clips its weights after each update."""
+
+    def train_step(self, state: Any, data: Any) -> Any:
+        logs, (trainable, *others) = super().train_step(state, data)
+        return logs, ([equality.ops.clip(value, -0.5, 0.5) for value in trainable], *others)
+
+
+@pytest.mark.parametrize("run", [mirrored, served])
+def test_a_step_that_changes_weights_without_the_optimizer_is_refused_by_name(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(equality.MODELS, "dense", of_class(Clips))
+    with pytest.raises(ValueError, match=r"train_step of Clips changes .*kernel, .* other than by self.optimizer"):
+        run(Program(metrics="none"))
+
+
+class Counts(keras.layers.Layer):
+    """Counts rows, as an integer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: Any = self.add_weight(shape=(), initializer="zeros", dtype="int32", trainable=False, name="rows")
+
+    def call(self, inputs: Any) -> Any:
+        self.rows.assign(self.rows + equality.ops.shape(inputs)[0])
+        return inputs
+
+
+def test_sums_of_integers_are_equal_or_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(
+        equality.MODELS, "dense", lambda: keras.Sequential([keras.Input((4,)), Counts(), keras.layers.Dense(1)])
+    )
+    program = Program(metrics="none", validation="data")
+    expected = alone(program)
+    for found in mirrored(program):
+        require_equal(found, expected, "mirrored")
+    require_equal(served(program, workers=1)[0], expected, "sync")
+    with pytest.raises(ValueError, match=r"variable .*/rows' cannot be kept on parameter servers: .* is the sum"):
+        served(program)
+
+
+def absolute_sum(y_true: Any, y_pred: Any) -> Any:
+    """Metric function that returns one number for a batch: a sum over rows."""
+    return equality.ops.sum(equality.ops.abs(y_true - y_pred))
+
+
+def test_a_metric_function_that_sums_is_equal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(equality.METRICS, "sum", lambda: [absolute_sum])
+    check(Program(metrics="sum"))
+
+
 @pytest.mark.parametrize("run", [mirrored, served])
 def test_a_loss_of_a_whole_batch_is_refused_by_name(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
@@ -208,6 +366,33 @@ def test_a_loss_of_a_whole_batch_is_refused_by_name(run: Any, monkeypatch: pytes
 
     monkeypatch.setitem(equality.LOSSES, "mse", lambda _: largest_error)
     with pytest.raises(ValueError, match="loss 'largest_error' cannot be computed by several workers"):
+        run(Program(metrics="none"))
+
+
+def test_state_of_variables_that_depend_on_each_other_is_equal_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(equality.METRICS, "variance", lambda: [equality.Variance()])
+    program = Program(metrics="variance", validation="data")
+    expected = alone(program)
+    for consistency in ("sync", "async"):
+        require_equal(served(program, workers=1, consistency=consistency)[0], expected, consistency)
+    for run in (mirrored, served):
+        with pytest.raises(ValueError, match="metric 'variance' cannot be computed by several workers"):
+            run(program)
+
+
+@pytest.mark.parametrize("run", [mirrored, served])
+@pytest.mark.parametrize(
+    ("column", "option", "made", "text"),
+    [
+        ("LOSSES", "mse", lambda _: keras.losses.CosineSimilarity(axis=0), "loss 'cosine_similarity'"),
+        ("METRICS", "none", lambda: [keras.metrics.CosineSimilarity(axis=0)], "metric 'cosine_similarity'"),
+    ],
+)
+def test_losses_and_metrics_along_rows_are_refused_by_name(
+    column: str, option: str, made: Any, text: str, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(getattr(equality, column), option, made)
+    with pytest.raises(ValueError, match=f"{text} cannot be computed by several workers"):
         run(Program(metrics="none"))
 
 
@@ -231,3 +416,36 @@ def test_a_metric_of_flags_of_whole_batches_is_refused_by_name(run: Any, monkeyp
     monkeypatch.setitem(equality.METRICS, "seen", lambda: [Seen()])
     with pytest.raises(ValueError, match="metric 'seen' cannot be computed by several workers"):
         run(Program(metrics="seen"))
+
+
+class Declares(keras.layers.Layer):
+    """Declares how the values of workers are merged."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        declared = {"sum": "sum", "mean": "mean", "first": "only_first_replica"}
+        self.states: Any = {
+            name: self.add_weight(shape=(4,), initializer="zeros", trainable=False, name=name, aggregation=aggregation)
+            for name, aggregation in declared.items()
+        }
+
+    def call(self, inputs: Any) -> Any:
+        self.states["sum"].assign_add(equality.ops.sum(inputs, axis=0))
+        self.states["mean"].assign(equality.ops.mean(inputs, axis=0))
+        self.states["first"].assign(inputs[0])
+        return inputs
+
+
+def test_state_of_layers_is_merged_as_it_declares(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(
+        equality.MODELS, "dense", lambda: keras.Sequential([keras.Input((4,)), Declares(), keras.layers.Dense(1)])
+    )
+    check(Program(metrics="none", validation="data"))
+
+
+def test_a_shuffled_pydataset_with_threads_is_refused_by_name() -> None:
+    def run(model: Any) -> None:
+        model.fit(equality.Batches((equality.DENSE, equality.TARGETS), endless=False, workers=2), verbose=0)
+
+    with pytest.raises(ValueError, match="Batches with workers or use_multiprocessing cannot be shuffled equally"):
+        with_workers(2, lambda _, mirror: run(mirror(equality.make(Program()))))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -216,6 +217,18 @@ def validated(model: Any) -> Found:
     )
 
 
+def saved_averages(model: Any) -> Found:
+    """Saves averages of the weights at the end of each epoch; only the first mirrored worker has files."""
+    with tempfile.TemporaryDirectory() as folder:
+        swapping = callbacks.SwapEMAWeights(swap_on_epoch=True)
+        saving = callbacks.ModelCheckpoint(f"{folder}/{{epoch}}.keras")
+        found = fit(model, callbacks=[swapping, saving])
+        for path in sorted(Path(folder).iterdir()):
+            saved: Any = keras.models.load_model(path)
+            found[path.name] = saved.get_weights()
+    return found
+
+
 def outputs(model: Any) -> Found:
     weights = [WEIGHTS, WEIGHTS[::-1].copy()]
     return model.fit(
@@ -237,15 +250,13 @@ PROGRAMS: dict[str, tuple[Callable[[], Any], Callable[[Any], Found]]] = {
     "several kinds of state": (lambda: model_of(metrics=[Lowest()]), fit),
     "compiled again": (model_of, compiled_again),
     "by hand": (model_of, by_hand),
+    "saved averages": (lambda: model_of(optimizer=optimizers.SGD(0.05, use_ema=True)), saved_averages),
 }
 MORE: dict[str, tuple[Callable[[], Any], Callable[[Any], Found]]] = {
     "eager steps": (lambda: with_steps(run_eagerly=True), fit),
     "several outputs": (two_outputs, outputs),
     "scaled losses": (scaled, large),
-    "averaged weights": (
-        lambda: model_of(optimizer=optimizers.SGD(0.05, use_ema=True, ema_overwrite_frequency=2)),
-        fit,
-    ),
+    "averaged weights": (averaged, fit),
     "by batch": (model_of, lambda model: fit(model, epochs=3, callbacks=[ByBatch()])),
     "several fits": (model_of, several_fits),
     "frozen normalization": (frozen_normalization, fit),

@@ -68,6 +68,7 @@ def train(model: Any, x: Any) -> Outcome:
         history=history,
         batches=[],
         evaluated=evaluated,
+        predicted=[model.predict(x, batch_size=8, verbose=0)],
         weights=model.get_weights(),
         updates=int(model.optimizer.iterations),
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -17,9 +18,18 @@ from jax.extend.core import Literal
 from keras import StatelessScope
 
 from headwater.keras.combining.loss_terms import Divisor, LossTerms, recorded_losses
-from headwater.keras.combining.merges import ADDED, Merge, Rule, layer_rule
-from headwater.keras.combining.trial import is_known_metric, needs_trial, owners, refuse_metric, try_program
-from headwater.keras.internals import JAXTrainer, Trainer, data_adapter_utils
+from headwater.keras.combining.merges import ADDED, Merge, Rule, declared_merge, layer_rule
+from headwater.keras.combining.trial import (
+    FoundStates,
+    is_known_metric,
+    needs_trial,
+    owners,
+    refuse_metric,
+    try_program,
+    try_step,
+)
+from headwater.keras.internals import OWN_MODULES, JAXTrainer, Trainer, data_adapter_utils
+from headwater.keras.metrics_in_calls import metrics_in_call, refusing_metrics_in_call
 from headwater.keras.recording import record_gradients
 
 if TYPE_CHECKING:
@@ -34,6 +44,7 @@ class Combination:
       divisors: the divisor of each loss term.
       sums: numbers of the loss terms that are sums over the batch although Keras treats them as means.
       layers: the rule of each variable that is not trained.
+      changed: positions of those that a step changes.
       metrics: the rule of each variable of the metrics; None for a variable without a rule, which is allowed only if
         there is a single worker.
       logs: maps the name of each log of a step to the metric whose result it is; None for other values that a custom
@@ -43,6 +54,7 @@ class Combination:
     divisors: Sequence[Divisor]
     sums: frozenset[int]
     layers: Sequence[Rule]
+    changed: Sequence[int]
     metrics: Sequence[Rule | None]
     logs: Mapping[str, str | None]
 
@@ -54,7 +66,7 @@ class Combination:
     @property
     def linear(self) -> bool:
         """Whether the workers' metrics can be added up once, after the last batch, instead of in every step."""
-        added = all(rule == ADDED for rule in self.metrics)
+        added = all(rule == ADDED for rule in self.metrics) and not self.changed
         return added and not self.needs_factors and all(name == metric for name, metric in self.logs.items())
 
     @property
@@ -74,6 +86,7 @@ class Combination:
                 "divisors": [divisor.value for divisor in self.divisors],
                 "sums": sorted(self.sums),
                 "layers": [_words(rule) for rule in self.layers],
+                "changed": list(self.changed),
                 "metrics": [_words(rule) for rule in self.metrics],
                 "logs": dict(self.logs),
             }
@@ -87,6 +100,7 @@ class Combination:
             divisors=[Divisor(word) for word in found["divisors"]],
             sums=frozenset(found["sums"]),
             layers=[Rule(Merge(merge), state) for merge, state in found["layers"]],
+            changed=found["changed"],
             metrics=[words and Rule(Merge(words[0]), words[1]) for words in found["metrics"]],
             logs=found["logs"],
         )
@@ -95,8 +109,8 @@ class Combination:
 #: The result of a traced step: its logs, and the values after it of the variables that are not trained and of the
 #: metrics' variables.
 Outcome = tuple[Mapping[str, Any], Sequence[Any], Sequence[Any]]
-#: A function of these variables before the step.
-Trace = Callable[[Sequence[jax.Array], Sequence[jax.Array]], Outcome]
+#: A function of these variables before the step, and of a batch as ``(x, y, sample_weight)``.
+Trace = Callable[[Sequence[jax.Array], Sequence[jax.Array], Any], Outcome]
 
 
 def find_combination(
@@ -104,6 +118,7 @@ def find_combination(
     batch: Tree,
     trace: Trace,
     *,
+    trainable: Callable[[], Sequence[Any]],
     others: Sequence[Any],
     metrics: Sequence[Any],
     divided: bool,
@@ -117,6 +132,7 @@ def find_combination(
       model: a Keras model, compiled and built.
       batch: some examples, as ``(x, y, sample_weight)`` of arrays.
       trace: see `Trace`.
+      trainable: returns values of the trainable variables.
       others, metrics: values of the variables that are not trained, and of the metrics.
       divided: whether workers have parts of batches.
       several: whether there are several workers.
@@ -128,38 +144,93 @@ def find_combination(
         or a log cannot be computed from the results of the metrics. The message names the loss, metric or log.
     """
     sums: frozenset[int] = frozenset()
-    tried: Sequence[Rule | None] | None = None
-    traced = _trace_step(model, trace, others, metrics, training=training, eager=eager)
+    tried: FoundStates | None = None
+    traced = _trace_step(model, trace, batch, others, metrics, training=training, eager=eager)
     if needs_trial(model):
-        outputs = _outputs(model, others, batch[0])
+        outputs = _outputs(model, others, metrics, batch[0])
         try:
-            found = try_program(model, batch, outputs, metrics, training=training)
+
+            def held() -> list[tuple[object, object]]:
+                variables = [*model.trainable_variables, *model.non_trainable_variables]
+                return list(zip(variables, (*trainable(), *others), strict=True))
+
+            found = try_program(model, batch, outputs, metrics, held, training=training)
         except ValueError:
             if divided:
                 raise
         else:
-            sums, tried = found.sums, found.rules
+            sums, tried = found.sums, found.states
     if sums:
-        traced = _trace_step(model, trace, others, metrics, sums, training=training, eager=eager)
+        traced = _trace_step(model, trace, batch, others, metrics, sums, training=training, eager=eager)
     averaged = traced.terms.averaged
+    metrics_of = owners(model)
+    # Values for the parts of a batch of such a metric may not add up.
+    uncertain = [
+        at
+        for at, metric in enumerate(metrics_of)
+        if traced.metrics[at] is not Use.UNCHANGED and (not is_known_metric(metric) or id(metric) in averaged)
+    ]
+    unseen = [at for at in uncertain if tried is None or not tried.changed[at]]
+    custom = _custom_state(model, traced.others) if divided else []
+    stepped: tuple[FoundStates, FoundStates] | None = None
+    if several and (unseen or custom):
+
+        def step(values: Sequence[jax.Array], data: Tree) -> Sequence[Any]:
+            given = list(others)
+            for at, value in zip(custom, values[len(metrics) :], strict=True):
+                given[at] = value
+            _, after, counted = trace(given, values[: len(metrics)], data)
+            return [*counted, *(after[at] for at in custom)]
+
+        states = {at: others[at] for at in custom}
+        stepped = try_step(model, batch, step, metrics, states, eager=eager)
     rules: list[Rule | None] = []
-    for at, metric in enumerate(owners(model)):
+    for at, metric in enumerate(metrics_of):
         rule: Rule | None = Rule(Merge.MEAN) if id(metric) in averaged else ADDED
-        if tried is not None and not is_known_metric(metric) and tried[at] != ADDED:
-            rule = tried[at]
+        if at in uncertain:
+            known = is_known_metric(metric)
+            declared = declared_merge(metric, model.metrics_variables[at])
+            shown = next((it for it in (tried, stepped and stepped[0]) if it is not None and it.changed[at]), None)
+            if shown is not None:
+                rule = shown.rules[at] or (rule if known else None)
+            elif declared is not None:
+                rule = Rule(declared, state=True)
+            elif not known and traced.metrics[at] is not Use.ADDED_TO:
+                rule = None
+            if not several and not known:
+                rule = None  # the worker keeps its state, whose variables may depend on each other
         if rule is None and several:
             raise refuse_metric(model, at)
         rules.append(rule)
+    layers = [
+        layer_rule(variable, assigned=traced.others[at] is Use.ASSIGNED)
+        for at, variable in enumerate(model.non_trainable_variables)
+    ]
+    if stepped is not None:
+        for at, rule, changed in zip(custom, stepped[1].rules, stepped[1].changed, strict=True):
+            layers[at] = rule if rule is not None and changed else layers[at]
     return Combination(
         divisors=traced.terms.divisors,
         sums=sums,
-        layers=[
-            layer_rule(variable, assigned=assigned)
-            for variable, assigned in zip(model.non_trainable_variables, traced.assigned, strict=True)
-        ],
+        layers=layers,
+        changed=[at for at, use in enumerate(traced.others) if use is not Use.UNCHANGED],
         metrics=rules,
         logs=traced.logs,
     )
+
+
+def _custom_state(model: Any, uses: Sequence[Use]) -> list[int]:
+    """Positions of the variables that are not trained, belong to layers of the program, declare no aggregation, and are
+    changed by a step."""
+    owned = {
+        id(variable)
+        for layer in model._flatten_layers()
+        if not type(layer).__module__.startswith(OWN_MODULES)
+        for variable in layer._non_trainable_variables
+        if getattr(variable, "aggregation", "none") in (None, "none")
+    }
+    variables = enumerate(model.non_trainable_variables)
+    return [at for at, variable in variables if id(variable) in owned and uses[at] is not Use.UNCHANGED]
 
 
 def require_no_state_of_rows(model: Any) -> None:
@@ -202,9 +273,10 @@ def losses_of(model: Any, state: Any, batch: Tree) -> Outcome:
       batch: as ``(x, y, sample_weight)``.
     """
     if not keeps_train_step(model):
-        with record_gradients(model.optimizer):
-            logs, (_, after, _, counted) = model.train_step(state, data_adapter_utils.pack_x_y_sample_weight(*batch))
-        return logs, after, counted
+        with record_gradients(model.optimizer), refusing_metrics_in_call(model, state[-1]):
+            logs, made = model.train_step(state, data_adapter_utils.pack_x_y_sample_weight(*batch))
+        _require_unchanged(model, state, made)
+        return logs, made[1], made[3]
     trainable, others, optimizer, metrics = state
     _, (loss, predicted, after, counted) = model.compute_loss_and_updates(
         trainable, others, metrics, *batch, training=True, optimizer_variables=optimizer
@@ -214,10 +286,35 @@ def losses_of(model: Any, state: Any, batch: Tree) -> Outcome:
     return logs, after, counted
 
 
+def _require_unchanged(model: Any, before: Any, after: Any) -> None:
+    """Checks the result of a ``train_step`` whose ``stateless_apply`` has changed nothing, see `record_gradients`.
+
+    Raises:
+      ValueError: the step has changed trainable variables or the optimizer's variables in another way.
+    """
+    variables = [*model.trainable_variables, *model.optimizer.variables]
+    values = zip((*before[0], *before[2]), (*after[0], *after[2]), strict=True)
+    if changed := [variable.path for variable, pair in zip(variables, values, strict=True) if pair[0] is not pair[1]]:
+        raise ValueError(
+            f"train_step of {type(model).__name__} changes {', '.join(changed[:3])}{', …' if changed[3:] else ''} "
+            "other than by self.optimizer.stateless_apply, which several workers cannot share: use one optimizer and "
+            "constraints of variables, or train in one process"
+        )
+
+
 def keeps_train_step(model: object) -> bool:
     """Whether the ``train_step`` of ``model`` is Keras's own."""
     kind: Any = type(model)  # pyright: ignore[reportUnknownVariableType]
     return kind.train_step.__module__ == JAXTrainer.__module__
+
+
+class Use(Enum):
+    """The use of a variable's value before a step."""
+
+    UNCHANGED = "unchanged"
+    ASSIGNED = "assigned"  # the value after the step does not depend on it
+    ADDED_TO = "added to"
+    OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,17 +324,20 @@ class _Traced:
     Attributes:
       terms: the loss terms.
       logs: the names of logs, with the metric of which each is the result; None for other values.
-      assigned: for each variable that is not trained, whether its previous value has no effect.
+      others: the use of each variable that is not trained.
+      metrics: the use of each variable of the metrics.
     """
 
     terms: LossTerms
     logs: Mapping[str, str | None]
-    assigned: Sequence[bool]
+    others: Sequence[Use]
+    metrics: Sequence[Use]
 
 
 def _trace_step(
     model: object,
     trace: Trace,
+    batch: Tree,
     others: Sequence[jax.Array],
     metrics: Sequence[jax.Array],
     sums: frozenset[int] = frozenset(),
@@ -245,7 +345,7 @@ def _trace_step(
     training: bool,
     eager: bool,
 ) -> _Traced:
-    """Traces a step. A step that is not compiled is run instead, and every previous value is assumed to have an effect.
+    """Traces a step. A step that is not compiled is run instead, and the use of changed variables is unknown.
 
     Raises:
       ValueError: a log depends on previous values of metrics, but is not the result of a metric. Such a log would be
@@ -258,27 +358,32 @@ def _trace_step(
     def run(values: Sequence[jax.Array], before: Sequence[jax.Array]) -> Sequence[Any]:
         nonlocal terms, logs, results
         with recorded_losses(sums=sums) as terms:
-            found, after, counted = trace(values, before)
+            found, after, counted = trace(values, before, batch)
         logs, results = flat_logs(found), results_of(model, counted)
-        return [*after, *logs.values(), *results.values()]
+        return [*after, *counted, *logs.values(), *results.values()]
 
     kind: Any = type(model)
     step: Any = kind.train_step if training else kind.test_step
     # Keras's own steps log the results of the metrics.
     ordinary = step.__module__ == JAXTrainer.__module__ and kind.compute_metrics is Trainer.compute_metrics
-    assigned = [False] * len(others)
+    count = len(others) + len(metrics)
     jaxpr: Any = None
     if eager:
-        shown = run(others, metrics)[len(others) :]
+        made = run(others, metrics)
+        uses = [
+            Use.UNCHANGED if after is before else Use.OTHER
+            for before, after in zip((*others, *metrics), made[:count], strict=True)
+        ]
     else:
         jaxpr = jax.make_jaxpr(run)(list(others), list(metrics)).jaxpr
-        pairs = zip(jaxpr.invars, jaxpr.outvars[: len(others)], strict=False)
-        assigned = [given not in _sources(jaxpr, out) for given, out in pairs]
-        shown = jaxpr.outvars[len(others) :]
+        made = jaxpr.outvars
+        uses = [_use(jaxpr, *pair) for pair in zip(jaxpr.invars, made[:count], strict=True)]
+    shown = made[count:]
+    used = uses[: len(others)], uses[len(others) :]
     if ordinary:
-        return _Traced(terms, {name: name for name in logs}, assigned)
+        return _Traced(terms, {name: name for name in logs}, *used)
     if eager:
-        again = run(others, [value + np.ones((), value.dtype) for value in metrics])[len(others) :]
+        again = run(others, [value + np.ones((), value.dtype) for value in metrics])[count:]
         values: Any = [tuple(np.asarray(it).tobytes() for it in pair) for pair in zip(shown, again, strict=True)]
         counts = [first != second for first, second in values]
     else:
@@ -299,7 +404,17 @@ def _trace_step(
                 "state of metrics, of which a worker has only its own part; log the result of a metric instead"
             )
         found[name] = next(iter(same), None)
-    return _Traced(terms, found, assigned)
+    return _Traced(terms, found, *used)
+
+
+def _use(jaxpr: Any, before: object, after: object) -> Use:
+    """The use of the variable ``before`` by a program that replaces it by ``after``."""
+    if after is before:
+        return Use.UNCHANGED
+    if before not in _sources(jaxpr, after):
+        return Use.ASSIGNED
+    adds = any(after in it.outvars and before in it.invars for it in jaxpr.eqns if str(it.primitive) == "add")
+    return Use.ADDED_TO if adds else Use.OTHER
 
 
 def _sources(jaxpr: Any, out: object) -> set[Any]:
@@ -325,10 +440,11 @@ def _equal_values(jaxpr: Any) -> Callable[[Any], object]:
     return value
 
 
-def _outputs(model: Any, others: Sequence[Any], x: Tree) -> Tree:
+def _outputs(model: Any, others: Sequence[Any], metrics: Sequence[Any], x: Tree) -> Tree:
     """Shapes and types of a model's predictions."""
     trainable = [jax.ShapeDtypeStruct(tuple(v.shape), v.dtype) for v in model.trainable_variables]
-    return jax.eval_shape(lambda *args: model.stateless_call(*args)[0], trainable, others, x)
+    with metrics_in_call(model, list(metrics)):
+        return jax.eval_shape(lambda *args: model.stateless_call(*args)[0], trainable, others, x)
 
 
 def _words(rule: Rule | None) -> tuple[str, bool] | None:

@@ -1,13 +1,13 @@
-"""Evaluates the losses and metrics of a program on a few examples: on all, and on two parts of unequal size.
+"""Evaluates losses, metrics and layers of a program on a few examples: on all, and on two parts of unequal size.
 
-For Keras's own losses and metrics, the rules are known. For others, only a trial shows whether the value for a batch
-can be computed from the values for its parts, and by which rule. The trial uses random predictions and the program's
-targets.
+For Keras's own losses, metrics and layers, the rules are known. For others, only a trial shows whether the value for a
+batch can be computed from the values for its parts, and by which rule. `try_program` uses random predictions and the
+program's targets; `try_step` runs whole steps, for state that is changed in ``call`` or in a custom ``train_step``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ import keras
 import numpy as np
 
 from headwater.keras.combining.loss_terms import Divisor, recorded_losses
-from headwater.keras.combining.merges import ADDED, Merge, Rule, combined, declared_merge
+from headwater.keras.combining.merges import ADDED, AVERAGED, COUNTED, Merge, Rule, combined, declared_merge
 from headwater.keras.internals import OWN_MODULES, Trainer
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ _PARTS = (2, 3)
 #: Numbers of draws of ordinary numbers, and of draws that include negative numbers, which are used for metrics only.
 _DRAWS = 5
 _SIGNED_DRAWS = 5
+#: Number of draws of whole steps.
+_STEP_DRAWS = 6
 _CLOSE: Any = {"rtol": 1e-3, "atol": 1e-5, "equal_nan": True}
 
 _RULES = (
@@ -55,11 +57,24 @@ class TrialResult:
 
     Attributes:
       sums: numbers of the loss terms that are sums over the batch although Keras treats them as means.
-      rules: the rule of each variable of the model's metrics; None if no rule reproduces the value for the batch.
+      states: the result for the variables of the model's metrics.
     """
 
     sums: frozenset[int]
+    states: FoundStates
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FoundStates:
+    """The result of a trial for some variables.
+
+    Attributes:
+      rules: the rule of each variable; None if no rule reproduces the value for the batch.
+      changed: whether the trial has changed the variable.
+    """
+
     rules: Sequence[Rule | None]
+    changed: Sequence[bool]
 
 
 def owners(model: Any) -> list[Any]:
@@ -97,15 +112,25 @@ def is_known_metric(metric: Any) -> bool:
 
 
 def _is_known(part: object, function: str) -> bool:
-    """Whether a loss or a metric, and the function that it calls, are Keras's own."""
+    """Whether a loss or a metric, and the function that it calls, are Keras's own and compute a value for each row."""
     kind: Any = type(part)
     update = getattr(kind, "update_state", kind)
     called: object = getattr(part, function, None)
     module = getattr(called, "__module__", None) or type(called).__module__
+    if (getattr(part, "_fn_kwargs", None) or {}).get("axis", -1) != -1:
+        return False  # the axis may be the rows
     return update.__module__.startswith(OWN_MODULES) and (called is None or module.startswith(OWN_MODULES))
 
 
-def try_program(model: Any, batch: Tree, outputs: Tree, metrics: Sequence[Any], *, training: bool) -> TrialResult:
+def try_program(
+    model: Any,
+    batch: Tree,
+    outputs: Tree,
+    metrics: Sequence[Any],
+    held: Callable[[], list[tuple[object, object]]],
+    *,
+    training: bool,
+) -> TrialResult:
     """Tries a model's losses and metrics.
 
     Args:
@@ -113,6 +138,7 @@ def try_program(model: Any, batch: Tree, outputs: Tree, metrics: Sequence[Any], 
       batch: some examples, as ``(x, y, sample_weight)`` of arrays.
       outputs: shapes and types of the model's predictions for these examples.
       metrics: values of the metrics' variables.
+      held: returns the model's variables and their values, which its losses and metrics may use.
       training: whether the program trains.
 
     Raises:
@@ -123,7 +149,7 @@ def try_program(model: Any, batch: Tree, outputs: Tree, metrics: Sequence[Any], 
 
     def run(state: Sequence[jax.Array], data: Any) -> tuple[Any, ...]:
         x, y, predicted, weight = data
-        mapping = list(zip(model.metrics_variables, state, strict=True))
+        mapping = [*held(), *zip(model.metrics_variables, state, strict=True)]
         model._losses_override = [jnp.zeros(())]
         try:
             with recorded_losses() as terms, keras.StatelessScope(state_mapping=mapping) as scope:
@@ -144,7 +170,7 @@ def try_program(model: Any, batch: Tree, outputs: Tree, metrics: Sequence[Any], 
     old = initial
     terms_fit: list[list[bool]] = []
     totals_fit: list[bool] = []
-    judge = _Judge(model)
+    judge, states = _Judge(model), _of_metrics(model)
     for number in range(_DRAWS + _SIGNED_DRAWS):
         whole = _draw(rng, batch, outputs, sum(_PARTS), signed=number >= _DRAWS, least=number % 4 == 0)
         parts = [_tree.map_structure(lambda leaf, at=at: leaf[at], whole, none_is_leaf=False) for at in _slices()]
@@ -164,31 +190,60 @@ def try_program(model: Any, batch: Tree, outputs: Tree, metrics: Sequence[Any], 
         if number < _DRAWS and not any(kind is Divisor.OWN for kind in kinds):
             mean = float(np.average([float(np.sum(share[0])) for share in shares[::2]], weights=_PARTS))
             totals_fit.append(bool(np.isclose(mean, float(np.sum(one[0])), **_CLOSE)))
-        judge.metrics(old, one[3], shares)
+        states.record(old, one[3], [it[3] for it in shares])
         # Alternate between the initial state and the state after this draw: a metric that keeps an extreme value may
         # not change in later draws, and an unchanged metric would fit every rule.
         old = initial if number % 2 else one[3]
     sums = judge.sums()
     if type(model).compute_loss is not Trainer.compute_loss and not kinds and not all(totals_fit):
         raise ValueError(_refusal(f"compute_loss of {type(model).__name__}", "its value"))
-    return TrialResult(sums=sums, rules=judge.rules())
+    return TrialResult(sums=sums, states=states.found())
+
+
+#: A step of a trial: the values of variables after it, given their values before it and a batch.
+Step = Callable[[Sequence[jax.Array], Any], Sequence[object]]
+
+
+def try_step(
+    model: Any, batch: Tree, step: Step, metrics: Sequence[object], layers: Mapping[int, jax.Array], *, eager: bool
+) -> tuple[FoundStates, FoundStates]:
+    """Tries whole steps.
+
+    Args:
+      model: compiled and built.
+      batch: some examples, as ``(x, y, sample_weight)`` of arrays.
+      step: a step of the metrics' variables and the variables of ``layers``.
+      metrics: values of the metrics' variables.
+      layers: values of the variables of layers to try, by their position in the model's variables that are not trained.
+      eager: whether to run the step instead of compiling it.
+
+    Returns:
+      The results for the metrics' variables, and for the variables of layers.
+    """
+    rng = np.random.default_rng(0)
+    run: Step = step if eager else jax.jit(step)
+    of_metrics = _of_metrics(model)
+    of_layers = _States([None] * len(layers), [_layer_rules(value.dtype) for value in layers.values()], changes=False)
+    count = len(metrics)
+    initial = old = [jnp.asarray(value) for value in (*metrics, *layers.values())]
+    for number in range(_STEP_DRAWS):
+        x, y, _, weight = _draw(rng, batch, None, sum(_PARTS), signed=False, least=False, varied=True)
+        whole = x, y, weight
+        parts = [_tree.map_structure(lambda leaf, at=at: leaf[at], whole, none_is_leaf=False) for at in _slices()]
+        fresh = [*map(jnp.zeros_like, old[:count]), *old[count:]]
+        one, _, *shares = [jax.device_get(run(start, part)) for part in (whole, *parts) for start in (old, fresh)]
+        of_metrics.record(old[:count], one[:count], [it[:count] for it in shares])
+        of_layers.record(old[count:], one[count:], [it[count:] for it in shares])
+        old = initial if number % 2 else [jnp.asarray(value) for value in one]
+    return of_metrics.found(), of_layers.found()
 
 
 class _Judge:
-    """Eliminates rules that contradict the results of the draws."""
+    """Decides which loss terms are sums."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
         self._terms: dict[int, list[bool]] = {}
-        self._owners = owners(model)
-        self._declared = [
-            None if metric is None else declared_merge(metric, variable)
-            for metric, variable in zip(self._owners, model.metrics_variables, strict=True)
-        ]
-        self._possible = [
-            _rules_of(variable) if merge is None else [Rule(merge, state=True), Rule(merge)]
-            for merge, variable in zip(self._declared, model.metrics_variables, strict=True)
-        ]
 
     def term(self, number: int, *, sums: bool) -> None:
         """Records a draw in which a loss term was not a mean; ``sums`` is whether it was a sum."""
@@ -207,21 +262,74 @@ class _Judge:
                 raise ValueError(_refusal(f"loss {name!r}", "its value"))
         return frozenset(self._terms)
 
-    def metrics(self, old: Sequence[Any], whole: Sequence[Any], shares: Sequence[Any]) -> None:
-        """Drops rules that this draw contradicts."""
+
+class _States:
+    """Eliminates rules of variables that contradict the results of the draws.
+
+    Args:
+      declared: the merge that is declared for each variable, or None.
+      possible: the candidate rules of each variable.
+      changes: whether rules for changes start from zero, see `Rule.start`, rather than from the present value.
+    """
+
+    def __init__(self, declared: Sequence[Merge | None], possible: Sequence[list[Rule]], *, changes: bool) -> None:
+        self._declared = declared
+        self._possible = possible
+        self._changes = changes
+        self._changed = [False] * len(possible)
+
+    def record(self, old: Sequence[object], whole: Sequence[object], shares: Sequence[Sequence[object]]) -> None:
+        """Drops rules that a draw contradicts.
+
+        Args:
+          old: values before the step.
+          whole: values after a step with the whole batch.
+          shares: for each part of the batch, values after a step from ``old``, and after a step from zero.
+        """
         for at, possible in enumerate(self._possible):
-            before = jnp.asarray(old[at])
+            before, after = jnp.asarray(old[at]), [it[at] for it in shares]
+            self._changed[at] |= bool(np.any(np.asarray(whole[at]) != np.asarray(before)))
             if self._declared[at] is not None:
                 # If a new value depends on the previous value, the rule must merge changes, not values.
-                (from_old, from_zero), moved = (shares[0][3][at], shares[1][3][at]), bool(np.any(old[at]))
-                if moved and not np.allclose(np.asarray(from_old, float), np.asarray(from_zero, float), **_CLOSE):
+                if np.any(old[at]) and not _close(after[0], after[1]):
                     possible[:] = [rule for rule in possible if not rule.state]
                 continue
-            possible[:] = [rule for rule in possible if _fits(rule, before, whole[at], [it[3][at] for it in shares])]
+            possible[:] = [rule for rule in possible if self._fits(rule, before, whole[at], after)]
 
-    def rules(self) -> list[Rule | None]:
-        """The rule of each variable; None if no rule is left."""
-        return [_final_rule(possible) for possible in self._possible]
+    def found(self) -> FoundStates:
+        """The result of all draws."""
+        return FoundStates(rules=[_final_rule(possible) for possible in self._possible], changed=self._changed)
+
+    def _fits(self, rule: Rule, old: object, whole: object, after: Sequence[object]) -> bool:
+        """Whether a rule gives the value ``whole``."""
+        start = rule.start(old) if self._changes else old
+        found = [rule.contribution(start, jnp.asarray(value)) for value in after[0 if rule.state else 1 :: 2]]
+        return _close(rule.apply_merge(old, jnp.asarray(combined(rule.merge, found, _PARTS), np.float32)), whole)
+
+
+def _of_metrics(model: Any) -> _States:
+    """Returns the candidates for the variables of a model's metrics."""
+    declared = [
+        None if metric is None else declared_merge(metric, variable)
+        for metric, variable in zip(owners(model), model.metrics_variables, strict=True)
+    ]
+    possible = [
+        _rules_of(variable) if merge is None else [Rule(merge, state=True), Rule(merge)]
+        for merge, variable in zip(declared, model.metrics_variables, strict=True)
+    ]
+    return _States(declared, possible, changes=True)
+
+
+def _layer_rules(dtype: Any) -> list[Rule]:
+    """Returns the candidate rules for a variable of a layer that declares no aggregation."""
+    extremes = [Rule(Merge.MAX, state=True), Rule(Merge.MIN, state=True)]
+    if np.dtype(dtype) == np.dtype(bool):
+        return extremes
+    return [AVERAGED if jnp.issubdtype(dtype, np.floating) else COUNTED, ADDED, *extremes]
+
+
+def _close(found: object, expected: object) -> bool:
+    return np.allclose(np.asarray(found, float), np.asarray(expected, float), **_CLOSE)
 
 
 def _final_rule(possible: Sequence[Rule]) -> Rule | None:
@@ -237,15 +345,6 @@ def _rules_of(variable: Any) -> list[Rule]:
     """Returns the candidate rules for a variable. For booleans, the mean is excluded, because rounding would yield the
     value of the larger part."""
     return [rule for rule in _RULES if variable.dtype != "bool" or rule.merge is not Merge.MEAN]
-
-
-def _fits(rule: Rule, old: object, whole: object, after: Sequence[object]) -> bool:
-    """Whether a rule gives the value ``whole``. ``after`` has two states for each part: one after starting from
-    ``old``, and one after starting from zero."""
-    start = rule.start(old)
-    found = [rule.contribution(start, jnp.asarray(value)) for value in after[0 if rule.state else 1 :: 2]]
-    merged = rule.apply_merge(old, jnp.asarray(combined(rule.merge, found, _PARTS), np.float32))
-    return np.allclose(np.asarray(merged, float), np.asarray(whole, float), **_CLOSE)
 
 
 def refuse_metric(model: Any, at: int) -> ValueError:
@@ -275,7 +374,10 @@ def _slices() -> list[slice]:
     return [slice(0, _PARTS[0]), slice(_PARTS[0], sum(_PARTS))]
 
 
-def _draw(rng: np.random.Generator, batch: Tree, outputs: Tree, rows: int, *, signed: bool, least: bool) -> Tree:
+def _draw(
+    rng: np.random.Generator, batch: Tree, outputs: Tree, rows: int, *, signed: bool, least: bool, varied: bool = False
+) -> Tree:
+    """Returns random rows of a batch, with random predictions; inputs are varied only with ``varied``."""
     x, y, weight = batch
     known = len(next(np.asarray(leaf) for leaf in _tree.flatten((x, y)) if leaf is not None))
     chosen = rng.permutation(known)[:rows] if known >= rows else rng.integers(0, known, rows)
@@ -305,7 +407,7 @@ def _draw(rng: np.random.Generator, batch: Tree, outputs: Tree, rows: int, *, si
     def predict(leaf: Tree) -> Tree:
         return rng.uniform(-0.95 if signed else 0.05, 0.95, (rows, *leaf.shape[1:])).astype(leaf.dtype)
 
-    inputs = _tree.map_structure(select_rows, x, none_is_leaf=False)
+    inputs = _tree.map_structure(vary if varied else select_rows, x, none_is_leaf=False)
     targets = _tree.map_structure(target, y, none_is_leaf=False)
     weights = _tree.map_structure(vary, weight, none_is_leaf=False)
-    return inputs, targets, _tree.map_structure(predict, outputs), weights
+    return inputs, targets, _tree.map_structure(predict, outputs, none_is_leaf=False), weights

@@ -20,6 +20,7 @@ from headwater.data.options import AutoShardPolicy
 from headwater.errors import FailedPreconditionError
 from headwater.keras import saving
 from headwater.keras.combining.combination import require_no_state_of_rows
+from headwater.keras.combining.merges import Rule, combined, layer_rule
 from headwater.keras.internals import array_slicing, data_adapter_utils
 from headwater.keras.mirrored.callbacks import Mirror, SavesProgress, prepare_callbacks
 from headwater.keras.mirrored.shards import ArrayShards, Shards, Share, shards_of
@@ -72,6 +73,7 @@ class MirroredModel:
       stopping: whether any process has been asked to end. All processes learn this in the same step.
       run: number of the current `fit` or `evaluate`.
       skipping: whether `fit` skips a step that was finished before the restart of this process.
+      layer_rules: the rule of each variable that is not trained, as of the latest `fit` or `evaluate`.
     """
 
     def __init__(self, model: Any, replicas: Replicas) -> None:
@@ -82,6 +84,7 @@ class MirroredModel:
         self.stopping: bool = False
         self.skipping: bool = False
         self.run: int = 0
+        self.layer_rules: Sequence[Rule] | None = None
         self._test_step: TestStep | None = None
         self._keras: Any = type(model)
         self._data: Shards | None = None
@@ -290,7 +293,8 @@ class MirroredModel:
         """Sets the model's function for one step of an evaluation."""
         if self.model.test_function is not None and not force:
             return
-        run = self.model._make_function(self._skips_without_rows(self._local(self._keras.test_step, donate=True)))
+        # Not donated: an average of an optimizer may share the array of its variable.
+        run = self.model._make_function(self._skips_without_rows(self._local(self._keras.test_step, donate=False)))
         step = self._test_step = TestStep(self.model, self)
         run_shared = self.model._make_function(step)
         prepared = -1
@@ -322,10 +326,12 @@ class MirroredModel:
         local = self._local(predict_step, donate=False)
 
         def whole(state: Tree, batch: Tree) -> Tree:
-            outputs: Tree = None
-            if rows_of(batch):
-                outputs, state = local(state, batch)
-            return self._concatenate_rows(outputs), state
+            if self.replicas.processes == 1:
+                return local(state, batch)
+            state = self.replicas.place(state, False)
+            outputs, after = local(state, batch) if rows_of(batch) else (None, state)
+            outputs, others = self._merge_predictions(outputs, state[1], after[1])
+            return outputs, (after[0], others)
 
         self.model.predict_function = self.model._make_function(whole, concatenate_outputs=True)
         return self.model.predict_function
@@ -374,19 +380,33 @@ class MirroredModel:
 
         return step
 
-    def _concatenate_rows(self, outputs: Tree) -> Tree:
-        """Concatenates the rows of all processes, by rank."""
-        if self.replicas.processes == 1:
-            return outputs
+    def _merge_predictions(
+        self, outputs: Tree, before: Sequence[jax.Array], after: Sequence[jax.Array]
+    ) -> tuple[Tree, Sequence[Any]]:
+        """Concatenates the rows of all processes, by rank, and merges the state of layers.
+
+        Args:
+          outputs: of this process's rows; None without rows.
+          before, after: the variables that are not trained, before and after this process's step.
+        """
         leaves, structure = jax.tree_util.tree_flatten(outputs)
-        parts = self.replicas.gather([np.asarray(leaf) for leaf in leaves], "prediction")
-        given = [part for part in parts if len(part)]
+        # A compiled step returns the same array for an unchanged variable.
+        changed = [at for at, (old, new) in enumerate(zip(before, after, strict=True)) if new is not old]
+        rules = self.layer_rules or [layer_rule(it, assigned=False) for it in self.model.non_trainable_variables]
+        found = [rules[at].contribution(before[at], after[at]) for at in changed]
+        sent = [np.asarray(value) for value in (changed, *found, *leaves)] if leaves else []
+        given = [part for part in self.replicas.gather(sent, "prediction") if len(part)]
         if not given:
             raise StopIteration
-        columns = [np.concatenate(column) for column in zip(*given, strict=True)]
+        changed = [int(at) for at in given[0][0]]
+        _, *columns = zip(*given, strict=True)
+        merged, rows = list(before), [len(leaf) for leaf in columns[-1]]
+        for at, values in zip(changed, columns, strict=False):
+            merged[at] = rules[at].apply_merge(before[at], np.asarray(combined(rules[at].merge, values, rows)))
+        columns = [np.concatenate(column) for column in columns[len(changed) :]]
         if outputs is not None:
-            return structure.unflatten(columns)
-        return columns[0] if len(columns) == 1 else tuple(columns)
+            return structure.unflatten(columns), merged
+        return columns[0] if len(columns) == 1 else tuple(columns), merged
 
     # --- state that is equal in all processes
 

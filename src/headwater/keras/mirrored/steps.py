@@ -9,6 +9,7 @@ and metrics. All processes get bitwise equal sums, so their variables stay equal
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
@@ -96,6 +97,8 @@ class Owner(Protocol):
     stopping: bool
     #: Number of the current run: the calls of `fit` and `evaluate` are counted.
     run: int
+    #: The rule of each variable that is not trained; None before the first step.
+    layer_rules: Sequence[Rule] | None
 
 
 def rows_of(batch: object) -> int:
@@ -152,7 +155,8 @@ class SharedStep:
                     found = find_combination(
                         self._model,
                         data,
-                        lambda others, metrics: self._outcome((state[0], others, *state[2:-1], metrics), data),
+                        lambda others, metrics, data: self._outcome((state[0], others, *state[2:-1], metrics), data),
+                        trainable=lambda: state[0],
                         others=state[1],
                         metrics=state[-1],
                         divided=True,
@@ -175,6 +179,7 @@ class SharedStep:
         if not text:
             raise StopIteration
         before, self._combination = self._combination, Combination.from_text(text)
+        self._owner.layer_rules = self._combination.layers
         return before != self._combination
 
     def factors(self, state: Tree, batch: object) -> HostArray | None:
@@ -256,7 +261,8 @@ class TrainStep(SharedStep):
     def __init__(self, model: Any, owner: Owner) -> None:
         super().__init__(model, owner)
         self._compute = jax.jit(self.compute) if self._compiled else self.compute
-        self._apply = jax.jit(self.apply, donate_argnums=(0, 1, 2, 3)) if self._compiled else self.apply
+        # A metric of a layer within a layer is in the list of metrics twice, and cannot be donated twice.
+        self._apply = jax.jit(self.apply, donate_argnums=(0, 1, 2)) if self._compiled else self.apply
         self._exchange = Exchange(owner.replicas) if synchronized_layers(model) else None
         self._seeds = {index for index, variable in enumerate(model.non_trainable_variables) if _is_seed(variable)}
         self._vector: StepVector | None = None
@@ -371,23 +377,25 @@ class TestStep(SharedStep):
 
     def __call__(self, state: object, batch: object) -> tuple[object, Any]:
         """The logs and the next state; StopIteration when no process has data any more."""
-        trainable, others, metrics = state = self._place(state, False)
+        trainable, others, metrics = self._place(state, False)
         if self._vector is None or self._changed:
             self._changed = False
-            items = [item_of(rule.merge, value) for rule, value in zip(self._rules, metrics, strict=True)]
+            layers = ((self.combination.layers[at], others[at]) for at in self.combination.changed)
+            merged = itertools.chain(layers, zip(self._rules, metrics, strict=True))
+            items = [item_of(rule.merge, value) for rule, value in merged]
             self._vector = self._vector_of([*items, *(Item(Merge.MEAN) for _ in self.combination.averaged)], wide=False)
             self._forget(self._compute, self._merge)
         batch = self._place(batch, True)
         factors = self.factors(state, batch)
         if rows_of(batch):
-            values, others = self._compute(trainable, others, metrics, batch, factors)
+            values = self._compute(trainable, others, metrics, batch, factors)
             vector = self._vector.pack(rows_of(batch), 0.0, [np.asarray(value) for value in values])
         else:
             vector = self._vector.pack_empty(0.0)
         total = self._owner.replicas.add_up(vector, "metrics of an evaluation")
         if not float(total[-3]):
             raise StopIteration
-        logs, metrics = self._merge(metrics, self._vector.unpack(total))
+        logs, others, metrics = self._merge(others, metrics, self._vector.unpack(total))
         return logs, (trainable, others, metrics)
 
     def prepare(self, state: object, batch: object) -> bool:
@@ -398,21 +406,33 @@ class TestStep(SharedStep):
     _changed = False
 
     def compute(
-        self, trainable: object, others: object, metrics: Sequence[jax.Array], batch: Tree, factors: object = None
+        self,
+        trainable: object,
+        others: Sequence[jax.Array],
+        metrics: Sequence[jax.Array],
+        batch: Tree,
+        factors: object = None,
     ) -> Tree:
-        """Returns this process's contributions to metrics and logs, and the new values of non-trainable variables."""
+        """Returns this process's contributions to state of layers, metrics and logs."""
         starts = [rule.start(value) for rule, value in zip(self._rules, metrics, strict=True)]
         with recorded_losses(factors, self.combination.sums):
-            logs, (_, others, counted) = self._model.test_step((trainable, others, starts), batch)
-        logs = flat_logs(logs)
-        found = [rule.contribution(*pair) for rule, *pair in zip(self._rules, starts, counted, strict=True)]
-        return [*found, *(logs[name] for name in self.combination.averaged)], others
+            logs, (_, after, counted) = self._model.test_step((trainable, others, starts), batch)
+        logs, combination = flat_logs(logs), self.combination
+        return [
+            *(combination.layers[at].contribution(others[at], after[at]) for at in combination.changed),
+            *(rule.contribution(*pair) for rule, *pair in zip(self._rules, starts, counted, strict=True)),
+            *(logs[name] for name in combination.averaged),
+        ]
 
-    def merge(self, metrics: Sequence[jax.Array], values: Sequence[object]) -> Tree:
-        """Returns the logs and metrics for the global batch, from the merged contributions of all processes."""
-        count = len(metrics)
-        metrics = [rule.apply_merge(*pair) for rule, *pair in zip(self._rules, metrics, values[:count], strict=True)]
-        return self._results(metrics, values[count:]), metrics
+    def merge(self, others: Sequence[jax.Array], metrics: Sequence[jax.Array], values: Sequence[object]) -> Tree:
+        """Returns the logs, the state of layers and the metrics for the global batch, from the merged contributions of
+        all processes."""
+        left = iter(values)
+        after = list(others)
+        for at in self.combination.changed:
+            after[at] = self.combination.layers[at].apply_merge(others[at], next(left))
+        metrics = [rule.apply_merge(old, next(left)) for rule, old in zip(self._rules, metrics, strict=True)]
+        return self._results(metrics, list(left)), after, metrics
 
     def _outcome(self, state: object, batch: Tree) -> Outcome:
         logs, (_, others, counted) = self._model.test_step(state, _utils.pack_x_y_sample_weight(*batch))

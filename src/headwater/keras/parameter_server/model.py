@@ -34,7 +34,6 @@ from headwater.keras.parameter_server.values import ModelValues
 from headwater.keras.preemption import Preempted
 from headwater.keras.programs import optimizer_topics, same_settings
 from headwater.keras.progress import progress_callbacks
-from headwater.keras.tensorboard import TensorBoard
 from headwater.ps.accounting.ledger import Plan, Work
 from headwater.ps.client import ParameterClient
 from headwater.ps.consistency import KOfN, Part, Synchronous
@@ -56,24 +55,21 @@ _log = logging.getLogger("headwater")
 _MODEL = "_headwater_parameter_servers"
 
 #: Callbacks that write files, or act on values that only the chief has.
-_CHIEFS = (
-    TensorBoard,
-    *(
-        getattr(keras.callbacks, name)
-        for name in (
-            "ModelCheckpoint",
-            "BackupAndRestore",
-            "TensorBoard",
-            "CSVLogger",
-            "EarlyStopping",
-            "ReduceLROnPlateau",
-            "LearningRateScheduler",
-            "RemoteMonitor",
-            "ProgbarLogger",
-            "SwapEMAWeights",
-        )
-        if hasattr(keras.callbacks, name)
-    ),
+_CHIEFS = tuple(
+    getattr(keras.callbacks, name)
+    for name in (
+        "ModelCheckpoint",
+        "BackupAndRestore",
+        "TensorBoard",
+        "CSVLogger",
+        "EarlyStopping",
+        "ReduceLROnPlateau",
+        "LearningRateScheduler",
+        "RemoteMonitor",
+        "ProgbarLogger",
+        "SwapEMAWeights",
+    )
+    if hasattr(keras.callbacks, name)
 )
 
 
@@ -89,7 +85,7 @@ _READING = (
 )
 
 #: Callbacks of the chief that run on an evaluator as well.
-_EVALUATORS = (TensorBoard, keras.callbacks.TensorBoard, keras.callbacks.CSVLogger)
+_EVALUATORS = (keras.callbacks.TensorBoard, keras.callbacks.CSVLogger)
 
 
 class ServedModel(ModelValues):
@@ -106,7 +102,7 @@ class ServedModel(ModelValues):
 
     def __init__(self, model: object, place: ProcessPlace) -> None:
         super().__init__(model, place)
-        self.stop_wanted = self.is_training = False
+        self.stop_wanted = self.is_training = self._within_epoch = False
         self._backups: list[Any] = []
         self._step: GradientStep | None = None
         self._momentum: OwnMomentum | None = None
@@ -369,17 +365,19 @@ class ServedModel(ModelValues):
                     trained = dict(model._get_metrics_result_or_logs(self._logs)) if self._logs else trained
                     logs = dict(trained)
                     self.sync(state=chief)
+                    self._within_epoch = False
                     if chief and self._dynamic is not None:
                         self._dynamic.save()
                     if chief and validation_data is not None and model._should_eval(epoch, validation_freq):
                         logs |= validation()
+                        self.send_evaluated_state()
                     container.on_epoch_end(epoch, logs)
                     if chief and model.stop_training:
                         client.stop_training()
                     if over or model.stop_training:
                         break
         finally:
-            self.is_training = False
+            self.is_training = self._within_epoch = False
             model._eval_epoch_iterator = None
         takes_part = late or initial_epoch < epochs
         if chief:
@@ -472,7 +470,7 @@ class ServedModel(ModelValues):
         if self._backups and others_wait and self._unsent_rate() is not None:
             # If this process is lost, the others make the steps of the epoch without it, with this learning rate.
             self._send_changes()
-        self._logs = {}
+        self._logs, self._within_epoch = {}, True
         step.start_epoch()
         if number is None:
             number = _await_step_number(client, request, client.next_step(request))
@@ -646,16 +644,19 @@ class ServedModel(ModelValues):
         )
 
     def _sync_before_saving(self, callback: Any) -> None:
-        """Makes a callback read the current values of the ``ps`` before each save, also within an epoch."""
+        """Makes a callback read the current values of the ``ps`` before each save within an epoch.
+
+        At the end of an epoch the model has the values that were validated, or averages that `SwapEMAWeights` has put
+        in their place.
+        """
         save = getattr(callback, "_save_model", None)
         if save is None or hasattr(save, _MODEL):
             return
 
         @functools.wraps(save)
         def save_after_sync(*args: object, **kwargs: object) -> Any:
-            metrics = [variable.value for variable in self.model.metrics_variables]
-            self.sync(state=True)
-            del metrics
+            if self._within_epoch:
+                self.sync(state=True)
             return save(*args, **kwargs)
 
         setattr(save_after_sync, _MODEL, True)

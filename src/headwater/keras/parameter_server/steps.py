@@ -390,31 +390,49 @@ def find_shares(model: Any, embeddings: ModelEmbeddings, batch: Tree, *, divided
     data = embeddings.code(batch[0]), *batch[1:]
     metrics = [variable.value for variable in model.metrics_variables]
 
-    def trace(others: Sequence[jax.Array], metrics: Sequence[jax.Array]) -> Outcome:
-        trainable = [jax.numpy.zeros(tuple(v.shape), v.dtype) for v in model.trainable_variables]
-        return losses_of(model, (trainable, others, _optimizer_state(model), metrics), data)
+    def trainable() -> list[object]:
+        return _without_tables(model.trainable_variables, {})
+
+    def trace(others: Sequence[jax.Array], metrics: Sequence[jax.Array], data: Tree) -> Outcome:
+        return losses_of(model, (trainable(), others, _optimizer_state(model), metrics), data)
 
     # Also while the model is called for the shapes of its predictions, which custom losses and metrics are tried with.
     with noting(embeddings.layers):
-        return find_combination(
+        found = find_combination(
             model,
             data,
             trace,
+            trainable=trainable,
             others=[variable.value for variable in model.non_trainable_variables],
             metrics=metrics,
             divided=divided,
             several=several,
             training=True,
         )
+    for variable, rule in zip(model.non_trainable_variables, found.layers, strict=True):
+        local = not keras.backend.is_float_dtype(variable.dtype)
+        if divided and (rule.merge in (Merge.MAX, Merge.MIN) or (local and rule.merge is Merge.SUM)):
+            raise ValueError(
+                f"variable {variable.path!r} cannot be kept on parameter servers: its value for a batch is the "
+                f"{rule.merge.value} of the workers' {'values' if rule.state else 'changes'}, which the ps compute for "
+                f"{'sums of floating-point variables' if local else 'sums'} only; make it a floating-point sum or a "
+                "mean over examples, or use a mirrored strategy"
+            )
+    return found
 
 
 def _optimizer_state(model: Any, known: Mapping[int, object] | None = None) -> list[Any]:
     """The values of the optimizer's variables for a step; ``known`` overrides some of them, by ``id``."""
+    return _without_tables(model.optimizer.variables, known or {})
+
+
+def _without_tables(variables: Sequence[Any], known: Mapping[int, object]) -> list[object]:
+    """The values of variables, with a placeholder for each table and each of its slots, which a step never reads."""
     return [
-        jax.numpy.zeros(variable.shape, variable.dtype)  # a placeholder: the step never reads slots of tables
+        jax.numpy.zeros(variable.shape, variable.dtype)
         if isinstance(variable, TableVariable)
-        else (known or {}).get(id(variable), variable.value)
-        for variable in model.optimizer.variables
+        else known.get(id(variable), variable.value)
+        for variable in variables
     ]
 
 

@@ -24,6 +24,7 @@ from headwater.keras.parameter_server.optimizers import (
     indivisible,
     join_state,
     split_state,
+    starts_from_values,
     state_names,
 )
 from headwater.keras.parameter_server.own_momentum import momentum_of
@@ -145,6 +146,8 @@ class ModelValues:
             norms = not self.workers_clip and (optimizer.clipnorm or optimizer.global_clipnorm)
             # A custom train_step computes gradients of whole variables, and a description has no initial rows.
             whole = norms or self._described or not keeps_train_step(self.model)
+            # A ps has the initial values of rows of a table only when they are used.
+            whole = whole or starts_from_values(optimizer, self._part, self.model.trainable_variables)
             tables = [] if whole else self._find_row_tables()
             if tables:
                 combined = indivisible(optimizer, self._part, [layer.embeddings for layer in tables])
@@ -438,6 +441,21 @@ class ModelValues:
         dense = self.table_numbers().start
         self._client.assign([np.asarray(v.value) if at < dense else None for at, v in enumerate(variables)], state)
         self._reach_tables()
+
+    def send_evaluated_state(self) -> None:
+        """Sends the ``ps`` the state of layers that an evaluation on the chief has changed, as in one Keras process.
+
+        Asynchronous workers update this state during the evaluation, so with several of them it is not sent.
+        """
+        place, client = self.place, self._client
+        assert client is not None
+        values = list(client.values())
+        start, stop = self._split.dense_count, self.table_numbers().start
+        state = [np.asarray(variable.value) for variable in self.variables[start:stop]]
+        changed = any(not np.array_equal(*pair, equal_nan=True) for pair in zip(state, values[start:stop], strict=True))
+        if changed and (place.workers == 1 or isinstance(place.choice, Synchronous)):
+            values[start:stop] = state
+            client.assign(values)
 
     def assigned_variables(self) -> list[Any]:
         """Returns the variables, except for the learning rate, with other values than the ``ps`` last sent."""
