@@ -184,7 +184,7 @@ class Anchored(keras.optimizers.SGD):
     def build(self, variables: Any) -> None:
         if not self.built:
             super().build(variables)
-            self.anchors = self.add_optimizer_variables(variables, "anchor")
+            self.anchors: Any = self.add_optimizer_variables(variables, "anchor")
             for anchor, variable in zip(self.anchors, variables, strict=True):
                 anchor.assign(ops.copy(variable))
 

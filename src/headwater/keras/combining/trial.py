@@ -291,7 +291,7 @@ class _States:
             self._changed[at] |= bool(np.any(np.asarray(whole[at]) != np.asarray(before)))
             if self._declared[at] is not None:
                 # If a new value depends on the previous value, the rule must merge changes, not values.
-                if np.any(old[at]) and not _close(after[0], after[1]):
+                if np.any(np.asarray(old[at])) and not _close(after[0], after[1]):
                     possible[:] = [rule for rule in possible if not rule.state]
                 continue
             possible[:] = [rule for rule in possible if self._fits(rule, before, whole[at], after)]

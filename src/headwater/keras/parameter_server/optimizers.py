@@ -94,12 +94,12 @@ def _build(
     return optimizer
 
 
-def starts_from_values(optimizer: Any, part: ServerPart, variables: Sequence[keras.Variable]) -> bool:
+def starts_from_values(optimizer: Any, variables: Sequence[keras.Variable], shapes: Sequence[Sequence[int]]) -> bool:
     """Whether the initial state of an optimizer depends on the initial values of variables (`ScheduleFreeAdamW`)."""
     if inner := getattr(optimizer, "_inner_optimizers", None):
-        return any(starts_from_values(one, part, variables) for one in inner)
-    shapes = [(2,) * len(variable.shape) for variable in variables[:1]]
-    zeros, ones = (_build(optimizer, part, variables[:1], shapes, [value] * len(shapes)) for value in (0, 1))
+        return any(starts_from_values(one, variables, shapes) for one in inner)
+    part, small = ServerPart(clips="no"), [(2,) * len(shape) for shape in shapes[:1]]
+    zeros, ones = (_build(optimizer, part, variables[:1], small, [value] * len(small)) for value in (0, 1))
     pairs = zip(zeros.variables, ones.variables, strict=True)
     return any(not np.array_equal(np.asarray(one.value), np.asarray(other.value)) for one, other in pairs)
 
@@ -247,7 +247,7 @@ class KerasUpdater:
         """The initial state for the present values."""
         at, blocks = self._blocks.optimized_at, self._blocks
         variables, shapes = [self._variables[it] for it in at], [blocks.shapes[it] for it in at]
-        if not starts_from_values(self._original, self._part, variables):
+        if not starts_from_values(self._original, variables, shapes):
             return self._fresh
         made = _build(self._original, self._part, variables, shapes, blocks.optimized)
         return [np.asarray(variable.value) for variable in made.variables]

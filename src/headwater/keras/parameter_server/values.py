@@ -147,7 +147,8 @@ class ModelValues:
             # A custom train_step computes gradients of whole variables, and a description has no initial rows.
             whole = norms or self._described or not keeps_train_step(self.model)
             # A ps has the initial values of rows of a table only when they are used.
-            whole = whole or starts_from_values(optimizer, self._part, self.model.trainable_variables)
+            trained = self.model.trainable_variables
+            whole = whole or starts_from_values(optimizer, trained, [variable.shape for variable in trained])
             tables = [] if whole else self._find_row_tables()
             if tables:
                 combined = indivisible(optimizer, self._part, [layer.embeddings for layer in tables])
