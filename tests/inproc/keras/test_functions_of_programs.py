@@ -77,6 +77,26 @@ def test_functions_of_tf_in_a_lambda_layer_and_in_metrics() -> None:
     assert model.evaluate(ROWS, ROWS[:, :1], verbose=0) == [4.0, 3.0]
 
 
+class Total(tf.keras.metrics.Metric):
+    """The sum of all outputs."""
+
+    def __init__(self) -> None:
+        super().__init__(name="total")
+        self.total: Any = self.add_weight(name="total", initializer="zeros")
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        self.total.assign_add(keras.ops.sum(y_pred))
+
+    def result(self) -> Any:
+        return {"total": self.total + 0.0}
+
+
+def test_a_metric_of_a_program_keeps_its_state_between_batches() -> None:
+    model = tf.keras.Sequential([tf.keras.Input((3,)), layers.Dense(2, kernel_initializer="ones")])
+    model.compile(tf.keras.optimizers.SGD(0.0), "mse", metrics=[Total()])
+    assert model.fit(ROWS, ROWS[:, :2], batch_size=1, verbose=0).history["total"] == [24.0]
+
+
 def test_variables_of_sessions_in_a_trained_layer_are_refused() -> None:
     class Scaled(tf.keras.layers.Layer):
         def __init__(self) -> None:

@@ -70,6 +70,8 @@ def _has(get: Callable[..., Tree], name: str) -> bool:
 
 
 def _adapt(found: Tree) -> Tree:
+    if isinstance(found, (_keras.metrics.Metric, _keras.Layer)):
+        return found  # its own methods accept arrays
     kind = type(found)
     method = next((method for base, method in _CLASSES.items() if base in {each.__name__ for each in kind.__mro__}), "")
     owner = found if not method else kind
