@@ -184,9 +184,10 @@ class Anchored(keras.optimizers.SGD):
     def build(self, variables: Any) -> None:
         if not self.built:
             super().build(variables)
-            self.anchors: Any = self.add_optimizer_variables(variables, "anchor")
-            for anchor, variable in zip(self.anchors, variables, strict=True):
+            made: Any = self.add_optimizer_variables(variables, "anchor")
+            for anchor, variable in zip(made, variables, strict=True):
                 anchor.assign(ops.copy(variable))
+            self.anchors = made
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         pull = variable - self.anchors[self._get_variable_index(variable)]
