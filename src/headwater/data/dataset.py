@@ -69,7 +69,7 @@ def _check_predicate(function: Function) -> None:
 
 
 class Dataset:
-    """A sequence of elements that each iteration computes anew. A ``for`` loop computes elements ahead in a thread.
+    """A sequence of elements, which each iteration computes again. A ``for`` loop computes elements ahead in a thread.
 
     Attributes:
       node: the pipeline.

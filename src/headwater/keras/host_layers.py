@@ -175,10 +175,10 @@ class HostLayer(_layer):
         np.put_along_axis(encoded, np.where(there, numbers, 0)[..., None], there[..., None].astype(np.float32), -1)
         if self.output_mode == "one_hot" or not numbers.ndim:
             return encoded
-        return encoded.max(-2, initial=0.0) if self.output_mode == "multi_hot" else self._weighted(encoded.sum(-2))
-
-    def _weighted(self, counts: object) -> Tree:
-        return counts
+        if self.output_mode == "multi_hot":
+            return encoded.max(-2, initial=0.0)
+        counts, weights = encoded.sum(-2), self._weights()
+        return counts if weights is None else counts * weights
 
     def compute_output_spec(self, inputs: Tree) -> Tree:
         shape = tuple(inputs.shape)

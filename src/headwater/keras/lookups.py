@@ -414,10 +414,6 @@ class _Lookup(HostLayer):
         found = [tokens[at] if 0 <= at < len(tokens) else self.oov_token for at in values.reshape(-1).tolist()]
         return np.array(found).reshape(values.shape)
 
-    def _weighted(self, counts: Any) -> Tree:
-        weights = self._weights()
-        return counts if weights is None else counts * weights
-
     def get_config(self) -> dict[str, object]:
         return {
             **super().get_config(),

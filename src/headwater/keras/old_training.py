@@ -33,7 +33,7 @@ def _end(name: str, original: property) -> Callable[[Any], Any]:
     return get
 
 
-def _workers(generator: Tree, workers: int, use_multiprocessing: bool, max_queue_size: int) -> None:
+def _set_workers(generator: Tree, workers: int, use_multiprocessing: bool, max_queue_size: int) -> None:
     if isinstance(generator, _keras.utils.PyDataset):
         generator.workers, generator.use_multiprocessing = max(workers, 1), use_multiprocessing
         generator.max_queue_size = max_queue_size
@@ -57,7 +57,7 @@ def fit_generator(
     initial_epoch: int = 0,
 ) -> Any:
     """Trains the model on batches of a generator; returns the history of `fit`."""
-    _workers(generator, workers, use_multiprocessing, max_queue_size)
+    _set_workers(generator, workers, use_multiprocessing, max_queue_size)
     return self.fit(
         generator,
         steps_per_epoch=steps_per_epoch,
@@ -84,7 +84,7 @@ def evaluate_generator(
     verbose: int = 0,
 ) -> Any:
     """Returns the loss and metrics on batches of a generator."""
-    _workers(generator, workers, use_multiprocessing, max_queue_size)
+    _set_workers(generator, workers, use_multiprocessing, max_queue_size)
     return self.evaluate(generator, steps=steps, callbacks=callbacks, verbose=verbose)
 
 
@@ -99,7 +99,7 @@ def predict_generator(
     verbose: int = 0,
 ) -> Any:
     """Returns the outputs for batches of a generator."""
-    _workers(generator, workers, use_multiprocessing, max_queue_size)
+    _set_workers(generator, workers, use_multiprocessing, max_queue_size)
     return self.predict(generator, steps=steps, callbacks=callbacks, verbose=verbose)
 
 

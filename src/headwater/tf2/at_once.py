@@ -21,6 +21,7 @@ import keras
 import numpy as np
 
 from headwater.dtypes import DType, from_numpy
+from headwater.graph.ancestry import needed_operations
 from headwater.graph.composites import CompositeTensor
 from headwater.graph.constants import constant_value
 from headwater.graph.context import get_default_graph
@@ -272,16 +273,7 @@ class Evaluation:
         return result
 
     def _compute(self, wanted: Operation) -> None:
-        needed: set[Operation] = set()
-        stack = [wanted]
-        while stack:
-            op = stack.pop()
-            if op in needed or op in self._done:
-                continue
-            needed.add(op)
-            stack.extend(tensor.op for tensor in op.inputs)
-            stack.extend(op.control_inputs)
-        for op in sorted(needed, key=lambda op: op.number):
+        for op in needed_operations([wanted], self._done):
             results = outputs_of(op, [self._values[tensor] for tensor in op.inputs])
             self._values.update(zip(op.outputs, results, strict=True))
             self._done.add(op)

@@ -14,6 +14,7 @@ from headwater.tf1.training.saved_model import DEFAULT_SERVING_SIGNATURE_DEF_KEY
 from headwater.tf2.function import Function
 from headwater.tf2.loaded_model import LoadedFunction, LoadedSignature, load, signature_of
 from headwater.tf2.saved_model import save
+from headwater.tf2.saved_objects import LISTS
 from headwater.tf2.structures import as_specs
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ class ExportArchive:
         """
         if not self._endpoints:
             raise ValueError("No endpoints have been set yet. Call add_endpoint().")
-        for name in ("variables", "trainable_variables", "non_trainable_variables"):
+        for name in LISTS:
             if not hasattr(self._root, name):
                 setattr(self._root, name, getattr(self, name))
         for at, resource in enumerate(self._tracked):

@@ -21,6 +21,7 @@ from jax.extend.mlir.dialects import stablehlo
 from jax.interpreters import mlir
 
 from headwater.dtypes import resource
+from headwater.graph.ancestry import needed_operations
 from headwater.graph.attr_value import write_attr
 from headwater.graph.constants import constant_value
 from headwater.graph.foreign.outputs import output_names
@@ -89,7 +90,7 @@ class _Writer:
             self._references[tensor] = f"input_{at}"
         variables = {tensor.op: variable for variable, tensor in self._parts.graph.variables.values()}
         ends = [*self._parts.outputs, *(value for _, value in self._parts.written)]
-        for op in _needed(ends):
+        for op in needed_operations(tensor.op for tensor in ends):
             if op in variables:
                 self._add_read(op, variables[op])
             elif op.type == "HeldTable":
@@ -157,19 +158,6 @@ class _Writer:
         self._references.update((tensor, f"{op.name}:{name}") for tensor, name in zip(op.outputs, names, strict=True))
         if not names:
             self._add_effect(op.name)
-
-
-def _needed(ends: Sequence[Tensor]) -> list[Operation]:
-    """Returns the operations that compute ``ends``, in order."""
-    found: set[Operation] = set()
-    stack = [tensor.op for tensor in ends]
-    while stack:
-        op = stack.pop()
-        if op not in found:
-            found.add(op)
-            stack.extend(tensor.op for tensor in op.inputs)
-            stack.extend(op.control_inputs)
-    return sorted(found, key=lambda op: op.number)
 
 
 # Modules of XLA -----------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from headwater.data.io.saved_model import ASSETS, VARIABLES, read
 from headwater.data.io.tensor_proto import make_ndarray
 from headwater.data.spec import TensorSpec
 from headwater.dtypes import as_dtype, resource, string
+from headwater.graph.ancestry import needed_operations
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.foreign.contexts import source_of
@@ -24,6 +25,7 @@ from headwater.graph.graph import Graph
 from headwater.graph.importer import extend_graph
 from headwater.graph.operation import Operation, Tensor
 from headwater.graph.resources.lookup_tables import Table
+from headwater.keras.graphs.lookups import table_in_graph
 from headwater.shapes import TensorShape
 from headwater.tensorboard_protos import graph_pb2, trackable_object_graph_pb2
 from headwater.tf1.functional import nest
@@ -33,7 +35,7 @@ from headwater.tf1.training.saved_model import SERVING
 from headwater.tf2 import structures
 from headwater.tf2.at_once import adds_operations, as_value, outputs_of
 from headwater.tf2.function import Function
-from headwater.tf2.lookup_tables import LoadedTable, table_in_graph
+from headwater.tf2.lookup_tables import LoadedTable
 from headwater.tf2.tape import value_of
 from headwater.tf2.tensors import HostTensor, Variable, host_tensor
 
@@ -99,6 +101,8 @@ class _Loader:
         self._protos: Sequence[Tree] = meta.object_graph_def.nodes
         self._keys, self._reader = self._checkpoint()
         self._made: dict[int, Tree] = {}
+        self._tables: dict[int, Table] = {}
+        """Tables that exist, by number."""
 
     def load(self) -> Tree:
         for number in range(len(self._protos)):
@@ -165,17 +169,12 @@ class _Loader:
             table = np.asarray(handle).item()
             if not isinstance(table, Table):
                 raise NotImplementedError(f"{self._folder}: object {number} is a {type(table).__name__}, not a table")
-            self._handles[number] = table
+            self._tables[number] = table
             if "_initialize" in parts:
                 self._plain_function(parts["_initialize"]).run([])
             return table
 
         return LoadedTable(make)
-
-    @property
-    def _handles(self) -> dict[int, Table]:
-        """Tables that are being filled, by number."""
-        return self.__dict__.setdefault("_handles_made", {})
 
     def _plain_function(self, number: int) -> Body:
         return self.body(self._protos[number].function.concrete_functions[0])
@@ -218,7 +217,7 @@ class _Loader:
 
     def table(self, number: int) -> Table | None:
         """Returns a table that exists already."""
-        return self._handles.get(number)
+        return self._tables.get(number)
 
 
 class Body:
@@ -258,27 +257,16 @@ class Body:
         results = self.results
         return nest.pack(results, [None if spec is None else next(found) for spec in nest.flatten(results)])
 
-    def _nodes(self) -> tuple[Tree, list[str], list[str]]:
-        """Returns the nodes as a ``GraphDef``, the names of the arguments, and the results."""
+    def _build(self) -> None:
         nodes, results = function_nodes(self._library, self.name)
         proto = graph_pb2.GraphDef(node=nodes, library=self._library)
         proto.versions.producer = self._producer
         function = next(each for each in self._library.function if each.signature.name == self.name)
-        return proto, [arg.name for arg in function.signature.input_arg], results
-
-    def _assigned(self, proto: Tree, names: Sequence[str]) -> set[str]:
-        """Returns the arguments whose variables the function assigns."""
-        found = {source_of(node.input[0]) for node in expanded(proto) if node.op in _ASSIGNMENTS}
-        return found & set(names)
-
-    def _build(self) -> None:
-        proto, names, results = self._nodes()
-        function = next(each for each in self._library.function if each.signature.name == self.name)
-        assigned = self._assigned(proto, names)
+        assigned = {source_of(node.input[0]) for node in expanded(proto) if node.op in _ASSIGNMENTS}
         self._graph = graph = Graph()
         self._inputs: list[Tensor] = []
         self._cells: dict[Operation, Tree] = {}
-        first = len(names) - len(self._bound)
+        first = len(function.signature.input_arg) - len(self._bound)
         with graph.as_default():
             for at, arg in enumerate(function.signature.input_arg):
                 value = self._loader.object(self._bound[at - first]) if at >= first else None
@@ -295,7 +283,7 @@ class Body:
             extend_graph(graph, proto)
             self._outputs = [graph.as_graph_element(item if ":" in item else f"{item}:0") for item in results]
             ends = [graph.get_operation_by_name(node) for node in function.control_ret.values()]
-        self._order = _ordered([*(tensor.op for tensor in self._outputs), *ends])
+        self._order = needed_operations([*(tensor.op for tensor in self._outputs), *ends])
 
     def run(self, tensors: Sequence[Tree]) -> list[Tree]:
         """Computes the results, or adds the operations to the default graph while a graph is being built."""
@@ -355,18 +343,6 @@ def _outputs(op: Operation, given: Sequence[Tree]) -> Sequence[Tree]:
         return outputs_of(op, values)
     inputs = [convert_to_tensor(value) for value in values]
     return get_default_graph().create_op(op.type, inputs, dict(op.attrs), op.name).outputs
-
-
-def _ordered(ends: Iterable[Operation]) -> list[Operation]:
-    found: set[Operation] = set()
-    stack = list(ends)
-    while stack:
-        op = stack.pop()
-        if op not in found:
-            found.add(op)
-            stack.extend(tensor.op for tensor in op.inputs)
-            stack.extend(op.control_inputs)
-    return sorted(found, key=lambda op: op.number)
 
 
 class LoadedFunction(Function):

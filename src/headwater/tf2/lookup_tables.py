@@ -11,6 +11,7 @@ from headwater.dtypes import as_dtype, int64
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.registry import HostFunction
+from headwater.keras.graphs.lookups import table_in_graph
 from headwater.tf1.functional import dense_tables, table_initializers, tables
 from headwater.tf2.at_once import CallGraph, Evaluation, at_once, building
 from headwater.tf2.tensors import convert_to_tensor as as_value
@@ -44,11 +45,6 @@ class KeyValueTensorInitializer(table_initializers.KeyValueTensorInitializer):
     @property
     def _values(self) -> Tensor:  # pyright: ignore[reportIncompatibleVariableOverride]
         return convert_to_tensor(self._value, self._given[3])
-
-
-def table_in_graph(held: HostFunction) -> Tensor:
-    """Returns the handle, in the default graph, of the table that ``held`` returns."""
-    return get_default_graph().create_op("HeldTable", [], {"token": held.token}, "table").outputs[0]
 
 
 class _Held:

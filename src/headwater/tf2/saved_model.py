@@ -23,7 +23,7 @@ from headwater.data.io import files
 from headwater.data.io.bundle_writer import BundleWriter
 from headwater.data.io.saved_model import FILE_NAME, VARIABLES, encode
 from headwater.data.spec import TensorSpec
-from headwater.dtypes import as_dtype, int32, string
+from headwater.dtypes import as_dtype, int32, resource, string
 from headwater.graph.attr_value import write_attr
 from headwater.graph.resources.lookup_tables import Table
 from headwater.shapes import TensorShape
@@ -230,7 +230,7 @@ class _Writer:
         for key, (name, found) in served.items():
             proto = self._meta.graph_def.library.function.add()
             self._fill_wrapper(proto, name, found, key)
-            inputs = {spec.name: spec for spec in _input_specs(found, key)}
+            inputs = {spec.name: spec for spec in _input_specs(found)}
             outputs = {word: TensorSpec(spec.shape, spec.dtype, word) for word, spec in _output_specs(found).items()}
             self._add_concrete(name, found.parts.captures, (), inputs, outputs)
             child = self._node((name, list(inputs)), (), "signature")
@@ -240,7 +240,7 @@ class _Writer:
         """Fills in the function of a signature, which has tensors by name as arguments and results."""
         signature = proto.signature
         signature.name, signature.is_stateful = name, True
-        inputs = _input_specs(found, key)
+        inputs = _input_specs(found)
         order = sorted(range(len(inputs)), key=lambda at: str(inputs[at].name))
         for at in order:
             signature.input_arg.add(name=f"input_{at}", type=inputs[at].dtype.as_datatype_enum)
@@ -272,20 +272,14 @@ class _Writer:
 
     def _add_table(self, at: int) -> None:
         """Adds the functions that create, fill and destroy a table."""
-        for name, make in (("create", self._creator), ("initialize", self._initializer), ("destroy", self._destroyer)):
-            made = make(self._nodes[at].value, self._free(f"{name}_{at}"))
+        table, handle, done = self._nodes[at].value, TensorSpec((), resource), TensorSpec((), int32)
+        for attribute, made, captures, result in (
+            ("_create_resource", self._creator(table, self._free(f"create_{at}")), [], handle),
+            ("_initialize", self._initializer(table, self._free(f"initialize_{at}")), [table], done),
+            ("_destroy_resource", self._returning_one(self._free(f"destroy_{at}")), [], done),
+        ):
             self._meta.graph_def.library.function.append(made)
-            resource_spec = TensorSpec((), as_dtype("resource"))
-            result = resource_spec if name == "create" else TensorSpec((), int32)
-            captures = [self._nodes[at].value] if name == "initialize" else []
             self._add_concrete(made.signature.name, captures, (), {}, result)
-            attribute = (
-                "_create_resource"
-                if name == "create"
-                else "_initialize"
-                if name == "initialize"
-                else ("_destroy_resource")
-            )
             function = self._node((attribute, [made.signature.name]), (), "plain_function")
             self._nodes[at].children[attribute] = function
 
@@ -300,7 +294,7 @@ class _Writer:
         return proto
 
     def _initializer(self, table: Table, name: str) -> Tree:
-        proto = self._destroyer(table, name)
+        proto = self._returning_one(name)
         proto.signature.is_stateful = True
         proto.signature.input_arg.add(name="table", type=_RESOURCE)
         keys, values = table.export()
@@ -314,8 +308,8 @@ class _Writer:
         proto.signature.control_output.append("fill")
         return proto
 
-    def _destroyer(self, table: Table, name: str) -> Tree:
-        del table
+    def _returning_one(self, name: str) -> Tree:
+        """Returns a function without effects: tables are freed with their process."""
         proto = function_pb2.FunctionDef()
         proto.signature.name = name
         proto.signature.output_arg.add(name="output_0", type=int32.as_datatype_enum)
@@ -340,7 +334,7 @@ class _Writer:
                 found: Traced = node.value
                 bare = proto.bare_concrete_function
                 bare.concrete_function_name = found.parts.name
-                names = [spec.name for spec in _input_specs(found, "")]
+                names = [spec.name for spec in _input_specs(found)]
                 bare.argument_keywords.extend(names)
                 bare.allowed_positional_arguments = len(names)
             case "signature":
@@ -397,7 +391,7 @@ class _Writer:
     def _add_served(self, key: str, name: str, found: Traced) -> None:
         graph, signature = self._meta.graph_def, self._meta.signature_def[key]
         signature.method_name = PREDICT_METHOD_NAME
-        specs = sorted(_input_specs(found, key), key=lambda spec: str(spec.name))
+        specs = sorted(_input_specs(found), key=lambda spec: str(spec.name))
         inputs: list[str] = []
         for spec in specs:
             placeholder = graph.node.add(name=f"{key}_{spec.name}", op="Placeholder")
@@ -464,7 +458,7 @@ class _Writer:
             writer.finish()
 
 
-_RESOURCE = as_dtype("resource").as_datatype_enum
+_RESOURCE = resource.as_datatype_enum
 
 
 def _key(node: _Node) -> str:
@@ -479,9 +473,8 @@ def _identifier(value: Tree) -> str:
     return "trackable_tuple_wrapper" if isinstance(value, tuple) else "_generic_user_object"
 
 
-def _input_specs(found: Traced, key: str) -> list[TensorSpec]:
+def _input_specs(found: Traced) -> list[TensorSpec]:
     """Returns the specs of a function's tensors with their names, in the order of its arguments."""
-    del key
     leaves = [leaf for leaf in nest.flatten((found.args, dict(found.kwargs))) if isinstance(leaf, TensorSpec)]
     return [TensorSpec(leaf.shape, leaf.dtype, name) for leaf, name in zip(leaves, found.names, strict=True)]
 

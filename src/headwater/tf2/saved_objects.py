@@ -17,19 +17,17 @@ if TYPE_CHECKING:
 
 _Variable = keras.Variable
 _Layer: Tree = keras.layers.Layer
-_LISTS = ("variables", "trainable_variables", "non_trainable_variables")
+LISTS = ("variables", "trainable_variables", "non_trainable_variables")
 
 
 def parts_of(value: Tree) -> list[tuple[str, Tree]]:
     """Returns the parts of an object that a saved model contains, by the names of attributes."""
-    if isinstance(value, Mapping):
-        found: Iterable[tuple[Tree, Tree]] = value.items()  # pyright: ignore[reportUnknownVariableType]
-    elif isinstance(value, list | tuple):
-        found = ((str(at), part) for at, part in enumerate(value))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    if isinstance(value, Mapping | list | tuple):
+        found: Iterable[tuple[Tree, Tree]] = _items(value)
     elif isinstance(value, _Variable | Function):
         found = ()
     elif isinstance(value, _Layer | keras.optimizers.Optimizer):
-        found = [(name, getattr(value, name)) for name in _LISTS if hasattr(value, name)]
+        found = [(name, getattr(value, name)) for name in LISTS if hasattr(value, name)]
         found += _functions_of(value)
     else:
         found = [*vars(value).items(), *_functions_of(value)] if hasattr(value, "__dict__") else ()
@@ -47,7 +45,7 @@ def _is_saved(name: str, part: Tree) -> bool:
         return True
     if table_of(part) is not None:
         return True
-    if name in _LISTS:
+    if name in LISTS:
         return True
     return isinstance(part, Mapping | list | tuple) and any(_is_saved("", inner) for _, inner in _items(part))
 

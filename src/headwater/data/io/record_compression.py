@@ -25,7 +25,7 @@ class TFRecordOptions:
 
     Args:
       compression_type: ``""``, ``"GZIP"``, ``"ZLIB"``, a number of `TFRecordCompressionType`, or None for no
-      compression.
+        compression.
       flush_mode: how zlib flushes (``zlib.Z_SYNC_FLUSH`` ...).
       input_buffer_size: bytes read at once.
       output_buffer_size: bytes collected before they are written.

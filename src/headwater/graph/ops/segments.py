@@ -213,8 +213,7 @@ _chosen_segments("SparseSegmentMean", 1)
 _chosen_segments("SparseSegmentSqrtN", 0.5)
 
 
-# Gradients of sums and means of selected rows
-# ---------------------------------------------------------------------------------------------------
+# Gradients of sums and means of selected rows -----------------------------------------------------------------------
 
 
 def _chosen_gradient(op_type: str, divisor: Callable[[Any], Any]) -> None:

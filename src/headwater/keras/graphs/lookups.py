@@ -24,15 +24,20 @@ _TABLES = ("headwater", "tables")
 _PUNCTUATION = r"""[!"#$%&()\*\+,-\./:;<=>?@\[\\\]^_`{|}~\']"""
 
 
+def table_in_graph(held: HostFunction, name: str = "table") -> Tensor:
+    """Returns the handle, in the default graph, of the table that ``held`` returns."""
+    return get_default_graph().create_op("HeldTable", [], {"token": held.token}, name).outputs[0]
+
+
 def find(entries: Mapping[Tree, Tree], keys: Tensor, default: Tree) -> Tensor:
     """Returns the entry of each key, or ``default``."""
     kind = string if isinstance(default, str | bytes) else int64
-    graph = get_default_graph()
     table = Table("vocabulary", keys.dtype.base_dtype, kind, fixed=True)
     table.fill(_column(entries), _column(entries.values()))
     held = HostFunction(lambda: table)
+    graph = get_default_graph()
     graph.get_collection_ref(_TABLES).append(held)
-    handle = graph.create_op("HeldTable", [], {"token": held.token}, "vocabulary").outputs[0]
+    handle = table_in_graph(held, "vocabulary")
     return graph.create_op("LookupTableFindV2", [handle, keys, constant(default, kind)], {}).outputs[0]
 
 

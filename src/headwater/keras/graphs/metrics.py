@@ -28,28 +28,28 @@ _ON_ARRAYS = "_has_been_updated_on_arrays"
 
 def accept_graphs_in_metrics() -> None:
     """Gives metrics the attributes of TensorFlow 1.15's, and graph variables in place of their own in a graph."""
-    _metric.__init__ = _making(_metric.__init__)
-    _metric.__call__ = _calling(_metric.__call__)
-    _metric.add_weight = _adding_weights(_metric.add_variable)
+    _metric.__init__ = _wrap_init(_metric.__init__)
+    _metric.__call__ = _wrap_call(_metric.__call__)
+    _metric.add_weight = _wrap_add_variable(_metric.add_variable)
     variables = _metric.variables
-    _metric.variables = property(lambda self: _mapped(variables.__get__(self)), doc=variables.__doc__)
+    _metric.variables = property(lambda self: _as_graph_variables(variables.__get__(self)), doc=variables.__doc__)
     _metric.weights = _metric.variables
     _metric.updates = property(lambda self: list(getattr(state_of(self), "updates", ())))
     _metric.reset_states = lambda self: self.reset_state()
 
 
-def _mapped(variables: Sequence[Tree]) -> list[Tree]:
+def _as_graph_variables(variables: Sequence[Tree]) -> list[Tree]:
     return [each.variable if isinstance(each, GraphVariable) and each.in_graph() else each for each in variables]
 
 
-def _making(original: Callable[..., None]) -> Callable[..., None]:
+def _wrap_init(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def __init__(self: Tree, *args: Tree, **kwargs: Tree) -> None:
         original(self, *args, **kwargs)
         if not is_eager():
             # Keras would track attributes that are set as usual.
-            object.__setattr__(self, "update_state", _updating(self, self.update_state))
-            object.__setattr__(self, "result", _returning(self, self.result))
+            object.__setattr__(self, "update_state", _wrap_update_state(self, self.update_state))
+            object.__setattr__(self, "result", _wrap_result(self, self.result))
 
     return __init__
 
@@ -63,7 +63,7 @@ def _adopt(metric: Tree) -> None:
         _adopt(inner)
 
 
-def _updating(metric: Tree, method: Callable[..., Tree]) -> Callable[..., Tree]:
+def _wrap_update_state(metric: Tree, method: Callable[..., Tree]) -> Callable[..., Tree]:
     """Returns ``update_state``, which in a graph returns an operation."""
 
     @functools.wraps(method)
@@ -88,7 +88,7 @@ def _of_arrays(metric: Tree, method: Callable[..., Tree]) -> Callable[..., Tree]
     return method if is_own(metric) or computes_eagerly(type(metric).__module__) else as_eager_function(method)
 
 
-def _returning(metric: Tree, method: Callable[..., Tree]) -> Callable[..., Tree]:
+def _wrap_result(metric: Tree, method: Callable[..., Tree]) -> Callable[..., Tree]:
     @functools.wraps(method)
     def result() -> Tree:
         unused = state_of(metric) is None
@@ -101,7 +101,7 @@ def _returning(metric: Tree, method: Callable[..., Tree]) -> Callable[..., Tree]
     return result
 
 
-def _calling(original: Callable[..., Tree]) -> Callable[..., Tree]:
+def _wrap_call(original: Callable[..., Tree]) -> Callable[..., Tree]:
     @functools.wraps(original)
     def __call__(self: Tree, *args: Tree, **kwargs: Tree) -> Tree:
         if not (builds_graph() and has_graph_value((args, kwargs))):
@@ -113,7 +113,7 @@ def _calling(original: Callable[..., Tree]) -> Callable[..., Tree]:
     return __call__
 
 
-def _adding_weights(add_variable: Callable[..., Tree]) -> Callable[..., Tree]:
+def _wrap_add_variable(add_variable: Callable[..., Tree]) -> Callable[..., Tree]:
     def add_weight(self: Tree, *args: Tree, **kwargs: Tree) -> Tree:
         """Adds a variable; a first argument that is text is its name, as in TensorFlow 1.15."""
         old = bool(args) and isinstance(args[0], str)

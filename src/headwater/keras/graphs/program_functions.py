@@ -37,14 +37,14 @@ def accept_program_functions() -> None:
     """Makes Keras's functions named ``get``, which every argument of such a function passes, adapt the function."""
     for space in _SPACES:
         get = getattr(_keras, space).get
-        replaced = _adapting(space, get)
+        replaced = _wrap_get(space, get)
         for name, module in list(sys.modules.items()):
             if name.partition(".")[0] == "keras" and vars(module).get("get") is get:
                 module.get = replaced  # pyright: ignore[reportAttributeAccessIssue]
-    _keras.layers.Lambda.call = _computing(_keras.layers.Lambda.call)
+    _keras.layers.Lambda.call = _wrap_lambda_call(_keras.layers.Lambda.call)
 
 
-def _adapting(space: str, get: Callable[..., Tree]) -> Callable[..., Tree]:
+def _wrap_get(space: str, get: Callable[..., Tree]) -> Callable[..., Tree]:
     old = OLD.get(space, {})
 
     @functools.wraps(get)
@@ -86,7 +86,7 @@ def _adapt(found: Tree) -> Tree:
     return _of_arrays(found) if callable(found) else found
 
 
-def _computing(original: Callable[..., Tree]) -> Callable[..., Tree]:
+def _wrap_lambda_call(original: Callable[..., Tree]) -> Callable[..., Tree]:
     of_arrays = _of_arrays(original)
 
     @functools.wraps(original)

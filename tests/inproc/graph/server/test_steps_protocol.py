@@ -70,9 +70,7 @@ class Served:
             return lambda look: self.confirm()
 
         self.service = StepService(self.runtime, push)
-        self.channel, theirs = memory_pair()
-        self.thread = serving(self.service, theirs, lambda frame: frame.kind == 99)
-        self.thread.start()
+        self.connect()
         with tf.Graph().as_default():
             fed = tf.placeholder(tf.float32, [2])
             with tf.device(TASK):
@@ -97,6 +95,12 @@ class Served:
             with tf.device(OTHER):
                 third = doubled + 1.0
             self._add_plan(6, RunRequest((), (fed,), (third.op,)))
+
+    def connect(self) -> None:
+        """Opens a channel to the task."""
+        self.channel, theirs = memory_pair()
+        self.thread = serving(self.service, theirs, lambda frame: frame.kind == 99)
+        self.thread.start()
 
     def _add_plan(self, number: int, request: RunRequest) -> None:
         devices = [parse_device(f"{task}/device:CPU:0") for task in (MASTER, TASK, OTHER)]
@@ -246,9 +250,7 @@ def test_shutdown_waits_for_masters_that_reconnect_for_an_answer(served: Served)
     assert not served.service.answer_all(60, 0.01)
     with ThreadPoolExecutor() as pool:
         all_answered = pool.submit(served.service.answer_all, 60, 60)
-        served.channel, theirs = memory_pair()
-        served.thread = serving(served.service, theirs, lambda frame: False)
-        served.thread.start()
+        served.connect()
         served.send(RESUME, (SESSION, 4, 1, None, False, True, 0), ONES)
         assert served.recv()[0] == RESUMED
         assert served.recv() == (DONE, (1,), [])
@@ -259,9 +261,7 @@ def test_shutdown_waits_for_masters_that_reconnect_for_an_answer(served: Served)
 @pytest.mark.parametrize("late", [RUN, RESUME])
 def test_a_frame_read_late_from_a_lost_channel_does_not_run_a_step_again(served: Served, late: int) -> None:
     run_and_go(served)
-    served.channel, theirs = memory_pair()
-    served.thread = serving(served.service, theirs, lambda frame: frame.kind == 99)
-    served.thread.start()
+    served.connect()
     served.send(RESUME, (SESSION, 4, 1, None, False, True, 0), ONES)
     assert served.recv()[0] == RESUMED
     assert served.recv()[0] == DONE
