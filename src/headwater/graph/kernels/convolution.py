@@ -121,8 +121,16 @@ def _windows(
 
 
 def _columns(windows: HostArray, channels: int) -> HostArray:
-    """Returns a matrix with a row for each window."""
-    return np.ascontiguousarray(windows).reshape(-1, channels)
+    """Returns a matrix with a row for each window.
+
+    NumPy copies runs of elements. If the rows of a window are short, runs along the rows of windows are copied, to the
+    columns of the matrix.
+    """
+    outer = windows.ndim // 2
+    if 2 * windows.shape[-2] * windows.shape[-1] >= windows.shape[outer - 1]:
+        return np.ascontiguousarray(windows).reshape(-1, channels)
+    by_place = windows.transpose(*range(outer, windows.ndim), *range(outer))
+    return np.ascontiguousarray(by_place).reshape(channels, -1).T
 
 
 def _convolved(image: HostArray, filter: HostArray, windows: _Windows) -> HostArray:
