@@ -66,6 +66,18 @@ def test_the_first_shape_of_a_heavy_part_has_to_repay_half_of_its_compilation_an
     assert other.compiled == until
 
 
+def test_only_a_part_whose_first_runs_have_one_shape_is_compiled_early() -> None:
+    large = Work(operations=50, nbytes=1 << 28)
+    early, late = switch_after(large, first=True), switch_after(large)
+    assert early is not None
+    assert late is not None
+    assert early.compiled == 1 < late.compiled
+    ways = ModeChooser()
+    _runs(ways, "a", 1, large)
+    _runs(ways, "b", 1, large)
+    assert _runs(ways, "a", late.used, large).index(True) == late.used - 1
+
+
 def test_a_part_that_saves_little_in_each_run_has_to_repay_its_compilation() -> None:
     work = Work(operations=50, nbytes=1 << 16)
     until, switch = runs_until_compiled(work), switch_after(work, first=True)
@@ -178,6 +190,20 @@ def test_a_gradient_of_images_and_filters_is_two_convolutions() -> None:
     one, both = (work_of("Conv2D", (images, filters, grad), found) for found in ((filters,), (images, filters)))
     assert both.window_products == 2 * one.window_products > 0
     assert (one.convolutions, both.convolutions) == (1, 2)
+
+
+def test_a_convolution_of_volumes_is_slow_in_an_executable() -> None:
+    volumes, filters = np.zeros((8, 8, 16, 16, 8), np.float32), np.zeros((3, 3, 3, 8, 8), np.float32)
+    work = work_of("Conv3D", (volumes, filters), (volumes,))
+    assert (work.window_products, work.volume_products) == (0, 8 * 8 * 16 * 16 * filters.size)
+    assert runs_until_compiled(work) is None
+
+
+def test_an_executable_pays_for_each_updated_variable() -> None:
+    variables = [np.zeros((4, 4), np.float32)] * 400
+    work = work_of("ApplyGradientDescent", (*variables, np.float32(0.1)), ())
+    assert work.updated == 400
+    assert work.executable_ns() > 1_000_000
 
 
 def test_a_depthwise_convolution_reads_the_images_for_each_place_of_the_window() -> None:

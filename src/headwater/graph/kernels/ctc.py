@@ -14,14 +14,18 @@ loop is repeated with logarithms, which takes five times as long.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from headwater.graph.kernels.compiled_loops import compiled_loops_pay
 from headwater.graph.registry import HostArray
 
 _SCALED_EVERY: Final = 8
+_STEP_NS: Final = 10_000
+"""Time of a step without a compiled loop, in nanoseconds."""
 #: Minimum of factors whose product is a normal number of float64, not a subnormal one or 0.
 _MIN_FACTOR: Final = 1e-140
 
@@ -137,29 +141,34 @@ def _forward(y: HostArray, directions: tuple[_States, _States]) -> tuple[HostArr
     """Returns forward probabilities, and the logarithms of their divisors at each moment, ``[time, sequences]``."""
     time, sequences, size = y.shape
     skip = np.concatenate([states.skip for states in directions]).astype(np.float64)
-    stays = np.concatenate([states.stay for states in directions])
-    stay = None if stays.all() else stays.astype(np.float64)
+    stay = np.concatenate([states.stay for states in directions]).astype(np.float64)
     # Two columns of zeros represent the states before the first state.
     found = np.zeros((time, sequences, size + 2))
     found[0, :, 2:4] = y[0, :, :2]
-    scales = np.zeros((time, sequences))
-    spare = np.empty((sequences, size))
-    for step in range(1, time):
+    # Divisors are powers of two, so that both loops compute the same bits.
+    exponents = np.zeros((time, sequences), np.int32)
+    if compiled_loops_pay(_STEP_NS * time):
+        from headwater.tables import ctc_loops  # noqa: PLC0415  loads numba, only if needed
+
+        ctc_loops.forward(np.ascontiguousarray(y), skip, stay, _SCALED_EVERY, found, exponents)
+    else:
+        _advance(y, skip, stay, found, exponents)
+    return found[:, :, 2:], exponents * math.log(2)
+
+
+def _advance(y: HostArray, skip: HostArray, stay: HostArray, found: HostArray, exponents: HostArray) -> None:
+    """Sets the probabilities ``found`` of all moments after the first."""
+    spare = np.empty_like(skip)
+    for step in range(1, len(y)):
         before, now = found[step - 1], found[step, :, 2:]
-        if stay is None:
-            np.add(before[:, 2:], before[:, 1:-1], now)
-        else:
-            np.multiply(before[:, 2:], stay, now)
-            np.add(now, before[:, 1:-1], now)
+        np.multiply(before[:, 2:], stay, now)
+        np.add(now, before[:, 1:-1], now)
         np.multiply(before[:, :-2], skip, spare)
         np.add(now, spare, now)
         np.multiply(now, y[step], now)
         if not step % _SCALED_EVERY:
-            total = now.sum(1)
-            total[total == 0] = 1
-            now /= total[:, np.newaxis]
-            scales[step] = np.log(total)
-    return found[:, :, 2:], scales
+            exponents[step] = np.frexp(now.max(1))[1]
+            np.ldexp(now, -exponents[step, :, np.newaxis], now)
 
 
 def _logarithmic(emitted: HostArray, states: _States) -> tuple[HostArray, HostArray]:

@@ -13,9 +13,9 @@ kernels. If the compilation has not ended, each of the last runs before the swit
 limited time, so that no single run has to wait for long. If kernels are as fast, as for a few operations on small
 arrays or for lookups and updates of rows, a part always uses kernels.
 
-Most programs train for hundreds of steps with one shape. So the first shape of a part is compiled earlier: after half
-of the runs that repay the compilation, if these are few; or from the second run on if the executable is several times
-faster. Measurements and rejected alternatives: docs/decisions/kernels.md.
+Most programs train for hundreds of steps with one shape. So if the first runs of a part have the same shape, it is
+compiled earlier: after half of the runs that repay the compilation, if these are few; or from the second run on if the
+executable is several times faster. Measurements and rejected alternatives: docs/decisions/kernels.md.
 """
 
 from __future__ import annotations
@@ -44,9 +44,12 @@ _PRODUCTS_PER_NS: Final = 30
 # Kernels copy the windows of a convolution before they multiply them; XLA does not. Both use several threads.
 _WINDOW_PRODUCTS_PER_NS: Final = 32
 _COMPILED_WINDOW_PRODUCTS_PER_NS: Final = 60
+# XLA has no fast convolution of volumes for CPUs.
+_COMPILED_VOLUME_PRODUCTS_PER_NS: Final = 7
 # Lookups, sums and updates of rows take as long in an executable as on kernels.
 _ROWS_CALL_NS: Final = 10_000
 _EXECUTABLE_CALL_NS: Final = 60_000
+_UPDATED_NS: Final = 2_500  # for each array of a dense update: variables and slots are arguments and results
 _FUSION: Final = 4  # factor by which fusion reduces the bytes that an executable reads and writes
 # XLA's time grows faster than the number of operations.
 _COMPILE_NS: Final = 200_000_000
@@ -70,7 +73,7 @@ _WAITING_SHARE: Final = 1 / 3
 #: Longest wait of such a run, as a multiple of the time of its kernels.
 LONGEST_WAIT: Final = 3
 #: The first shape of a part is compiled early if the executable pays off within this number of runs.
-_EARLY_RUNS: Final = 150
+_EARLY_RUNS: Final = 200
 #: An executable that is faster than the kernels by at least this factor is compiled after the first run, if it pays off
 #: within `_EARLY_FAST_RUNS` runs.
 _EARLY_SPEEDUP: Final = 3
@@ -112,22 +115,26 @@ class Work(NamedTuple):
       operations: number of operations.
       nbytes: bytes read and written.
       products: multiplications within matrix products.
-      window_products: multiplications within convolutions.
+      window_products: multiplications within convolutions of images.
+      volume_products: multiplications within convolutions of volumes.
       rows: number of lookups, sums and updates of rows, such as ``Gather`` and ``SparseApplyAdam``.
       row_nbytes: bytes that these read and write.
       convolutions: number of convolutions; a depthwise convolution counts several times.
       repeated: number of runs of operations in all iterations of loops after the first. Each costs a call; compilation
         covers all iterations at once.
+      updated: number of arrays that dense updates combine: variables, slots and gradients.
     """
 
     operations: int = 0
     nbytes: int = 0
     products: int = 0
     window_products: int = 0
+    volume_products: int = 0
     rows: int = 0
     row_nbytes: int = 0
     convolutions: int = 0
     repeated: int = 0
+    updated: int = 0
 
     def plus(self, other: Work) -> Work:
         """Returns the sum of both."""
@@ -135,14 +142,18 @@ class Work(NamedTuple):
 
     def kernels_ns(self) -> int:
         """Estimates the time on kernels."""
-        multiplied = self.products // _PRODUCTS_PER_NS + self.window_products // _WINDOW_PRODUCTS_PER_NS
+        window_products = self.window_products + self.volume_products
+        multiplied = self.products // _PRODUCTS_PER_NS + window_products // _WINDOW_PRODUCTS_PER_NS
         called = (self.operations + self.repeated) * _CALL_NS
         return called + self.nbytes // _BYTES_PER_NS + multiplied + self._rows_ns()
 
     def executable_ns(self) -> int:
         """Estimates the time in an executable."""
-        multiplied = self.products // _PRODUCTS_PER_NS + self.window_products // _COMPILED_WINDOW_PRODUCTS_PER_NS
-        return _EXECUTABLE_CALL_NS + self.nbytes // _BYTES_PER_NS // _FUSION + multiplied + self._rows_ns()
+        multiplied = self.products // _PRODUCTS_PER_NS
+        multiplied += self.window_products // _COMPILED_WINDOW_PRODUCTS_PER_NS
+        multiplied += self.volume_products // _COMPILED_VOLUME_PRODUCTS_PER_NS
+        called = _EXECUTABLE_CALL_NS + self.updated * _UPDATED_NS
+        return called + self.nbytes // _BYTES_PER_NS // _FUSION + multiplied + self._rows_ns()
 
     def _rows_ns(self) -> int:
         return self.rows * _ROWS_CALL_NS + self.row_nbytes // _BYTES_PER_NS
@@ -262,6 +273,8 @@ class ModeChooser:
         shape = self._shapes.get(key)
         if shape is None:
             self.distinct += 1
+            if self.distinct == 2:
+                self._delay_first()
             shape = self._shapes[key] = _Shape()
             if len(self._shapes) > _MAX_SHAPES:
                 self._shapes.popitem(last=False)
@@ -279,6 +292,12 @@ class ModeChooser:
         self.compiled += shape.runs == switch.used + 1
         self._last_executable = key
         return Mode.EXECUTABLE
+
+    def _delay_first(self) -> None:
+        """Makes the first shape repay its compilation, as other shapes do, unless that has begun."""
+        (first,) = self._shapes.values()
+        if first.switch is not None and first.runs <= first.switch.compiled:
+            first.switch = switch_after(self._heaviest)
 
     def runs_of(self, key: object) -> int:
         """Returns the number of runs with inputs of this shape."""
@@ -337,12 +356,16 @@ def work_of(op_type: str, arrays: Sequence[Any], results: Sequence[Any]) -> Work
         positions = max((value.size // max(value.shape[-1], 1) for value in others), default=0)
         convolutions = sum(value.ndim > 3 for value in results)  # a gradient may be computed for images and filters
         window_products = convolutions * positions * filters.size
-    if op_type != "DepthwiseConv2dNative" or not window_products:
-        return Work(1, nbytes, products, window_products, convolutions=convolutions)
-    # Each place of the window is a separate product with the whole image.
-    height, width = arrays[1].shape[:2]
-    convolutions *= _DEPTHWISE_CONVOLUTIONS
-    return Work(1, nbytes * height * width, products, window_products, convolutions=convolutions)
+    work = Work(1, nbytes, products, window_products, convolutions=convolutions)
+    if op_type.startswith("Conv3D"):
+        return work._replace(window_products=0, volume_products=window_products)
+    if op_type == "DepthwiseConv2dNative" and window_products:
+        # Each place of the window is a separate product with the whole image.
+        height, width = arrays[1].shape[:2]
+        return work._replace(nbytes=nbytes * height * width, convolutions=convolutions * _DEPTHWISE_CONVOLUTIONS)
+    if op_type.startswith("Apply"):
+        return work._replace(updated=sum(value.ndim > 0 for value in arrays))
+    return work
 
 
 #: Operations whose kernels return views or sizes and read no elements.
@@ -354,5 +377,8 @@ _SHORT_AXIS: Final = 16
 _ROW_OPERATIONS: Final = ("Gather", "Scatter", "SparseApply", "SparseSegment", "SumEqualRows", "UnsortedSegment")
 _PRODUCTS: Final = frozenset({"BatchMatMul", "BatchMatMulV2", "MatMul", "Einsum"})
 _CONVOLUTIONS: Final = frozenset(
-    {"Conv2D", "Conv2DBackpropFilter", "Conv2DBackpropInput", "Conv3D", "DepthwiseConv2dNative"}
+    {
+        *("Conv2D", "Conv2DBackpropFilter", "Conv2DBackpropInput", "DepthwiseConv2dNative"),
+        *("Conv3D", "Conv3DBackpropFilterV2", "Conv3DBackpropInputV2"),
+    }
 )
