@@ -53,9 +53,10 @@ def test_probabilities_that_float64_does_not_hold_are_computed_as_logarithms() -
 def test_the_compiled_loop_computes_the_same_bits(merge_repeated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     cases = [_drawn(seed, 1) for seed in range(20)]
     found: list[list[Any]] = []
-    for compiled in (False, True):
-        monkeypatch.setattr(ctc, "compiled_loops_pay", lambda _ns, compiled=compiled: compiled)
-        found.append([_paths(case, merge_repeated) for case in cases])
+    monkeypatch.setattr(ctc, "compiled_loops_pay", lambda *_: False)
+    found.append([_paths(case, merge_repeated) for case in cases])
+    monkeypatch.setattr(ctc, "compiled_loops_pay", lambda *_: True)
+    found.append([_paths(case, merge_repeated) for case in cases])
     for numpy, loop in zip(*found, strict=True):
         for one, other in zip(numpy, loop, strict=True):
             np.testing.assert_array_equal(one, other)
