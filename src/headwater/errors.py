@@ -26,7 +26,7 @@ TensorFlow uses too.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, overload
 
 OK = 0
 CANCELLED = 1
@@ -50,115 +50,102 @@ UNAUTHENTICATED = 16
 class OpError(Exception):
     """An error with a code and, if it is known, the failed operation of the graph.
 
+    As in TensorFlow, the arguments are an operation and a message; Headwater itself usually gives a message alone.
+
     Args:
       node_def: the ``NodeDef`` of the operation that failed, or None.
       op: the ``Operation`` that failed, or None when it is not part of the caller's graph.
       message: one sentence that names the problem.
-      error_code: one of this module's numbers.
+      error_code: one of this module's numbers; the class's number if None.
     """
 
-    def __init__(self, node_def: Any, op: Any, message: str, error_code: int = UNKNOWN) -> None:
-        super().__init__(message)
-        self._node_def = node_def
-        self._op = op
-        self._message = message
-        self._error_code = error_code
-
-    @property
-    def node_def(self) -> Any:
-        return self._node_def
-
-    @property
-    def op(self) -> Any:
-        return self._op
-
-    @property
-    def message(self) -> str:
-        return self._message
-
-    @property
-    def error_code(self) -> int:
-        return self._error_code
-
-    def __str__(self) -> str:
-        if self._op is None:
-            return self._message
-        return f"{self._message}\n  in operation {self._op.name!r} ({self._op.type})"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (None, None, str(self))
-
-
-class _CodedError(OpError):
     code: ClassVar[int] = UNKNOWN
 
-    def __init__(self, node_def: object, op: object, message: str, error_code: int | None = None) -> None:
-        super().__init__(node_def, op, message, self.code if error_code is None else error_code)
+    @overload
+    def __init__(self, message: str, /) -> None: ...
+    @overload
+    def __init__(self, node_def: Any, op: Any, message: str, error_code: int | None = None) -> None: ...
+    def __init__(self, node_def: Any, op: Any = None, message: Any = None, error_code: int | None = None) -> None:
+        if message is None:
+            node_def, message = None, node_def
+        super().__init__(message)
+        self.node_def: Any = node_def
+        self.op: Any = op
+        self.message: str = message
+        self.error_code: int = self.code if error_code is None else error_code
+
+    def __str__(self) -> str:
+        if self.op is None:
+            return self.message
+        return f"{self.message}\n  in operation {self.op.name!r} ({self.op.type})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self),)
 
 
-class CancelledError(_CodedError):
+class CancelledError(OpError):
     code = CANCELLED
     #: Whether the cancelled operation had changed state before it waited.
     half_done: bool = False
 
 
-class UnknownError(_CodedError):
+class UnknownError(OpError):
     code = UNKNOWN
 
 
-class InvalidArgumentError(_CodedError):
+class InvalidArgumentError(OpError):
     code = INVALID_ARGUMENT
 
 
-class DeadlineExceededError(_CodedError):
+class DeadlineExceededError(OpError):
     code = DEADLINE_EXCEEDED
 
 
-class NotFoundError(_CodedError):
+class NotFoundError(OpError):
     code = NOT_FOUND
 
 
-class AlreadyExistsError(_CodedError):
+class AlreadyExistsError(OpError):
     code = ALREADY_EXISTS
 
 
-class PermissionDeniedError(_CodedError):
+class PermissionDeniedError(OpError):
     code = PERMISSION_DENIED
 
 
-class ResourceExhaustedError(_CodedError):
+class ResourceExhaustedError(OpError):
     code = RESOURCE_EXHAUSTED
 
 
-class FailedPreconditionError(_CodedError):
+class FailedPreconditionError(OpError):
     code = FAILED_PRECONDITION
 
 
-class AbortedError(_CodedError):
+class AbortedError(OpError):
     code = ABORTED
 
 
-class OutOfRangeError(_CodedError):
+class OutOfRangeError(OpError):
     code = OUT_OF_RANGE
 
 
-class UnimplementedError(_CodedError):
+class UnimplementedError(OpError):
     code = UNIMPLEMENTED
 
 
-class InternalError(_CodedError):
+class InternalError(OpError):
     code = INTERNAL
 
 
-class UnavailableError(_CodedError):
+class UnavailableError(OpError):
     code = UNAVAILABLE
 
 
-class DataLossError(_CodedError):
+class DataLossError(OpError):
     code = DATA_LOSS
 
 
-class UnauthenticatedError(_CodedError):
+class UnauthenticatedError(OpError):
     code = UNAUTHENTICATED
 
 
@@ -166,7 +153,7 @@ class GaveUpError(UnavailableError):
     """A task could not be reached before the deadline of a wait, so that a retry is pointless."""
 
 
-_BY_CODE: dict[int, type[_CodedError]] = {cls.code: cls for cls in _CodedError.__subclasses__()}
+_BY_CODE: dict[int, type[OpError]] = {cls.code: cls for cls in OpError.__subclasses__()}
 
 
 class OperatorNotAllowedInGraphError(TypeError):
@@ -180,7 +167,7 @@ def exception_type_from_error_code(error_code: int) -> type[OpError]:
 
 def error_code_from_exception_type(cls: type[OpError]) -> int:
     """Returns the code of ``cls``; UNKNOWN for `OpError` itself."""
-    return getattr(cls, "code", UNKNOWN)
+    return cls.code
 
 
 def make_error(error_code: int, message: str, op: object = None) -> OpError:
