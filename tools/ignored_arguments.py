@@ -92,10 +92,26 @@ def public_functions() -> Iterator[tuple[str, ast.FunctionDef]]:
                     yield name, function
 
 
+def _passes_all(function: ast.FunctionDef) -> bool:
+    """Returns whether a function passes on all of its arguments, as in ``g(**locals())``."""
+    nodes = list(ast.walk(function))
+    copies = {
+        name.id
+        for node in nodes
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        and node.value is not None
+        and "locals()" in ast.unparse(node.value)
+        for name in ast.walk(node)
+        if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
+    }
+    passed = [node.value for node in nodes if isinstance(node, ast.keyword) and node.arg is None]
+    return any("locals()" in ast.unparse(value) or ast.unparse(value) in copies for value in passed)
+
+
 def ignored(function: ast.FunctionDef) -> list[str]:
     """The arguments of a function that it never looks at; none where all it does is to raise, or nothing."""
     body = [step for step in function.body if not isinstance(step, ast.Expr | ast.Pass)] or [ast.Pass()]
-    if isinstance(body[0], ast.Raise | ast.Pass):
+    if isinstance(body[0], ast.Raise | ast.Pass) or _passes_all(function):
         return []
     given = function.args
     named = [*given.posonlyargs, *given.args, *given.kwonlyargs]

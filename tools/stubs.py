@@ -94,7 +94,7 @@ def stub_of(area: Area) -> str:
 
     A function that another function returned is declared, with the arguments that it has when it runs.
     """
-    places = {name: module.rpartition(".")[::2] for name, module in area.modules.items()} | area.table()
+    places = {name: module.rpartition(".")[::2] for name, module in area.module_table().items()} | area.table()
     made = {name: function for name, place in area.table().items() if (function := made_function(*place))}
     imports = sorted(
         f"from {source} import {there} as {name}\n" for name, (source, there) in places.items() if name not in made

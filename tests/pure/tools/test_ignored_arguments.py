@@ -32,6 +32,9 @@ def test_checked_functions_cover_the_namespace() -> None:
         ("def f(a):\n  def g():\n    return a\n  return g", []),
         ('def f(self, a):\n  "Words."\n  raise NotImplementedError', []),
         ('def f(self, a):\n  "Words."', []),
+        ("def f(a, b): return g(**locals())", []),
+        ("def f(a, b):\n  d = dict(locals())\n  return g(d.pop('a'), **d)", []),
+        ("def f(a, b):\n  d = dict(locals())\n  return g(d)", ["a", "b"]),
     ],
 )
 def test_ignored_arguments_are_found(text: str, found: list[str]) -> None:

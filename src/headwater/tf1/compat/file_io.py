@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 from headwater.data.io.file_object import GFile as FileIO
-from headwater.data.io.files import (
-    Path,
-    atomic_write,
-    copy,
-    isdir,
-    rename,
-    stat,
-    walk,
-)
+from headwater.data.io.files import Path, atomic_write, copy, isdir, rename, stat, walk
 from headwater.data.io.files import exists as file_exists
 from headwater.data.io.files import glob as get_matching_files
 from headwater.data.io.files import listdir as list_directory
@@ -58,6 +50,6 @@ def write_string_to_file(filename: Path, file_content: str | bytes) -> None:
 def atomic_write_string_to_file(filename: Path, contents: str | bytes, overwrite: bool = True) -> None:
     """Writes a file atomically; AlreadyExistsError if it exists and ``overwrite`` is False."""
     if not overwrite and file_exists(filename):
-        raise AlreadyExistsError(None, None, f"{filename} already exists")
+        raise AlreadyExistsError(f"{filename} already exists")
     with atomic_write(filename) as file:
         file.write(contents.encode() if isinstance(contents, str) else contents)

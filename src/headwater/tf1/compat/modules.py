@@ -151,10 +151,7 @@ def missing_module(module_name: str) -> ModuleNotFoundError:
     Its ``name`` is not set: otherwise ``from tensorflow import absent`` would show Python's message instead of this
     one.
     """
-    return ModuleNotFoundError(
-        f"Headwater has no {module_name!r}; {_remedy(module_name)}",
-        path=None,
-    )
+    return ModuleNotFoundError(f"Headwater has no {module_name!r}; {_remedy(module_name)}", path=None)
 
 
 def _remedy(missing: str) -> str:

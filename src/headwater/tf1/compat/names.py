@@ -21,7 +21,7 @@ class Area:
       doc: its docstring.
       names: for each module the names to export from it, separated by blanks; ``here=there`` if the module's name is
         ``there``.
-      modules: names that refer to whole modules.
+      modules: in the same form, for each package the names of whole modules.
     """
 
     doc: str
@@ -30,13 +30,21 @@ class Area:
 
     def table(self) -> dict[str, tuple[str, str]]:
         """Returns, for each name, its module and the name in the module."""
-        table: dict[str, tuple[str, str]] = {}
-        for source, listed in self.names.items():
-            for word in listed.split():
-                name, _, there = word.partition("=")
-                assert name not in table, f"{name} is listed in {table[name][0]} and in {source}"
-                table[name] = (source, there or name)
-        return table
+        return _places(self.names)
+
+    def module_table(self) -> dict[str, str]:
+        """Returns the module of each name that refers to a whole module."""
+        return {name: ".".join(place) for name, place in _places(self.modules).items()}
+
+
+def _places(listed: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    table: dict[str, tuple[str, str]] = {}
+    for source, words in listed.items():
+        for word in words.split():
+            name, _, there = word.partition("=")
+            assert name not in table, f"{name} is listed in {table[name][0]} and in {source}"
+            table[name] = (source, there or name)
+    return table
 
 
 _WITH_RAGGED: Final = (
@@ -50,11 +58,11 @@ _WITH_RAGGED: Final = (
 
 def namespace(module_name: str, area: Area) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Returns ``__getattr__`` and ``__dir__`` for the module ``module_name`` with the names of an area."""
-    table = area.table()
+    table, modules = area.table(), area.module_table()
 
     def get(name: str) -> Any:
-        if name in area.modules:
-            value = importlib.import_module(area.modules[name])
+        if name in modules:
+            value = importlib.import_module(modules[name])
         elif name in table:
             source, there = table[name]
             value = getattr(importlib.import_module(source), there)
@@ -69,7 +77,7 @@ def namespace(module_name: str, area: Area) -> tuple[Callable[[str], Any], Calla
 
     def listing() -> list[str]:
         own = [name for name in vars(sys.modules[module_name]) if name.startswith("__")]
-        return sorted({*table, *area.modules, *own})
+        return sorted({*table, *modules, *own})
 
     return get, listing
 

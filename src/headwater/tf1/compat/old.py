@@ -60,12 +60,12 @@ def split(
 
 
 def pack(values: TensorLike, axis: int = 0, name: str = "pack") -> Tensor:
-    """``stack``."""
+    """Old name of `stack`."""
     return arrays.stack(values, axis, name)
 
 
 def unpack(value: TensorLike, num: int | None = None, axis: int = 0, name: str = "unpack") -> list[Tensor]:
-    """``unstack``."""
+    """Old name of `unstack`."""
     return arrays.unstack(value, num, axis, name)
 
 
@@ -90,7 +90,7 @@ def inv(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def listdiff(x: TensorLike, y: TensorLike, out_idx: Any = None, name: str | None = None) -> searching.ListDiff:
-    """``setdiff1d``."""
+    """Old name of `setdiff1d`."""
     return searching.setdiff1d(x, y, name=name) if out_idx is None else searching.setdiff1d(x, y, out_idx, name)
 
 
@@ -149,12 +149,12 @@ sampled_softmax_loss: Callable[..., Tensor] = _inputs_first(sampled_losses.sampl
 def arg_max(
     input: TensorLike, dimension: object, output_type: DTypeLike = dtypes.int64, name: str | None = None
 ) -> Tensor:
-    """``argmax``."""
+    """Old name of `argmax`."""
     return reductions.argmax(input, dimension, name, output_type=output_type)
 
 
 def arg_min(
     input: TensorLike, dimension: object, output_type: DTypeLike = dtypes.int64, name: str | None = None
 ) -> Tensor:
-    """``argmin``."""
+    """Old name of `argmin`."""
     return reductions.argmin(input, dimension, name, output_type=output_type)

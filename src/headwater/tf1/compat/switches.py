@@ -67,7 +67,7 @@ def resource_variables_enabled() -> bool:
 
 
 def control_flow_v2_enabled() -> bool:
-    """False."""
+    """Returns False: graphs have the control flow of TensorFlow 1."""
     return False
 
 

@@ -8,39 +8,26 @@ from typing import Final
 from headwater.tf1.compat.names import Area
 
 AREAS: Final[Mapping[str, Area]] = {
-    "tf.audio": Area(
-        "``tf.audio``: audio files.",
-        names={
-            "headwater.tf1.functional.audio": "decode_wav encode_wav",
-        },
-    ),
+    "tf.audio": Area("``tf.audio``: audio files.", names={"headwater.tf1.functional.audio": "decode_wav encode_wav"}),
     "tf.autograph": Area(
         "``tf.autograph``: conversion of Python control flow to graphs.",
-        names={
-            "headwater.tf1.functional.autograph.public": "set_verbosity to_code to_graph trace",
-        },
-        modules={
-            "experimental": "headwater.tf1.compat.tf.autograph_experimental",
-        },
+        names={"headwater.tf1.functional.autograph.public": "set_verbosity to_code to_graph trace"},
+        modules={"headwater.tf1.compat.tf": "experimental=autograph_experimental"},
     ),
     "tf.autograph_experimental": Area(
         "``tf.autograph.experimental``: options of the conversion.",
-        names={
-            "headwater.tf1.functional.autograph.public": "Feature do_not_convert set_loop_options",
-        },
+        names={"headwater.tf1.functional.autograph.public": "Feature do_not_convert set_loop_options"},
     ),
     "tf.bitwise": Area(
         "``tf.bitwise``: bitwise operations on integers.",
-        names={
-            "headwater.tf1.functional.math": "bitwise_and bitwise_or bitwise_xor invert left_shift right_shift",
-        },
+        names={"headwater.tf1.functional.math": "bitwise_and bitwise_or bitwise_xor invert left_shift right_shift"},
     ),
     "tf.cluster_resolver": Area(
         "``tf.distribute.cluster_resolver``: sources of the cluster specification.",
         names={
             "headwater.cluster.resolvers": """
                 ClusterResolver GCEClusterResolver KubernetesClusterResolver SimpleClusterResolver SlurmClusterResolver
-                TFConfigClusterResolver UnionResolver=UnionClusterResolver""",
+                TFConfigClusterResolver UnionResolver=UnionClusterResolver"""
         },
     ),
     "tf.compat": Area(
@@ -51,9 +38,7 @@ AREAS: Final[Mapping[str, Area]] = {
                 forward_compatible integral_types path_to_str real_types""",
             "headwater.shapes": "dimension_at_index dimension_value",
         },
-        modules={
-            "v1": "headwater.tf1.compat.tf",
-        },
+        modules={"headwater.tf1.compat": "v1=tf"},
     ),
     "tf.config": Area(
         "``tf.config``: the devices of this process and their settings.",
@@ -65,9 +50,8 @@ AREAS: Final[Mapping[str, Area]] = {
                 experimental_list_devices=list_devices get_soft_device_placement set_soft_device_placement""",
         },
         modules={
-            "experimental": "headwater.tf1.compat.tf.config_experimental",
-            "optimizer": "headwater.tf1.compat.tf.config_optimizer",
-            "threading": "headwater.tf1.compat.tf.config_threading",
+            "headwater.tf1.compat.tf": """
+                experimental=config_experimental optimizer=config_optimizer threading=config_threading"""
         },
     ),
     "tf.config_experimental": Area(
@@ -95,7 +79,7 @@ AREAS: Final[Mapping[str, Area]] = {
         "``tf.config.optimizer``: compiler options.",
         names={
             "headwater.graph.session.default_config": """
-                get_experimental_options get_jit set_experimental_options set_jit""",
+                get_experimental_options get_jit set_experimental_options set_jit"""
         },
     ),
     "tf.data": Area(
@@ -110,9 +94,7 @@ AREAS: Final[Mapping[str, Area]] = {
             "headwater.tf1.input.specs": "DatasetSpec",
             "headwater.data.prefetch": "AUTOTUNE",
         },
-        modules={
-            "experimental": "headwater.tf1.compat.tf.data.experimental",
-        },
+        modules={"headwater.tf1.compat.tf.data": "experimental"},
     ),
     "tf.data.experimental": Area(
         "``tf.data.experimental``: further dataset transformations and options.",
@@ -172,16 +154,15 @@ AREAS: Final[Mapping[str, Area]] = {
             "headwater.keras.values": "DistributedValues=PerReplica ReduceOp",
         },
         modules={
-            "cluster_resolver": "headwater.tf1.compat.tf.cluster_resolver",
-            "coordinator": "headwater.tf1.compat.tf.distribute_coordinator",
-            "experimental": "headwater.tf1.compat.tf.distribute_experimental",
+            "headwater.tf1.compat.tf": """
+                cluster_resolver coordinator=distribute_coordinator experimental=distribute_experimental"""
         },
     ),
     "tf.distribute_coordinator": Area(
         "``tf.distribute.coordinator``: scheduling of functions on workers by one task.",
         names={
             "headwater.keras.coordinator.coordinator": """
-                ClusterCoordinator PerWorkerValues=PerWorkerDataset RemoteValue""",
+                ClusterCoordinator PerWorkerValues=PerWorkerDataset RemoteValue"""
         },
     ),
     "tf.distribute_experimental": Area(
@@ -194,16 +175,11 @@ AREAS: Final[Mapping[str, Area]] = {
             "headwater.keras.old_strategies": "CentralStorageStrategy",
             "headwater.keras.parameter_server.strategy": "ParameterServerStrategy",
         },
-        modules={
-            "coordinator": "headwater.tf1.compat.tf.distribute_coordinator",
-            "partitioners": "headwater.tf1.compat.tf.distribute_partitioners",
-        },
+        modules={"headwater.tf1.compat.tf": "coordinator=distribute_coordinator partitioners=distribute_partitioners"},
     ),
     "tf.distribute_partitioners": Area(
         "``tf.distribute.experimental.partitioners``: partitioning of variables among parameter servers.",
-        names={
-            "headwater.ps.layout": "FixedShardsPartitioner MaxSizePartitioner MinSizePartitioner Partitioner",
-        },
+        names={"headwater.ps.layout": "FixedShardsPartitioner MaxSizePartitioner MinSizePartitioner Partitioner"},
     ),
     "tf.distributions": Area(
         "``tf.distributions``: probability distributions.",
@@ -211,7 +187,7 @@ AREAS: Final[Mapping[str, Area]] = {
             "headwater.tf1.functional.distributions": """
                 Bernoulli Beta Categorical Dirichlet DirichletMultinomial Distribution Exponential
                 FULLY_REPARAMETERIZED Gamma Laplace Multinomial NOT_REPARAMETERIZED Normal RegisterKL
-                ReparameterizationType StudentT Uniform kl_divergence""",
+                ReparameterizationType StudentT Uniform kl_divergence"""
         },
     ),
     "tf.dtypes": Area(
@@ -235,7 +211,7 @@ AREAS: Final[Mapping[str, Area]] = {
                 OpError OutOfRangeError OperatorNotAllowedInGraphError PERMISSION_DENIED PermissionDeniedError
                 RESOURCE_EXHAUSTED ResourceExhaustedError UNAUTHENTICATED UNAVAILABLE UNIMPLEMENTED UNKNOWN
                 UnauthenticatedError UnavailableError UnimplementedError UnknownError error_code_from_exception_type
-                exception_type_from_error_code""",
+                exception_type_from_error_code"""
         },
     ),
     "tf.estimator": Area(
@@ -267,17 +243,16 @@ AREAS: Final[Mapping[str, Area]] = {
                 SessionRunArgs SessionRunContext SessionRunHook SessionRunValues""",
         },
         modules={
-            "experimental": "headwater.tf1.compat.tf.estimator_experimental",
-            "export": "headwater.tf1.compat.tf.estimator_export",
-            "inputs": "headwater.tf1.compat.tf.estimator_inputs",
-            "tpu": "headwater.tf1.compat.tf.estimator_tpu",
+            "headwater.tf1.compat.tf": """
+                experimental=estimator_experimental export=estimator_export inputs=estimator_inputs
+                tpu=estimator_tpu"""
         },
     ),
     "tf.estimator_tpu": Area(
         "``tf.estimator.tpu``: TPU estimators, which run without TPUs.",
         names={
             "headwater.tf1.training.estimator.tpu": """
-                InputPipelineConfig RunConfig=TPURunConfig TPUConfig TPUEstimator TPUEstimatorSpec""",
+                InputPipelineConfig RunConfig=TPURunConfig TPUConfig TPUEstimator TPUEstimatorSpec"""
         },
     ),
     "tf.estimator_experimental": Area(
@@ -298,20 +273,16 @@ AREAS: Final[Mapping[str, Area]] = {
             "headwater.tf1.training.estimator.export": """
                 ClassificationOutput ExportOutput PredictOutput RegressionOutput ServingInputReceiver
                 TensorServingInputReceiver build_parsing_serving_input_receiver_fn
-                build_raw_serving_input_receiver_fn""",
+                build_raw_serving_input_receiver_fn"""
         },
     ),
     "tf.estimator_inputs": Area(
         "``tf.estimator.inputs``: input functions of arrays and data frames.",
-        names={
-            "headwater.tf1.training.estimator.inputs": "numpy_input_fn pandas_input_fn",
-        },
+        names={"headwater.tf1.training.estimator.inputs": "numpy_input_fn pandas_input_fn"},
     ),
     "tf.experimental": Area(
         "``tf.experimental``: settings of TensorFlow's runtime.",
-        names={
-            "headwater.tf1.compat.switches": "function_executor_type output_all_intermediates",
-        },
+        names={"headwater.tf1.compat.switches": "function_executor_type output_all_intermediates"},
     ),
     "tf.feature_column": Area(
         "``tf.feature_column``: conversion of features of examples to inputs of a model.",
@@ -392,9 +363,7 @@ AREAS: Final[Mapping[str, Area]] = {
             "headwater.tf1.training.input_producers": "match_filenames_once",
             "headwater.tf1.training.training_util": "write_graph",
         },
-        modules={
-            "gfile": "headwater.tf1.compat.gfile",
-        },
+        modules={"headwater.tf1.compat": "gfile"},
     ),
     "tf.layers": Area(
         "``tf.layers``: layers as functions and classes.",
@@ -409,7 +378,7 @@ AREAS: Final[Mapping[str, Area]] = {
                 average_pooling1d average_pooling2d average_pooling3d max_pooling1d max_pooling2d max_pooling3d""",
             "headwater.tf1.layers.normalization": "BatchNormalization batch_normalization",
         },
-        modules={"experimental": "headwater.tf1.compat.tf.layers.experimental"},
+        modules={"headwater.tf1.compat.tf.layers": "experimental"},
     ),
     "tf.layers.experimental": Area(
         "``tf.layers.experimental``: layers that keep their variables.",
@@ -445,15 +414,11 @@ AREAS: Final[Mapping[str, Area]] = {
                 KeyValueTensorInitializer TextFileIndex TextFileInitializer""",
             "headwater.tf1.functional.tables": "StaticHashTable StaticVocabularyTable",
         },
-        modules={
-            "experimental": "headwater.tf1.compat.tf.lookup_experimental",
-        },
+        modules={"headwater.tf1.compat.tf": "experimental=lookup_experimental"},
     ),
     "tf.lookup_experimental": Area(
         "``tf.lookup.experimental``: further lookup tables.",
-        names={
-            "headwater.tf1.functional.dense_tables": "DenseHashTable",
-        },
+        names={"headwater.tf1.functional.dense_tables": "DenseHashTable"},
     ),
     "tf.losses": Area(
         "``tf.losses``: losses of models, weighted and collected.",
@@ -462,7 +427,7 @@ AREAS: Final[Mapping[str, Area]] = {
                 Reduction absolute_difference add_loss compute_weighted_loss cosine_distance get_losses
                 get_regularization_loss get_regularization_losses get_total_loss hinge_loss huber_loss log_loss
                 mean_pairwise_squared_error mean_squared_error sigmoid_cross_entropy softmax_cross_entropy
-                sparse_softmax_cross_entropy""",
+                sparse_softmax_cross_entropy"""
         },
     ),
     "tf.manip": Area(
@@ -563,9 +528,7 @@ AREAS: Final[Mapping[str, Area]] = {
                 static_bidirectional_rnn static_rnn static_state_saving_rnn""",
             "headwater.tf1.rnn.raw": "raw_rnn",
         },
-        modules={
-            "rnn_cell": "headwater.tf1.compat.tf.rnn_cell",
-        },
+        modules={"headwater.tf1.compat.tf": "rnn_cell"},
     ),
     "tf.profiler": Area(
         "``tf.profiler``: parameters, floating-point operations, times and memory of a graph.",
@@ -582,7 +545,7 @@ AREAS: Final[Mapping[str, Area]] = {
     "tf.python_io": Area(
         "``tf.python_io``: TFRecord files.",
         names={
-            "headwater.data.io.tfrecord": "TFRecordCompressionType TFRecordOptions TFRecordWriter tf_record_iterator",
+            "headwater.data.io.tfrecord": "TFRecordCompressionType TFRecordOptions TFRecordWriter tf_record_iterator"
         },
     ),
     "tf.quantization": Area(
@@ -597,9 +560,7 @@ AREAS: Final[Mapping[str, Area]] = {
     ),
     "tf.queue_runner": Area(
         "``tf.train.queue_runner``: older names of queue runners of ``tf.train``.",
-        names={
-            "headwater.tf1.training.queue_runner": "QueueRunner add_queue_runner start_queue_runners",
-        },
+        names={"headwater.tf1.training.queue_runner": "QueueRunner add_queue_runner start_queue_runners"},
     ),
     "tf.sysconfig": Area(
         "``tf.sysconfig``: build information; there are no libraries to link with.",
@@ -607,15 +568,11 @@ AREAS: Final[Mapping[str, Area]] = {
     ),
     "tf.user_ops": Area(
         "``tf.user_ops``: the example of a user-defined operation.",
-        names={
-            "headwater.tf1.functional.strings": "my_fact",
-        },
+        names={"headwater.tf1.functional.strings": "my_fact"},
     ),
     "tf.xla": Area(
         "``tf.xla``: compilation, which is always enabled.",
-        modules={
-            "experimental": "headwater.tf1.functional.compilation",
-        },
+        modules={"headwater.tf1.functional": "experimental=compilation"},
     ),
     "tf.ragged": Area(
         "``tf.ragged``: ragged tensors.",
@@ -641,13 +598,13 @@ AREAS: Final[Mapping[str, Area]] = {
                 log_uniform_candidate_sampler
                 uniform_candidate_sampler""",
         },
-        modules={"experimental": "headwater.tf1.compat.tf.random_experimental"},
+        modules={"headwater.tf1.compat.tf": "experimental=random_experimental"},
     ),
     "tf.random_experimental": Area(
         "``tf.random.experimental``: random number generators with their state in a variable.",
         names={
             "headwater.tf1.variables.generators": """
-                Generator create_rng_state get_global_generator set_global_generator""",
+                Generator create_rng_state get_global_generator set_global_generator"""
         },
     ),
     "tf.rnn_cell": Area(
@@ -675,14 +632,10 @@ AREAS: Final[Mapping[str, Area]] = {
                 VARIABLES_DIRECTORY VARIABLES_FILENAME""",
         },
         modules={
-            "builder": "headwater.tf1.compat.tf.saved_model_parts",
-            "constants": "headwater.tf1.compat.tf.saved_model_parts",
-            "loader": "headwater.tf1.compat.tf.saved_model_parts",
-            "main_op": "headwater.tf1.compat.tf.saved_model_parts",
-            "signature_constants": "headwater.tf1.compat.tf.saved_model_parts",
-            "signature_def_utils": "headwater.tf1.compat.tf.saved_model_parts",
-            "tag_constants": "headwater.tf1.compat.tf.saved_model_parts",
-            "utils": "headwater.tf1.compat.tf.saved_model_parts",
+            "headwater.tf1.compat.tf": """
+                builder=saved_model_parts constants=saved_model_parts loader=saved_model_parts
+                main_op=saved_model_parts signature_constants=saved_model_parts
+                signature_def_utils=saved_model_parts tag_constants=saved_model_parts utils=saved_model_parts"""
         },
     ),
     "tf.saved_model_parts": Area(
@@ -714,9 +667,7 @@ AREAS: Final[Mapping[str, Area]] = {
     ),
     "tf.queue": Area(
         "``tf.queue``: queues.",
-        names={
-            "headwater.tf1.input.queues": "FIFOQueue PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue",
-        },
+        names={"headwater.tf1.input.queues": "FIFOQueue PaddingFIFOQueue PriorityQueue QueueBase RandomShuffleQueue"},
     ),
     "tf.graph_util": Area(
         "``tf.graph_util``: extraction of subgraphs, and conversion of variables to constants.",
@@ -732,7 +683,7 @@ AREAS: Final[Mapping[str, Area]] = {
         names={
             "headwater.tf1.functional.sets": """
                 difference=set_difference intersection=set_intersection set_difference set_intersection set_size
-                set_union size=set_size union=set_union""",
+                set_union size=set_size union=set_union"""
         },
     ),
     "tf.sparse": Area(
@@ -804,9 +755,7 @@ AREAS: Final[Mapping[str, Area]] = {
                 gpu_device_name is_built_with_cuda is_built_with_gpu_support is_built_with_rocm is_gpu_available""",
             "headwater.tf1.testing.running": "assert_equal_graph_def create_local_cluster main test_src_dir_path",
         },
-        modules={
-            "mock": "unittest.mock",
-        },
+        modules={"unittest": "mock"},
     ),
     "tf.train": Area(
         "``tf.train``: servers, optimizers, checkpoints, sessions and hooks.",
@@ -875,10 +824,7 @@ AREAS: Final[Mapping[str, Area]] = {
             "headwater.data.io.protos.feature_pb2": """
                 BytesList Feature FeatureList FeatureLists Features FloatList Int64List""",
         },
-        modules={
-            "experimental": "headwater.tf1.compat.tf.train_experimental",
-            "queue_runner": "headwater.tf1.compat.tf.queue_runner",
-        },
+        modules={"headwater.tf1.compat.tf": "experimental=train_experimental queue_runner"},
     ),
     "tf.train_experimental": Area(
         "``tf.train.experimental``: loss scaling.",
@@ -894,7 +840,7 @@ AREAS: Final[Mapping[str, Area]] = {
         names={
             "headwater.tf1.compat.tf": """
                 COMPILER_VERSION GIT_VERSION GRAPH_DEF_VERSION GRAPH_DEF_VERSION_MIN_CONSUMER
-                GRAPH_DEF_VERSION_MIN_PRODUCER VERSION""",
+                GRAPH_DEF_VERSION_MIN_PRODUCER VERSION"""
         },
     ),
 }

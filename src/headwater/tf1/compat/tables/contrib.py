@@ -7,43 +7,57 @@ from typing import Final
 
 from headwater.tf1.compat.names import Area
 
+_LAYERS: Final = {
+    "headwater.tf1.variables.regularizers": """
+        apply_regularization l1_l2_regularizer l1_regularizer l2_regularizer sum_regularizer""",
+    "headwater.tf1.contrib.slim.layers": """
+        bias_add conv1d=convolution1d conv2d=convolution2d conv2d_transpose=convolution2d_transpose
+        conv3d=convolution3d conv3d_transpose=convolution3d_transpose convolution=convolution_layer
+        convolution1d convolution2d convolution2d_transpose convolution3d convolution3d_transpose elu
+        embed_sequence fully_connected linear relu relu6 separable_conv2d=separable_convolution2d
+        separable_convolution2d""",
+    "headwater.tf1.contrib.slim.normalization": "batch_norm group_norm instance_norm layer_norm unit_norm",
+    "headwater.tf1.contrib.slim.images": """
+        conv2d_in_plane=convolution2d_in_plane convolution2d_in_plane images_to_sequence maxout
+        sequence_to_images spatial_softmax""",
+    "headwater.tf1.contrib.slim.embeddings": "bow_encoder dense_to_sparse embedding_lookup_unique",
+    "headwater.tf1.variables.embedding": "safe_embedding_lookup_sparse",
+    "headwater.tf1.contrib.slim.plain": """
+        avg_pool2d avg_pool3d dropout flatten max_pool2d max_pool3d one_hot_encoding repeat softmax stack""",
+    "headwater.tf1.contrib.slim.initializers": """
+        variance_scaling_initializer xavier_initializer xavier_initializer_conv2d=xavier_initializer""",
+    "headwater.tf1.feature_columns.dense": "bucketized_column one_hot_column=indicator_column",
+    "headwater.tf1.feature_columns.old": """
+        create_feature_spec_for_parsing crossed_column embedding_column real_valued_column
+        sparse_column_with_hash_bucket sparse_column_with_integerized_feature sparse_column_with_keys""",
+    "headwater.tf1.training.train_ops": """
+        OPTIMIZER_CLS_NAMES OPTIMIZER_SUMMARIES optimize_loss summarize_activation summarize_activations
+        summarize_collection summarize_tensor summarize_tensors""",
+}
+_VARIABLES: Final = {
+    "headwater.tf1.contrib.slim.arg_scope": """
+        add_arg_scope arg_scope arg_scoped_arguments current_arg_scope has_arg_scope""",
+    "headwater.tf1.contrib.slim.variables": """
+        add_model_variable assign_from_values assign_from_values_fn filter_variables get_local_variables
+        get_model_variables get_trainable_variables get_unique_variable get_variable_full_name get_variables
+        get_variables_by_name get_variables_by_suffix get_variables_to_restore global_variable local_variable
+        model_variable variable""",
+    "headwater.tf1.training.training_util": """
+        assert_global_step create_global_step get_global_step get_or_create_global_step""",
+    "headwater.tf1.training.warm_start": "assign_from_checkpoint assign_from_checkpoint_fn",
+}
+
 CONTRIB: Final[Mapping[str, Area]] = {
     "tf.contrib": Area(
         "``tf.contrib``: its most used functions.",
         modules={
-            "cluster_resolver": "headwater.tf1.compat.tf.contrib.cluster_resolver",
-            "crf": "headwater.tf1.compat.tf.contrib.crf",
-            "cudnn_rnn": "headwater.tf1.compat.tf.contrib.cudnn_rnn",
-            "data": "headwater.tf1.compat.tf.contrib.data",
-            "deprecated": "headwater.tf1.compat.tf.contrib.deprecated",
-            "distribute": "headwater.tf1.compat.tf.contrib.distribute",
-            "distributions": "headwater.tf1.compat.tf.contrib.distributions",
-            "eager": "headwater.tf1.compat.tf.contrib.eager",
-            "estimator": "headwater.tf1.compat.tf.contrib.estimator",
-            "factorization": "headwater.tf1.compat.tf.contrib.factorization",
-            "feature_column": "headwater.tf1.compat.tf.contrib.feature_column",
-            "framework": "headwater.tf1.compat.tf.contrib.framework",
-            "image": "headwater.tf1.compat.tf.contrib.image",
-            "layers": "headwater.tf1.compat.tf.contrib.layers",
-            "learn": "headwater.tf1.compat.tf.contrib.learn",
-            "legacy_seq2seq": "headwater.tf1.compat.tf.contrib.legacy_seq2seq",
-            "lookup": "headwater.tf1.compat.contrib_lookup",
-            "losses": "headwater.tf1.compat.slim_losses",
-            "metrics": "headwater.tf1.contrib.metrics.names",
-            "nn": "headwater.tf1.compat.tf.contrib.nn",
-            "opt": "headwater.tf1.compat.tf.contrib.opt",
-            "predictor": "headwater.tf1.compat.tf.contrib.predictor",
-            "rnn": "headwater.tf1.compat.tf.contrib.rnn",
-            "seq2seq": "headwater.tf1.compat.tf.contrib.seq2seq",
-            "signal": "headwater.tf1.compat.tf.contrib.signal",
-            "slim": "headwater.tf1.compat.tf.contrib.slim",
-            "sparsemax": "headwater.tf1.compat.tf.contrib.sparsemax",
-            "staging": "headwater.tf1.compat.tf.contrib.staging",
-            "stateless": "headwater.tf1.compat.tf.contrib.stateless",
-            "tfprof": "headwater.tf1.compat.tf.contrib.tfprof",
-            "tpu": "headwater.tf1.compat.tf.estimator_tpu",
-            "training": "headwater.tf1.compat.tf.contrib.training",
-            "util": "headwater.tf1.compat.tf.contrib.util",
+            "headwater.tf1.compat.tf.contrib": """
+                cluster_resolver crf cudnn_rnn data deprecated distribute distributions eager estimator
+                factorization feature_column framework image layers learn legacy_seq2seq nn opt predictor rnn
+                seq2seq signal slim sparsemax staging stateless tfprof training util""",
+            "headwater.tf1.compat": "lookup=contrib_lookup losses=slim_losses",
+            "headwater.tf1.contrib.metrics": "metrics=names",
+            "headwater.tf1.compat.tf": "tpu=estimator_tpu",
         },
     ),
     "tf.contrib.cluster_resolver": Area(
@@ -51,7 +65,7 @@ CONTRIB: Final[Mapping[str, Area]] = {
         names={
             "headwater.cluster.resolvers": """
                 ClusterResolver GCEClusterResolver KubernetesClusterResolver SimpleClusterResolver SlurmClusterResolver
-                TFConfigClusterResolver UnionClusterResolver""",
+                TFConfigClusterResolver UnionClusterResolver"""
         },
     ),
     "tf.contrib.crf": Area(
@@ -98,7 +112,7 @@ CONTRIB: Final[Mapping[str, Area]] = {
         "``tf.contrib.deprecated``: summaries as before TensorFlow 1.0.",
         names={
             "headwater.tf1.compat.old_summaries": """
-                audio_summary histogram_summary image_summary merge_all_summaries merge_summary scalar_summary""",
+                audio_summary histogram_summary image_summary merge_all_summaries merge_summary scalar_summary"""
         },
     ),
     "tf.contrib.distribute": Area(
@@ -172,27 +186,18 @@ CONTRIB: Final[Mapping[str, Area]] = {
             "headwater.tf1.feature_columns.sequences": """
                 sequence_categorical_column_with_hash_bucket sequence_categorical_column_with_identity
                 sequence_categorical_column_with_vocabulary_file sequence_categorical_column_with_vocabulary_list
-                sequence_input_layer sequence_numeric_column""",
+                sequence_input_layer sequence_numeric_column"""
         },
     ),
     "tf.contrib.framework": Area(
         "``tf.contrib.framework``: settings by scope, variables, checkpoints, and names that moved to ``tf``.",
         names={
-            "headwater.tf1.contrib.slim.arg_scope": """
-                add_arg_scope arg_scope arg_scoped_arguments current_arg_scope has_arg_scope""",
-            "headwater.tf1.contrib.slim.variables": """
-                add_model_variable assign_from_values assign_from_values_fn filter_variables get_local_variables
-                get_model_variables get_trainable_variables get_unique_variable get_variable_full_name get_variables
-                get_variables_by_name get_variables_by_suffix get_variables_to_restore global_variable local_variable
-                model_variable variable""",
-            "headwater.tf1.training.training_util": """
-                assert_global_step create_global_step get_global_step get_or_create_global_step""",
+            **_VARIABLES,
             "headwater.tf1.contrib.framework.functions": """
                 VariableDeviceChooser assert_or_get_global_step get_name_scope get_placeholders prepend_name_scope
                 reduce_sum_n strip_name_scope""",
             "headwater.tf1.compat.contrib_framework": """
                 init_from_checkpoint list_variables load_checkpoint load_variable py_func smart_cond""",
-            "headwater.tf1.training.warm_start": "assign_from_checkpoint assign_from_checkpoint_fn",
             "headwater.data.spec": "TensorSpec",
             "headwater.tf1.functional.default_graph": "is_tensor",
             "headwater.tf1.functional.checks": "assert_same_float_dtype assert_scalar",
@@ -211,41 +216,13 @@ CONTRIB: Final[Mapping[str, Area]] = {
         names={
             "headwater.tf1.contrib.image.transforms": """
                 angles_to_projective_transforms compose_transforms flat_transforms_to_matrices
-                matrices_to_flat_transforms rotate transform translate translations_to_projective_transforms""",
+                matrices_to_flat_transforms rotate transform translate translations_to_projective_transforms"""
         },
     ),
     "tf.contrib.layers": Area(
         "``tf.contrib.layers``: layers as functions, their initial values, regularizers, training operations.",
-        names={
-            "headwater.tf1.variables.regularizers": """
-                apply_regularization l1_l2_regularizer l1_regularizer l2_regularizer sum_regularizer""",
-            "headwater.tf1.contrib.slim.layers": """
-                bias_add conv1d=convolution1d conv2d=convolution2d conv2d_transpose=convolution2d_transpose
-                conv3d=convolution3d conv3d_transpose=convolution3d_transpose convolution=convolution_layer
-                convolution1d convolution2d convolution2d_transpose convolution3d convolution3d_transpose elu
-                embed_sequence fully_connected linear relu relu6 separable_conv2d=separable_convolution2d
-                separable_convolution2d""",
-            "headwater.tf1.contrib.slim.normalization": "batch_norm group_norm instance_norm layer_norm unit_norm",
-            "headwater.tf1.contrib.slim.images": """
-                conv2d_in_plane=convolution2d_in_plane convolution2d_in_plane images_to_sequence maxout
-                sequence_to_images spatial_softmax""",
-            "headwater.tf1.contrib.slim.embeddings": "bow_encoder dense_to_sparse embedding_lookup_unique",
-            "headwater.tf1.variables.embedding": "safe_embedding_lookup_sparse",
-            "headwater.tf1.contrib.slim.plain": """
-                avg_pool2d avg_pool3d dropout flatten max_pool2d max_pool3d one_hot_encoding repeat softmax stack""",
-            "headwater.tf1.contrib.slim.initializers": """
-                variance_scaling_initializer xavier_initializer xavier_initializer_conv2d=xavier_initializer""",
-            "headwater.tf1.feature_columns.dense": "bucketized_column one_hot_column=indicator_column",
-            "headwater.tf1.feature_columns.old": """
-                create_feature_spec_for_parsing crossed_column embedding_column real_valued_column
-                sparse_column_with_hash_bucket sparse_column_with_integerized_feature sparse_column_with_keys""",
-            "headwater.tf1.training.train_ops": """
-                OPTIMIZER_CLS_NAMES OPTIMIZER_SUMMARIES optimize_loss summarize_activation summarize_activations
-                summarize_collection summarize_tensor summarize_tensors""",
-        },
-        modules={
-            "utils": "headwater.tf1.contrib.slim.utils",
-        },
+        names=_LAYERS,
+        modules={"headwater.tf1.contrib.slim": "utils"},
     ),
     "tf.contrib.learn": Area(
         "``tf.contrib.learn``: estimators and experiments before ``tf.estimator``.",
@@ -258,8 +235,8 @@ CONTRIB: Final[Mapping[str, Area]] = {
             "headwater.tf1.training.estimator.specs": "ModeKeys",
         },
         modules={
-            "learn_runner": "headwater.tf1.training.estimator.learn",
-            "preprocessing": "headwater.tf1.contrib.learn.preprocessing",
+            "headwater.tf1.training.estimator": "learn_runner=learn",
+            "headwater.tf1.contrib.learn": "preprocessing",
         },
     ),
     "tf.contrib.legacy_seq2seq": Area(
@@ -307,9 +284,7 @@ CONTRIB: Final[Mapping[str, Area]] = {
     ),
     "tf.contrib.predictor": Area(
         "``tf.contrib.predictor``: functions around exported models and estimators.",
-        names={
-            "headwater.tf1.contrib.predictor.predictors": "from_estimator from_saved_model",
-        },
+        names={"headwater.tf1.contrib.predictor.predictors": "from_estimator from_saved_model"},
     ),
     "tf.contrib.rnn": Area(
         "``tf.contrib.rnn``: recurrent networks, under the names of 1.0 and later.",
@@ -334,9 +309,7 @@ CONTRIB: Final[Mapping[str, Area]] = {
                 best_effort_input_batch_size stack_bidirectional_dynamic_rnn stack_bidirectional_rnn
                 transpose_batch_time""",
         },
-        modules={
-            "rnn_cell": "headwater.tf1.compat.tf.rnn_cell",
-        },
+        modules={"headwater.tf1.compat.tf": "rnn_cell"},
     ),
     "tf.contrib.seq2seq": Area(
         "``tf.contrib.seq2seq``: attention, decoders and beam search.",
@@ -362,65 +335,23 @@ CONTRIB: Final[Mapping[str, Area]] = {
         names={
             "headwater.tf1.functional.signal": """
                 frame hamming_window hann_window inverse_stft inverse_stft_window_fn linear_to_mel_weight_matrix
-                mfccs_from_log_mel_spectrograms overlap_and_add stft""",
+                mfccs_from_log_mel_spectrograms overlap_and_add stft"""
         },
     ),
     "tf.contrib.slim": Area(
         "``tf.contrib.slim``: layers as functions, with settings by scope.",
-        names={
-            "headwater.tf1.variables.regularizers": """
-                apply_regularization l1_l2_regularizer l1_regularizer l2_regularizer sum_regularizer""",
-            "headwater.tf1.contrib.slim.layers": """
-                bias_add conv1d=convolution1d conv2d=convolution2d conv2d_transpose=convolution2d_transpose
-                conv3d=convolution3d conv3d_transpose=convolution3d_transpose convolution=convolution_layer
-                convolution1d convolution2d convolution2d_transpose convolution3d convolution3d_transpose elu
-                embed_sequence fully_connected linear relu relu6 separable_conv2d=separable_convolution2d
-                separable_convolution2d""",
-            "headwater.tf1.contrib.slim.normalization": "batch_norm group_norm instance_norm layer_norm unit_norm",
-            "headwater.tf1.contrib.slim.images": """
-                conv2d_in_plane=convolution2d_in_plane convolution2d_in_plane images_to_sequence maxout
-                sequence_to_images spatial_softmax""",
-            "headwater.tf1.contrib.slim.embeddings": "bow_encoder dense_to_sparse embedding_lookup_unique",
-            "headwater.tf1.variables.embedding": "safe_embedding_lookup_sparse",
-            "headwater.tf1.contrib.slim.plain": """
-                avg_pool2d avg_pool3d dropout flatten max_pool2d max_pool3d one_hot_encoding repeat softmax stack""",
-            "headwater.tf1.contrib.slim.initializers": """
-                variance_scaling_initializer xavier_initializer xavier_initializer_conv2d=xavier_initializer""",
-            "headwater.tf1.feature_columns.dense": "bucketized_column one_hot_column=indicator_column",
-            "headwater.tf1.feature_columns.old": """
-                create_feature_spec_for_parsing crossed_column embedding_column real_valued_column
-                sparse_column_with_hash_bucket sparse_column_with_integerized_feature sparse_column_with_keys""",
-            "headwater.tf1.training.train_ops": """
-                OPTIMIZER_CLS_NAMES OPTIMIZER_SUMMARIES optimize_loss summarize_activation summarize_activations
-                summarize_collection summarize_tensor summarize_tensors""",
-            "headwater.tf1.contrib.slim.arg_scope": """
-                add_arg_scope arg_scope arg_scoped_arguments current_arg_scope has_arg_scope""",
-            "headwater.tf1.contrib.slim.variables": """
-                add_model_variable assign_from_values assign_from_values_fn filter_variables get_local_variables
-                get_model_variables get_trainable_variables get_unique_variable get_variable_full_name get_variables
-                get_variables_by_name get_variables_by_suffix get_variables_to_restore global_variable local_variable
-                model_variable variable""",
-            "headwater.tf1.training.training_util": """
-                assert_global_step create_global_step get_global_step get_or_create_global_step""",
-            "headwater.tf1.training.warm_start": "assign_from_checkpoint assign_from_checkpoint_fn",
-        },
+        names={**_LAYERS, **_VARIABLES},
         modules={
-            "layers": "headwater.tf1.compat.tf.contrib.layers",
-            "learning": "headwater.tf1.compat.tf.contrib.slim.learning",
-            "losses": "headwater.tf1.compat.slim_losses",
-            "metrics": "headwater.tf1.contrib.metrics.names",
-            "nets": "headwater.tf1.compat.tf.contrib.slim.nets",
-            "utils": "headwater.tf1.contrib.slim.utils",
+            "headwater.tf1.compat.tf.contrib": "layers",
+            "headwater.tf1.compat.tf.contrib.slim": "learning nets",
+            "headwater.tf1.compat": "losses=slim_losses",
+            "headwater.tf1.contrib.metrics": "metrics=names",
+            "headwater.tf1.contrib.slim": "utils",
         },
     ),
     "tf.contrib.slim.nets": Area(
         "``tf.contrib.slim.nets``: networks for images.",
-        modules={
-            "resnet_utils": "headwater.tf1.contrib.slim.nets.resnet_utils",
-            "resnet_v1": "headwater.tf1.contrib.slim.nets.resnet_v1",
-            "resnet_v2": "headwater.tf1.contrib.slim.nets.resnet_v2",
-            "vgg": "headwater.tf1.contrib.slim.nets.vgg",
-        },
+        modules={"headwater.tf1.contrib.slim.nets": "resnet_utils resnet_v1 resnet_v2 vgg"},
     ),
     "tf.contrib.slim.learning": Area(
         "``tf.contrib.slim.learning``: a training operation and a loop around it.",
@@ -432,28 +363,21 @@ CONTRIB: Final[Mapping[str, Area]] = {
     ),
     "tf.contrib.sparsemax": Area(
         "``tf.contrib.sparsemax``: a softmax that sets small probabilities to 0.",
-        names={
-            "headwater.tf1.contrib.sparsemax.projection": "sparsemax sparsemax_loss",
-        },
+        names={"headwater.tf1.contrib.sparsemax.projection": "sparsemax sparsemax_loss"},
     ),
     "tf.contrib.staging": Area(
         "``tf.contrib.staging``: buffers between parts of a pipeline.",
-        names={
-            "headwater.tf1.input.staging": "StagingArea",
-        },
+        names={"headwater.tf1.input.staging": "StagingArea"},
     ),
     "tf.contrib.stateless": Area(
         "``tf.contrib.stateless``: random numbers that depend on a seed tensor only.",
         names={
             "headwater.tf1.functional.random": """
-                stateless_multinomial stateless_random_normal stateless_random_uniform stateless_truncated_normal""",
+                stateless_multinomial stateless_random_normal stateless_random_uniform stateless_truncated_normal"""
         },
     ),
     "tf.contrib.tfprof": Area(
-        "``tf.contrib.tfprof``: size of a model.",
-        modules={
-            "model_analyzer": "headwater.tf1.training.model_analysis",
-        },
+        "``tf.contrib.tfprof``: size of a model.", modules={"headwater.tf1.training": "model_analyzer=model_analysis"}
     ),
     "tf.contrib.training": Area(
         "``tf.contrib.training``: hyperparameters, training operations and placement of variables.",
@@ -477,22 +401,14 @@ CONTRIB: Final[Mapping[str, Area]] = {
         },
     ),
     "tf.examples": Area(
-        "``tf.examples``: modules of the tutorials.",
-        modules={
-            "tutorials": "headwater.tf1.compat.tf.examples.tutorials",
-        },
+        "``tf.examples``: modules of the tutorials.", modules={"headwater.tf1.compat.tf.examples": "tutorials"}
     ),
     "tf.examples.tutorials": Area(
         "``tf.examples.tutorials``: data and networks of the tutorials.",
-        modules={
-            "mnist": "headwater.tf1.compat.tf.examples.tutorials.mnist",
-        },
+        modules={"headwater.tf1.compat.tf.examples.tutorials": "mnist"},
     ),
     "tf.examples.tutorials.mnist": Area(
         "``tf.examples.tutorials.mnist``: handwritten digits, and a network for them.",
-        modules={
-            "input_data": "headwater.data.mnist_data",
-            "mnist": "headwater.tf1.training.mnist_model",
-        },
+        modules={"headwater.data": "input_data=mnist_data", "headwater.tf1.training": "mnist=mnist_model"},
     ),
 }

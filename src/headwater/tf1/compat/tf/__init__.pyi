@@ -9,6 +9,7 @@ from headwater.graph.operation import Operation
 from headwater.graph.types import SparseLike
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
+from headwater.tf1.variables.variables import Variable
 from headwater.cluster.devices import DeviceSpec as DeviceSpec
 from headwater.data.io.tensor_proto import make_ndarray as make_ndarray
 from headwater.data.io.tensor_proto import make_tensor_proto as make_tensor_proto
@@ -503,16 +504,6 @@ from headwater.tf1.variables.state import assign_sub as assign_sub
 from headwater.tf1.variables.state import batch_scatter_update as batch_scatter_update
 from headwater.tf1.variables.state import count_up_to as count_up_to
 from headwater.tf1.variables.state import is_variable_initialized as is_variable_initialized
-from headwater.tf1.variables.state import scatter_add as scatter_add
-from headwater.tf1.variables.state import scatter_div as scatter_div
-from headwater.tf1.variables.state import scatter_max as scatter_max
-from headwater.tf1.variables.state import scatter_min as scatter_min
-from headwater.tf1.variables.state import scatter_mul as scatter_mul
-from headwater.tf1.variables.state import scatter_nd_add as scatter_nd_add
-from headwater.tf1.variables.state import scatter_nd_sub as scatter_nd_sub
-from headwater.tf1.variables.state import scatter_nd_update as scatter_nd_update
-from headwater.tf1.variables.state import scatter_sub as scatter_sub
-from headwater.tf1.variables.state import scatter_update as scatter_update
 from headwater.tf1.variables.template import make_template as make_template
 from headwater.tf1.variables.variable_lists import all_variables as all_variables
 from headwater.tf1.variables.variable_lists import assert_variables_initialized as assert_variables_initialized
@@ -708,6 +699,34 @@ def rint(x: TensorLike, name: str | None = ...) -> Tensor:
     """The nearest integer, of two the even one, of every element."""
 def rsqrt(x: TensorLike, name: str | None = ...) -> Tensor:
     """1 / √x of every element."""
+def scatter_add(ref: Variable | Tensor, indices: TensorLike, updates: TensorLike, use_locking: builtins.bool = ..., name: str | None = ...) -> Tensor:
+    """Adds ``updates`` to the rows ``ref[indices]``; see `scatter_update`. Equal indices add up."""
+def scatter_div(ref: Variable | Tensor, indices: TensorLike, updates: TensorLike, use_locking: builtins.bool = ..., name: str | None = ...) -> Tensor:
+    """Divides the rows ``ref[indices]`` by ``updates``; see `scatter_update`."""
+def scatter_max(ref: Variable | Tensor, indices: TensorLike, updates: TensorLike, use_locking: builtins.bool = ..., name: str | None = ...) -> Tensor:
+    """Replaces the rows ``ref[indices]`` by the elementwise maximum with ``updates``; see `scatter_update`."""
+def scatter_min(ref: Variable | Tensor, indices: TensorLike, updates: TensorLike, use_locking: builtins.bool = ..., name: str | None = ...) -> Tensor:
+    """Replaces the rows ``ref[indices]`` by the elementwise minimum with ``updates``; see `scatter_update`."""
+def scatter_mul(ref: Variable | Tensor, indices: TensorLike, updates: TensorLike, use_locking: builtins.bool = ..., name: str | None = ...) -> Tensor:
+    """Multiplies the rows ``ref[indices]`` by ``updates``; see `scatter_update`."""
+def scatter_nd_add(ref: Variable | Tensor, indices: TensorLike, updates: TensorLike, use_locking: builtins.bool = ..., name: str | None = ...) -> Tensor:
+    """Adds ``updates`` to slices of ``ref``; see `scatter_nd_update`."""
+def scatter_nd_sub(ref: Variable | Tensor, indices: TensorLike, updates: TensorLike, use_locking: builtins.bool = ..., name: str | None = ...) -> Tensor:
+    """Subtracts ``updates`` from slices of ``ref``; see `scatter_nd_update`."""
+def scatter_nd_update(ref: Variable | Tensor, indices: TensorLike, updates: TensorLike, use_locking: builtins.bool = ..., name: str | None = ...) -> Tensor:
+    """Replaces slices of ``ref`` by ``updates``.
+
+Args:
+  indices: integers whose last dimension holds positions in the first ``K`` dimensions of ``ref``.
+  updates: values of shape ``indices.shape[:-1] + ref.shape[K:]``."""
+def scatter_sub(ref: Variable | Tensor, indices: TensorLike, updates: TensorLike, use_locking: builtins.bool = ..., name: str | None = ...) -> Tensor:
+    """Subtracts ``updates`` from the rows ``ref[indices]``; see `scatter_update`. Equal indices add up."""
+def scatter_update(ref: Variable | Tensor, indices: TensorLike, updates: TensorLike, use_locking: builtins.bool = ..., name: str | None = ...) -> Tensor:
+    """Replaces the rows ``ref[indices]`` by ``updates``.
+
+Args:
+  indices: integers of any shape, which index the first dimension.
+  updates: values of shape ``indices.shape + ref.shape[1:]``, or a scalar."""
 def segment_max(data: TensorLike, segment_ids: TensorLike, name: str | None = ...) -> Tensor:
     """The largest of the rows with equal ids, which must ascend; 0 for an id without rows."""
 def segment_mean(data: TensorLike, segment_ids: TensorLike, name: str | None = ...) -> Tensor:

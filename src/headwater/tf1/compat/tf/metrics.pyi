@@ -3,12 +3,9 @@
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
 from headwater.tf1.metrics.state import Metric
 from collections.abc import Sequence
-from headwater.tf1.metrics.counts import false_negatives as false_negatives
-from headwater.tf1.metrics.counts import false_positives as false_positives
+from headwater.graph.types import TensorLike
 from headwater.tf1.metrics.counts import precision as precision
 from headwater.tf1.metrics.counts import recall as recall
-from headwater.tf1.metrics.counts import true_negatives as true_negatives
-from headwater.tf1.metrics.counts import true_positives as true_positives
 from headwater.tf1.metrics.means import accuracy as accuracy
 from headwater.tf1.metrics.means import mean as mean
 from headwater.tf1.metrics.means import mean_absolute_error as mean_absolute_error
@@ -31,16 +28,24 @@ from headwater.tf1.metrics.thresholds import auc as auc
 from headwater.tf1.metrics.thresholds import sensitivity_at_specificity as sensitivity_at_specificity
 from headwater.tf1.metrics.thresholds import specificity_at_sensitivity as specificity_at_sensitivity
 
+def false_negatives(labels: TensorLike, predictions: TensorLike, weights: TensorLike | None = ..., metrics_collections: object = ..., updates_collections: object = ..., name: str | None = ...) -> Metric:
+    """Counts examples that are true and not predicted."""
 def false_negatives_at_thresholds(labels: object, predictions: object, thresholds: Sequence[float], weights: object = ..., metrics_collections: object = ..., updates_collections: object = ..., name: str | None = ...) -> Metric:
     """Counts the true examples that are not predicted above each threshold."""
+def false_positives(labels: TensorLike, predictions: TensorLike, weights: TensorLike | None = ..., metrics_collections: object = ..., updates_collections: object = ..., name: str | None = ...) -> Metric:
+    """Counts examples that are predicted and not true."""
 def false_positives_at_thresholds(labels: object, predictions: object, thresholds: Sequence[float], weights: object = ..., metrics_collections: object = ..., updates_collections: object = ..., name: str | None = ...) -> Metric:
     """Counts the false examples that are predicted above each threshold."""
 def precision_at_thresholds(labels: object, predictions: object, thresholds: Sequence[float], weights: object = ..., metrics_collections: object = ..., updates_collections: object = ..., name: str | None = ...) -> Metric:
     """True positives / (true + false positives) at each threshold."""
 def recall_at_thresholds(labels: object, predictions: object, thresholds: Sequence[float], weights: object = ..., metrics_collections: object = ..., updates_collections: object = ..., name: str | None = ...) -> Metric:
     """True positives / (true positives + false negatives) at each threshold."""
+def true_negatives(labels: TensorLike, predictions: TensorLike, weights: TensorLike | None = ..., metrics_collections: object = ..., updates_collections: object = ..., name: str | None = ...) -> Metric:
+    """Counts examples that are neither predicted nor true."""
 def true_negatives_at_thresholds(labels: object, predictions: object, thresholds: Sequence[float], weights: object = ..., metrics_collections: object = ..., updates_collections: object = ..., name: str | None = ...) -> Metric:
     """Counts the examples that are neither true nor predicted above each threshold."""
+def true_positives(labels: TensorLike, predictions: TensorLike, weights: TensorLike | None = ..., metrics_collections: object = ..., updates_collections: object = ..., name: str | None = ...) -> Metric:
+    """Counts examples that are predicted and true."""
 def true_positives_at_thresholds(labels: object, predictions: object, thresholds: Sequence[float], weights: object = ..., metrics_collections: object = ..., updates_collections: object = ..., name: str | None = ...) -> Metric:
     """Counts the true examples that are predicted above each threshold."""
 __all__ = [
