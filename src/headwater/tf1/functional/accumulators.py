@@ -27,21 +27,13 @@ class ConditionalAccumulatorBase:
     """
 
     def __init__(self, dtype: DTypeLike, shape: ShapeLike, accumulator_ref: Tensor) -> None:
-        self._dtype = as_dtype(dtype)
+        self.dtype: DType = as_dtype(dtype)
         self._shape: TensorShape = as_shape(shape)
-        self._accumulator_ref = accumulator_ref
-
-    @property
-    def accumulator_ref(self) -> Tensor:
-        return self._accumulator_ref
+        self.accumulator_ref: Tensor = accumulator_ref
 
     @property
     def name(self) -> str:
-        return self._accumulator_ref.op.name
-
-    @property
-    def dtype(self) -> DType:
-        return self._dtype
+        return self.accumulator_ref.op.name
 
     def num_accumulated(self, name: str | None = None) -> Tensor:
         """Returns the number of gradients in the accumulator."""
@@ -55,9 +47,9 @@ class ConditionalAccumulatorBase:
     def _op(
         self, op_type: str, inputs: list[Tensor], attrs: dict[str, Any] | None = None, name: str | None = None
     ) -> Operation:
-        graph = self._accumulator_ref.graph
-        with graph.colocate_with(self._accumulator_ref.op):
-            return graph.create_op(op_type, [self._accumulator_ref, *inputs], attrs, name)
+        graph = self.accumulator_ref.graph
+        with graph.colocate_with(self.accumulator_ref.op):
+            return graph.create_op(op_type, [self.accumulator_ref, *inputs], attrs, name)
 
 
 def _make(
@@ -113,15 +105,15 @@ class ConditionalAccumulator(ConditionalAccumulatorBase):
         Raises:
           ValueError: ``grad`` does not have the accumulator's shape.
         """
-        tensor = convert_to_tensor(grad, self._dtype)
+        tensor = convert_to_tensor(grad, self.dtype)
         tensor.shape.assert_is_compatible_with(self._shape)
-        attrs = {"dtype": self._dtype}
+        attrs = {"dtype": self.dtype}
         return self._op("ResourceAccumulatorApplyGradient", [as_int64(local_step), tensor], attrs, name)
 
     def take_grad(self, num_required: Any, name: str | None = None) -> Tensor:
         """Returns the reduced gradient, after ``num_required`` have arrived. Empties the accumulator; increments its
         step."""
-        attrs = {"dtype": self._dtype, "_shape": self._shape}
+        attrs = {"dtype": self.dtype, "_shape": self._shape}
         required = [convert_to_tensor(num_required)]
         return self._op("ResourceAccumulatorTakeGradient", required, attrs, name).outputs[0]
 
@@ -159,15 +151,15 @@ class SparseConditionalAccumulator(ConditionalAccumulatorBase):
         inputs = [
             as_int64(local_step),
             as_int64(grad_indices),
-            convert_to_tensor(grad_values, self._dtype),
+            convert_to_tensor(grad_values, self.dtype),
             as_int64(grad_shape) if known else make_const(np.zeros(0, np.int64)),
         ]
-        attrs = {"dtype": self._dtype, "has_known_shape": known}
+        attrs = {"dtype": self.dtype, "has_known_shape": known}
         return self._op("SparseAccumulatorApplyGradient", inputs, attrs, name)
 
     def take_grad(self, num_required: Any, name: str | None = None) -> list[Tensor]:
         """Indices, values and shape of the reduced gradient; see `ConditionalAccumulator.take_grad`."""
-        attrs = {"dtype": self._dtype, "_shape": self._shape}
+        attrs = {"dtype": self.dtype, "_shape": self._shape}
         required = [convert_to_tensor(num_required)]
         return self._op("SparseAccumulatorTakeGradient", required, attrs, name).outputs
 

@@ -30,7 +30,6 @@ def decode_wav(
       contents: bytes of the file.
       desired_channels: number of channels to return; -1 for all of the file.
       desired_samples: number of samples to return, padded with zeros; -1 for all of the file.
-      name: the name of the operation.
     """
     attrs = {"desired_channels": desired_channels, "desired_samples": desired_samples}
     return DecodedWav(*apply("DecodeWav", contents, name=name, **attrs).outputs)

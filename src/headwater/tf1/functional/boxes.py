@@ -89,17 +89,8 @@ def combined_non_max_suppression(
     """
     with name_scope(name, "combined_non_max_suppression"):
         overlap, least = _named(iou_threshold=iou_threshold, score_threshold=score_threshold)
-        op = apply(
-            "CombinedNonMaxSuppression",
-            boxes,
-            scores,
-            max_output_size_per_class,
-            max_total_size,
-            overlap,
-            least,
-            pad_per_class=pad_per_class,
-            clip_boxes=clip_boxes,
-        )
+        inputs = (boxes, scores, max_output_size_per_class, max_total_size, overlap, least)
+        op = apply("CombinedNonMaxSuppression", *inputs, pad_per_class=pad_per_class, clip_boxes=clip_boxes)
         return CombinedNonMaxSuppression(*op.outputs)
 
 
@@ -185,16 +176,9 @@ def crop_and_resize(
     """
     if method not in ("bilinear", "nearest"):
         raise ValueError(f"method must be bilinear or nearest, not {method!r}")
-    return one(
-        "CropAndResize",
-        image,
-        boxes,
-        either(box_indices, box_ind, "box_indices", "box_ind"),
-        crop_size,
-        method=method,
-        extrapolation_value=float(extrapolation_value),
-        name=name,
-    )
+    indices = either(box_indices, box_ind, "box_indices", "box_ind")
+    attrs = {"method": method, "extrapolation_value": float(extrapolation_value)}
+    return one("CropAndResize", image, boxes, indices, crop_size, name=name, **attrs)
 
 
 def draw_bounding_boxes(

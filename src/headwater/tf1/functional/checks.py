@@ -91,7 +91,7 @@ def _binary(op_type: str, default: str, sign: str, holds: Callable[[Any, Any], A
             left, right = constant_value(x), constant_value(y)
             if left is not None and right is not None and _broadcast(left, right):
                 if not np.all(holds(left, right)):
-                    raise InvalidArgumentError(None, None, "\n".join(map(_text, shown)))
+                    raise InvalidArgumentError("\n".join(map(_text, shown)))
                 return no_op("static_checks_determined_all_ok")
             return Assert(reductions.reduce_all(one(op_type, x, y)), shown, summarize)
 

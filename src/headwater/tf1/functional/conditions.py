@@ -166,7 +166,7 @@ def case(
     """Returns the result of the function of the first predicate that is true.
 
     Args:
-      pred_fn_pairs: pairs of a boolean and a function, or a dictionary of such.
+      pred_fn_pairs: pairs of a boolean and a function, or a dictionary of such pairs.
       default: the function to use if no predicate is true; without it the run fails then.
       exclusive: fail if more than one predicate is true.
       strict: see `cond`.
@@ -226,7 +226,6 @@ def switch_case(
       branch_index: the index, an int32 scalar.
       branch_fns: a list of functions; or a dictionary or pairs of indices, from 0, and functions.
       default: the function for other indices; the function with the greatest index if None.
-      name: the name of the operations.
 
     Raises:
       TypeError: ``branch_fns`` contains an object that is not a function, or an index that is not an integer.

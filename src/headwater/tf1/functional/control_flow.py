@@ -30,7 +30,6 @@ def group(*inputs: object, name: str | None = None) -> Operation:
 
     Args:
       inputs: operations, tensors, variables, and nested lists of these.
-      name: name of the operation.
 
     Raises:
       TypeError: an input is of another type.

@@ -47,6 +47,17 @@ def _padding(padding: Any, data_format: str) -> dict[str, Any]:
     return {"padding": "EXPLICIT", "explicit_paddings": tuple(v for pair in pairs for v in pair)}
 
 
+def _geometry(
+    count: int, data_format: str, strides: Any, dilations: Any, dilations_name: str = "dilations"
+) -> dict[str, Any]:
+    """Returns the attributes that all convolutions of tensors with ``count`` dimensions have."""
+    return {
+        "strides": _spread(strides, count, data_format, "strides"),
+        "dilations": _spread(dilations, count, data_format, dilations_name),
+        "data_format": data_format,
+    }
+
+
 def conv2d(
     input: TensorLike,
     filter: TensorLike | None = None,
@@ -70,17 +81,8 @@ def conv2d(
     """
     kernel = either(filter, filters, "filter", "filters")
     data_format = data_format or "NHWC"
-    return one(
-        "Conv2D",
-        input,
-        kernel,
-        strides=_spread(strides, 4, data_format, "strides"),
-        dilations=_spread(dilations, 4, data_format, "dilations"),
-        use_cudnn_on_gpu=use_cudnn_on_gpu,
-        data_format=data_format,
-        name=name,
-        **_padding(padding, data_format),
-    )
+    attrs = _geometry(4, data_format, strides, dilations) | _padding(padding, data_format)
+    return one("Conv2D", input, kernel, use_cudnn_on_gpu=use_cudnn_on_gpu, name=name, **attrs)
 
 
 def conv3d(
@@ -97,16 +99,7 @@ def conv3d(
     kernel = either(filter, filters, "filter", "filters")
     if padding is None:
         raise ValueError("padding must be SAME or VALID, not None")
-    return one(
-        "Conv3D",
-        input,
-        kernel,
-        strides=_spread(strides, 5, data_format, "strides"),
-        padding=padding,
-        data_format=data_format,
-        dilations=_spread(dilations, 5, data_format, "dilations"),
-        name=name,
-    )
+    return one("Conv3D", input, kernel, padding=padding, name=name, **_geometry(5, data_format, strides, dilations))
 
 
 def conv1d(
@@ -173,17 +166,8 @@ def conv3d_transpose(
     value = either(value, input, "value", "input")
     kernel = either(filter, filters, "filter", "filters")
     with name_scope(name, "conv3d_transpose", [value, kernel, output_shape]) as scope:
-        return one(
-            "Conv3DBackpropInputV2",
-            output_shape,
-            kernel,
-            value,
-            strides=_spread(strides, 5, data_format, "strides"),
-            padding=padding,
-            data_format=data_format,
-            dilations=_spread(dilations, 5, data_format, "dilations"),
-            name=scope,
-        )
+        attrs = _geometry(5, data_format, strides, dilations)
+        return one("Conv3DBackpropInputV2", output_shape, kernel, value, padding=padding, name=scope, **attrs)
 
 
 def conv2d_backprop_input(
@@ -200,18 +184,9 @@ def conv2d_backprop_input(
 ) -> Tensor:
     """The gradient of `conv2d` for its input, of shape ``input_sizes``."""
     kernel = either(filter, filters, "filter", "filters")
-    return one(
-        "Conv2DBackpropInput",
-        input_sizes,
-        kernel,
-        out_backprop,
-        strides=_spread(strides, 4, data_format, "strides"),
-        dilations=_spread(dilations, 4, data_format, "dilations"),
-        use_cudnn_on_gpu=use_cudnn_on_gpu,
-        data_format=data_format,
-        name=name,
-        **_padding(padding, data_format),
-    )
+    attrs = _geometry(4, data_format, strides, dilations) | _padding(padding, data_format)
+    attrs["use_cudnn_on_gpu"] = use_cudnn_on_gpu
+    return one("Conv2DBackpropInput", input_sizes, kernel, out_backprop, name=name, **attrs)
 
 
 def conv2d_backprop_filter(
@@ -226,18 +201,9 @@ def conv2d_backprop_filter(
     name: str | None = None,
 ) -> Tensor:
     """The gradient of `conv2d` for its filter, of shape ``filter_sizes``."""
-    return one(
-        "Conv2DBackpropFilter",
-        input,
-        filter_sizes,
-        out_backprop,
-        strides=_spread(strides, 4, data_format, "strides"),
-        dilations=_spread(dilations, 4, data_format, "dilations"),
-        use_cudnn_on_gpu=use_cudnn_on_gpu,
-        data_format=data_format,
-        name=name,
-        **_padding(padding, data_format),
-    )
+    attrs = _geometry(4, data_format, strides, dilations) | _padding(padding, data_format)
+    attrs["use_cudnn_on_gpu"] = use_cudnn_on_gpu
+    return one("Conv2DBackpropFilter", input, filter_sizes, out_backprop, name=name, **attrs)
 
 
 def conv3d_backprop_filter(
@@ -251,17 +217,8 @@ def conv3d_backprop_filter(
     name: str | None = None,
 ) -> Tensor:
     """The gradient of `conv3d` for its filter, of shape ``filter_sizes``."""
-    return one(
-        "Conv3DBackpropFilterV2",
-        input,
-        filter_sizes,
-        out_backprop,
-        strides=list(strides),
-        padding=padding,
-        data_format=data_format,
-        dilations=list(dilations),
-        name=name,
-    )
+    attrs = {"strides": list(strides), "dilations": list(dilations), "padding": padding, "data_format": data_format}
+    return one("Conv3DBackpropFilterV2", input, filter_sizes, out_backprop, name=name, **attrs)
 
 
 def depthwise_conv2d(
@@ -279,16 +236,8 @@ def depthwise_conv2d(
     kind = data_format or "NHWC"
     with name_scope(name, "depthwise", [input, filter]) as scope:
         tensor, kernel = convert_to_tensor(input, name="tensor_in"), convert_to_tensor(filter, name="filter_in")
-        return one(
-            "DepthwiseConv2dNative",
-            tensor,
-            kernel,
-            strides=_spread(strides, 4, kind, "strides"),
-            dilations=_spread(spread, 4, kind, "rate"),
-            padding=padding,
-            data_format=kind,
-            name=scope,
-        )
+        attrs = _geometry(4, kind, strides, spread, "rate")
+        return one("DepthwiseConv2dNative", tensor, kernel, padding=padding, name=scope, **attrs)
 
 
 def depthwise_conv2d_native(
@@ -301,16 +250,8 @@ def depthwise_conv2d_native(
     name: str | None = None,
 ) -> Tensor:
     """The operation that `depthwise_conv2d` adds, without its name scope."""
-    return one(
-        "DepthwiseConv2dNative",
-        input,
-        filter,
-        strides=_spread(strides, 4, data_format, "strides"),
-        dilations=_spread(dilations, 4, data_format, "dilations"),
-        padding=padding,
-        data_format=data_format,
-        name=name,
-    )
+    attrs = _geometry(4, data_format, strides, dilations)
+    return one("DepthwiseConv2dNative", input, filter, padding=padding, name=name, **attrs)
 
 
 def separable_conv2d(
@@ -327,14 +268,7 @@ def separable_conv2d(
     """`depthwise_conv2d`, then a convolution with a 1×1 filter that mixes the channels."""
     with name_scope(name, "separable_conv2d", [input, depthwise_filter, pointwise_filter]) as scope:
         parts = depthwise_conv2d(
-            input,
-            depthwise_filter,
-            strides,
-            padding,
-            rate=rate,
-            name="depthwise",
-            data_format=data_format,
-            dilations=dilations,
+            input, depthwise_filter, strides, padding, rate, "depthwise", data_format, dilations=dilations
         )
         return conv2d(parts, pointwise_filter, 1, "VALID", data_format=data_format or "NHWC", name=scope)
 
@@ -381,9 +315,8 @@ def max_pool(
       strides: the distance between windows, in the same form.
       padding: ``SAME`` or ``VALID``.
     """
-    return _pool(
-        "MaxPool", either(value, input, "value", "input"), ksize, strides, padding, data_format, name, "MaxPool"
-    )
+    value = either(value, input, "value", "input")
+    return _pool("MaxPool", value, ksize, strides, padding, data_format, name, "MaxPool")
 
 
 def avg_pool(
@@ -396,9 +329,8 @@ def avg_pool(
     input: TensorLike | None = None,
 ) -> Tensor:
     """The mean of each window of an image; padding does not count."""
-    return _pool(
-        "AvgPool", either(value, input, "value", "input"), ksize, strides, padding, data_format, name, "AvgPool"
-    )
+    value = either(value, input, "value", "input")
+    return _pool("AvgPool", value, ksize, strides, padding, data_format, name, "AvgPool")
 
 
 def max_pool2d(

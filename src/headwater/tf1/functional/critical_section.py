@@ -54,14 +54,10 @@ class CriticalSection:
             raise ValueError("critical_section_def and import_scope are not supported: create a new section")
         graph = get_default_graph()
         with name_scope(name, "CriticalSection", []) as scope:
-            self._name = scope.rstrip("/")
+            self.name: str = scope.rstrip("/")
             marker = graph.create_op("NoOp", [], name="lock")
         self._device = marker.device
-        self._shared_name = self._name if shared_name is None else shared_name
-
-    @property
-    def name(self) -> str:
-        return self._name
+        self._shared_name = self.name if shared_name is None else shared_name
 
     def execute(self, fn: Callable[[], object], exclusive_resource_access: bool = True, name: str | None = None) -> Any:
         """Returns the result of ``fn()``; its operations run exclusively of this section's other executions.
@@ -69,7 +65,6 @@ class CriticalSection:
         Args:
           fn: adds the operations to the graph. They run entirely before or after any other execution.
           exclusive_resource_access: whether other sections may not use the same variables.
-          name: name scope of the operations.
 
         Raises:
           TypeError: ``fn`` is not callable.

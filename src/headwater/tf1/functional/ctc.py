@@ -46,16 +46,12 @@ def ctc_loss(
     inputs = convert_to_tensor(either(inputs, logits, "inputs", "logits"))
     if not time_major:
         inputs = arrays.transpose(inputs, [1, 0, 2])
-    return apply(
-        "CTCLoss",
-        inputs,
-        labels.indices,
-        labels.values,
-        sequence_length,
-        preprocess_collapse_repeated=preprocess_collapse_repeated,
-        ctc_merge_repeated=ctc_merge_repeated,
-        ignore_longer_outputs_than_inputs=ignore_longer_outputs_than_inputs,
-    ).outputs[0]
+    attrs = {
+        "preprocess_collapse_repeated": preprocess_collapse_repeated,
+        "ctc_merge_repeated": ctc_merge_repeated,
+        "ignore_longer_outputs_than_inputs": ignore_longer_outputs_than_inputs,
+    }
+    return apply("CTCLoss", inputs, labels.indices, labels.values, sequence_length, name=None, **attrs).outputs[0]
 
 
 def ctc_loss_v2(
@@ -105,10 +101,7 @@ def ctc_loss_v2(
             )
             values = indexing.where(math.less(values, blank), values, values - 1)
         return ctc_loss(
-            SparseTensor(labels.indices, values, labels.dense_shape),
-            logits,
-            logit_length,
-            time_major=logits_time_major,
+            SparseTensor(labels.indices, values, labels.dense_shape), logits, logit_length, time_major=logits_time_major
         )
 
 
@@ -139,14 +132,8 @@ def ctc_beam_search_decoder(
       beam_width: number of sequences to follow at a time.
       merge_repeated: remove labels that equal the previous label, from the sequences that were found.
     """
-    *parts, scores = apply(
-        "CTCBeamSearchDecoder",
-        inputs,
-        sequence_length,
-        beam_width=beam_width,
-        top_paths=top_paths,
-        merge_repeated=merge_repeated,
-    ).outputs
+    attrs = {"beam_width": beam_width, "top_paths": top_paths, "merge_repeated": merge_repeated}
+    *parts, scores = apply("CTCBeamSearchDecoder", inputs, sequence_length, name=None, **attrs).outputs
     decoded = [SparseTensor(*parts[rank::top_paths]) for rank in range(top_paths)]
     return decoded, scores
 

@@ -23,7 +23,6 @@ class DenseHashTable(MutableHashTable):
       empty_key: a reserved key, which no entry may have.
       deleted_key: another reserved key.
       initial_num_buckets: a power of 2; the table grows automatically.
-      name: name of the operation.
       checkpoint: whether savers of all variables save and restore it.
 
     Raises:
@@ -49,7 +48,7 @@ class DenseHashTable(MutableHashTable):
 
     def _checked(self, keys: TensorLike) -> Tensor:
         """Returns ``keys`` as a tensor; the step fails if one of them is reserved."""
-        keys = convert_to_tensor(keys, self._key_dtype, name="keys")
+        keys = convert_to_tensor(keys, self.key_dtype, name="keys")
         bad = [math.equal(keys, reserved) for reserved in self._reserved]
         fine = math.logical_not(reductions.reduce_any(math.logical_or(*bad)))
         with control_dependencies(

@@ -24,7 +24,7 @@ def cholesky_solve(chol: TensorLike, rhs: TensorLike, name: str | None = None) -
 
 
 def matrix_inverse(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
-    """The inverse."""
+    """Returns the inverse matrices."""
     return one("MatrixInverse", input, adjoint=adjoint, name=name)
 
 

@@ -33,7 +33,6 @@ def fake_quant_with_min_max_args(
       max: the upper bound.
       num_bits: 2 to 16.
       narrow_range: without the lowest number.
-      name: the name of the operation.
     """
     attrs = {"min": float(min), "max": float(max), "num_bits": num_bits, "narrow_range": narrow_range}
     return one("FakeQuantWithMinMaxArgs", inputs, name=name, **attrs)

@@ -35,8 +35,7 @@ class GraphFunction:
       autograph: whether conditions and loops of Python may depend on tensors.
 
     Attributes:
-      python_function: the argument.
-      input_signature: the argument.
+      python_function, input_signature: the argument.
     """
 
     def __init__(

@@ -29,25 +29,25 @@ def decode_jpeg(
     Raises:
       ValueError: one of the last three is not the default.
     """
-    _check_jpeg(fancy_upscaling, try_recover_truncated, acceptable_fraction)
-    return one(
-        "DecodeJpeg",
-        contents,
-        channels=channels,
-        ratio=ratio,
-        fancy_upscaling=fancy_upscaling,
-        try_recover_truncated=try_recover_truncated,
-        acceptable_fraction=float(acceptable_fraction),
-        dct_method=dct_method,
-        name=name,
-    )
+    decoding = (fancy_upscaling, try_recover_truncated, acceptable_fraction, name)
+    return _jpeg("DecodeJpeg", [contents], *decoding, channels=channels, ratio=ratio, dct_method=dct_method)
 
 
-def _check_jpeg(fancy: bool, recovers: bool, fraction: float) -> None:
+def _jpeg(
+    op_type: str,
+    inputs: list[TensorLike],
+    fancy: bool,
+    recovers: bool,
+    fraction: float,
+    name: str | None,
+    **more: object,
+) -> Tensor:
     if not fancy:
         raise ValueError("fancy_upscaling=False is not supported; omit it")
     if recovers or fraction != 1:
         raise ValueError("truncated images are not read: omit try_recover_truncated and acceptable_fraction")
+    more |= {"fancy_upscaling": True, "try_recover_truncated": False, "acceptable_fraction": 1.0}
+    return one(op_type, *inputs, name=name, **more)
 
 
 def decode_and_crop_jpeg(
@@ -61,34 +61,24 @@ def decode_and_crop_jpeg(
     dct_method: str = "",
     name: str | None = None,
 ) -> Tensor:
-    """A part of a JPEG image, as `decode_jpeg`; ``crop_window`` is top, left, height and width."""
-    _check_jpeg(fancy_upscaling, try_recover_truncated, acceptable_fraction)
-    return one(
-        "DecodeAndCropJpeg",
-        contents,
-        crop_window,
-        channels=channels,
-        ratio=ratio,
-        fancy_upscaling=fancy_upscaling,
-        try_recover_truncated=try_recover_truncated,
-        acceptable_fraction=float(acceptable_fraction),
-        dct_method=dct_method,
-        name=name,
-    )
+    """Decodes a part of a JPEG image as `decode_jpeg`; ``crop_window`` is its top, left, height and width."""
+    decoding = (fancy_upscaling, try_recover_truncated, acceptable_fraction, name)
+    settings = {"channels": channels, "ratio": ratio, "dct_method": dct_method}
+    return _jpeg("DecodeAndCropJpeg", [contents, crop_window], *decoding, **settings)
 
 
 def decode_png(contents: TensorLike, channels: int = 0, dtype: DTypeLike = uint8, name: str | None = None) -> Tensor:
-    """The pixels of a PNG image, uint8 or uint16 (height, width, channels); see `decode_jpeg` for ``channels``."""
+    """Decodes a PNG image to uint8 or uint16 (height, width, channels); see `decode_jpeg` for ``channels``."""
     return one("DecodePng", contents, channels=channels or 0, dtype=as_dtype(dtype), name=name)
 
 
 def decode_bmp(contents: TensorLike, channels: int = 0, name: str | None = None) -> Tensor:
-    """The pixels of a BMP image, uint8 (height, width, channels)."""
+    """Decodes a BMP image to uint8 (height, width, channels)."""
     return one("DecodeBmp", contents, channels=channels, name=name)
 
 
 def decode_gif(contents: TensorLike, name: str | None = None) -> Tensor:
-    """The frames of a GIF image, uint8 (frames, height, width, 3)."""
+    """Decodes a GIF image to uint8 (frames, height, width, 3)."""
     return one("DecodeGif", contents, name=name)
 
 
@@ -105,14 +95,8 @@ def decode_image(
       dtype: type of the pixels; values of a floating type are between 0 and 1.
       expand_animations: return all frames of a GIF; else the first one, without a dimension for frames.
     """
-    return one(
-        "DecodeImage",
-        contents,
-        channels=channels or 0,
-        dtype=as_dtype(dtype),
-        expand_animations=expand_animations,
-        name=name,
-    )
+    settings = {"channels": channels or 0, "dtype": as_dtype(dtype), "expand_animations": expand_animations}
+    return one("DecodeImage", contents, **settings, name=name)
 
 
 def encode_jpeg(
@@ -136,24 +120,12 @@ def encode_jpeg(
       x_density, y_density: pixels per inch.
       density_unit, xmp_metadata: accepted for compatibility.
     """
-    return one(
-        "EncodeJpeg",
-        image,
-        format=format,
-        quality=quality,
-        progressive=progressive,
-        optimize_size=optimize_size,
-        chroma_downsampling=chroma_downsampling,
-        density_unit=density_unit,
-        x_density=x_density,
-        y_density=y_density,
-        xmp_metadata=xmp_metadata,
-        name=name,
-    )
+    arguments = dict(locals())
+    return one("EncodeJpeg", arguments.pop("image"), **arguments)
 
 
 def encode_png(image: TensorLike, compression: int = -1, name: str | None = None) -> Tensor:
-    """An image, uint8 or uint16 (height, width, 1 to 4), as PNG; ``compression`` is -1 (default) or 0 to 9."""
+    """Encodes an image, uint8 or uint16 (height, width, 1 to 4), as PNG; ``compression`` is -1 (default) or 0 to 9."""
     return one("EncodePng", image, compression=compression, name=name)
 
 

@@ -71,19 +71,9 @@ def strided_slice(
     """
     if strides is None:
         strides = arrays.ones_like(begin)
-    taken = one(
-        "StridedSlice",
-        input_,
-        begin,
-        end,
-        strides,
-        name=name,
-        begin_mask=begin_mask,
-        end_mask=end_mask,
-        ellipsis_mask=ellipsis_mask,
-        new_axis_mask=new_axis_mask,
-        shrink_axis_mask=shrink_axis_mask,
-    )
+    masks = {"begin_mask": begin_mask, "end_mask": end_mask, "ellipsis_mask": ellipsis_mask}
+    masks |= {"new_axis_mask": new_axis_mask, "shrink_axis_mask": shrink_axis_mask}
+    taken = one("StridedSlice", input_, begin, end, strides, name=name, **masks)
     return assignable(taken, var)
 
 
@@ -421,12 +411,5 @@ def sparse_to_dense(
     name: str | None = None,
 ) -> Tensor:
     """A tensor of ``default_value`` with ``sparse_values`` at ``sparse_indices``."""
-    return one(
-        "SparseToDense",
-        sparse_indices,
-        output_shape,
-        sparse_values,
-        default_value,
-        validate_indices=validate_indices,
-        name=name,
-    )
+    values = (sparse_indices, output_shape, sparse_values, default_value)
+    return one("SparseToDense", *values, validate_indices=validate_indices, name=name)

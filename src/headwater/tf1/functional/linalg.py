@@ -82,16 +82,8 @@ def sparse_matmul(
     name: str | None = None,
 ) -> Tensor:
     """Returns a b for matrices with many zeros; in float32."""
-    return one(
-        "SparseMatMul",
-        a,
-        b,
-        transpose_a=transpose_a,
-        transpose_b=transpose_b,
-        a_is_sparse=a_is_sparse,
-        b_is_sparse=b_is_sparse,
-        name=name,
-    )
+    attrs = {"transpose_a": transpose_a, "transpose_b": transpose_b}
+    return one("SparseMatMul", a, b, a_is_sparse=a_is_sparse, b_is_sparse=b_is_sparse, name=name, **attrs)
 
 
 def adjoint(matrix: TensorLike, name: str | None = None) -> Tensor:

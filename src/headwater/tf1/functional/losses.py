@@ -202,10 +202,7 @@ def _of_one_rank(one: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
     ranks = one.shape.ndims, other.shape.ndims
     if None not in ranks:
         more = (ranks[0] or 0) - (ranks[1] or 0)
-        return (
-            arrays.squeeze(one, [-1]) if more == 1 else one,
-            arrays.squeeze(other, [-1]) if more == -1 else other,
-        )
+        return (arrays.squeeze(one, [-1]) if more == 1 else one, arrays.squeeze(other, [-1]) if more == -1 else other)
     return one, other
 
 

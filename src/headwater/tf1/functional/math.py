@@ -281,7 +281,7 @@ def bitcast(input: TensorLike, type: DTypeLike, name: str | None = None) -> Tens
 
 
 def complex(real: TensorLike, imag: TensorLike, name: str | None = None) -> Tensor:
-    """real + i imag."""
+    """Returns the complex numbers real + i imag."""
     with name_scope(name, "Complex", [real, imag]) as scope:
         real = convert_to_tensor(real, name="real")
         imag = convert_to_tensor(imag, name="imag")
@@ -299,7 +299,7 @@ def _part(op_type: str, input: TensorLike, name: str | None) -> Tensor:
 
 
 def real(input: TensorLike, name: str | None = None) -> Tensor:
-    """The real part."""
+    """Returns the real part."""
     return _part("Real", input, name)
 
 

@@ -102,10 +102,8 @@ def _softmax(op_type: str, logits: Tensor, axis: Any, name: str | None) -> Tenso
     place = int(place)
     if not -len(dims) <= place < len(dims):
         raise InvalidArgumentError(
-            None,
-            None,
             f"Dimension ({place}) must be in the range [{-len(dims)}, {len(dims)}) where {len(dims)} is the number of "
-            "dimensions in the input.",
+            "dimensions in the input."
         )
     order = list(range(len(dims)))
     order[place], order[-1] = order[-1], order[place]
@@ -401,18 +399,10 @@ def fused_batch_norm(
         raise ValueError("Both 'mean' and 'variance' must be given if is_training is False.")
     x, scale, offset = convert_to_tensor(x), convert_to_tensor(scale), convert_to_tensor(offset)
     none: Any = arrays.zeros([0], scale.dtype) if is_training else None
-    y, found_mean, found_variance, *_ = apply(
-        "FusedBatchNormV3",
-        x,
-        scale,
-        offset,
-        none if mean is None else mean,
-        none if variance is None else variance,
-        epsilon=max(epsilon, 1.001e-5),
-        data_format=data_format,
-        is_training=is_training,
-        name=name,
-    ).outputs
+    statistics = (none if each is None else each for each in (mean, variance))
+    attrs = {"epsilon": max(epsilon, 1.001e-5), "data_format": data_format, "is_training": is_training}
+    op = apply("FusedBatchNormV3", x, scale, offset, *statistics, name=name, **attrs)
+    y, found_mean, found_variance, *_ = op.outputs
     return y, found_mean, found_variance
 
 

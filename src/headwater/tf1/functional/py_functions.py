@@ -29,10 +29,7 @@ class Value(np.ndarray[Any, Any]):
 
 
 def py_function(
-    func: Callable[..., object],
-    inp: Sequence[Any],
-    Tout: DTypeLike | Sequence[DTypeLike],
-    name: str | None = None,
+    func: Callable[..., object], inp: Sequence[Any], Tout: DTypeLike | Sequence[DTypeLike], name: str | None = None
 ) -> Any:
     """Calls a Python function in each step, in this process, with values.
 

@@ -14,43 +14,31 @@ from headwater.tf1.functional.apply import apply, one
 
 
 class QuantizeV2(NamedTuple):
-    """Result of `quantize`."""
+    """Result of `quantize`: integers and the range that they represent."""
 
     output: Tensor
     output_min: Tensor
     output_max: Tensor
 
 
-class QuantizedConcat(NamedTuple):
+class QuantizedConcat(QuantizeV2):
     """Result of `quantized_concat`."""
-
-    output: Tensor
-    output_min: Tensor
-    output_max: Tensor
 
 
 class QuantizedConv2D(NamedTuple):
-    """Result of `quantized_conv2d`."""
+    """Result of `quantized_conv2d`: integers and the range that they represent."""
 
     output: Tensor
     min_output: Tensor
     max_output: Tensor
 
 
-class QuantizedAvgPool(NamedTuple):
+class QuantizedAvgPool(QuantizedConv2D):
     """Result of `quantized_avg_pool`."""
 
-    output: Tensor
-    min_output: Tensor
-    max_output: Tensor
 
-
-class QuantizedMaxPool(NamedTuple):
+class QuantizedMaxPool(QuantizedConv2D):
     """Result of `quantized_max_pool`."""
-
-    output: Tensor
-    min_output: Tensor
-    max_output: Tensor
 
 
 class QuantizedReluX(NamedTuple):
@@ -120,11 +108,7 @@ def quantize_v2(
 
 
 def dequantize(
-    input: TensorLike,
-    min_range: TensorLike,
-    max_range: TensorLike,
-    mode: str = "MIN_COMBINED",
-    name: str | None = None,
+    input: TensorLike, min_range: TensorLike, max_range: TensorLike, mode: str = "MIN_COMBINED", name: str | None = None
 ) -> Tensor:
     """Converts integers of `quantize` back to float32.
 
@@ -161,18 +145,10 @@ def quantize_and_dequantize(
     """
     _check("round_mode", round_mode, ("HALF_TO_EVEN", "HALF_UP"))
     tensor = convert_to_tensor(input)
-    return one(
-        "QuantizeAndDequantizeV2",
-        tensor,
-        convert_to_tensor(input_min, tensor.dtype),
-        convert_to_tensor(input_max, tensor.dtype),
-        signed_input=signed_input,
-        num_bits=num_bits,
-        range_given=range_given,
-        round_mode=round_mode,
-        narrow_range=narrow_range,
-        name=name,
-    )
+    bounds = (convert_to_tensor(bound, tensor.dtype) for bound in (input_min, input_max))
+    attrs = {"signed_input": signed_input, "num_bits": num_bits, "range_given": range_given}
+    attrs |= {"round_mode": round_mode, "narrow_range": narrow_range}
+    return one("QuantizeAndDequantizeV2", tensor, *bounds, name=name, **attrs)
 
 
 def quantized_concat(
@@ -194,11 +170,11 @@ def quantized_concat(
         low = reductions.reduce_min(arrays.stack([convert_to_tensor(each, "float32") for each in input_mins]))
         high = reductions.reduce_max(arrays.stack([convert_to_tensor(each, "float32") for each in input_maxes]))
         dtype = tensors[0].dtype.base_dtype
-        anew = [
+        requantized = [
             quantize(dequantize(tensor, least, most), low, high, dtype).output
             for tensor, least, most in zip(tensors, input_mins, input_maxes, strict=True)
         ]
-        return QuantizedConcat(arrays.concat(anew, concat_dim), low, high)
+        return QuantizedConcat(arrays.concat(requantized, concat_dim), low, high)
 
 
 def quantized_conv2d(
@@ -214,7 +190,7 @@ def quantized_conv2d(
     dilations: Sequence[int] = (1, 1, 1, 1),
     name: str | None = None,
 ) -> QuantizedConv2D:
-    """Convolves quantised numbers, and returns the range that the results represent.
+    """Convolves quantised numbers; returns the results and the range that they represent.
 
     Args:
       input: ``quint8``, of shape [batch, rows, columns, channels].
@@ -226,7 +202,7 @@ def quantized_conv2d(
       dilations: ones.
 
     Raises:
-      InvalidArgumentError: when it runs, with other types or dilations, which TensorFlow has no kernels for either.
+      InvalidArgumentError: when it runs, with other types or dilations, for which TensorFlow has no kernels either.
     """
     _check("padding", padding, ("SAME", "VALID"))
     settings = {"strides": list(strides), "padding": padding, "dilations": list(dilations)}
@@ -244,7 +220,7 @@ def quantized_avg_pool(
     padding: str,
     name: str | None = None,
 ) -> QuantizedAvgPool:
-    """The mean of each window of quantised numbers, rounded down, and the range that stays the same.
+    """Returns the mean of each window of quantised numbers, rounded down, and the unchanged range.
 
     Args:
       input: ``quint8``, of shape [batch, rows, columns, channels].
@@ -266,7 +242,7 @@ def quantized_max_pool(
     padding: str,
     name: str | None = None,
 ) -> QuantizedMaxPool:
-    """The maximum of each window of quantised numbers; arguments as of `quantized_avg_pool`."""
+    """Returns the maximum of each window of quantised numbers; arguments as for `quantized_avg_pool`."""
     _check("padding", padding, ("SAME", "VALID"))
     settings = {"ksize": list(ksize), "strides": list(strides), "padding": padding}
     return QuantizedMaxPool(*apply("QuantizedMaxPool", input, min_input, max_input, name=name, **settings).outputs)
@@ -282,7 +258,7 @@ def quantized_relu_x(
 ) -> QuantizedReluX:
     """Clips quantised numbers to the representations of 0 and ``max_value``.
 
-    TensorFlow 1.15 has the operation, but no kernel that computes it; this is its QuantizedRelu6 with another maximum.
+    TensorFlow 1.15 defines this operation without a kernel; here it computes QuantizedRelu6 with another maximum.
 
     Args:
       features: ``quint8``.

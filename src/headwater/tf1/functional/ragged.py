@@ -148,7 +148,6 @@ def constant(
       dtype: the type of the values.
       ragged_rank: number of ragged dimensions; all but the first and the dimensions of ``inner_shape`` if None.
       inner_shape: the shape of each value.
-      name: name scope.
       row_splits_dtype: the type of the splits.
 
     Raises:
@@ -183,7 +182,6 @@ def placeholder(
       dtype: the type of the values.
       ragged_rank: number of ragged dimensions.
       value_shape: the shape of each value: a scalar if None.
-      name: name scope.
     """
     if ragged_rank == 0:
         return arrays.placeholder(dtype, value_shape, name)
@@ -214,7 +212,6 @@ def ragged_range(
       limits: the limits of each row, or of all.
       deltas: the deltas of each row, or of all.
       dtype: the type of the numbers.
-      name: name scope.
       row_splits_dtype: the type of the splits.
     """
     if limits is None:
@@ -275,7 +272,6 @@ def boolean_mask(data: SparseLike, mask: object, name: str | None = None) -> Any
     Args:
       data: a tensor or ragged tensor.
       mask: the same, of the first dimensions of ``data``; of rank 1 for whole rows.
-      name: name scope.
 
     Raises:
       ValueError: ``mask`` is a scalar, its rank is not known, or its shape does not fit ``data``.
@@ -331,7 +327,6 @@ def stack(values: object, axis: int = 0, name: str | None = None, *, keeps_rows:
     Args:
       values: a list of them.
       axis: the place of the new dimension: 0, or 1.
-      name: name scope.
       keeps_rows: returns a ragged tensor also for vectors, as TensorFlow 2; otherwise these must have one size.
 
     Raises:
@@ -395,7 +390,6 @@ def stack_dynamic_partitions(
       data: a tensor or ragged tensor.
       partitions: integers from 0 to below ``num_partitions``.
       num_partitions: how many rows the result has.
-      name: name scope.
 
     Raises:
       ValueError: the rank of ``partitions`` is unknown, its shape is no prefix of the shape of ``data``, or

@@ -61,7 +61,7 @@ BINARY_FUNCTIONS: Final[Mapping[str, str]] = {
 #: Assertions about two values, either of which may be ragged.
 CHECKS: Final[Mapping[str, str]] = {
     "checks": """
-        assert_equal assert_greater assert_greater_equal assert_less assert_less_equal assert_near assert_none_equal""",
+        assert_equal assert_greater assert_greater_equal assert_less assert_less_equal assert_near assert_none_equal"""
 }
 
 #: Functions with a separate implementation for ragged tensors: maps both modules to the names, as ``name``, or as

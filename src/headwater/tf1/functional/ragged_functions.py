@@ -480,12 +480,7 @@ def _summed(value: Any, axis: int, exclusive: bool, backwards: bool) -> Any:
     return value.with_values(found - indexing.gather(base, value.value_rowids()))
 
 
-def softmax(
-    logits: Any,
-    axis: Any = None,
-    name: str | None = None,
-    dim: Any = None,
-) -> Any:
+def softmax(logits: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Any:
     """The softmax of each row.
 
     Raises:
@@ -500,7 +495,7 @@ def _softmax(value: Any, axis: int) -> Any:
     if axis > 1 and isinstance(value.values, RaggedTensor):
         return value.with_values(_softmax(value.values, axis - 1))
     if axis != 1:
-        raise ValueError("softmax of a ragged tensor is that of its innermost rows")
+        raise ValueError("softmax of a ragged tensor must be along its innermost rows")
     rows, count = value.value_rowids(), value.nrows()
     largest = indexing.gather(reductions.unsorted_segment_max(value.values, rows, count), rows)
     powers = math.exp(value.values - arrays.stop_gradient(largest))

@@ -85,7 +85,6 @@ class RaggedTensor(CompositeTensor):
         Args:
           values: a tensor, or a ragged one.
           row_splits: integers: 0, then the end of each row, which is the start of the next row.
-          name: name scope.
           validate: a run checks the splits.
         """
         if isinstance(row_splits, list | tuple) and not row_splits:
@@ -114,7 +113,6 @@ class RaggedTensor(CompositeTensor):
           values: a tensor, or a ragged one.
           value_rowids: the row of each value.
           nrows: number of rows; one more than the last value's if None.
-          name: name scope.
           validate: a run checks the order of the rows.
 
         Raises:
@@ -241,7 +239,6 @@ class RaggedTensor(CompositeTensor):
             dimensions, the outermost first.
           padding: the value to drop at the end of rows.
           ragged_rank: number of dimensions that become ragged.
-          name: name scope.
           row_splits_dtype: the type of the splits.
 
         Raises:
@@ -504,12 +501,11 @@ class RaggedTensor(CompositeTensor):
             return SparseTensor(arrays.stack(columns, axis=1), values, self.bounding_shape(out_type=kind))
 
     def to_list(self) -> list[Any]:
-        """Returns the value, if it is known without a session.
-
-        Raises:
-          ValueError: it is not, as in every graph.
-        """
-        raise ValueError("RaggedTensor.to_list() is only supported in eager mode; in graph mode, evaluate the ")
+        """Raises ValueError: the values of a graph are known only to a session."""
+        raise ValueError(
+            "RaggedTensor.to_list() is only supported in eager mode; in graph mode, evaluate the RaggedTensor first "
+            "and then use RaggedTensorValue.to_list()."
+        )
 
     def eval(self, feed_dict: FeedDict | None = None, session: SessionLike | None = None) -> RaggedTensorValue:
         """The value in ``session``, or in the default one."""

@@ -307,7 +307,6 @@ def histogram_fixed_width_bins(
       value_range: the ends of the range.
       nbins: number of bins.
       dtype: int32 or int64; the result is int32 in any case, as in TensorFlow 1.15.
-      name: the name of the operations.
 
     Raises:
       TypeError: ``dtype`` is not a type.

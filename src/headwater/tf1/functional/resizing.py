@@ -26,6 +26,10 @@ class ResizeMethod:
     AREA = 3
 
 
+def _corners(align: bool, centers: bool) -> dict[str, bool]:
+    return {"align_corners": align, "half_pixel_centers": centers}
+
+
 def resize_bilinear(
     images: TensorLike,
     size: TensorLike,
@@ -34,9 +38,7 @@ def resize_bilinear(
     half_pixel_centers: bool = False,
 ) -> Tensor:
     """Resizes to ``size``, [height, width], by bilinear interpolation; float32."""
-    return one(
-        "ResizeBilinear", images, size, align_corners=align_corners, half_pixel_centers=half_pixel_centers, name=name
-    )
+    return one("ResizeBilinear", images, size, name=name, **_corners(align_corners, half_pixel_centers))
 
 
 def resize_nearest_neighbor(
@@ -47,14 +49,7 @@ def resize_nearest_neighbor(
     half_pixel_centers: bool = False,
 ) -> Tensor:
     """Resizes to ``size``, [height, width], by the nearest pixel."""
-    return one(
-        "ResizeNearestNeighbor",
-        images,
-        size,
-        align_corners=align_corners,
-        half_pixel_centers=half_pixel_centers,
-        name=name,
-    )
+    return one("ResizeNearestNeighbor", images, size, name=name, **_corners(align_corners, half_pixel_centers))
 
 
 def resize_bicubic(
@@ -65,9 +60,7 @@ def resize_bicubic(
     half_pixel_centers: bool = False,
 ) -> Tensor:
     """Resizes to ``size``, [height, width], by bicubic interpolation; float32."""
-    return one(
-        "ResizeBicubic", images, size, align_corners=align_corners, half_pixel_centers=half_pixel_centers, name=name
-    )
+    return one("ResizeBicubic", images, size, name=name, **_corners(align_corners, half_pixel_centers))
 
 
 def resize_area(images: TensorLike, size: TensorLike, align_corners: bool = False, name: str | None = None) -> Tensor:
@@ -122,7 +115,7 @@ def resize_images_v2(
     antialias: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """Like `resize_images`, but positions are those of the centers of square pixels (TensorFlow 2's
+    """Like `resize_images`, but positions refer to the centers of square pixels (TensorFlow 2's
     ``tf.image.resize``).
 
     Raises:

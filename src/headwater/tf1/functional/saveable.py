@@ -45,7 +45,6 @@ class SaveableObject:
     Attributes:
       op: the object.
       specs: its tensors.
-      name: its name.
     """
 
     def __init__(self, op: Any, specs: Sequence[SaveSpec], name: str) -> None:

@@ -53,10 +53,7 @@ def py_func(
 
 
 def numpy_function(
-    func: Callable[..., object],
-    inp: Sequence[object],
-    Tout: DTypeLike | Sequence[DTypeLike],
-    name: str | None = None,
+    func: Callable[..., object], inp: Sequence[object], Tout: DTypeLike | Sequence[DTypeLike], name: str | None = None
 ) -> Any:
     """Same as `py_func`."""
     return py_func(func, inp, Tout, name=name)

@@ -86,7 +86,6 @@ def get_session_handle(data: Tensor, name: str | None = None) -> Tensor:
 
     Args:
       data: the tensor.
-      name: name of the operation.
 
     Raises:
       TypeError: ``data`` is not a tensor.
@@ -106,7 +105,6 @@ def get_session_tensor(handle: str, dtype: DTypeLike, name: str | None = None) -
     Args:
       handle: ignored; the handle fed to the placeholder is used.
       dtype: the tensor's type.
-      name: name scope.
     """
     del handle
     with name_scope(name, "GetSessionTensor"):
@@ -119,7 +117,6 @@ def delete_session_tensor(handle: str, name: str | None = None) -> tuple[Tensor,
 
     Args:
       handle: ignored; the handle fed to the placeholder is used.
-      name: name scope.
     """
     del handle
     with name_scope(name, "DeleteSessionTensor"):
@@ -133,8 +130,4 @@ def _fetch_handle(tensor: Tensor) -> tuple[list[str], Callable[[Any], TensorHand
     return [tensor.name], lambda found: TensorHandle.of(owner(), found[0])
 
 
-register_session_run_conversion_functions(
-    HandleTensor,
-    _fetch_handle,
-    lambda tensor, value: [(tensor.name, value)],
-)
+register_session_run_conversion_functions(HandleTensor, _fetch_handle, lambda tensor, value: [(tensor.name, value)])

@@ -13,15 +13,7 @@ if TYPE_CHECKING:
     from headwater.graph.types import SparseLike, TensorLike
 
 
-_ALLOWED = (
-    dtypes.int8,
-    dtypes.int16,
-    dtypes.int32,
-    dtypes.int64,
-    dtypes.uint8,
-    dtypes.uint16,
-    dtypes.string,
-)
+_ALLOWED = (dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.uint8, dtypes.uint16, dtypes.string)
 
 
 def set_size(a: SparseLike, validate_indices: bool = True) -> Tensor:
@@ -105,14 +97,5 @@ def edit_distance(
         if not isinstance(value, SparseTensor | SparseTensorValue):
             raise TypeError(f"{what} must be a SparseTensor.")
     first, second = SparseTensor.from_value(hypothesis), SparseTensor.from_value(truth)
-    return one(
-        "EditDistance",
-        first.indices,
-        first.values,
-        first.dense_shape,
-        second.indices,
-        second.values,
-        second.dense_shape,
-        normalize=normalize,
-        name=name,
-    )
+    parts = (part for each in (first, second) for part in (each.indices, each.values, each.dense_shape))
+    return one("EditDistance", *parts, normalize=normalize, name=name)

@@ -32,7 +32,6 @@ def assert_shapes(
       data: tensors that a failing run prints.
       summarize: how many elements of each it prints.
       message: text in front of the printed tensors.
-      name: the name of the operations.
 
     Returns:
       An operation that raises `InvalidArgumentError` where a shape is wrong.

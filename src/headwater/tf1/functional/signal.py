@@ -46,7 +46,6 @@ def frame(
       pad_end: whether to include frames that extend beyond the end, padded with ``pad_value``.
       pad_value: a scalar.
       axis: the dimension that is cut.
-      name: the name of the operations.
 
     Raises:
       ValueError: an argument that must be a scalar is not.
@@ -80,7 +79,7 @@ def frame(
 
 def _check_step(step: Size) -> None:
     if isinstance(step, int) and step < 1:
-        raise InvalidArgumentError(None, None, f"frame_step must be positive, not {step}")
+        raise InvalidArgumentError(f"frame_step must be positive, not {step}")
 
 
 def _raised_cosine(
@@ -152,7 +151,6 @@ def stft(
       window_fn: makes the window that each frame is multiplied by, from its length and ``dtype``; without it, frames
       are not multiplied.
       pad_end: whether to include frames that extend beyond the end, padded with zeros.
-      name: the name of the operations.
 
     Returns:
       complex64, [..., frames, fft_length // 2 + 1].
@@ -182,7 +180,6 @@ def inverse_stft(
       fft_length: length of the transform; by default the least power of two not below ``frame_length``.
       window_fn: makes the window by which each frame is multiplied: see `inverse_stft_window_fn`; without it, frames
       are not multiplied.
-      name: the name of the operations.
 
     Returns:
       float32, [..., samples].
@@ -212,7 +209,6 @@ def inverse_stft_window_fn(
     Args:
       frame_step: samples between the beginnings of two frames.
       forward_window_fn: the ``window_fn`` of `stft`.
-      name: the name of the operations.
     """
 
     def window_fn(frame_length: TensorLike, dtype: DTypeLike) -> Tensor:
@@ -234,7 +230,6 @@ def overlap_and_add(signal: TensorLike, frame_step: object, name: str | None = N
     Args:
       signal: [..., frames, frame_length].
       frame_step: distance between the beginnings of two frames.
-      name: the name of the operations.
 
     Returns:
       [..., (frames - 1) * frame_step + frame_length].
@@ -322,7 +317,6 @@ def dct(
       n: length of the transform: the samples are cut, or filled up with zeros.
       axis: -1.
       norm: None, or ``"ortho"`` for an orthonormal transform (of types 2 and 3).
-      name: the name of the operations.
 
     Raises:
       ValueError: an argument has another value.
@@ -418,7 +412,6 @@ def linear_to_mel_weight_matrix(
       lower_edge_hertz: the lower end of the first triangle, in Hz.
       upper_edge_hertz: where the last triangle ends.
       dtype: a type of floats.
-      name: the name of the operations.
 
     Raises:
       ValueError: an argument is out of range.

@@ -57,7 +57,6 @@ def extract_volume_patches(
       ksizes: the window, [1, planes, rows, columns, 1].
       strides: the distance between windows, [1, planes, rows, columns, 1].
       padding: ``SAME`` or ``VALID``.
-      name: name scope.
 
     Raises:
       ValueError: another ``padding``, or windows over examples or channels.
@@ -93,7 +92,6 @@ def sparse_cross(inputs: Sequence[TensorLike], name: str | None = None) -> Spars
 
     Args:
       inputs: matrices, sparse or not, of text or integers.
-      name: name scope.
     """
     return _crossed(inputs, False, 0, _HASH_KEY, name)
 
@@ -107,7 +105,6 @@ def sparse_cross_hashed(
       inputs: matrices, sparse or not, of text or integers.
       num_buckets: exclusive upper bound of the fingerprints; any int64 when 0.
       hash_key: initial value of the fingerprints.
-      name: name scope.
     """
     return _crossed(inputs, True, num_buckets, _HASH_KEY if hash_key is None else hash_key, name)
 
@@ -147,7 +144,6 @@ def adjust_jpeg_quality(image: TensorLike, jpeg_quality: TensorLike, name: str |
     Args:
       image: (height, width, 1 or 3), uint8 or numbers from 0 to 1.
       jpeg_quality: from 0 to 100, a Python number.
-      name: name scope.
     """
     with name_scope(name, "adjust_jpeg_quality", [image]):
         image = convert_to_tensor(image, name="image")
@@ -185,7 +181,6 @@ def ctc_unique_labels(labels: TensorLike, name: str | None = None) -> tuple[Tens
 
     Args:
       labels: (batch, length), integers.
-      name: name scope.
 
     Returns:
       Both of the shape of ``labels``; rows of distinct labels are filled up with 0.
@@ -306,18 +301,9 @@ def extract_glimpse(
       centered: offsets count from the image's centre; else from its upper left corner.
       normalized: offsets are fractions of the image's size: of half its size if ``centered``.
       uniform_noise: noise from 0 to 1; else with the mean and deviation of a normal distribution.
-      name: name of the operation.
     """
-    return one(
-        "ExtractGlimpse",
-        input,
-        size,
-        offsets,
-        centered=centered,
-        normalized=normalized,
-        uniform_noise=uniform_noise,
-        name=name,
-    )
+    attrs = {"centered": centered, "normalized": normalized, "uniform_noise": uniform_noise}
+    return one("ExtractGlimpse", input, size, offsets, name=name, **attrs)
 
 
 def _pooled(
@@ -348,7 +334,6 @@ def fractional_max_pool(
       overlapping: windows share their edges.
       deterministic: use the same windows, which the seeds determine, in each run.
       seed, seed2: seeds of the windows.
-      name: name of the operation.
 
     Returns:
       The values, and where windows begin in rows and in columns.

@@ -43,16 +43,8 @@ def as_string(
       width: minimum number of characters.
       fill: padding: a blank, ``0``, ``+`` or ``-`` (which aligns to the left).
     """
-    return one(
-        "AsString",
-        input,
-        precision=precision,
-        scientific=scientific,
-        shortest=shortest,
-        width=width,
-        fill=fill,
-        name=name,
-    )
+    form = {"precision": precision, "scientific": scientific, "shortest": shortest, "width": width, "fill": fill}
+    return one("AsString", input, name=name, **form)
 
 
 def string_to_number(

@@ -67,15 +67,7 @@ class Typed:
     """Base of objects with keys and values: tables, and files that fill them."""
 
     def __init__(self, key_dtype: DType, value_dtype: DType) -> None:
-        self._key_dtype, self._value_dtype = key_dtype, value_dtype
-
-    @property
-    def key_dtype(self) -> DType:
-        return self._key_dtype
-
-    @property
-    def value_dtype(self) -> DType:
-        return self._value_dtype
+        self.key_dtype, self.value_dtype = key_dtype, value_dtype
 
 
 class TextFileInitializer(Typed):
@@ -123,8 +115,8 @@ class TextFileInitializer(Typed):
             "value_index": value_index,
             "vocab_size": vocab_size or -1,
             "delimiter": delimiter,
-            "key_dtype": self._key_dtype,
-            "value_dtype": self._value_dtype,
+            "key_dtype": self.key_dtype,
+            "value_dtype": self.value_dtype,
         }
         self._name = name
 

@@ -109,34 +109,22 @@ class _ResourceTable(Typed):
         graph = get_default_graph()
         with name_scope(name, None, []) as scope:
             attrs = {"key_dtype": key_dtype, "value_dtype": value_dtype, "shared_name": shared or "", **(more or {})}
-            self._handle = graph.create_op(op_type, [], attrs, scope).outputs[0]
-            self._default = convert_to_tensor(default, value_dtype, name="Const")
-        self._name = self._handle.op.name.rpartition("/")[2]
-
-    @property
-    def resource_handle(self) -> Tensor:
-        return self._handle
+            self.resource_handle: Tensor = graph.create_op(op_type, [], attrs, scope).outputs[0]
+            self.default_value: Tensor = convert_to_tensor(default, value_dtype, name="Const")
+        self.name: str = self.resource_handle.op.name.rpartition("/")[2]
 
     @property
     def table_ref(self) -> Tensor:
-        return self._handle
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def default_value(self) -> Tensor:
-        return self._default
+        return self.resource_handle
 
     def _op(self, op_type: str, inputs: list[Any], name: str | None, attrs: dict[str, Any] | None = None) -> Operation:
-        graph = self._handle.graph
-        with graph.colocate_with(self._handle.op):
-            return graph.create_op(op_type, [self._handle, *inputs], attrs, name)
+        graph = self.resource_handle.graph
+        with graph.colocate_with(self.resource_handle.op):
+            return graph.create_op(op_type, [self.resource_handle, *inputs], attrs, name)
 
     def size(self, name: str | None = None) -> Tensor:
         """Returns the number of entries."""
-        return self._op("LookupTableSizeV2", [], name or f"{self._name}_Size").outputs[0]
+        return self._op("LookupTableSizeV2", [], name or f"{self.name}_Size").outputs[0]
 
     def lookup(self, keys: TensorLike, name: str | None = None) -> Any:
         """Returns the value of each key, or the default; a sparse or ragged tensor for such a tensor of keys.
@@ -144,9 +132,9 @@ class _ResourceTable(Typed):
         Raises:
           TypeError: keys of another type.
         """
-        with name_scope(name, f"{self._name}_Lookup", [self._handle]) as scope:
-            values = _keys_of(keys, self._key_dtype)
-            return _like_keys(keys, self._op("LookupTableFindV2", [values, self._default], scope).outputs[0])
+        with name_scope(name, f"{self.name}_Lookup", [self.resource_handle]) as scope:
+            values = _keys_of(keys, self.key_dtype)
+            return _like_keys(keys, self._op("LookupTableFindV2", [values, self.default_value], scope).outputs[0])
 
 
 class StaticHashTable(_ResourceTable):
@@ -217,22 +205,22 @@ class MutableHashTable(_ResourceTable):
 
     def insert(self, keys: TensorLike, values: TensorLike, name: str | None = None) -> Operation:
         """An operation that adds or replaces entries."""
-        with name_scope(name, f"{self._name}_lookup_table_insert", [self._handle]) as scope:
-            inputs = [_keys_of(keys, self._key_dtype), convert_to_tensor(values, self._value_dtype, name="values")]
+        with name_scope(name, f"{self.name}_lookup_table_insert", [self.resource_handle]) as scope:
+            inputs = [_keys_of(keys, self.key_dtype), convert_to_tensor(values, self.value_dtype, name="values")]
             return self._op("LookupTableInsertV2", inputs, scope)
 
     def remove(self, keys: TensorLike, name: str | None = None) -> Operation:
         """An operation that takes entries out."""
-        with name_scope(name, f"{self._name}_lookup_table_remove", [self._handle]) as scope:
-            return self._op("LookupTableRemoveV2", [_keys_of(keys, self._key_dtype)], scope)
+        with name_scope(name, f"{self.name}_lookup_table_remove", [self.resource_handle]) as scope:
+            return self._op("LookupTableRemoveV2", [_keys_of(keys, self.key_dtype)], scope)
 
     def export(self, name: str | None = None) -> tuple[Tensor, Tensor]:
         """Returns all keys and all values, in the same order."""
-        attrs = {"Tkeys": self._key_dtype, "Tvalues": self._value_dtype}
+        attrs = {"Tkeys": self.key_dtype, "Tvalues": self.value_dtype}
         keys, values = self._op(
-            "LookupTableExportV2", [], name or f"{self._name}_lookup_table_export_values", attrs
+            "LookupTableExportV2", [], name or f"{self.name}_lookup_table_export_values", attrs
         ).outputs
-        values.set_shape((None, *(self._default.dims or ())))
+        values.set_shape((None, *(self.default_value.dims or ())))
         return keys, values
 
     def replace(self, keys: TensorLike, values: TensorLike, name: str | None = None) -> Operation:
@@ -278,7 +266,7 @@ class IdTableWithHashBuckets(Typed):
         super().__init__(as_dtype(key_dtype or (table.key_dtype if table else dtypes.string)), dtypes.int64)
         self._table: Any = table
         self._buckets = num_oov_buckets
-        self._name = name or "string_to_index"
+        self.name: str = name or "string_to_index"
 
     @property
     def initializer(self) -> Any:
@@ -288,20 +276,16 @@ class IdTableWithHashBuckets(Typed):
     def init(self) -> Any:
         return self.initializer
 
-    @property
-    def name(self) -> str:
-        return self._name
-
     def size(self, name: str | None = None) -> Any:
         """Returns the number of ids."""
-        with name_scope(name, f"{self._name}_Size", []):
+        with name_scope(name, f"{self.name}_Size", []):
             begin: Any = math.to_int64(0) if self._table is None else self._table.size()
             return begin + self._buckets
 
     def lookup(self, keys: Any, name: str | None = None) -> Any:
         """Returns the id of each key."""
-        with name_scope(name, f"{self._name}_Lookup", []):
-            values = _keys_of(keys, self._key_dtype)
+        with name_scope(name, f"{self.name}_Lookup", []):
+            values = _keys_of(keys, self.key_dtype)
             if self._buckets == 0:
                 return _like_keys(keys, self._table.lookup(values))
             text = values if values.dtype.base_dtype == dtypes.string else one("AsString", values)

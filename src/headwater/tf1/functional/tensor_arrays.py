@@ -130,7 +130,7 @@ class TensorArray:
         """
         if self._flow.op.type == "TensorArray" and "element_shape" not in self._flow.op.attrs:
             raise InvalidArgumentError(
-                None, None, f"Could not read from TensorArray {self._flow.op.name!r}: nothing was written to it"
+                f"Could not read from TensorArray {self._flow.op.name!r}: nothing was written to it"
             )
         with _dense_gradient():
             return indexing.gather(self._flow, _integer(index), name=name or "TensorArrayRead")
@@ -147,10 +147,8 @@ class TensorArray:
         at: set[int] = set() if known is None else {int(known)}
         if at & self._written:
             raise InvalidArgumentError(
-                None,
-                None,
                 f"TensorArray {self._flow.op.name}: Could not write to TensorArray index {known} because it has "
-                "already been written to.",
+                "already been written to."
             )
         flow = one("TensorArrayWrite", self._flow, place, value, grows=self._grows, name=name or "TensorArrayWrite")
         array = self.with_flow(flow)
@@ -232,9 +230,7 @@ class _SplitArray(TensorArray):
         return arrays.identity(self._flow[start : start + self._lengths[index]], name=name or "TensorArrayRead")
 
     def write(self, index: TensorLike, value: TensorLike, name: str | None = None) -> TensorArray:
-        raise InvalidArgumentError(
-            None, None, f"TensorArray {self._flow.op.name}: all elements have been written to by split"
-        )
+        raise InvalidArgumentError(f"TensorArray {self._flow.op.name}: all elements have been written to by split")
 
     def concat(self, name: str | None = None) -> Tensor:
         return arrays.identity(self._flow, name=name or "TensorArrayConcat")

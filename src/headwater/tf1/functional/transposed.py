@@ -118,17 +118,8 @@ def depthwise_conv2d_native_backprop_input(
     name: str | None = None,
 ) -> Tensor:
     """The gradient of `depthwise_conv2d` for its input, of shape ``input_sizes``."""
-    return one(
-        "DepthwiseConv2dNativeBackpropInput",
-        input_sizes,
-        filter,
-        out_backprop,
-        strides=tuple(strides),
-        padding=padding,
-        data_format=data_format,
-        dilations=tuple(dilations),
-        name=name,
-    )
+    attrs = {"strides": tuple(strides), "padding": padding, "data_format": data_format, "dilations": tuple(dilations)}
+    return one("DepthwiseConv2dNativeBackpropInput", input_sizes, filter, out_backprop, name=name, **attrs)
 
 
 def depthwise_conv2d_native_backprop_filter(
@@ -142,17 +133,8 @@ def depthwise_conv2d_native_backprop_filter(
     name: str | None = None,
 ) -> Tensor:
     """The gradient of `depthwise_conv2d` for its filter, of shape ``filter_sizes``."""
-    return one(
-        "DepthwiseConv2dNativeBackpropFilter",
-        input,
-        filter_sizes,
-        out_backprop,
-        strides=tuple(strides),
-        padding=padding,
-        data_format=data_format,
-        dilations=tuple(dilations),
-        name=name,
-    )
+    attrs = {"strides": tuple(strides), "padding": padding, "data_format": data_format, "dilations": tuple(dilations)}
+    return one("DepthwiseConv2dNativeBackpropFilter", input, filter_sizes, out_backprop, name=name, **attrs)
 
 
 def dilation2d(
@@ -173,21 +155,15 @@ def dilation2d(
       strides, rates, dilations: four numbers, the first and the last 1.
       padding: ``SAME`` or ``VALID``.
     """
-    return one(
-        "Dilation2D",
-        input,
-        either(filter, filters, "filter", "filters"),
-        strides=tuple(strides),
-        rates=tuple(either(rates, dilations, "rates", "dilations")),
-        padding=padding,
-        name=name,
-    )
+    kernel = either(filter, filters, "filter", "filters")
+    spacing = tuple(either(rates, dilations, "rates", "dilations"))
+    return one("Dilation2D", input, kernel, strides=tuple(strides), rates=spacing, padding=padding, name=name)
 
 
 def erosion2d(
     value: TensorLike, kernel: TensorLike, strides: TensorLike, rates: TensorLike, padding: str, name: str | None = None
 ) -> Tensor:
-    """min over a window of value - kernel: grey-scale erosion. Arguments as of `dilation2d`."""
+    """Grey-scale erosion: the minimum of value - kernel over a window. Arguments as for `dilation2d`."""
     with name_scope(name, "erosion2d", [value, kernel]) as scope:
         turned = arrays.reverse(kernel, [0, 1])
         return math.negative(dilation2d(math.negative(value), turned, strides, rates, padding), name=scope)

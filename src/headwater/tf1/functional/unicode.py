@@ -70,7 +70,6 @@ def unicode_decode(
       errors: handling of invalid bytes: "replace" (by ``replacement_char``), "ignore" or "strict".
       replacement_char: the character for invalid bytes.
       replace_control_characters: use it for characters below 32, too.
-      name: name scope.
     """
     with name_scope(name, "UnicodeDecode", []):
         return _decoded(
@@ -149,7 +148,6 @@ def unicode_encode(
       output_encoding: "UTF-8", "UTF-16-BE" or "UTF-32-BE".
       errors: handling of numbers that are not characters.
       replacement_char: the character for these.
-      name: name scope.
 
     Raises:
       ValueError: ``input`` is a scalar.
@@ -197,16 +195,9 @@ def unicode_transcode(
     """
     if errors not in _ERRORS:
         raise ValueError(f"Value for attr 'errors' of '{errors}' not in: " + ", ".join(f'"{each}"' for each in _ERRORS))
-    return one(
-        "UnicodeTranscode",
-        input,
-        input_encoding=input_encoding,
-        output_encoding=output_encoding,
-        errors=errors,
-        replacement_char=replacement_char,
-        replace_control_characters=replace_control_characters,
-        name=name,
-    )
+    encodings = {"input_encoding": input_encoding, "output_encoding": output_encoding, "errors": errors}
+    replacing = {"replacement_char": replacement_char, "replace_control_characters": replace_control_characters}
+    return one("UnicodeTranscode", input, name=name, **encodings, **replacing)
 
 
 def _text(value: object) -> Any:
@@ -226,12 +217,11 @@ def ngrams(
 
     Args:
       data: strings, a tensor or ragged tensor.
-      ngram_width: number of strings of an n-gram, or a list or tuple of such numbers.
+      ngram_width: number of strings of an n-gram, or a list or tuple of numbers.
       separator: text between two strings.
       pad_values: padding before and after each row: one string for both or two; no padding if None.
       padding_width: length of the padding; one less than ``ngram_width`` if None.
       preserve_short_sequences: make one n-gram of a row that is too short.
-      name: name scope.
 
     Raises:
       TypeError, ValueError: an argument of the wrong kind.

@@ -224,7 +224,7 @@ def make_batched_features_dataset(
     """Returns batches of the examples in files: dictionaries of features, with labels if requested.
 
     Args:
-      file_pattern: names of files, or patterns of these.
+      file_pattern: names of files, or patterns of names.
       batch_size: examples of a batch.
       features: as for `tf.parse_example`; of a fixed size each.
       reader: makes a dataset of serialised examples of a file.
@@ -292,7 +292,7 @@ def make_csv_dataset(
     """Returns batches of rows of CSV files: dictionaries of columns, with labels if requested.
 
     Args:
-      file_pattern: names of files, or patterns of these.
+      file_pattern: names of files, or patterns of names.
       batch_size: rows of a batch.
       column_names: names of all columns; read from the first line if None.
       column_defaults: for each selected column its type, or a value for empty fields; inferred if None.

@@ -83,7 +83,7 @@ def encode_proto(
       sizes: int32, number of values of each field in each message.
       values: for each field its values.
       field_names: the fields.
-      message_type, descriptor_source: as of `decode_proto`.
+      message_type, descriptor_source: as for `decode_proto`.
     """
     given = [convert_to_tensor(each) for each in values]
     attrs = {"message_type": message_type, "field_names": list(field_names), "descriptor_source": descriptor_source}

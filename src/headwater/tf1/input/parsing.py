@@ -303,16 +303,8 @@ def decode_csv(
     for default in defaults:
         if default.dtype.base_dtype not in _CSV_TYPES:
             raise TypeError(f"record_defaults cannot be of type {default.dtype.name}")
-    return apply(
-        "DecodeCSV",
-        records,
-        defaults,
-        name=name,
-        field_delim=field_delim,
-        use_quote_delim=use_quote_delim,
-        na_value=na_value,
-        select_cols=tuple(columns),
-    ).outputs
+    attrs = {"field_delim": field_delim, "use_quote_delim": use_quote_delim, "na_value": na_value}
+    return apply("DecodeCSV", records, defaults, name=name, select_cols=tuple(columns), **attrs).outputs
 
 
 def parse_tensor(serialized: TensorLike, out_type: DTypeLike, name: str | None = None) -> Tensor:

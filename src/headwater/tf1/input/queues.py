@@ -39,15 +39,15 @@ class QueueBase:
         names: Sequence[str] | None,
         queue_ref: Tensor,
     ) -> None:
-        self._dtypes = list(dtypes)
-        if shapes is not None and len(shapes) != len(self._dtypes):
+        self.dtypes: list[DType] = list(dtypes)
+        if shapes is not None and len(shapes) != len(self.dtypes):
             raise ValueError("Queue shapes must have the same length as dtypes")
-        self._shapes = list(shapes) if shapes is not None else [unknown_shape() for _ in self._dtypes]
+        self.shapes: list[TensorShape] = list(shapes) if shapes is not None else [unknown_shape() for _ in self.dtypes]
         self._fixed = shapes is not None
-        if names is not None and len(names) != len(self._dtypes):
+        if names is not None and len(names) != len(self.dtypes):
             raise ValueError("List of queue names must have the same length as the list of dtypes")
-        self._names = list(names) if names else None
-        self._queue_ref = queue_ref
+        self.names: list[str] | None = list(names) if names else None
+        self.queue_ref: Tensor = queue_ref
 
     @staticmethod
     def from_list(index: Any, queues: Sequence[QueueBase]) -> QueueBase:
@@ -75,30 +75,14 @@ class QueueBase:
         return QueueBase(first.dtypes, shapes, first.names, chosen)
 
     @property
-    def queue_ref(self) -> Tensor:
-        return self._queue_ref
-
-    @property
     def name(self) -> str:
-        return self._queue_ref.op.name
+        return self.queue_ref.op.name
 
     @property
     def _short_name(self) -> str:
         """The name without its scopes: prefix of the names of operations, which are in the scope where they are
         created."""
         return self.name.rpartition("/")[2]
-
-    @property
-    def dtypes(self) -> list[DType]:
-        return self._dtypes
-
-    @property
-    def shapes(self) -> list[TensorShape]:
-        return self._shapes
-
-    @property
-    def names(self) -> list[str] | None:
-        return self._names
 
     def enqueue(self, vals: Structure, name: str | None = None) -> Operation:
         """An operation that adds one element, and waits while the queue is full.
@@ -108,7 +92,7 @@ class QueueBase:
         """
         with name_scope(name, f"{self._short_name}_enqueue", _flat(vals)) as scope:
             tensors = self._element(vals)
-            for tensor, shape in zip(tensors, self._shapes, strict=True):
+            for tensor, shape in zip(tensors, self.shapes, strict=True):
                 tensor.shape.assert_is_compatible_with(shape)
             return self._op("QueueEnqueueV2", tensors, name=scope)
 
@@ -116,7 +100,7 @@ class QueueBase:
         """An operation that adds an element for every row of ``vals``."""
         with name_scope(name, f"{self._short_name}_EnqueueMany", _flat(vals)) as scope:
             tensors = self._element(vals)
-            for tensor, shape in zip(tensors, self._shapes, strict=True):
+            for tensor, shape in zip(tensors, self.shapes, strict=True):
                 tensor.shape.with_rank_at_least(1)[1:].assert_is_compatible_with(shape)
                 tensor.shape[:1].assert_is_compatible_with(tensors[0].shape[:1])
             return self._op("QueueEnqueueManyV2", tensors, name=scope)
@@ -149,41 +133,41 @@ class QueueBase:
     def _op(
         self, op_type: str, inputs: Sequence[Tensor], attrs: dict[str, Any] | None = None, name: str | None = None
     ) -> Operation:
-        graph = self._queue_ref.graph
-        with graph.colocate_with(self._queue_ref.op):
-            return graph.create_op(op_type, [self._queue_ref, *inputs], attrs, name)
+        graph = self.queue_ref.graph
+        with graph.colocate_with(self.queue_ref.op):
+            return graph.create_op(op_type, [self.queue_ref, *inputs], attrs, name)
 
     def _dequeue_batch(self, op_type: str, n: TensorLike, name: str) -> Structure:
-        graph = self._queue_ref.graph
+        graph = self.queue_ref.graph
         with graph.as_default(), graph.name_scope(name) as scope:
             return self._dequeue(op_type, [convert_to_tensor(n, int32, name="n")], scope)
 
     def _dequeue(self, op_type: str, inputs: Sequence[Tensor], name: str) -> Structure:
-        attrs: dict[str, object] = {"component_types": tuple(self._dtypes)}
+        attrs: dict[str, object] = {"component_types": tuple(self.dtypes)}
         if self._fixed:
-            attrs["_shapes"] = tuple(self._shapes)
+            attrs["_shapes"] = tuple(self.shapes)
         outputs = self._op(op_type, inputs, attrs, name).outputs
-        if self._names:
-            return dict(zip(self._names, outputs, strict=True))
+        if self.names:
+            return dict(zip(self.names, outputs, strict=True))
         return outputs[0] if len(outputs) == 1 else list(outputs)
 
     def _element(self, vals: Structure) -> list[Tensor]:
         """``vals`` as the tensors of one element, in order."""
         if isinstance(vals, Mapping):
-            if not self._names:
+            if not self.names:
                 raise ValueError("Queue must have names to enqueue a dictionary")
-            if sorted(self._names) != sorted(vals.keys()):  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+            if sorted(self.names) != sorted(vals.keys()):  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
                 raise ValueError(
-                    f"Keys in dictionary to enqueue do not match names of Queue. Queue names: {self._names}"
+                    f"Keys in dictionary to enqueue do not match names of Queue. Queue names: {self.names}"
                 )
-            items: list[Any] = [vals[key] for key in self._names]
+            items: list[Any] = [vals[key] for key in self.names]
         else:
-            if self._names:
+            if self.names:
                 raise ValueError("You must enqueue a dictionary in a Queue with names")
             items = _flat(vals)
-        if len(items) != len(self._dtypes):
-            raise ValueError(f"Queue {self.name!r} takes {len(self._dtypes)} components, {len(items)} given")
-        return [convert_to_tensor(item, dtype) for item, dtype in zip(items, self._dtypes, strict=True)]
+        if len(items) != len(self.dtypes):
+            raise ValueError(f"Queue {self.name!r} takes {len(self.dtypes)} components, {len(items)} given")
+        return [convert_to_tensor(item, dtype) for item, dtype in zip(items, self.dtypes, strict=True)]
 
 
 def _flat(vals: Structure) -> list[Any]:

@@ -40,16 +40,8 @@ class ReaderBase:
     """
 
     def __init__(self, reader_ref: Tensor, supports_serialize: bool = False) -> None:
-        self._reader_ref = reader_ref
-        self._supports_serialize = supports_serialize
-
-    @property
-    def reader_ref(self) -> Tensor:
-        return self._reader_ref
-
-    @property
-    def supports_serialize(self) -> bool:
-        return self._supports_serialize
+        self.reader_ref: Tensor = reader_ref
+        self.supports_serialize: bool = supports_serialize
 
     def read(self, queue: QueueBase, name: str | None = None) -> Record:
         """Key and value of the next record, two strings.
@@ -93,7 +85,7 @@ class ReaderBase:
         return self._op("ReaderResetV2", [], name)
 
     def _op(self, op_type: str, inputs: list[Tensor], name: str | None) -> Operation:
-        return self._reader_ref.graph.create_op(op_type, [self._reader_ref, *inputs], {}, name)
+        return self.reader_ref.graph.create_op(op_type, [self.reader_ref, *inputs], {}, name)
 
 
 def _ref(queue: QueueBase) -> Tensor:

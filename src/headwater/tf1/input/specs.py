@@ -120,28 +120,22 @@ class SparseTensorSpec(TypeSpec):
     Args:
       shape: its dense shape.
       dtype: type of its elements.
+
+    Attributes:
+      shape: the dense shape.
+      dtype: the type of the elements.
     """
 
     def __init__(self, shape: ShapeLike = None, dtype: DTypeLike = float32) -> None:
-        self._shape = as_shape(shape)
-        self._dtype = as_dtype(dtype)
+        self.shape: TensorShape = as_shape(shape)
+        self.dtype: DType = as_dtype(dtype)
 
     @property
     def value_type(self) -> type:
         return SparseTensor
 
-    @property
-    def shape(self) -> TensorShape:
-        """The dense shape."""
-        return self._shape
-
-    @property
-    def dtype(self) -> DType:
-        """The type of the elements."""
-        return self._dtype
-
     def _serialize(self) -> tuple[TensorShape, DType]:
-        return self._shape, self._dtype
+        return self.shape, self.dtype
 
     @classmethod
     def from_value(cls, value: SparseTensor) -> SparseTensorSpec:
@@ -149,8 +143,8 @@ class SparseTensorSpec(TypeSpec):
 
     @property
     def _component_specs(self) -> list[TensorSpec]:
-        rank = self._shape.ndims
-        return [TensorSpec([None, rank], int64), TensorSpec([None], self._dtype), TensorSpec([rank], int64)]
+        rank = self.shape.ndims
+        return [TensorSpec([None, rank], int64), TensorSpec([None], self.dtype), TensorSpec([rank], int64)]
 
     def _to_components(self, value: SparseTensor | SparseTensorValue) -> list[Any]:
         return [value.indices, value.values, value.dense_shape]
@@ -160,10 +154,10 @@ class SparseTensorSpec(TypeSpec):
         return make(*tensor_list)
 
     def _batch(self, batch_size: int | None) -> SparseTensorSpec:
-        return SparseTensorSpec(TensorShape([batch_size]).concatenate(self._shape), self._dtype)
+        return SparseTensorSpec(TensorShape([batch_size]).concatenate(self.shape), self.dtype)
 
     def _unbatch(self) -> SparseTensorSpec:
-        return SparseTensorSpec(self._shape[1:], self._dtype)
+        return SparseTensorSpec(self.shape[1:], self.dtype)
 
 
 class IndexedSlicesSpec(TypeSpec):
@@ -196,13 +190,7 @@ class IndexedSlicesSpec(TypeSpec):
         return IndexedSlices
 
     def _serialize(self) -> tuple[TensorShape, DType, DType, DType | None, TensorShape]:
-        return (
-            self._shape,
-            self._values_dtype,
-            self._indices_dtype,
-            self._dense_shape_dtype,
-            self._indices_shape,
-        )
+        return (self._shape, self._values_dtype, self._indices_dtype, self._dense_shape_dtype, self._indices_shape)
 
     @classmethod
     def from_value(cls, value: IndexedSlices) -> IndexedSlicesSpec:
@@ -283,6 +271,12 @@ class RaggedTensorSpec(TypeSpec):
 
     Raises:
       ValueError: neither ``ragged_rank`` nor the rank is given, or ``ragged_rank`` is too large.
+
+    Attributes:
+      shape: the shape; None for ragged dimensions.
+      dtype: the type of the values.
+      ragged_rank: the number of ragged dimensions.
+      row_splits_dtype: the type of the splits.
     """
 
     def __init__(
@@ -292,15 +286,15 @@ class RaggedTensorSpec(TypeSpec):
         ragged_rank: int | None = None,
         row_splits_dtype: DTypeLike = int64,
     ) -> None:
-        self._shape = as_shape(shape)
-        self._dtype = as_dtype(dtype)
-        self._row_splits_dtype = as_dtype(row_splits_dtype)
-        rank = self._shape.ndims
+        self.shape: TensorShape = as_shape(shape)
+        self.dtype: DType = as_dtype(dtype)
+        self.row_splits_dtype: DType = as_dtype(row_splits_dtype)
+        rank = self.shape.ndims
         if ragged_rank is None:
             if rank is None:
                 raise ValueError("Must specify ragged_rank or a shape with a known rank.")
             ragged_rank = rank - 1
-        self._ragged_rank = ragged_rank
+        self.ragged_rank: int = ragged_rank
         if not isinstance(ragged_rank, int):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError("ragged_rank must be an int")
         if rank is not None and ragged_rank >= rank:
@@ -308,30 +302,10 @@ class RaggedTensorSpec(TypeSpec):
 
     @property
     def value_type(self) -> type:
-        return RaggedTensor if self._ragged_rank else Tensor
-
-    @property
-    def shape(self) -> TensorShape:
-        """The shape; None for ragged dimensions."""
-        return self._shape
-
-    @property
-    def dtype(self) -> DType:
-        """The type of the values."""
-        return self._dtype
-
-    @property
-    def ragged_rank(self) -> int:
-        """The number of ragged dimensions."""
-        return self._ragged_rank
-
-    @property
-    def row_splits_dtype(self) -> DType:
-        """The type of the splits."""
-        return self._row_splits_dtype
+        return RaggedTensor if self.ragged_rank else Tensor
 
     def _serialize(self) -> tuple[TensorShape, DType, int, DType]:
-        return self._shape, self._dtype, self._ragged_rank, self._row_splits_dtype
+        return self.shape, self.dtype, self.ragged_rank, self.row_splits_dtype
 
     @classmethod
     def from_value(cls, value: RaggedTensor) -> RaggedTensorSpec:
@@ -344,33 +318,27 @@ class DatasetSpec(TypeSpec):
     Args:
       element_spec: specification of its elements.
       dataset_shape: the shape of a tensor of datasets.
+
+    Attributes:
+      element_spec: the spec of an element.
+      shape: the shape of that tensor.
     """
 
     def __init__(self, element_spec: Structure, dataset_shape: ShapeLike = ()) -> None:
-        self._element_spec = element_spec
-        self._dataset_shape = as_shape(dataset_shape)
+        self.element_spec: Structure = element_spec
+        self.shape: TensorShape = as_shape(dataset_shape)
 
     @property
     def value_type(self) -> type:
         return Dataset
 
     @property
-    def element_spec(self) -> Structure:
-        """The spec of an element."""
-        return self._element_spec
-
-    @property
     def dtype(self) -> DType:
         """The type of a tensor with a dataset."""
         return variant
 
-    @property
-    def shape(self) -> TensorShape:
-        """The shape of that tensor."""
-        return self._dataset_shape
-
     def _serialize(self) -> tuple[Any, ...]:
-        return self._element_spec, self._dataset_shape
+        return self.element_spec, self.shape
 
     @classmethod
     def from_value(cls, value: Dataset) -> DatasetSpec:

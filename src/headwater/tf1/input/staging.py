@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.dtypes import DType, as_dtype
 from headwater.graph.operation import Operation, Tensor
-from headwater.shapes import TensorShape, as_shape, unknown_shape
+from headwater.shapes import TensorShape, as_shape
 from headwater.tf1.functional.nest import flatten
 from headwater.tf1.input.queues import FIFOQueue
 
@@ -42,42 +42,23 @@ class StagingArea:
         capacity: int = 0,
         memory_limit: int = 0,
     ) -> None:
-        self._dtypes = [as_dtype(dtype) for dtype in dtypes]
-        if shapes is not None and len(shapes) != len(self._dtypes):
+        self.dtypes: list[DType] = [as_dtype(dtype) for dtype in dtypes]
+        if shapes is not None and len(shapes) != len(self.dtypes):
             raise ValueError("StagingArea shapes must be the same length as dtypes")
-        if names is not None and len(names) != len(self._dtypes):
+        if names is not None and len(names) != len(self.dtypes):
             raise ValueError("StagingArea names must be the same length as dtypes")
         if capacity < 0 or memory_limit < 0:
             raise ValueError("capacity and memory_limit should be >= 0")
-        self._shapes = [unknown_shape()] * len(self._dtypes) if shapes is None else [as_shape(s) for s in shapes]
-        self._names: list[str] | None = None if names is None else list(names)
-        self._capacity = capacity
-        self._memory_limit = memory_limit
-        self._queue = FIFOQueue(capacity or _UNBOUNDED, self._dtypes, shared_name=shared_name, name="StagingArea")
+        given = [None] * len(self.dtypes) if shapes is None else shapes
+        self.shapes: list[TensorShape] = [as_shape(shape) for shape in given]
+        self.names: list[str] | None = None if names is None else list(names)
+        self.capacity: int = capacity
+        self.memory_limit: int = memory_limit
+        self._queue = FIFOQueue(capacity or _UNBOUNDED, self.dtypes, shared_name=shared_name, name="StagingArea")
 
     @property
     def name(self) -> str:
         return self._queue.name
-
-    @property
-    def dtypes(self) -> list[DType]:
-        return self._dtypes
-
-    @property
-    def shapes(self) -> list[TensorShape]:
-        return self._shapes
-
-    @property
-    def names(self) -> list[str] | None:
-        return self._names
-
-    @property
-    def capacity(self) -> int:
-        return self._capacity
-
-    @property
-    def memory_limit(self) -> int:
-        return self._memory_limit
 
     def put(self, values: Structure, name: str | None = None) -> Operation:
         """An operation that adds an element: a list of tensors, or with names a dictionary.
@@ -87,16 +68,16 @@ class StagingArea:
         """
         if isinstance(values, Mapping):
             given: dict[str, Any] = dict(values)  # pyright: ignore[reportUnknownArgumentType]
-            if self._names is None or sorted(given) != sorted(self._names):
-                raise ValueError(f"Keys of the element do not match names of the StagingArea: {self._names}")
-            items: list[Any] = [given[key] for key in self._names]
-        elif self._names is not None:
+            if self.names is None or sorted(given) != sorted(self.names):
+                raise ValueError(f"Keys of the element do not match names of the StagingArea: {self.names}")
+            items: list[Any] = [given[key] for key in self.names]
+        elif self.names is not None:
             raise ValueError("values must be a dictionary in a StagingArea with names")
         else:
             items = list(values) if isinstance(values, list | tuple) else [values]  # pyright: ignore[reportUnknownArgumentType]
-        if len(items) != len(self._dtypes):
-            raise ValueError(f"Unexpected number of inputs {len(items)} vs {len(self._dtypes)}")
-        for item, shape in zip(items, self._shapes, strict=True):
+        if len(items) != len(self.dtypes):
+            raise ValueError(f"Unexpected number of inputs {len(items)} vs {len(self.dtypes)}")
+        for item, shape in zip(items, self.shapes, strict=True):
             if isinstance(item, Tensor):
                 item.shape.assert_is_compatible_with(shape)
         return self._queue.enqueue(items, name or f"{self._short_name}_put")
@@ -108,9 +89,9 @@ class StagingArea:
     def get(self, name: str | None = None) -> Any:
         """Waits for the next element and returns it: a list of tensors, or with names a dictionary."""
         tensors: list[Tensor] = flatten(self._queue.dequeue(name or f"{self._short_name}_get"))
-        for tensor, shape in zip(tensors, self._shapes, strict=True):
+        for tensor, shape in zip(tensors, self.shapes, strict=True):
             tensor.set_shape(shape)
-        return tensors if self._names is None else dict(zip(self._names, tensors, strict=True))
+        return tensors if self.names is None else dict(zip(self.names, tensors, strict=True))
 
     def size(self, name: str | None = None) -> Tensor:
         """Returns the number of elements."""

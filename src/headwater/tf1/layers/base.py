@@ -140,6 +140,7 @@ class Layer(_WithArguments):
       dtype: the element type of its variables; the type of its first input if None.
 
     Attributes:
+      graph: the graph that it was first called in.
       built: whether `build` was called.
       input_spec: an `InputSpec`, or one for each input, that every call checks.
       trainable: as given.
@@ -169,17 +170,17 @@ class Layer(_WithArguments):
         self._conditional_losses: list[Tensor] = []
         #: Tensors of all calls; an update that depends on none of them is unconditional.
         self._inputs: list[Tensor] = []
-        self._graph: Graph | None = None
+        self.graph: Graph | None = None
         self._final_scope: variable_scope | None = None
         self._current_scope: VariableScope | None = None
         if isinstance(name, VariableScope):
             self._base_name: Any = name.name
-            self._name = _unique_name(snake_case(type(self).__name__))
+            self.name: str = _unique_name(snake_case(type(self).__name__))
         elif name:
-            self._base_name = self._name = name
+            self._base_name = self.name = name
         else:
             self._base_name = snake_case(type(self).__name__)
-            self._name = _unique_name(self._base_name)
+            self.name = _unique_name(self._base_name)
         self._scope: VariableScope | None = None
         if scope:
             with variable_scope(scope) as captured:
@@ -188,18 +189,9 @@ class Layer(_WithArguments):
     # Properties ----------------------------------------------------------------------------------------------------
 
     @property
-    def name(self) -> str:
-        return self._name
-
-    @property
     def dtype(self) -> Any:
         """Name of the element type of its variables; None before the first call of a layer without ``dtype``."""
         return None if self._dtype is None else self._dtype.name
-
-    @property
-    def graph(self) -> Graph | None:
-        """The graph that it was first called in."""
-        return self._graph
 
     @property
     def scope_name(self) -> str:
@@ -210,7 +202,7 @@ class Layer(_WithArguments):
         """
         if self._scope is None:
             raise ValueError(
-                f'No name available for layer scope because the layer "{self._name}" has not been used yet.'
+                f'No name available for layer scope because the layer "{self.name}" has not been used yet.'
             )
         return self._scope.name
 
@@ -268,7 +260,7 @@ class Layer(_WithArguments):
           ValueError: it has no variables yet.
         """
         if not self.built:
-            raise ValueError(f"You tried to call `count_params` on {self._name}, but the layer isn't built.")
+            raise ValueError(f"You tried to call `count_params` on {self.name}, but the layer isn't built.")
         return sum(int(variable.shape.num_elements()) for variable in self.weights)
 
     def get_config(self) -> dict[str, object]:
@@ -401,7 +393,7 @@ class Layer(_WithArguments):
             _refuse(scope=scope)
         again = self._keras_style and self._scope is not None
         self._set_scope(scope)
-        self._graph = self._graph or get_default_graph()
+        self.graph = self.graph or get_default_graph()
         if self.built:
             if self._final_scope is None:
                 self._final_scope = variable_scope(self._scope, reuse=True, auxiliary_name_scope=False)
@@ -412,7 +404,7 @@ class Layer(_WithArguments):
             self._current_scope = current
             if "scope" in inspect.signature(self.call).parameters:
                 kwargs["scope"] = current
-            with name_scope(self._name if again else current.original_name_scope):
+            with name_scope(self.name if again else current.original_name_scope):
                 return self._compute(inputs, args, kwargs)
 
     def _compute(self, inputs: Structure, args: Sequence[Any], kwargs: dict[str, object]) -> Any:
@@ -439,14 +431,14 @@ class Layer(_WithArguments):
         given = self.input_spec
         specs: list[InputSpec] = [] if given is None else nest.flatten(given)
         for spec, leaf in zip(specs, leaves, strict=False):
-            InputSpec.check(spec, leaf, self._name)  # also of Keras's InputSpec, which has the same attributes
+            InputSpec.check(spec, leaf, self.name)  # also of Keras's InputSpec, which has the same attributes
 
     def _set_scope(self, scope: object = None) -> None:
         """Enters the variable scope once, so that its name is made unique once."""
         if self._scope is not None:
             return
         if self._keras_style:
-            with name_scope(self._name) as opened:
+            with name_scope(self.name) as opened:
                 self._scope = VariableScope(None, name=opened[:-1], name_scope=opened, use_resource=True)
             return
         if self._reuse:

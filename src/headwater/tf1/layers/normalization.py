@@ -275,10 +275,7 @@ class BatchNormalization(Layer):
         limits = self.renorm_clipping
         with control_dependencies([r, d]):
             momentum = _if_training(training, self.renorm_momentum)
-            updates = [
-                _moved(self.renorm_mean, mean, momentum),
-                _moved(self.renorm_stddev, deviation, momentum),
-            ]
+            updates = [_moved(self.renorm_mean, mean, momentum), _moved(self.renorm_stddev, deviation, momentum)]
         if limits.get("rmin") is not None:
             r = math.maximum(r, limits["rmin"])
         if limits.get("rmax") is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from headwater import dtypes
@@ -16,79 +17,44 @@ if TYPE_CHECKING:
     from headwater.graph.types import TensorLike
 
 
-def _count(
-    labels: object,
-    predictions: object,
-    weights: object,
-    of: tuple[bool, bool],
-    collections: tuple[object, object],
-    name: str | None,
-    default: str,
-) -> Metric:
-    """Counts examples with the label ``of[0]`` and the prediction ``of[1]``."""
-    with variable_scope(name, default, (predictions, labels, weights)):
-        labels, predictions, weights = same_shape(
-            math.cast(labels, dtypes.bool_), math.cast(predictions, dtypes.bool_), weights
-        )
-        hit = math.logical_and(math.equal(labels, of[0]), math.equal(predictions, of[1]))
-        values = math.to_float(hit)
-        count = metric_variable([], name="count")
-        if weights is not None:
-            values = math.multiply(values, broadcast_weights(math.cast(weights, dtypes.float32), values))
-        value = arrays.identity(count)
-        return collect(value, assign_add(count, reductions.reduce_sum(values)), *collections)
+def _counting(label: bool, prediction: bool, default: str, doc: str) -> Callable[..., Metric]:
+    def function(
+        labels: TensorLike,
+        predictions: TensorLike,
+        weights: TensorLike | None = None,
+        metrics_collections: object = None,
+        updates_collections: object = None,
+        name: str | None = None,
+    ) -> Metric:
+        with variable_scope(name, default, (predictions, labels, weights)):
+            labels, predictions, weights = same_shape(
+                math.cast(labels, dtypes.bool_), math.cast(predictions, dtypes.bool_), weights
+            )
+            hit = math.logical_and(math.equal(labels, label), math.equal(predictions, prediction))
+            values = math.to_float(hit)
+            count = metric_variable([], name="count")
+            if weights is not None:
+                values = math.multiply(values, broadcast_weights(math.cast(weights, dtypes.float32), values))
+            value = arrays.identity(count)
+            update = assign_add(count, reductions.reduce_sum(values))
+            return collect(value, update, metrics_collections, updates_collections)
+
+    function.__doc__ = doc
+    return function
 
 
-def true_positives(
-    labels: TensorLike,
-    predictions: TensorLike,
-    weights: TensorLike | None = None,
-    metrics_collections: object = None,
-    updates_collections: object = None,
-    name: str | None = None,
-) -> Metric:
-    """Counts examples that are predicted and true."""
-    both = (metrics_collections, updates_collections)
-    return _count(labels, predictions, weights, (True, True), both, name, "true_positives")
-
-
-def true_negatives(
-    labels: TensorLike,
-    predictions: TensorLike,
-    weights: TensorLike | None = None,
-    metrics_collections: object = None,
-    updates_collections: object = None,
-    name: str | None = None,
-) -> Metric:
-    """Counts examples that are neither predicted nor true."""
-    both = (metrics_collections, updates_collections)
-    return _count(labels, predictions, weights, (False, False), both, name, "true_negatives")
-
-
-def false_positives(
-    labels: TensorLike,
-    predictions: TensorLike,
-    weights: TensorLike | None = None,
-    metrics_collections: object = None,
-    updates_collections: object = None,
-    name: str | None = None,
-) -> Metric:
-    """Counts examples that are predicted and not true."""
-    both = (metrics_collections, updates_collections)
-    return _count(labels, predictions, weights, (False, True), both, name, "false_positives")
-
-
-def false_negatives(
-    labels: TensorLike,
-    predictions: TensorLike,
-    weights: TensorLike | None = None,
-    metrics_collections: object = None,
-    updates_collections: object = None,
-    name: str | None = None,
-) -> Metric:
-    """Counts examples that are true and not predicted."""
-    both = (metrics_collections, updates_collections)
-    return _count(labels, predictions, weights, (True, False), both, name, "false_negatives")
+true_positives: Callable[..., Metric] = _counting(
+    True, True, "true_positives", "Counts examples that are predicted and true."
+)
+true_negatives: Callable[..., Metric] = _counting(
+    False, False, "true_negatives", "Counts examples that are neither predicted nor true."
+)
+false_positives: Callable[..., Metric] = _counting(
+    False, True, "false_positives", "Counts examples that are predicted and not true."
+)
+false_negatives: Callable[..., Metric] = _counting(
+    True, False, "false_negatives", "Counts examples that are true and not predicted."
+)
 
 
 def _share(part: TensorLike, rest: TensorLike, name: str) -> Tensor:
@@ -103,7 +69,7 @@ def precision(
     updates_collections: object = None,
     name: str | None = None,
 ) -> Metric:
-    """True positives / (true + false positives)."""
+    """Returns the share of true positives in all positives: true / (true + false positives)."""
     with variable_scope(name, "precision", (predictions, labels, weights)):
         right, more_right = true_positives(labels, predictions, weights)
         wrong, more_wrong = false_positives(labels, predictions, weights)
@@ -118,7 +84,7 @@ def recall(
     updates_collections: object = None,
     name: str | None = None,
 ) -> Metric:
-    """True positives / (true positives + false negatives)."""
+    """Returns the share of true positives in all true examples: true positives / (true positives + false negatives)."""
     with variable_scope(name, "recall", (predictions, labels, weights)):
         right, more_right = true_positives(labels, predictions, weights)
         missed, more_missed = false_negatives(labels, predictions, weights)

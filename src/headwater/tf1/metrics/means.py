@@ -12,14 +12,7 @@ from headwater.graph.types import TensorLike
 from headwater.tf1.functional import arrays, math, reductions
 from headwater.tf1.functional.default_graph import control_dependencies
 from headwater.tf1.functional.indexing import where
-from headwater.tf1.metrics.state import (
-    Metric,
-    as_metric,
-    collect,
-    metric_variable,
-    same_shape,
-    weighted,
-)
+from headwater.tf1.metrics.state import Metric, as_metric, collect, metric_variable, same_shape, weighted
 from headwater.tf1.variables.state import assign_add
 from headwater.tf1.variables.variable_scope import variable_scope
 

@@ -94,7 +94,7 @@ def dynamic_rnn(
 
     Args:
       cell: an `RNNCell`.
-      inputs: [batch, time, …], or [time, batch, …] with ``time_major``; or a nested structure of such.
+      inputs: [batch, time, …], or [time, batch, …] with ``time_major``; or a nested structure of such tensors.
       sequence_length: number of steps of each example, after which outputs are 0 and states stay; None for all.
       initial_state: the state before the first step; zeros of type ``dtype`` if None.
       dtype: see ``initial_state``.
@@ -181,7 +181,7 @@ def static_rnn(
     """Runs a cell along a list of inputs, unrolled in the graph; returns the list of outputs, and the last state.
 
     Args:
-      inputs: for each step [batch, …], or a nested structure of such.
+      inputs: for each step [batch, …], or a nested structure of such tensors.
       cell, initial_state, dtype, sequence_length, scope: see `dynamic_rnn`.
 
     Raises:

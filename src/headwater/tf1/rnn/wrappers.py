@@ -30,7 +30,6 @@ class MultiRNNCell(RNNCell):
     """A stack of cells: each takes the output of the previous one.
 
     Args:
-      cells: the cells.
       state_is_tuple: the state is a tuple of the cells' states, not their concatenation.
 
     Raises:
@@ -163,7 +162,6 @@ class DropoutWrapper(_Wrapper):
     """A cell with dropout of its inputs, outputs and states.
 
     Args:
-      cell: the cell.
       input_keep_prob, output_keep_prob, state_keep_prob: probabilities of keeping an element: numbers or tensors.
       variational_recurrent: the same elements in every step (Gal and Ghahramani, 2016).
       input_size: the shape of the inputs without the batch; needed with ``variational_recurrent``.
@@ -272,7 +270,6 @@ class ResidualWrapper(_Wrapper):
     """Adds a cell's inputs to its outputs.
 
     Args:
-      cell: the cell.
       residual_fn: ``f(inputs, outputs)`` in place of the sum.
     """
 
@@ -291,7 +288,6 @@ class DeviceWrapper(_Wrapper):
     """A cell on a device.
 
     Args:
-      cell: the cell.
       device: see `Graph.device`.
     """
 

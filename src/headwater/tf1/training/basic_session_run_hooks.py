@@ -236,23 +236,21 @@ class FinalOpsHook(SessionRunHook):
     Args:
       final_ops: tensors and operations to run, in any structure that `Session.run` takes.
       final_ops_feed_dict: values to feed to them.
+
+    Attributes:
+      final_ops_values: the values, once the session has ended.
     """
 
     def __init__(self, final_ops: Structure, final_ops_feed_dict: FeedDict | None = None) -> None:
         self._final_ops = final_ops
         self._final_ops_feed_dict = final_ops_feed_dict
-        self._final_ops_values: object = None
-
-    @property
-    def final_ops_values(self) -> Any:
-        """The values, once the session has ended."""
-        return self._final_ops_values
+        self.final_ops_values: Any = None
 
     def end(self, session: SessionLike) -> None:
         if self._final_ops is None:
             return
         try:
-            self._final_ops_values = session.run(self._final_ops, feed_dict=self._final_ops_feed_dict)
+            self.final_ops_values = session.run(self._final_ops, feed_dict=self._final_ops_feed_dict)
         except OpError as error:
             _logger.error("An error occurred while running the final operations: %s", error)
             raise

@@ -1,4 +1,4 @@
-"""Batches of single examples by way of a queue (TensorFlow 1.15's ``tf.train.batch`` and others).
+"""Functions that collect single examples into batches by a queue (TensorFlow 1.15's ``tf.train.batch`` and others).
 
 Each function adds a queue, a queue runner that fills it, and a summary of how full it is.
 """
@@ -41,7 +41,7 @@ class _Sparse:
 
 
 def _listed(tensors: Structure) -> list[Any]:
-    """The components of an element: of a dictionary in the order of its keys."""
+    """Returns the components of an element; of a dictionary, in the order of its keys."""
     if isinstance(tensors, Mapping):
         named = cast("Mapping[Any, Any]", tensors)
         return [named[key] for key in sorted(named)]
@@ -145,7 +145,7 @@ class _Batcher:
             return graph.create_op(op_type, [queue.queue_ref, self._keep, *element], {}, name)
 
     def dequeue_batch(self, queue: QueueBase, batch_size: TensorLike, smaller: bool, like: object, name: str) -> Any:
-        """The next batch, in the structure of ``like``."""
+        """Returns the next batch, in the structure of ``like``."""
         taken = queue.dequeue_up_to(batch_size, name=name) if smaller else queue.dequeue_many(batch_size, name=name)
         dequeued: list[Any] = list(taken) if isinstance(taken, list) else [taken]  # pyright: ignore[reportUnknownArgumentType]
         restored = [
@@ -155,36 +155,20 @@ class _Batcher:
         return _as_given(like, restored)
 
 
-def _in_order(
-    like: object,
-    batcher: _Batcher,
-    batch_size: TensorLike,
-    threads: int,
-    capacity: int,
-    dynamic_pad: bool,
-    smaller: bool,
-    shared_name: str | None,
-    scope: str,
-) -> Any:
-    make = PaddingFIFOQueue if dynamic_pad else FIFOQueue
-    queue = make(capacity, batcher.types, batcher.shapes, shared_name=shared_name)
+def _ordered_queue(
+    batcher: _Batcher, threads: int, capacity: int, dynamic_pad: bool, shared_name: str | None
+) -> QueueBase:
+    queue = (PaddingFIFOQueue if dynamic_pad else FIFOQueue)(
+        capacity, batcher.types, batcher.shapes, shared_name=shared_name
+    )
     batcher.fill(queue, threads)
     summary.scalar(f"fraction_of_{capacity}_full", math.cast(queue.size(), float32) * (1.0 / capacity))
-    return batcher.dequeue_batch(queue, batch_size, smaller, like, scope)
+    return queue
 
 
-def _shuffled(
-    like: object,
-    batcher: _Batcher,
-    batch_size: TensorLike,
-    threads: int,
-    capacity: int,
-    min_after_dequeue: int,
-    seed: int | None,
-    smaller: bool,
-    shared_name: str | None,
-    scope: str,
-) -> Any:
+def _shuffling_queue(
+    batcher: _Batcher, threads: int, capacity: int, min_after_dequeue: int, seed: int | None, shared_name: str | None
+) -> QueueBase:
     if capacity <= min_after_dequeue:
         raise ValueError(f"capacity {capacity} must be bigger than min_after_dequeue {min_after_dequeue}.")
     queue = RandomShuffleQueue(
@@ -194,7 +178,7 @@ def _shuffled(
     room = capacity - min_after_dequeue
     over = math.cast(math.maximum(0, math.subtract(queue.size(), min_after_dequeue)), float32)
     summary.scalar(f"fraction_over_{min_after_dequeue}_of_{room}_full", math.multiply(over, 1.0 / room))
-    return batcher.dequeue_batch(queue, batch_size, smaller, like, scope)
+    return queue
 
 
 def batch(
@@ -228,19 +212,8 @@ def batch(
     Raises:
       ValueError: no tensors, or shapes that are not known and not ``dynamic_pad``.
     """
-    return maybe_batch(
-        tensors,
-        True,
-        batch_size,
-        num_threads,
-        capacity,
-        enqueue_many,
-        shapes,
-        dynamic_pad,
-        allow_smaller_final_batch,
-        shared_name,
-        name,
-    )
+    settings = (enqueue_many, shapes, dynamic_pad, allow_smaller_final_batch, shared_name, name)
+    return maybe_batch(tensors, True, batch_size, num_threads, capacity, *settings)
 
 
 def maybe_batch(
@@ -260,17 +233,8 @@ def maybe_batch(
     elements = _listed(tensors)
     with name_scope(name, "batch", [*elements, keep_input]) as scope:
         batcher = _Batcher([elements], keep_input, enqueue_many, shapes)
-        return _in_order(
-            tensors,
-            batcher,
-            batch_size,
-            num_threads,
-            capacity,
-            dynamic_pad,
-            allow_smaller_final_batch,
-            shared_name,
-            scope,
-        )
+        queue = _ordered_queue(batcher, num_threads, capacity, dynamic_pad, shared_name)
+        return batcher.dequeue_batch(queue, batch_size, allow_smaller_final_batch, tensors, scope)
 
 
 def batch_join(
@@ -285,18 +249,8 @@ def batch_join(
     name: str | None = None,
 ) -> Any:
     """Returns batches as `batch`, from several lists or dictionaries of tensors, each enqueued by its own thread."""
-    return maybe_batch_join(
-        tensors_list,
-        True,
-        batch_size,
-        capacity,
-        enqueue_many,
-        shapes,
-        dynamic_pad,
-        allow_smaller_final_batch,
-        shared_name,
-        name,
-    )
+    settings = (enqueue_many, shapes, dynamic_pad, allow_smaller_final_batch, shared_name, name)
+    return maybe_batch_join(tensors_list, True, batch_size, capacity, *settings)
 
 
 def maybe_batch_join(
@@ -315,17 +269,8 @@ def maybe_batch_join(
     elements = [_listed(tensors) for tensors in tensors_list]
     with name_scope(name, "batch_join", [t for element in elements for t in element]) as scope:
         batcher = _Batcher(elements, keep_input, enqueue_many, shapes)
-        return _in_order(
-            tensors_list[0],
-            batcher,
-            batch_size,
-            1,
-            capacity,
-            dynamic_pad,
-            allow_smaller_final_batch,
-            shared_name,
-            scope,
-        )
+        queue = _ordered_queue(batcher, 1, capacity, dynamic_pad, shared_name)
+        return batcher.dequeue_batch(queue, batch_size, allow_smaller_final_batch, tensors_list[0], scope)
 
 
 def shuffle_batch(
@@ -350,20 +295,8 @@ def shuffle_batch(
     Raises:
       ValueError: ``capacity`` is not above ``min_after_dequeue``.
     """
-    return maybe_shuffle_batch(
-        tensors,
-        batch_size,
-        capacity,
-        min_after_dequeue,
-        True,
-        num_threads,
-        seed,
-        enqueue_many,
-        shapes,
-        allow_smaller_final_batch,
-        shared_name,
-        name,
-    )
+    settings = (num_threads, seed, enqueue_many, shapes, allow_smaller_final_batch, shared_name, name)
+    return maybe_shuffle_batch(tensors, batch_size, capacity, min_after_dequeue, True, *settings)
 
 
 def maybe_shuffle_batch(
@@ -384,18 +317,8 @@ def maybe_shuffle_batch(
     elements = _listed(tensors)
     with name_scope(name, "shuffle_batch", [*elements, keep_input]) as scope:
         batcher = _Batcher([elements], keep_input, enqueue_many, shapes)
-        return _shuffled(
-            tensors,
-            batcher,
-            batch_size,
-            num_threads,
-            capacity,
-            min_after_dequeue,
-            seed,
-            allow_smaller_final_batch,
-            shared_name,
-            scope,
-        )
+        queue = _shuffling_queue(batcher, num_threads, capacity, min_after_dequeue, seed, shared_name)
+        return batcher.dequeue_batch(queue, batch_size, allow_smaller_final_batch, tensors, scope)
 
 
 def shuffle_batch_join(
@@ -411,19 +334,8 @@ def shuffle_batch_join(
     name: str | None = None,
 ) -> Any:
     """Returns batches as `shuffle_batch`, from several lists or dictionaries, each enqueued by its own thread."""
-    return maybe_shuffle_batch_join(
-        tensors_list,
-        batch_size,
-        capacity,
-        min_after_dequeue,
-        True,
-        seed,
-        enqueue_many,
-        shapes,
-        allow_smaller_final_batch,
-        shared_name,
-        name,
-    )
+    settings = (seed, enqueue_many, shapes, allow_smaller_final_batch, shared_name, name)
+    return maybe_shuffle_batch_join(tensors_list, batch_size, capacity, min_after_dequeue, True, *settings)
 
 
 def maybe_shuffle_batch_join(
@@ -443,15 +355,5 @@ def maybe_shuffle_batch_join(
     elements = [_listed(tensors) for tensors in tensors_list]
     with name_scope(name, "shuffle_batch_join", [t for element in elements for t in element]) as scope:
         batcher = _Batcher(elements, keep_input, enqueue_many, shapes)
-        return _shuffled(
-            tensors_list[0],
-            batcher,
-            batch_size,
-            1,
-            capacity,
-            min_after_dequeue,
-            seed,
-            allow_smaller_final_batch,
-            shared_name,
-            scope,
-        )
+        queue = _shuffling_queue(batcher, 1, capacity, min_after_dequeue, seed, shared_name)
+        return batcher.dequeue_batch(queue, batch_size, allow_smaller_final_batch, tensors_list[0], scope)

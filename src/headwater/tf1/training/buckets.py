@@ -58,7 +58,6 @@ def bucket(
       allow_smaller_final_batch: whether to return the elements left in a bucket when the input ends.
       keep_input: False drops the element.
       shared_name: the name of the queues.
-      name: the name of the operations.
 
     Returns:
       The bucket of a batch, and the batch in the structure of ``tensors``.

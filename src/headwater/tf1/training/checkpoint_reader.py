@@ -31,7 +31,7 @@ class CheckpointReader:
     def __init__(self, filepattern: Path) -> None:
         prefix = as_path(filepattern)
         if not checkpoint_exists(prefix):
-            raise NotFoundError(None, None, f"{prefix}: there is no such checkpoint ({index_path(prefix)} is missing)")
+            raise NotFoundError(f"{prefix}: there is no such checkpoint ({index_path(prefix)} is missing)")
         self._reader = open_checkpoint(prefix)
 
     def get_variable_to_shape_map(self) -> dict[str, list[int]]:

@@ -42,7 +42,6 @@ def find_checkpoints(folder: str, named: Iterable[str], state_name: str) -> Foun
     """Returns the checkpoints in a folder, except for checkpoints named by another state file of the folder.
 
     Args:
-      folder: the folder.
       named: paths of further checkpoints, in any folder, which may not exist.
       state_name: name of the state file that should have named the newest.
 
@@ -99,11 +98,9 @@ def _newest(prefixes: list[str], state_path: str) -> str | None:
     for rival in times:
         if _step(rival)[0] == base and _step(rival)[1] > step:
             raise DataLossError(
-                None,
-                None,
                 f"{state_path} is missing or damaged, and which checkpoint is the newest is not certain: {last} was "
                 f"written last, {rival} has a higher step. Write the line model_checkpoint_path: "
-                f'"{os.path.basename(last)}" into {state_path}, or the other name, to continue from it',
+                f'"{os.path.basename(last)}" into {state_path}, or the other name, to continue from it'
             )
     return last
 

@@ -179,11 +179,9 @@ def _from_damaged(folder: str, path: str, state: Structure, problem: str) -> Che
     older = found.newest is not None and os.path.abspath(named) != os.path.abspath(found.newest)
     if older and named and checkpoint_exists(glob.escape(named)):
         raise DataLossError(
-            None,
-            None,
             f"{path} is damaged, or was changed by hand: {problem}. It names {named}, while {found.newest} is the "
             "newest checkpoint. If you changed it, delete its line that begins with # crc32c; if not, delete the "
-            "file to continue from the newest",
+            "file to continue from the newest"
         )
     return _instead(found, path, f"it is damaged: {problem}")
 
@@ -213,10 +211,8 @@ def _instead(found: FoundCheckpoints, path: str, problem: str) -> CheckpointStat
     if found.newest is None:
         damaged = "; ".join((*found.damaged, *found.without_index)) or "no checkpoint exists"
         raise DataLossError(
-            None,
-            None,
             f"The checkpoint state {path} cannot be used, {problem}, and no checkpoint beside it is complete: "
-            f"{damaged}. Training does not start over existing checkpoints: restore the files, or move them away",
+            f"{damaged}. Training does not start over existing checkpoints: restore the files, or move them away"
         )
     message = f"The checkpoint state {path} cannot be used, {problem}. {found.newest} is the newest whole checkpoint"
     if _said.get(path) != message:

@@ -109,7 +109,6 @@ class ConsistentOptimizer(Optimizer):
         Args:
           grads_and_vars: pairs of gradient and variable.
           global_step: counts the updates of the strictest choice; None: they are not counted.
-          name: name scope of the operations.
 
         Raises:
           ValueError: there are no variables.

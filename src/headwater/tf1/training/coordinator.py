@@ -26,6 +26,9 @@ class Coordinator:
     Args:
       clean_stop_exception_types: errors that stop the threads without a failure; by default `OutOfRangeError`, which
         a queue raises at its end.
+
+    Attributes:
+      joined: whether the threads were joined.
     """
 
     def __init__(self, clean_stop_exception_types: Sequence[type[BaseException]] | None = None) -> None:
@@ -35,7 +38,7 @@ class Coordinator:
         self._lock = threading.Lock()
         self._stop_event = threading.Event()
         self._error: BaseException | None = None
-        self._joined = False
+        self.joined: bool = False
         self._registered_threads: set[threading.Thread] = set()
 
     def request_stop(self, ex: BaseException | ExcInfo | None = None) -> None:
@@ -49,7 +52,7 @@ class Coordinator:
         if isinstance(error, self._clean_stop_exception_types):
             error = None
         with self._lock:
-            if self._joined:
+            if self.joined:
                 if error is not None:
                     raise error
                 return
@@ -62,7 +65,7 @@ class Coordinator:
     def clear_stop(self) -> None:
         """Clears the stop request and its error, so that further threads can be coordinated."""
         with self._lock:
-            self._joined = False
+            self.joined = False
             self._error = None
             self._stop_event.clear()
 
@@ -117,7 +120,7 @@ class Coordinator:
                 thread.join(max(0.0, deadline - time.monotonic()))
         stragglers = [thread.name for thread in alive if thread.is_alive()]
         with self._lock:
-            self._joined = True
+            self.joined = True
             self._registered_threads.clear()
             error = self._error
         if error is not None:
@@ -127,11 +130,6 @@ class Coordinator:
             if not ignore_live_threads:
                 raise RuntimeError(message)
             _logger.info(message)
-
-    @property
-    def joined(self) -> bool:
-        """Whether the threads were joined."""
-        return self._joined
 
     def raise_requested_exception(self) -> None:
         """Raises the error reported by a thread, if any."""

@@ -189,7 +189,7 @@ class FileWriter:
             self.add_meta_graph(meta_graph)
 
     def get_logdir(self) -> str:
-        """The folder."""
+        """Returns the folder of the event files."""
         return self._logdir
 
     def add_summary(self, summary: object, global_step: TensorLike | None = None) -> None:

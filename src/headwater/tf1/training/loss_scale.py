@@ -82,23 +82,13 @@ class DynamicLossScale(LossScale):
     def __init__(
         self, initial_loss_scale: float = 2**15, increment_period: int = 2000, multiplier: float = 2.0
     ) -> None:
-        self._initial = float(initial_loss_scale)
-        self._period = int(increment_period)
-        self._multiplier = float(multiplier)
-        self._scale = Variable(self._initial, trainable=False, dtype=dtypes.float32, name="current_loss_scale")
+        self.initial_loss_scale: float = float(initial_loss_scale)
+        self.increment_period: int = int(increment_period)
+        self.multiplier: float = float(multiplier)
+        self._scale = Variable(
+            self.initial_loss_scale, trainable=False, dtype=dtypes.float32, name="current_loss_scale"
+        )
         self._good_steps = Variable(0, trainable=False, dtype=dtypes.int64, name="good_steps")
-
-    @property
-    def initial_loss_scale(self) -> float:
-        return self._initial
-
-    @property
-    def increment_period(self) -> int:
-        return self._period
-
-    @property
-    def multiplier(self) -> float:
-        return self._multiplier
 
     def __call__(self) -> Tensor:
         return convert_to_tensor(self._scale)
@@ -107,11 +97,11 @@ class DynamicLossScale(LossScale):
         """Returns an operation that changes the scale, and whether the gradients are finite."""
         finite = _all_finite(grads)
         scale, steps = self._scale.read_value(), self._good_steps.read_value()
-        grows = math.greater_equal(steps + 1, constant(self._period, dtypes.int64))
-        larger = scale * self._multiplier
+        grows = math.greater_equal(steps + 1, constant(self.increment_period, dtypes.int64))
+        larger = scale * self.multiplier
         # Do not let the scale overflow to infinity.
         grown = conditions.cond(math.logical_and(grows, math.is_finite(larger)), lambda: larger, lambda: scale)
-        shrunk = math.maximum(scale / self._multiplier, constant(1.0))
+        shrunk = math.maximum(scale / self.multiplier, constant(1.0))
         next_scale = conditions.cond(finite, lambda: arrays.identity(grown), lambda: arrays.identity(shrunk))
         further = conditions.cond(
             math.logical_and(finite, math.logical_not(grows)), lambda: steps + 1, lambda: arrays.zeros_like(steps)
@@ -120,9 +110,9 @@ class DynamicLossScale(LossScale):
 
     def get_config(self) -> dict[str, Any]:
         return {
-            "initial_loss_scale": self._initial,
-            "increment_period": self._period,
-            "multiplier": self._multiplier,
+            "initial_loss_scale": self.initial_loss_scale,
+            "increment_period": self.increment_period,
+            "multiplier": self.multiplier,
         }
 
 
@@ -186,11 +176,7 @@ class MixedPrecisionLossScaleOptimizer(Optimizer):
         update, applies = self._loss_scale.update([grad for grad, _ in pairs])
         if applies is True:
             return group(update, self._optimizer.apply_gradients(pairs, global_step), name=name)
-        done = conditions.cond(
-            applies,
-            lambda: group(self._optimizer.apply_gradients(pairs, global_step)),
-            no_op,
-        )
+        done = conditions.cond(applies, lambda: group(self._optimizer.apply_gradients(pairs, global_step)), no_op)
         return group(done, update, name=name)
 
     def get_slot(self, *args: Any, **kwargs: Any) -> Any:

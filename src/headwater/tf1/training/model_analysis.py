@@ -102,7 +102,6 @@ def print_model_analysis(
     """Writes the numbers of parameters, or of floating-point operations, of a graph, and returns them.
 
     Args:
-      graph: the graph.
       run_meta: a ``RunMetadata`` of a step, for times and memory.
       op_log: must be None.
       tfprof_cmd: ``"scope"``: by names.
@@ -259,34 +258,15 @@ def _pooling(op: Any) -> int:
     return _outputs(op) * math.prod(op.get_attr("ksize"))
 
 
+_ELEMENTWISE: Final = (
+    "Add BiasAdd Equal Greater GreaterEqual Less LessEqual Log Maximum Minimum Mul Neg NotEqual Pow RealDiv Reciprocal "
+    "Square SquaredDifference Sub"
+)
 _COUNTS: Final[Mapping[str, Callable[[Any], int]]] = {
     **dict.fromkeys(("MatMul", "BatchMatMul", "BatchMatMulV2"), _product),
     **dict.fromkeys(("Conv2D", "Conv3D", "DepthwiseConv2dNative"), _convolution),
     **dict.fromkeys(("MaxPool", "AvgPool"), _pooling),
-    **dict.fromkeys(
-        (
-            "Add",
-            "BiasAdd",
-            "Equal",
-            "Greater",
-            "GreaterEqual",
-            "Less",
-            "LessEqual",
-            "Log",
-            "Maximum",
-            "Minimum",
-            "Mul",
-            "Neg",
-            "NotEqual",
-            "Pow",
-            "RealDiv",
-            "Reciprocal",
-            "Square",
-            "SquaredDifference",
-            "Sub",
-        ),
-        _outputs,
-    ),
+    **dict.fromkeys(_ELEMENTWISE.split(), _outputs),
     "Rsqrt": lambda op: 2 * _outputs(op),
     "Softmax": lambda op: 5 * _outputs(op),
     "L2Loss": lambda op: 3 * _inputs(op) - 1,

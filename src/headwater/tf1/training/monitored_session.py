@@ -251,7 +251,6 @@ class MonitoredSession(_Monitored):
 
     Args:
       session_creator: makes the sessions; a `ChiefSessionCreator` if None.
-      hooks: the hooks.
       stop_grace_period_secs: seconds that threads may take to end.
     """
 
@@ -270,7 +269,6 @@ class SingularMonitoredSession(_Monitored):
     """A session that initialises and calls hooks, but does not recover.
 
     Args:
-      hooks: the hooks.
       scaffold: has the operations that initialise, and the saver.
       master: the target of the master.
       config: a ``ConfigProto``.

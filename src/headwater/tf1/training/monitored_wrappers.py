@@ -92,12 +92,8 @@ class StepContext:
     """
 
     def __init__(self, session: BaseSession, run_with_hooks_fn: Callable[..., object]) -> None:
-        self._session = session
+        self.session: Any = session
         self._run_with_hooks_fn = run_with_hooks_fn
-
-    @property
-    def session(self) -> Any:
-        return self._session
 
     def run_with_hooks(self, *args: object, **kwargs: object) -> Any:
         """Runs one step with hooks, like `MonitoredSession.run`."""
@@ -113,7 +109,6 @@ class HookedSession(WrappedSession):
 
     Args:
       sess: the session.
-      hooks: the hooks.
     """
 
     def __init__(self, sess: SessionLike | None, hooks: Sequence[SessionRunHook]) -> None:

@@ -44,7 +44,6 @@ def assign_moving_average(
       decay: d, near 1 for a long memory.
       zero_debias: correct an average that began at zero (Kingma and Ba, 2015): with b ← b − (1 − d)·(b − x), kept in
         variables beside ``variable``, a is b / (1 − dⁿ) after n updates.
-      name: name of the operation.
     """
     graph, dtype = variable.graph, variable.dtype.base_dtype
     with (

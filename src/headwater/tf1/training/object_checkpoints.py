@@ -94,7 +94,7 @@ class Checkpoint(Trackable):
 
     @property
     def save_counter(self) -> Any:
-        """See the class."""
+        """The variable that counts saves, created at its first use."""
         if self._counter is None:
             self._counter = Variable(0, trainable=False, dtype="int64", name="save_counter")
         return self._counter

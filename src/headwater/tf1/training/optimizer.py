@@ -42,7 +42,7 @@ GradsAndVars: TypeAlias = "list[tuple[Gradient | None, Variable]]"
 Hyperparameter: TypeAlias = "TensorLike | Callable[[], TensorLike]"
 """A setting: a number, a tensor, or a function that returns one."""
 
-OptimizerLike: TypeAlias = "str | Optimizer | Callable[[], Optimizer]"
+OptimizerLike: TypeAlias = "str | Optimizer | Callable[[], Optimizer] | type[Optimizer]"
 """An optimizer, the name of one, or a function or class that returns one."""
 
 
@@ -53,7 +53,6 @@ class Optimizer:
 
     Args:
       use_locking: accepted; updates are always atomic.
-      name: name of the operations it adds.
 
     Raises:
       ValueError: no name.
@@ -94,9 +93,7 @@ class Optimizer:
           global_step: a variable to increment once the variables are updated.
           var_list: variables to change; all trainable ones if None.
           gate_gradients: ``GATE_GRAPH`` uses no gradient before all are computed.
-          aggregation_method: accepted.
-          colocate_gradients_with_ops: accepted.
-          name: name of the operation.
+          aggregation_method, colocate_gradients_with_ops: accepted.
           grad_loss: gradient of the loss, ones if None.
 
         Raises:
@@ -311,9 +308,7 @@ class Optimizer:
     ) -> Any:
         """The slot of ``var``, made by ``initializer``; see `_get_or_make_slot`."""
         return self._slot(
-            var,
-            slot_name,
-            lambda: slot_creator.create_slot_with_initializer(var, initializer, shape, dtype, op_name),
+            var, slot_name, lambda: slot_creator.create_slot_with_initializer(var, initializer, shape, dtype, op_name)
         )
 
     def _zeros_slot(self, var: Variable, slot_name: str, op_name: str) -> Any:

@@ -25,7 +25,7 @@ class SaveOnSigterm:
       session: the session that is saved; `forget_session` removes all instances of the same session.
     """
 
-    def __init__(self, save: Callable[[], None], session: object = None) -> None:
+    def __init__(self, save: Callable[[], object], session: object = None) -> None:
         self.save = save
         self.session = session
 

@@ -37,7 +37,6 @@ class QueueRunner:
     error stops the coordinator.
 
     Args:
-      queue: the queue.
       enqueue_ops: operations that add to it; each gets its own thread.
       close_op: closes the queue; pending enqueue operations still run.
       cancel_op: closes the queue and cancels pending enqueue operations.
@@ -48,6 +47,9 @@ class QueueRunner:
     Raises:
       ValueError: neither a queue with operations nor a definition, or both.
       TypeError: ``queue_closed_exception_types`` is not a tuple of error classes.
+
+    Attributes:
+      exceptions_raised: errors of threads that ran without a coordinator.
     """
 
     def __init__(
@@ -62,7 +64,7 @@ class QueueRunner:
     ) -> None:
         self._lock = threading.Lock()
         self._running: weakref.WeakKeyDictionary[SessionLike, int] = weakref.WeakKeyDictionary()
-        self._exceptions_raised: list[Exception] = []
+        self.exceptions_raised: list[Exception] = []
         if queue_runner_def is not None:
             if queue is not None or enqueue_ops:
                 raise ValueError("queue_runner_def and queue are mutually exclusive.")
@@ -76,11 +78,11 @@ class QueueRunner:
                 "queue_closed_exception_types, when provided, must be a tuple of tf.error types, but saw: "
                 f"{queue_closed_exception_types}"
             )
-        self._queue: Any = queue
-        self._enqueue_ops = list(enqueue_ops)
-        self._close_op = queue.close() if close_op is None else close_op
-        self._cancel_op = queue.close(cancel_pending_enqueues=True) if cancel_op is None else cancel_op
-        self._closed_types: tuple[type[Exception], ...] = types
+        self.queue: Any = queue
+        self.enqueue_ops: list[Any] = list(enqueue_ops)
+        self.close_op: Any = queue.close() if close_op is None else close_op
+        self.cancel_op: Any = queue.close(cancel_pending_enqueues=True) if cancel_op is None else cancel_op
+        self.queue_closed_exception_types: tuple[type[Exception], ...] = types
 
     def _init_from_proto(self, proto: QueueRunnerDef, import_scope: str | None) -> None:
         graph = get_default_graph()
@@ -88,43 +90,18 @@ class QueueRunner:
         def find(name: str) -> Any:
             return graph.as_graph_element(f"{import_scope}/{name}" if import_scope else name)
 
-        self._queue = find(proto.queue_name)
-        self._enqueue_ops = [find(name) for name in proto.enqueue_op_name]
-        self._close_op = find(proto.close_op_name)
-        self._cancel_op = find(proto.cancel_op_name)
-        self._closed_types = tuple(
+        self.queue = find(proto.queue_name)
+        self.enqueue_ops = [find(name) for name in proto.enqueue_op_name]
+        self.close_op = find(proto.close_op_name)
+        self.cancel_op = find(proto.cancel_op_name)
+        self.queue_closed_exception_types = tuple(
             exception_type_from_error_code(code) for code in proto.queue_closed_exception_types
         ) or (OutOfRangeError,)
 
     @property
-    def queue(self) -> Any:
-        return self._queue
-
-    @property
-    def enqueue_ops(self) -> list[Any]:
-        return self._enqueue_ops
-
-    @property
-    def close_op(self) -> Any:
-        return self._close_op
-
-    @property
-    def cancel_op(self) -> Any:
-        return self._cancel_op
-
-    @property
-    def queue_closed_exception_types(self) -> tuple[type[Exception], ...]:
-        return self._closed_types
-
-    @property
-    def exceptions_raised(self) -> list[Exception]:
-        """Errors of threads that ran without a coordinator."""
-        return self._exceptions_raised
-
-    @property
     def name(self) -> str:
         """The queue's name."""
-        return self._queue.name
+        return self.queue.name
 
     def create_threads(
         self, sess: Any, coord: Coordinator | None = None, daemon: bool = False, start: bool = False
@@ -143,15 +120,15 @@ class QueueRunner:
         with self._lock:
             if self._running.get(sess):
                 return []
-            self._running[sess] = len(self._enqueue_ops)
-            self._exceptions_raised = []
+            self._running[sess] = len(self.enqueue_ops)
+            self.exceptions_raised = []
         threads = [
             threading.Thread(target=self._run, args=(sess, op, coord), name=f"QueueRunnerThread-{self.name}-{op.name}")
-            for op in self._enqueue_ops
+            for op in self.enqueue_ops
         ]
         if coord is not None:
             name = f"QueueRunnerThread-{self.name}-close_on_stop"
-            threads.append(threading.Thread(target=self._close_on_stop, args=(sess, self._cancel_op, coord), name=name))
+            threads.append(threading.Thread(target=self._close_on_stop, args=(sess, self.cancel_op, coord), name=name))
         for thread in threads:
             if coord is not None:
                 coord.register_thread(thread)
@@ -165,7 +142,7 @@ class QueueRunner:
             enqueue = repeated(sess, enqueue_op)
             while coord is None or not coord.should_stop():
                 enqueue()
-        except self._closed_types:
+        except self.queue_closed_exception_types:
             self._ended(sess, close=True)
             return
         except Exception as error:  # raised again, here or when the threads are joined
@@ -175,7 +152,7 @@ class QueueRunner:
                 return
             _logger.error("Exception in QueueRunner: %s", error)
             with self._lock:
-                self._exceptions_raised.append(error)
+                self.exceptions_raised.append(error)
             raise
         self._ended(sess)
 
@@ -184,7 +161,7 @@ class QueueRunner:
             self._running[sess] = self._running.get(sess, 1) - 1
             last = self._running[sess] == 0
         if close and last:
-            self._quietly(sess, self._close_op)
+            self._quietly(sess, self.close_op)
 
     def _close_on_stop(self, sess: object, cancel_op: OpOrTensor, coord: Coordinator) -> None:
         coord.wait_for_stop()
@@ -208,10 +185,10 @@ class QueueRunner:
 
         return QueueRunnerDef(
             queue_name=strip(self.name),
-            enqueue_op_name=[strip(op.name) for op in self._enqueue_ops],
-            close_op_name=strip(self._close_op.name),
-            cancel_op_name=strip(self._cancel_op.name),
-            queue_closed_exception_types=[getattr(t, "code", 0) for t in self._closed_types],
+            enqueue_op_name=[strip(op.name) for op in self.enqueue_ops],
+            close_op_name=strip(self.close_op.name),
+            cancel_op_name=strip(self.cancel_op.name),
+            queue_closed_exception_types=[getattr(t, "code", 0) for t in self.queue_closed_exception_types],
         )
 
     @staticmethod

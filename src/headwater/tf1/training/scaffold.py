@@ -61,39 +61,39 @@ class Scaffold:
             return given if given is not None or other is None else getattr(other, name)
 
         self._user_init_fn = choose(init_fn, "_user_init_fn")
-        self._init_op = choose(init_op, "init_op")
-        self._init_feed_dict = choose(init_feed_dict, "init_feed_dict")
-        self._ready_op = choose(ready_op, "ready_op")
-        self._ready_for_local_init_op = choose(ready_for_local_init_op, "ready_for_local_init_op")
-        self._local_init_op = choose(local_init_op, "local_init_op")
-        self._local_init_feed_dict = choose(local_init_feed_dict, "local_init_feed_dict")
-        self._summary_op = choose(summary_op, "summary_op")
-        self._saver = choose(saver, "saver")
+        self.init_op: Any = choose(init_op, "init_op")
+        self.init_feed_dict: Any = choose(init_feed_dict, "init_feed_dict")
+        self.ready_op: Any = choose(ready_op, "ready_op")
+        self.ready_for_local_init_op: Any = choose(ready_for_local_init_op, "ready_for_local_init_op")
+        self.local_init_op: Any = choose(local_init_op, "local_init_op")
+        self.local_init_feed_dict: Any = choose(local_init_feed_dict, "local_init_feed_dict")
+        self.summary_op: Any = choose(summary_op, "summary_op")
+        self.saver: Any = choose(saver, "saver")
 
     def finalize(self) -> Scaffold:
         """Makes omitted parts, and finalizes the graph; idempotent."""
         graph = get_default_graph()
         require_accounted(graph)
         get = self.get_or_default
-        if self._init_op is None:
-            self._init_op = get("init_op", GraphKeys.INIT_OP, global_variables_initializer)
-        if self._ready_op is None:
-            self._ready_op = get("ready_op", GraphKeys.READY_OP, report_uninitialized_variables)
-        if self._ready_for_local_init_op is None:
-            self._ready_for_local_init_op = get(
+        if self.init_op is None:
+            self.init_op = get("init_op", GraphKeys.INIT_OP, global_variables_initializer)
+        if self.ready_op is None:
+            self.ready_op = get("ready_op", GraphKeys.READY_OP, report_uninitialized_variables)
+        if self.ready_for_local_init_op is None:
+            self.ready_for_local_init_op = get(
                 "ready_for_local_init_op",
                 GraphKeys.READY_FOR_LOCAL_INIT_OP,
                 lambda: report_uninitialized_variables(
                     global_variables(), name="report_uninitialized_variables_for_local_init"
                 ),
             )
-        if self._local_init_op is None:
-            self._local_init_op = get("local_init_op", GraphKeys.LOCAL_INIT_OP, self.default_local_init_op)
-        if self._summary_op is None:
-            self._summary_op = get("summary_op", GraphKeys.SUMMARY_OP, merged_summaries)
-        if self._saver is None:
-            self._saver = get("saver", GraphKeys.SAVERS, lambda: Saver(sharded=True, allow_empty=True))
-        self._saver.build()
+        if self.local_init_op is None:
+            self.local_init_op = get("local_init_op", GraphKeys.LOCAL_INIT_OP, self.default_local_init_op)
+        if self.summary_op is None:
+            self.summary_op = get("summary_op", GraphKeys.SUMMARY_OP, merged_summaries)
+        if self.saver is None:
+            self.saver = get("saver", GraphKeys.SAVERS, lambda: Saver(sharded=True, allow_empty=True))
+        self.saver.build()
         graph.finalize()
         return self
 
@@ -128,38 +128,6 @@ class Scaffold:
         """``f(session)``, to be called after ``init_op``."""
         user = self._user_init_fn
         return None if user is None else lambda sess: user(self, sess)
-
-    @property
-    def init_op(self) -> Any:
-        return self._init_op
-
-    @property
-    def init_feed_dict(self) -> Any:
-        return self._init_feed_dict
-
-    @property
-    def ready_op(self) -> Any:
-        return self._ready_op
-
-    @property
-    def ready_for_local_init_op(self) -> Any:
-        return self._ready_for_local_init_op
-
-    @property
-    def local_init_op(self) -> Any:
-        return self._local_init_op
-
-    @property
-    def local_init_feed_dict(self) -> Any:
-        return self._local_init_feed_dict
-
-    @property
-    def summary_op(self) -> Any:
-        return self._summary_op
-
-    @property
-    def saver(self) -> Any:
-        return self._saver
 
 
 def merged_summaries() -> Tensor | None:

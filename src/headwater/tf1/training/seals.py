@@ -131,7 +131,7 @@ def always_restores(environ: Mapping[str, str] = os.environ) -> bool:
     """
     text = environ.get(RESTORE, "").strip() or "lost"
     if text not in ("lost", "always"):
-        raise InvalidArgumentError(None, None, f"{RESTORE} is {text!r}, but must be 'lost' or 'always'")
+        raise InvalidArgumentError(f"{RESTORE} is {text!r}, but must be 'lost' or 'always'")
     return text == "always"
 
 
@@ -158,7 +158,6 @@ class Seals:
 
     Args:
       master: the target of the master.
-      graph: the graph.
       config: a ``ConfigProto``, of its sessions.
     """
 

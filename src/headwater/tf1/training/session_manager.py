@@ -236,12 +236,10 @@ class SessionManager:
             waited = time.monotonic() - begin
             if here is not None and here.over:
                 _close(sess)
-                raise OutOfRangeError(None, None, f"The job is over ({here.over}). {missing}")
+                raise OutOfRangeError(f"The job is over ({here.over}). {missing}")
             if waited + pause_s > max_wait_secs:
                 _close(sess)
-                raise DeadlineExceededError(
-                    None, None, f"Session was not ready after waiting {max_wait_secs:g} secs. {missing}"
-                )
+                raise DeadlineExceededError(f"Session was not ready after waiting {max_wait_secs:g} secs. {missing}")
             if time.monotonic() - said >= _LOG_INTERVAL_S:
                 said = time.monotonic()
                 _logger.warning("Waiting for the model to be ready, for %.0f s so far: %s", waited, missing)

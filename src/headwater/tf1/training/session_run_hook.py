@@ -75,25 +75,13 @@ class SessionRunContext:
     """
 
     def __init__(self, original_args: SessionRunArgs, session: BaseSession) -> None:
-        self._original_args = original_args
-        self._session = session
-        self._stop_requested = False
-
-    @property
-    def original_args(self) -> SessionRunArgs:
-        return self._original_args
-
-    @property
-    def session(self) -> Any:
-        return self._session
-
-    @property
-    def stop_requested(self) -> bool:
-        return self._stop_requested
+        self.original_args: SessionRunArgs = original_args
+        self.session: Any = session
+        self.stop_requested: bool = False
 
     def request_stop(self) -> None:
         """Ends the loop after this step: ``should_stop`` is true from then on."""
-        self._stop_requested = True
+        self.stop_requested = True
 
 
 class SessionRunValues(NamedTuple):

@@ -88,6 +88,13 @@ class Supervisor:
 
     Raises:
       ValueError: a variable of a task that is not the chief has no device.
+
+    Attributes:
+      coord: the coordinator of all threads.
+      summary_writer: the writer of events; None on tasks other than the chief.
+      save_summaries_secs: seconds between two summaries.
+      save_model_secs: seconds between two checkpoints.
+      save_path: path of the checkpoints, without the step.
     """
 
     USE_DEFAULT: ClassVar[int] = 0
@@ -117,42 +124,48 @@ class Supervisor:
     ) -> None:
         self._graph = graph or get_default_graph()
         require_accounted(self._graph)
-        self._is_chief = is_chief
+        self.is_chief: bool = is_chief
         with self._graph.as_default():
-            self._ready_op = self._chosen(ready_op, GraphKeys.READY_OP, report_uninitialized_variables)
-            self._ready_for_local_init_op = self._chosen(
+            self.ready_op: OpOrTensor | None = self._chosen(
+                ready_op, GraphKeys.READY_OP, report_uninitialized_variables
+            )
+            self.ready_for_local_init_op: OpOrTensor | None = self._chosen(
                 ready_for_local_init_op, GraphKeys.READY_FOR_LOCAL_INIT_OP, None
             )
-            self._init_op = self._chosen(init_op, GraphKeys.INIT_OP, global_variables_initializer)
+            self.init_op: OpOrTensor | None = self._chosen(init_op, GraphKeys.INIT_OP, global_variables_initializer)
             self._local_init_op = self._chosen(local_init_op, GraphKeys.LOCAL_INIT_OP, Scaffold.default_local_init_op)
-            self._saver = self._chosen(saver, GraphKeys.SAVERS, lambda: Saver() if global_variables() else None)
-            self._summary_op = self._chosen(summary_op, GraphKeys.SUMMARY_OP, merged_summaries)
-            self._global_step = self._chosen(global_step, GraphKeys.GLOBAL_STEP, self._default_global_step)
-        self._init_feed_dict = init_feed_dict
+            self.saver: Saver | Any = self._chosen(
+                saver, GraphKeys.SAVERS, lambda: Saver() if global_variables() else None
+            )
+            self.summary_op: OpOrTensor | None = self._chosen(summary_op, GraphKeys.SUMMARY_OP, merged_summaries)
+            self.global_step: GraphTensor | None = self._chosen(
+                global_step, GraphKeys.GLOBAL_STEP, self._default_global_step
+            )
+        self.init_feed_dict: FeedDict | None = init_feed_dict
         self._init_fn = init_fn
-        self._coord = Coordinator()
+        self.coord: Coordinator = Coordinator()
         self._stop_grace_secs = stop_grace_secs
         # Only the chief runs services and writes files.
         self._logdir = logdir if is_chief else None
-        self._save_summaries_secs = save_summaries_secs if is_chief else None
-        self._save_model_secs = save_model_secs if is_chief else None
-        self._save_path = os.path.join(logdir, checkpoint_basename) if is_chief and logdir else None
-        self._summary_writer: FileWriter | None = None
+        self.save_summaries_secs: float | None = save_summaries_secs if is_chief else None
+        self.save_model_secs: float | None = save_model_secs if is_chief else None
+        self.save_path: str | Any = os.path.join(logdir, checkpoint_basename) if is_chief and logdir else None
+        self.summary_writer: FileWriter | None = None
         if is_chief and not isinstance(summary_writer, int):
-            self._summary_writer = summary_writer
+            self.summary_writer = summary_writer
         elif self._logdir and summary_writer == self.USE_DEFAULT:
-            self._summary_writer = FileWriter(self._logdir)
-        self._writer_open = self._summary_writer is not None
+            self.summary_writer = FileWriter(self._logdir)
+        self._writer_open = self.summary_writer is not None
         self._graph_added_to_summary = False
         self._at_sigterm: SaveOnSigterm | None = None
-        self._session_manager: SessionManager = session_manager or SessionManager(
+        self.session_manager: SessionManager = session_manager or SessionManager(
             local_init_op=self._local_init_op,
-            ready_op=self._ready_op,
-            ready_for_local_init_op=self._ready_for_local_init_op,
+            ready_op=self.ready_op,
+            ready_for_local_init_op=self.ready_for_local_init_op,
             graph=self._graph,
             recovery_wait_secs=recovery_wait_secs,
             local_init_run_options=local_init_run_options,
-            global_step=self._global_step,
+            global_step=self.global_step,
         )
         self._verify_setup()
         self._graph.finalize()
@@ -184,72 +197,11 @@ class Supervisor:
 
     def _verify_setup(self) -> None:
         """Raises ValueError if a variable has no device: every worker would have its own copy of it."""
-        if self._is_chief:
+        if self.is_chief:
             return
         for op in self._graph.get_operations():
             if op.type in ("Variable", "VariableV2") and not op.device:
                 raise ValueError(f"When using replicas, all Variables must have their device set: {op.name}")
-
-    @property
-    def is_chief(self) -> bool:
-        return self._is_chief
-
-    @property
-    def session_manager(self) -> SessionManager:
-        return self._session_manager
-
-    @property
-    def coord(self) -> Coordinator:
-        """The coordinator of all threads."""
-        return self._coord
-
-    @property
-    def init_op(self) -> OpOrTensor | None:
-        return self._init_op
-
-    @property
-    def init_feed_dict(self) -> FeedDict | None:
-        return self._init_feed_dict
-
-    @property
-    def ready_op(self) -> OpOrTensor | None:
-        return self._ready_op
-
-    @property
-    def ready_for_local_init_op(self) -> OpOrTensor | None:
-        return self._ready_for_local_init_op
-
-    @property
-    def summary_writer(self) -> FileWriter | Any:
-        """The writer of events; None on tasks other than the chief."""
-        return self._summary_writer
-
-    @property
-    def summary_op(self) -> OpOrTensor | None:
-        return self._summary_op
-
-    @property
-    def save_summaries_secs(self) -> float | None:
-        """Seconds between two summaries."""
-        return self._save_summaries_secs
-
-    @property
-    def global_step(self) -> GraphTensor | None:
-        return self._global_step
-
-    @property
-    def saver(self) -> Saver | Any:
-        return self._saver
-
-    @property
-    def save_model_secs(self) -> float | None:
-        """Seconds between two checkpoints."""
-        return self._save_model_secs
-
-    @property
-    def save_path(self) -> str | Any:
-        """Path of the checkpoints, without the step."""
-        return self._save_path
 
     # Sessions ---------------------------------------------------------------------------------------------------
 
@@ -277,14 +229,14 @@ class Supervisor:
           DeadlineExceededError: the model is not ready after ``max_wait_secs``.
           RuntimeError: the chief's initialisation left variables without a value.
         """
-        self._coord.clear_stop()
-        if self._summary_writer is not None:
-            self._summary_writer.reopen()
+        self.coord.clear_stop()
+        if self.summary_writer is not None:
+            self.summary_writer.reopen()
             self._writer_open = True
         sess = self._ready_session(master, config, wait_for_checkpoint, max_wait_secs)
         if isinstance(sess, SupervisedSession):  # pyright: ignore[reportUnnecessaryIsInstance]  of a program's manager
             sess.recover_with(lambda: self._session_after_loss(master, config, max_wait_secs))
-        if self._is_chief:
+        if self.is_chief:
             self._write_graph()
             if start_standard_services:
                 _logger.info("Starting standard services.")
@@ -292,8 +244,8 @@ class Supervisor:
         if start_standard_services:
             _logger.info("Starting queue runners.")
             self.start_queue_runners(sess)
-            if self._global_step is not None and progress_reporter().listening:
-                GlobalStepThread(self._coord, sess, self._global_step).start()
+            if self.global_step is not None and progress_reporter().listening:
+                GlobalStepThread(self.coord, sess, self.global_step).start()
         return sess
 
     PrepareSession = prepare_or_wait_for_session
@@ -301,24 +253,24 @@ class Supervisor:
     def _ready_session(
         self, master: str, config: ConfigProto, wait_for_checkpoint: bool, max_wait_secs: float
     ) -> SupervisedSession:
-        if not self._is_chief:
-            return self._session_manager.wait_for_session(master, config=config, max_wait_secs=max_wait_secs)
-        return self._session_manager.prepare_session(
+        if not self.is_chief:
+            return self.session_manager.wait_for_session(master, config=config, max_wait_secs=max_wait_secs)
+        return self.session_manager.prepare_session(
             master,
-            init_op=self._init_op,
-            saver=self._saver,
+            init_op=self.init_op,
+            saver=self.saver,
             checkpoint_dir=self._logdir,
             wait_for_checkpoint=wait_for_checkpoint,
             max_wait_secs=max_wait_secs,
             config=config,
-            init_feed_dict=self._init_feed_dict,
+            init_feed_dict=self.init_feed_dict,
             init_fn=self._init_fn,
         )
 
     def _session_after_loss(self, master: str, config: ConfigProto, max_wait_secs: float) -> SupervisedSession:
         """Returns a new session after a loss: continues with complete state, otherwise prepares the model again."""
-        if self._is_chief:
-            sess = self._session_manager.rejoin_session(master, config)
+        if self.is_chief:
+            sess = self.session_manager.rejoin_session(master, config)
             if sess is not None:
                 return sess
         return self._ready_session(master, config, False, max_wait_secs)
@@ -342,7 +294,7 @@ class Supervisor:
                 master=master, config=config, start_standard_services=start_standard_services
             )
             yield sess
-            report_end(sess, self._global_step)
+            report_end(sess, self.global_step)
         except Exception as error:  # noqa: BLE001 - raised again where the threads are joined
             self.request_stop(error)
         finally:
@@ -361,9 +313,9 @@ class Supervisor:
         if self._logdir:
             with TROUBLES.record_full_disk(f"graph.pbtxt in {self._logdir}", "Training continues without it"):
                 write_graph(self._graph.as_graph_def(add_shapes=True), self._logdir, "graph.pbtxt")
-        if self._summary_writer is not None and not self._graph_added_to_summary:
-            self._summary_writer.add_graph(self._graph)
-            self._summary_writer.add_meta_graph(make_meta_graph(self._graph, saver=self._saver))
+        if self.summary_writer is not None and not self._graph_added_to_summary:
+            self.summary_writer.add_graph(self._graph)
+            self.summary_writer.add_meta_graph(make_meta_graph(self._graph, saver=self.saver))
             self._graph_added_to_summary = True
 
     # Services ---------------------------------------------------------------------------------------------------
@@ -378,27 +330,27 @@ class Supervisor:
         Raises:
           RuntimeError: this is not the chief.
         """
-        if not self._is_chief:
+        if not self.is_chief:
             raise RuntimeError(
                 "Only chief supervisor can start standard services. Because only chief supervisors can write events."
             )
         if not self._logdir:
             _logger.warning("Standard services need a 'logdir' passed to the SessionManager")
             return None
-        if self._global_step is not None and self._summary_writer is not None:
+        if self.global_step is not None and self.summary_writer is not None:
             start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
-            self._summary_writer.add_session_log(start, read_global_step(sess, self._global_step))
+            self.summary_writer.add_session_log(start, read_global_step(sess, self.global_step))
         threads: list[LooperThread] = []
-        if self._save_summaries_secs and self._summary_writer is not None:
-            if self._summary_op is not None:
+        if self.save_summaries_secs and self.summary_writer is not None:
+            if self.summary_op is not None:
                 threads.append(SVSummaryThread(self, sess))
-            if self._global_step is not None:
+            if self.global_step is not None:
                 threads.append(SVStepCounterThread(self, sess))
-        if self._saver is not None and self._save_model_secs:
+        if self.saver is not None and self.save_model_secs:
             threads.append(SVTimerCheckpointThread(self, sess))
-        if self._saver is not None:
+        if self.saver is not None:
             self._at_sigterm = SaveOnSigterm(
-                lambda: self._saver.save(sess, self._save_path, global_step=self._global_step)
+                lambda: self.saver.save(sess, self.save_path, global_step=self.global_step)
             )
             self._at_sigterm.install()
         for thread in threads:
@@ -413,7 +365,7 @@ class Supervisor:
             queue_runners = self._graph.get_collection(GraphKeys.QUEUE_RUNNERS)
         threads: list[threading.Thread] = []
         for runner in queue_runners:
-            threads.extend(runner.create_threads(sess, coord=self._coord, daemon=True, start=True))
+            threads.extend(runner.create_threads(sess, coord=self.coord, daemon=True, start=True))
         return threads
 
     def loop(
@@ -424,7 +376,7 @@ class Supervisor:
         kwargs: Mapping[str, object] | None = None,
     ) -> LooperThread:
         """Starts a thread that calls ``target`` at an interval of seconds until the coordinator stops."""
-        return LooperThread.loop(self._coord, timer_interval_secs, target, args, kwargs)
+        return LooperThread.loop(self.coord, timer_interval_secs, target, args, kwargs)
 
     def summary_computed(
         self, sess: SessionLike, summary: Summary | bytes, global_step: TensorLike | None = None
@@ -438,29 +390,29 @@ class Supervisor:
         Raises:
           RuntimeError: there is no summary writer.
         """
-        if self._summary_writer is None:
+        if self.summary_writer is None:
             raise RuntimeError("Writing a summary requires a summary writer.")
-        if global_step is None and self._global_step is not None:
-            global_step = read_global_step(sess, self._global_step)
-        self._summary_writer.add_summary(summary, global_step)
+        if global_step is None and self.global_step is not None:
+            global_step = read_global_step(sess, self.global_step)
+        self.summary_writer.add_summary(summary, global_step)
 
     # Stopping ---------------------------------------------------------------------------------------------------
 
     def request_stop(self, ex: BaseException | ExcInfo | None = None) -> None:
         """Asks all threads to stop; see `Coordinator.request_stop`."""
-        self._coord.request_stop(ex=ex)
+        self.coord.request_stop(ex=ex)
 
     def should_stop(self) -> bool:
         """Returns whether a stop was requested."""
-        return self._coord.should_stop()
+        return self.coord.should_stop()
 
     def stop_on_exception(self) -> AbstractContextManager[None]:
         """Returns a context that turns an error of its block into a stop request."""
-        return self._coord.stop_on_exception()
+        return self.coord.stop_on_exception()
 
     def wait_for_stop(self) -> None:
         """Waits until a stop is requested."""
-        self._coord.wait_for_stop()
+        self.coord.wait_for_stop()
 
     def stop(
         self,
@@ -481,16 +433,16 @@ class Supervisor:
         """
         if self._at_sigterm is not None:
             self._at_sigterm.remove()
-        self._coord.request_stop()
+        self.coord.request_stop()
         try:
-            self._coord.join(
+            self.coord.join(
                 threads, stop_grace_period_secs=self._stop_grace_secs, ignore_live_threads=ignore_live_threads
             )
         finally:
             # A second call, as after `managed_session`, finds the writer closed.
-            if close_summary_writer and self._summary_writer is not None and self._writer_open:
-                self._summary_writer.add_session_log(event_pb2.SessionLog(status=event_pb2.SessionLog.STOP))
-                self._summary_writer.close()
+            if close_summary_writer and self.summary_writer is not None and self._writer_open:
+                self.summary_writer.add_session_log(event_pb2.SessionLog(status=event_pb2.SessionLog.STOP))
+                self.summary_writer.close()
                 self._writer_open = False
                 self._graph_added_to_summary = False
 

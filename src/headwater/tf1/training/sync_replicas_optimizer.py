@@ -67,8 +67,6 @@ class SyncReplicasOptimizer(Optimizer):
       total_num_replicas: number of replicas; ``replicas_to_aggregate`` if None.
       variable_averages: an `ExponentialMovingAverage` to update after each step.
       variables_to_average: its variables.
-      use_locking: accepted; updates are always atomic.
-      name: name of the operations it adds.
       replica_id: accepted; of the constructor before TensorFlow 0.12.
     """
 
@@ -118,7 +116,6 @@ class SyncReplicasOptimizer(Optimizer):
         Args:
           grads_and_vars: pairs of gradient and variable.
           global_step: counts the updates; needed.
-          name: name scope of the operations.
 
         Raises:
           ValueError: no variables, or no global step.

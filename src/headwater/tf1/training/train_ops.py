@@ -120,7 +120,6 @@ def create_train_op(
 
     Args:
       total_loss: the loss to minimise.
-      optimizer: the optimizer.
       global_step: the variable that counts steps; by default the graph's, created if missing; None: no counting.
       update_ops: operations to run before; the collection ``UPDATE_OPS`` if None.
       variables_to_train: ``TRAINABLE_VARIABLES`` if None.

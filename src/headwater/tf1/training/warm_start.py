@@ -183,7 +183,7 @@ def warm_start(
     """Applies `init_from_checkpoint` to the variables that match a pattern.
 
     Args:
-      vars_to_warm_start: a regular expression for names of trainable variables, a list of these for all variables, a
+      vars_to_warm_start: a regular expression for names of trainable variables, a list of them for all variables, a
         list of variables, or None for no variables.
       var_name_to_vocab_info: from names of variables to the vocabularies of their rows or columns.
       var_name_to_prev_var_name: from names of variables to their names in the checkpoint.

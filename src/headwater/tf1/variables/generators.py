@@ -108,12 +108,12 @@ class Generator:
 
     @property
     def algorithm(self) -> int:
-        """1, Philox."""
+        """The number of the algorithm: 1, Philox."""
         return self._algorithm
 
     @property
     def key(self) -> Tensor:
-        """The key."""
+        """The key of the algorithm."""
         return self._state[2]
 
     def reset(self, state: TensorLike) -> Operation:

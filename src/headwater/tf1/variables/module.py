@@ -37,7 +37,7 @@ class Module:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the module."""
         return self._name
 
     @property

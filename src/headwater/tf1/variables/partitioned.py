@@ -85,9 +85,9 @@ class PartitionedVariable(TensorOperators):
             info = part.save_slice_info
             if info is None or info.full_name != name or info.full_shape != as_shape(shape).as_list():
                 raise ValueError(f"{part!r} is not a part of {name!r} of shape {as_shape(shape)}")
-        self._name = name
-        self._shape = as_shape(shape)
-        self._dtype = as_dtype(dtype)
+        self.name: str = name
+        self.shape: TensorShape = as_shape(shape)
+        self.dtype: DType = as_dtype(dtype)
         self._parts = list(variable_list)
         self._partitions = list(partitions)
 
@@ -97,20 +97,8 @@ class PartitionedVariable(TensorOperators):
     def __len__(self) -> int:
         return len(self._parts)
 
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def dtype(self) -> DType:
-        return self._dtype
-
-    @property
-    def shape(self) -> TensorShape:
-        return self._shape
-
     def get_shape(self) -> TensorShape:
-        return self._shape
+        return self.shape
 
     @property
     def _axis(self) -> int:
@@ -127,12 +115,12 @@ class PartitionedVariable(TensorOperators):
         graph = get_default_graph()
         joined = convert_to_tensor(self._parts[0])
         if len(self._parts) > 1:
-            with graph.name_scope(f"{self._name}/ConcatPartitions/"):
+            with graph.name_scope(f"{self.name}/ConcatPartitions/"):
                 parts = [convert_to_tensor(part) for part in self._parts]
                 axis = make_const(np.array(self._axis, np.int32), "concat/axis")
                 joined = graph.create_op("ConcatV2", [*parts, axis], name="concat").outputs[0]
         with graph.name_scope(None):
-            return graph.create_op("Identity", [joined], name=self._name).outputs[0]
+            return graph.create_op("Identity", [joined], name=self.name).outputs[0]
 
     def assign(self, value: object, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
         """Assigns to every part its slice of ``value``, a whole tensor or a list with a value for each part.
@@ -168,7 +156,7 @@ class PartitionedVariable(TensorOperators):
 
     def _split(self, value: Any) -> list[Tensor]:
         graph = get_default_graph()
-        whole = convert_to_tensor(value, self._dtype)
+        whole = convert_to_tensor(value, self.dtype)
         pieces: list[Tensor] = []
         for part in self._parts:
             info = part.save_slice_info
@@ -180,7 +168,7 @@ class PartitionedVariable(TensorOperators):
         return self.as_tensor()
 
     def __repr__(self) -> str:
-        return f"<tf.PartitionedVariable '{self._name}' shape={self._shape} parts={len(self._parts)}>"
+        return f"<tf.PartitionedVariable '{self.name}' shape={self.shape} parts={len(self._parts)}>"
 
 
 def _to_tensor(value: PartitionedVariable, dtype: DType | None, name: str | None, as_ref: bool) -> Tensor:

@@ -97,19 +97,9 @@ def nce_loss(
     Returns:
       The loss of each row.
     """
+    sampling = (num_sampled, num_classes, num_true, sampled_values, remove_accidental_hits, partition_strategy)
     with name_scope(name, "nce_loss", [*_parts(weights), biases, inputs, labels]):
-        logits, wanted = sampled_logits(
-            weights,
-            biases,
-            labels,
-            inputs,
-            num_sampled,
-            num_classes,
-            num_true,
-            sampled_values,
-            remove_accidental_hits,
-            partition_strategy,
-        )
+        logits, wanted = sampled_logits(weights, biases, labels, inputs, *sampling)
         each = losses.sigmoid_cross_entropy_with_logits(labels=wanted, logits=logits, name="sampled_losses")
         return reductions.reduce_sum(each, 1)
 
@@ -132,19 +122,8 @@ def sampled_softmax_loss(
 
     Jean et al., On Using Very Large Target Vocabulary for Neural Machine Translation, 2014.
     """
+    sampling = (num_sampled, num_classes, num_true, sampled_values, remove_accidental_hits, partition_strategy)
     with name_scope(name, "sampled_softmax_loss", [*_parts(weights), biases, inputs, labels]):
-        logits, wanted = sampled_logits(
-            weights,
-            biases,
-            labels,
-            inputs,
-            num_sampled,
-            num_classes,
-            num_true,
-            sampled_values,
-            remove_accidental_hits,
-            partition_strategy,
-            seed,
-        )
+        logits, wanted = sampled_logits(weights, biases, labels, inputs, *sampling, seed)
         wanted = arrays.stop_gradient(wanted, name="labels_stop_gradient")
         return losses.softmax_cross_entropy_with_logits_v2(labels=wanted, logits=logits)

@@ -60,94 +60,50 @@ class VariableScope:
         use_resource: bool | None = None,
         constraint: Constraint | None = None,
     ) -> None:
-        self._name = name
-        self._name_scope = name_scope
-        self._reuse = reuse
-        self._initializer = initializer
-        self._regularizer = regularizer
-        self._caching_device = caching_device
-        self._partitioner = partitioner
-        self._custom_getter = custom_getter
-        self._dtype = dtype
-        self._use_resource = use_resource
-        self._constraint = constraint
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def original_name_scope(self) -> str:
-        return self._name_scope
-
-    @property
-    def reuse(self) -> Any:
-        return self._reuse
-
-    @property
-    def initializer(self) -> Any:
-        return self._initializer
-
-    @property
-    def regularizer(self) -> Any:
-        return self._regularizer
-
-    @property
-    def caching_device(self) -> Any:
-        return self._caching_device
-
-    @property
-    def partitioner(self) -> Any:
-        return self._partitioner
-
-    @property
-    def custom_getter(self) -> Any:
-        return self._custom_getter
-
-    @property
-    def dtype(self) -> Any:
-        return self._dtype
-
-    @property
-    def use_resource(self) -> bool | None:
-        return self._use_resource
-
-    @property
-    def constraint(self) -> Any:
-        return self._constraint
+        self.name: str = name
+        self.original_name_scope: str = name_scope
+        self.reuse: Any = reuse
+        self.initializer: Any = initializer
+        self.regularizer: Any = regularizer
+        self.caching_device: Any = caching_device
+        self.partitioner: Any = partitioner
+        self.custom_getter: Any = custom_getter
+        self.dtype: Any = dtype
+        self.use_resource: bool | None = use_resource
+        self.constraint: Any = constraint
 
     def reuse_variables(self) -> None:
         """Makes later calls of `get_variable` in this scope only find variables."""
-        self._reuse = True
+        self.reuse = True
 
     def forbid_reuse(self) -> None:
         """Makes later calls of `get_variable` in this scope only create variables."""
-        self._reuse = False
+        self.reuse = False
 
     def set_initializer(self, initializer: InitializerLike) -> None:
-        self._initializer = initializer
+        self.initializer = initializer
 
     def set_regularizer(self, regularizer: object) -> None:
-        self._regularizer = regularizer
+        self.regularizer = regularizer
 
     def set_caching_device(self, caching_device: DeviceLike) -> None:
-        self._caching_device = caching_device
+        self.caching_device = caching_device
 
     def set_partitioner(self, partitioner: object) -> None:
-        self._partitioner = partitioner
+        self.partitioner = partitioner
 
     def set_custom_getter(self, custom_getter: CustomGetter) -> None:
-        self._custom_getter = custom_getter
+        self.custom_getter = custom_getter
 
     def set_dtype(self, dtype: DTypeLike) -> None:
-        self._dtype = dtype
+        self.dtype = dtype
 
     def set_use_resource(self, use_resource: bool | None) -> None:
-        self._use_resource = use_resource
+        self.use_resource = use_resource
 
     def get_collection(self, name: str) -> list[Any]:
         """Returns the items of a collection that were made in this scope."""
-        return get_default_graph().get_collection(name, f"{self._name}/" if self._name else "")
+        return get_default_graph().get_collection(name, f"{self.name}/" if self.name else "")
 
     def trainable_variables(self) -> list[Any]:
         return self.get_collection(GraphKeys.TRAINABLE_VARIABLES)
@@ -179,10 +135,10 @@ class VariableScope:
         aggregation: VariableAggregation = VariableAggregation.NONE,
     ) -> Any:
         """`get_variable` with this scope's prefix and defaults."""
-        full_name = f"{self._name}/{name}" if self._name else name
+        full_name = f"{self.name}/{name}" if self.name else name
         # Names of variables depend on variable scopes only.
         with get_default_graph().name_scope(None):
-            given = (initializer, self._initializer)
+            given = (initializer, self.initializer)
             value_dtype = _value_dtype(first(*given))
             if dtype is not None and value_dtype not in (None, as_dtype(dtype).base_dtype):
                 raise ValueError(
@@ -191,18 +147,18 @@ class VariableScope:
             return var_store.get_variable(
                 full_name,
                 shape=shape,
-                dtype=next(d for d in (dtype, value_dtype, self._dtype) if d is not None),
+                dtype=next(d for d in (dtype, value_dtype, self.dtype) if d is not None),
                 initializer=first(*given),
-                regularizer=first(regularizer, self._regularizer),
-                reuse=first(reuse, self._reuse),
+                regularizer=first(regularizer, self.regularizer),
+                reuse=first(reuse, self.reuse),
                 trainable=trainable,
                 collections=collections,
-                caching_device=first(caching_device, self._caching_device),
-                partitioner=first(partitioner, self._partitioner),
+                caching_device=first(caching_device, self.caching_device),
+                partitioner=first(partitioner, self.partitioner),
                 validate_shape=validate_shape,
-                use_resource=first(use_resource, self._use_resource),
-                custom_getter=first(custom_getter, self._custom_getter),
-                constraint=first(constraint, self._constraint),
+                use_resource=first(use_resource, self.use_resource),
+                custom_getter=first(custom_getter, self.custom_getter),
+                constraint=first(constraint, self.constraint),
                 synchronization=synchronization,
                 aggregation=aggregation,
             )

@@ -6,7 +6,7 @@ operation returns the new value. Updates are atomic and serialised; ``use_lockin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headwater.dtypes import DType
@@ -54,7 +54,6 @@ def update_op(
       op_type: the operation type; takes ``refs``, then ``values``.
       refs: variables or references.
       values: for each further input its argument name, value, and element type (None: any).
-      name: name of the operation.
     """
     references = [as_reference(ref, op_type) for ref in refs]
     graph = references[0].graph
@@ -141,91 +140,61 @@ def count_up_to(ref: Variable | Tensor, limit: int, name: str | None = None) -> 
     return update_op("CountUpTo", [ref], [], {"limit": limit}, name)
 
 
-def _scatter(
-    op_type: str, ref: Variable | Tensor, indices: TensorLike, updates: TensorLike, use_locking: bool, name: str | None
-) -> Tensor:
-    values: list[Value] = [("indices", indices, None), ("updates", updates, ref.dtype.base_dtype)]
-    return update_op(op_type, [ref], values, {"use_locking": use_locking, **checked(indices)}, name)
+def _scatter(op_type: str, doc: str, locked: bool = False) -> Callable[..., Tensor]:
+    def function(
+        ref: Variable | Tensor,
+        indices: TensorLike,
+        updates: TensorLike,
+        use_locking: bool = locked,
+        name: str | None = None,
+    ) -> Tensor:
+        values: list[Value] = [("indices", indices, None), ("updates", updates, ref.dtype.base_dtype)]
+        return update_op(op_type, [ref], values, {"use_locking": use_locking, **checked(indices)}, name)
+
+    function.__doc__ = doc
+    return function
 
 
-def scatter_update(
-    ref: Variable, indices: TensorLike, updates: TensorLike, use_locking: bool = True, name: str | None = None
-) -> Tensor:
+scatter_update: Callable[..., Tensor] = _scatter(
+    "ScatterUpdate",
     """Replaces the rows ``ref[indices]`` by ``updates``.
 
     Args:
       indices: integers of any shape, which index the first dimension.
       updates: values of shape ``indices.shape + ref.shape[1:]``, or a scalar.
-    """
-    return _scatter("ScatterUpdate", ref, indices, updates, use_locking, name)
-
-
-def scatter_add(
-    ref: Variable, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
-) -> Tensor:
-    """Adds ``updates`` to the rows ``ref[indices]``; see `scatter_update`. Equal indices add up."""
-    return _scatter("ScatterAdd", ref, indices, updates, use_locking, name)
-
-
-def scatter_sub(
-    ref: Variable, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
-) -> Tensor:
-    """Subtracts ``updates`` from the rows ``ref[indices]``; see `scatter_update`. Equal indices add up."""
-    return _scatter("ScatterSub", ref, indices, updates, use_locking, name)
-
-
-def scatter_mul(
-    ref: Variable, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
-) -> Tensor:
-    """Multiplies the rows ``ref[indices]`` by ``updates``; see `scatter_update`."""
-    return _scatter("ScatterMul", ref, indices, updates, use_locking, name)
-
-
-def scatter_div(
-    ref: Variable, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
-) -> Tensor:
-    """Divides the rows ``ref[indices]`` by ``updates``; see `scatter_update`."""
-    return _scatter("ScatterDiv", ref, indices, updates, use_locking, name)
-
-
-def scatter_min(
-    ref: Variable, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
-) -> Tensor:
-    """Replaces the rows ``ref[indices]`` by the elementwise minimum with ``updates``; see `scatter_update`."""
-    return _scatter("ScatterMin", ref, indices, updates, use_locking, name)
-
-
-def scatter_max(
-    ref: Variable, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
-) -> Tensor:
-    """Replaces the rows ``ref[indices]`` by the elementwise maximum with ``updates``; see `scatter_update`."""
-    return _scatter("ScatterMax", ref, indices, updates, use_locking, name)
-
-
-def scatter_nd_update(
-    ref: Variable | Tensor, indices: TensorLike, updates: TensorLike, use_locking: bool = True, name: str | None = None
-) -> Tensor:
+    """,
+    locked=True,
+)
+_ROWS = "the rows ``ref[indices]``"
+_SEE = "; see `scatter_update`."
+scatter_add: Callable[..., Tensor] = _scatter("ScatterAdd", f"Adds ``updates`` to {_ROWS}{_SEE} Equal indices add up.")
+scatter_sub: Callable[..., Tensor] = _scatter(
+    "ScatterSub", f"Subtracts ``updates`` from {_ROWS}{_SEE} Equal indices add up."
+)
+scatter_mul: Callable[..., Tensor] = _scatter("ScatterMul", f"Multiplies {_ROWS} by ``updates``{_SEE}")
+scatter_div: Callable[..., Tensor] = _scatter("ScatterDiv", f"Divides {_ROWS} by ``updates``{_SEE}")
+scatter_min: Callable[..., Tensor] = _scatter(
+    "ScatterMin", f"Replaces {_ROWS} by the elementwise minimum with ``updates``{_SEE}"
+)
+scatter_max: Callable[..., Tensor] = _scatter(
+    "ScatterMax", f"Replaces {_ROWS} by the elementwise maximum with ``updates``{_SEE}"
+)
+scatter_nd_update: Callable[..., Tensor] = _scatter(
+    "ScatterNdUpdate",
     """Replaces slices of ``ref`` by ``updates``.
 
     Args:
       indices: integers whose last dimension holds positions in the first ``K`` dimensions of ``ref``.
       updates: values of shape ``indices.shape[:-1] + ref.shape[K:]``.
-    """
-    return _scatter("ScatterNdUpdate", ref, indices, updates, use_locking, name)
-
-
-def scatter_nd_add(
-    ref: Variable | Tensor, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
-) -> Tensor:
-    """Adds ``updates`` to slices of ``ref``; see `scatter_nd_update`."""
-    return _scatter("ScatterNdAdd", ref, indices, updates, use_locking, name)
-
-
-def scatter_nd_sub(
-    ref: Variable | Tensor, indices: TensorLike, updates: TensorLike, use_locking: bool = False, name: str | None = None
-) -> Tensor:
-    """Subtracts ``updates`` from slices of ``ref``; see `scatter_nd_update`."""
-    return _scatter("ScatterNdSub", ref, indices, updates, use_locking, name)
+    """,
+    locked=True,
+)
+scatter_nd_add: Callable[..., Tensor] = _scatter(
+    "ScatterNdAdd", "Adds ``updates`` to slices of ``ref``; see `scatter_nd_update`."
+)
+scatter_nd_sub: Callable[..., Tensor] = _scatter(
+    "ScatterNdSub", "Subtracts ``updates`` from slices of ``ref``; see `scatter_nd_update`."
+)
 
 
 def variable_op(shape: ShapeLike, dtype: DType, name: str, shared_name: str = "", container: str = "") -> Tensor:

@@ -28,8 +28,8 @@ class Template:
     ) -> None:
         if name is None:  # pyright: ignore[reportUnnecessaryComparison]
             raise ValueError("name cannot be None.")
-        self._name = name
-        self._func = func
+        self.name: str = name
+        self.func: Callable[..., object] = func
         self._unique_name = unique_name
         self._custom_getter = custom_getter
         self._scope: VariableScope | None = None
@@ -40,10 +40,7 @@ class Template:
 
     def _first_scope(self, *, names_operations: bool = True) -> variable_scope:
         return variable_scope(
-            self._unique_name,
-            self._name,
-            custom_getter=self._custom_getter,
-            auxiliary_name_scope=names_operations,
+            self._unique_name, self.name, custom_getter=self._custom_getter, auxiliary_name_scope=names_operations
         )
 
     def __call__(self, *args: object, **kwargs: object) -> object:
@@ -54,23 +51,15 @@ class Template:
         with entered as scope:
             self._scope = self._scope or scope
             before = len(get_default_graph().get_collection(GraphKeys.TRAINABLE_VARIABLES))
-            result = self._func(*args, **kwargs)
+            result = self.func(*args, **kwargs)
             new = get_default_graph().get_collection(GraphKeys.TRAINABLE_VARIABLES)[before:]
         if self._called and new:
             raise ValueError(
-                f"New trainable variable created when calling the template {self._name!r} after the first time, "
+                f"New trainable variable created when calling the template {self.name!r} after the first time, "
                 f"perhaps you used tf.Variable when you meant tf.get_variable: {[variable.name for variable in new]}"
             )
         self._called = True
         return result
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def func(self) -> Callable[..., object]:
-        return self._func
 
     @property
     def variable_scope(self) -> VariableScope | None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 _KEY = ("__varscope",)
+_INHERITED = ("initializer", "regularizer", "caching_device", "partitioner", "dtype", "use_resource", "constraint")
 
 
 class _ScopeState(threading.local):
@@ -163,24 +164,7 @@ def get_variable(
     Raises:
       ValueError: the variable exists without ``reuse``, is missing with it, or has another shape or type.
     """
-    return get_variable_scope().get_variable(
-        default_store(),
-        name,
-        shape=shape,
-        dtype=dtype,
-        initializer=initializer,
-        regularizer=regularizer,
-        trainable=trainable,
-        collections=collections,
-        caching_device=caching_device,
-        partitioner=partitioner,
-        validate_shape=validate_shape,
-        use_resource=use_resource,
-        custom_getter=custom_getter,
-        constraint=constraint,
-        synchronization=synchronization,
-        aggregation=aggregation,
-    )
+    return get_variable_scope().get_variable(default_store(), **locals())
 
 
 def get_local_variable(
@@ -201,24 +185,10 @@ def get_local_variable(
     aggregation: VariableAggregation = VariableAggregation.NONE,
 ) -> AnyVariable:
     """`get_variable` for a variable of this task alone: in ``LOCAL_VARIABLES``, and never trainable."""
-    del trainable  # always False, as in TensorFlow
-    return get_variable(
-        name,
-        shape,
-        dtype,
-        initializer,
-        regularizer,
-        False,
-        [*(collections or ()), GraphKeys.LOCAL_VARIABLES],
-        caching_device=caching_device,
-        partitioner=partitioner,
-        validate_shape=validate_shape,
-        use_resource=use_resource,
-        custom_getter=custom_getter,
-        constraint=constraint,
-        synchronization=synchronization,
-        aggregation=aggregation,
-    )
+    # Never trainable, whatever the argument, as in TensorFlow.
+    arguments: dict[str, Any] = {**locals(), "trainable": False}
+    arguments["collections"] = [*(collections or ()), GraphKeys.LOCAL_VARIABLES]
+    return get_variable_scope().get_variable(default_store(), **arguments)
 
 
 class variable_scope:
@@ -333,8 +303,7 @@ def _graph_of(values: Any) -> Graph | None:
 
 
 def _derived(base: VariableScope, name: str, reuse: object, changes: dict[str, Any], name_scope: str) -> VariableScope:
-    keys = ("initializer", "regularizer", "caching_device", "partitioner", "dtype", "use_resource", "constraint")
-    settings = {key: first(changes[key], getattr(base, key)) for key in keys}
+    settings = {key: first(changes[key], getattr(base, key)) for key in _INHERITED}
     getter = changes["custom_getter"]
     if getter is not None and base.custom_getter is not None:
         getter = _wrapped(getter, base.custom_getter)
@@ -398,18 +367,6 @@ def variable_op_scope(
     constraint: Constraint | None = None,
 ) -> Generator[VariableScope]:
     """Older form of `variable_scope`, with ``values`` first."""
-    with variable_scope(
-        name_or_scope,
-        default_name,
-        values,
-        initializer,
-        regularizer,
-        caching_device,
-        partitioner,
-        custom_getter,
-        reuse,
-        dtype,
-        use_resource,
-        constraint,
-    ) as scope:
+    settings = (initializer, regularizer, caching_device, partitioner, custom_getter, reuse, dtype, use_resource)
+    with variable_scope(name_or_scope, default_name, values, *settings, constraint) as scope:
         yield scope

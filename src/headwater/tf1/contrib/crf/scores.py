@@ -17,11 +17,7 @@ import numpy as np
 from headwater import dtypes
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Tensor
-from headwater.tf1.contrib.crf.cells import (
-    CrfDecodeBackwardRnnCell,
-    CrfDecodeForwardRnnCell,
-    CrfForwardRnnCell,
-)
+from headwater.tf1.contrib.crf.cells import CrfDecodeBackwardRnnCell, CrfDecodeForwardRnnCell, CrfForwardRnnCell
 from headwater.tf1.functional import arrays, indexing, math, reductions
 from headwater.tf1.rnn.networks import dynamic_rnn
 from headwater.tf1.variables.variable_scope import get_variable

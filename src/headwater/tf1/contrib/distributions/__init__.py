@@ -1,1 +1,1 @@
-"""Further distributions (TensorFlow 1.15's ``tf.contrib.distributions``), beside those of `tf.distributions`."""
+"""``tf.contrib.distributions`` of TensorFlow 1.15: distributions that ``tf.distributions`` lacks."""

@@ -27,10 +27,13 @@ class Independent(Distribution):
       reinterpreted_batch_ndims: the number of its last batch dimensions that become dimensions of samples; all but the
         first if None.
       validate_args: accepted.
-      name: prefix of the names of its operations.
 
     Raises:
       ValueError: the batch has fewer dimensions, or the argument is None and the number of dimensions is unknown.
+
+    Attributes:
+      distribution: the batch of distributions.
+      reinterpreted_batch_ndims: the number of batch dimensions that became dimensions of samples.
     """
 
     def __init__(
@@ -46,10 +49,11 @@ class Independent(Distribution):
             if dims is None:
                 raise ValueError("reinterpreted_batch_ndims must be given: the rank of the batch is not known")
             reinterpreted_batch_ndims = max(0, dims - 1)
-        self._count = int(reinterpreted_batch_ndims)
-        if dims is not None and self._count > dims:
-            raise ValueError(f"reinterpreted_batch_ndims({self._count}) cannot exceed distribution.batch_ndims({dims})")
-        self._of = distribution
+        self.reinterpreted_batch_ndims: int = int(reinterpreted_batch_ndims)
+        if dims is not None and self.reinterpreted_batch_ndims > dims:
+            given = f"reinterpreted_batch_ndims({self.reinterpreted_batch_ndims})"
+            raise ValueError(f"{given} cannot exceed distribution.batch_ndims({dims})")
+        self.distribution: Distribution = distribution
         super().__init__(
             distribution.dtype,
             distribution.reparameterization_type,
@@ -60,54 +64,46 @@ class Independent(Distribution):
             name or f"Independent{distribution.name}",
         )
 
-    @property
-    def distribution(self) -> Distribution:
-        """The batch."""
-        return self._of
-
-    @property
-    def reinterpreted_batch_ndims(self) -> int:
-        """The number of batch dimensions that became dimensions of samples."""
-        return self._count
-
     def _batch_shape(self) -> TensorShape:
-        shape = self._of.batch_shape
-        return shape[: (shape.ndims or 0) - self._count] if shape.ndims is not None else shape
+        shape = self.distribution.batch_shape
+        return shape[: (shape.ndims or 0) - self.reinterpreted_batch_ndims] if shape.ndims is not None else shape
 
     def _batch_shape_tensor(self) -> Tensor:
-        shape = self._of.batch_shape_tensor()
-        return shape[: arrays.size(shape) - self._count]
+        shape = self.distribution.batch_shape_tensor()
+        return shape[: arrays.size(shape) - self.reinterpreted_batch_ndims]
 
     def _event_shape(self) -> Any:
-        shape = self._of.batch_shape
+        shape = self.distribution.batch_shape
         if shape.ndims is None:
             return None
-        return shape[shape.ndims - self._count :].concatenate(self._of.event_shape)
+        return shape[shape.ndims - self.reinterpreted_batch_ndims :].concatenate(self.distribution.event_shape)
 
     def _event_shape_tensor(self) -> Tensor:
-        shape = self._of.batch_shape_tensor()
-        return arrays.concat([shape[arrays.size(shape) - self._count :], self._of.event_shape_tensor()], 0)
+        shape = self.distribution.batch_shape_tensor()
+        return arrays.concat(
+            [shape[arrays.size(shape) - self.reinterpreted_batch_ndims :], self.distribution.event_shape_tensor()], 0
+        )
 
     def _sample_n(self, n: Any, seed: int | None) -> Tensor:
-        return self._of.sample(n, seed)
+        return self.distribution.sample(n, seed)
 
     def _log_prob(self, x: Tensor) -> Tensor:
-        return _sum_last(self._of.log_prob(x), self._count)
+        return _sum_last(self.distribution.log_prob(x), self.reinterpreted_batch_ndims)
 
     def _entropy(self) -> Tensor:
-        return _sum_last(self._of.entropy(), self._count)
+        return _sum_last(self.distribution.entropy(), self.reinterpreted_batch_ndims)
 
     def _mean(self) -> Tensor:
-        return self._of.mean()
+        return self.distribution.mean()
 
     def _variance(self) -> Tensor:
-        return self._of.variance()
+        return self.distribution.variance()
 
     def _stddev(self) -> Tensor:
-        return self._of.stddev()
+        return self.distribution.stddev()
 
     def _mode(self) -> Tensor:
-        return self._of.mode()
+        return self.distribution.mode()
 
 
 def _sum_last(value: Tensor, dims: int) -> Tensor:
@@ -136,11 +132,13 @@ class Mixture(Distribution):
       validate_args: accepted.
       allow_nan_stats: whether undefined statistics are NaN.
       use_static_graph: ignored: samples are always computed from all components.
-      name: prefix of the names of its operations.
 
     Raises:
       TypeError: ``cat`` is not categorical.
       ValueError: there are no components, or their number is not the number of classes.
+
+    Attributes:
+      cat: the distribution of the component.
     """
 
     def __init__(
@@ -160,7 +158,7 @@ class Mixture(Distribution):
         classes = cat.logits.shape[-1].value
         if classes is not None and classes != len(components):
             raise ValueError(f"components have length {len(components)}, but cat has {classes} classes")
-        self._cat, self._components = cat, list(components)
+        self.cat, self._components = cat, list(components)
         super().__init__(
             components[0].dtype,
             NOT_REPARAMETERIZED,
@@ -170,11 +168,6 @@ class Mixture(Distribution):
             cat._graph_parents,
             name,
         )
-
-    @property
-    def cat(self) -> Categorical:
-        """The distribution of the component."""
-        return self._cat
 
     @property
     def components(self) -> list[Distribution]:
@@ -187,10 +180,10 @@ class Mixture(Distribution):
         return len(self._components)
 
     def _batch_shape(self) -> TensorShape:
-        return self._cat.batch_shape
+        return self.cat.batch_shape
 
     def _batch_shape_tensor(self) -> Tensor:
-        return self._cat.batch_shape_tensor()
+        return self.cat.batch_shape_tensor()
 
     def _event_shape(self) -> TensorShape:
         return self._components[0].event_shape
@@ -204,13 +197,13 @@ class Mixture(Distribution):
 
     def _shares(self) -> Tensor:
         """[batch, 1 for each dimension of samples, components]."""
-        found = self._cat.probs
+        found = self.cat.probs
         for _ in range(self.event_shape.ndims or 0):
             found = arrays.expand_dims(found, -2)
         return math.cast(found, self.dtype)
 
     def _sample_n(self, n: Any, seed: int | None) -> Tensor:
-        chosen = self._cat.sample(n, seed)
+        chosen = self.cat.sample(n, seed)
         hits = indexing.one_hot(chosen, self.num_components, dtype=self.dtype)
         for _ in range(self.event_shape.ndims or 0):
             hits = arrays.expand_dims(hits, -2)
@@ -221,10 +214,10 @@ class Mixture(Distribution):
 
     def _log_prob(self, x: Tensor) -> Tensor:
         logs = self._at_end([each.log_prob(x) for each in self._components])
-        return reductions.reduce_logsumexp(logs + nn.log_softmax(self._cat.logits), -1)
+        return reductions.reduce_logsumexp(logs + nn.log_softmax(self.cat.logits), -1)
 
     def _cdf(self, x: Tensor) -> Tensor:
-        return reductions.reduce_sum(self._at_end([each.cdf(x) for each in self._components]) * self._cat.probs, -1)
+        return reductions.reduce_sum(self._at_end([each.cdf(x) for each in self._components]) * self.cat.probs, -1)
 
     def _mean(self) -> Tensor:
         return reductions.reduce_sum(self._at_end([each.mean() for each in self._components]) * self._shares(), -1)
@@ -244,10 +237,13 @@ class MixtureSameFamily(Distribution):
       components_distribution: the components, whose batch shape ends with their number.
       validate_args: accepted.
       allow_nan_stats: whether undefined statistics are NaN.
-      name: prefix of the names of its operations.
 
     Raises:
       ValueError: the number of classes is not the number of components.
+
+    Attributes:
+      mixture_distribution: the distribution of the component.
+      components_distribution: the components.
     """
 
     def __init__(
@@ -266,39 +262,23 @@ class MixtureSameFamily(Distribution):
                 f"`mixture_distribution components` ({classes}) does not equal "
                 f"`components_distribution.batch_shape[-1]` ({parts})"
             )
-        self._of, self._components = mixture_distribution, components_distribution
+        self.mixture_distribution, self.components_distribution = mixture_distribution, components_distribution
         parents = [*mixture_distribution._graph_parents, *components_distribution._graph_parents]
         super().__init__(
-            components_distribution.dtype,
-            NOT_REPARAMETERIZED,
-            validate_args,
-            allow_nan_stats,
-            arguments,
-            parents,
-            name,
+            components_distribution.dtype, NOT_REPARAMETERIZED, validate_args, allow_nan_stats, arguments, parents, name
         )
 
-    @property
-    def mixture_distribution(self) -> Categorical:
-        """The distribution of the component."""
-        return self._of
-
-    @property
-    def components_distribution(self) -> Distribution:
-        """The components."""
-        return self._components
-
     def _batch_shape(self) -> TensorShape:
-        return self._components.batch_shape[:-1]
+        return self.components_distribution.batch_shape[:-1]
 
     def _batch_shape_tensor(self) -> Tensor:
-        return self._components.batch_shape_tensor()[:-1]
+        return self.components_distribution.batch_shape_tensor()[:-1]
 
     def _event_shape(self) -> TensorShape:
-        return self._components.event_shape
+        return self.components_distribution.event_shape
 
     def _event_shape_tensor(self) -> Tensor:
-        return self._components.event_shape_tensor()
+        return self.components_distribution.event_shape_tensor()
 
     def _axis(self) -> int:
         """The component's dimension in samples and moments of the components."""
@@ -311,38 +291,40 @@ class MixtureSameFamily(Distribution):
         return math.cast(weights, self.dtype)
 
     def _weighted(self, values: Tensor) -> Tensor:
-        return reductions.reduce_sum(self._before_event(self._of.probs) * values, self._axis())
+        return reductions.reduce_sum(self._before_event(self.mixture_distribution.probs) * values, self._axis())
 
     def _sample_n(self, n: Any, seed: int | None) -> Tensor:
-        drawn = self._components.sample(n, seed)
+        drawn = self.components_distribution.sample(n, seed)
         sizes = arrays.concat([arrays.stack([n]), self.batch_shape_tensor()], 0)
-        batch = self._of.batch_shape
-        chosen = self._of.sample(n if batch.ndims else sizes, None if seed is None else seed + 1)
-        hits = indexing.one_hot(math.cast(chosen, int32), self._of.event_size, dtype=self.dtype)
+        batch = self.mixture_distribution.batch_shape
+        chosen = self.mixture_distribution.sample(n if batch.ndims else sizes, None if seed is None else seed + 1)
+        hits = indexing.one_hot(math.cast(chosen, int32), self.mixture_distribution.event_size, dtype=self.dtype)
         return reductions.reduce_sum(drawn * self._before_event(hits), self._axis())
 
     def _log_prob(self, x: Tensor) -> Tensor:
-        logs = self._components.log_prob(arrays.expand_dims(x, self._axis()))
-        return reductions.reduce_logsumexp(logs + nn.log_softmax(self._of.logits), -1)
+        logs = self.components_distribution.log_prob(arrays.expand_dims(x, self._axis()))
+        return reductions.reduce_logsumexp(logs + nn.log_softmax(self.mixture_distribution.logits), -1)
 
     def _cdf(self, x: Tensor) -> Tensor:
-        return reductions.reduce_sum(self._of.probs * self._components.cdf(arrays.expand_dims(x, self._axis())), -1)
+        return reductions.reduce_sum(
+            self.mixture_distribution.probs * self.components_distribution.cdf(arrays.expand_dims(x, self._axis())), -1
+        )
 
     def _mean(self) -> Tensor:
-        return self._weighted(self._components.mean())
+        return self._weighted(self.components_distribution.mean())
 
     def _variance(self) -> Tensor:
-        means = self._components.mean()
+        means = self.components_distribution.mean()
         mean = arrays.expand_dims(self._weighted(means), self._axis())
-        return self._weighted(self._components.variance() + math.square(means - mean))
+        return self._weighted(self.components_distribution.variance() + math.square(means - mean))
 
     def _covariance(self) -> Tensor:
-        """Of vectors: [batch, k, k]."""
-        means = self._components.mean()
+        """Returns the covariance of vectors: [batch, k, k]."""
+        means = self.components_distribution.mean()
         apart = means - arrays.expand_dims(self._weighted(means), self._axis())
         outer = linalg.matmul(arrays.expand_dims(apart, -1), arrays.expand_dims(apart, -2))
-        shares = arrays.expand_dims(self._before_event(self._of.probs), -1)
-        return reductions.reduce_sum(shares * (self._components.covariance() + outer), self._axis() - 1)
+        shares = arrays.expand_dims(self._before_event(self.mixture_distribution.probs), -1)
+        return reductions.reduce_sum(shares * (self.components_distribution.covariance() + outer), self._axis() - 1)
 
 
 def softplus_inverse(x: TensorLike, name: str | None = None) -> Tensor:

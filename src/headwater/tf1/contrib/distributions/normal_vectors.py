@@ -30,6 +30,9 @@ class _NormalVectors(Distribution):
       loc: the mean, [..., k]; None for zeros.
       scale: [..., k] or [..., k, k]; see subclasses.
       matrix_dims: the number of dimensions of the scale of one vector.
+
+    Attributes:
+      loc: the mean; None if it was not given.
     """
 
     def __init__(
@@ -45,19 +48,14 @@ class _NormalVectors(Distribution):
         self._scale = scale
         self._sizes = scale.shape[: -matrix_dims + 1] if matrix_dims > 1 else scale.shape
         self._size_tensor = arrays.shape(scale)[: -matrix_dims + 1] if matrix_dims > 1 else arrays.shape(scale)
-        self._given = None if loc is None else convert_to_tensor(loc, scale.dtype, name="loc")
-        if self._given is not None:
-            self._sizes = arrays.broadcast_static_shape(self._given.shape, self._sizes)
-            self._size_tensor = arrays.broadcast_dynamic_shape(arrays.shape(self._given), self._size_tensor)
-        parents = [scale] if self._given is None else [self._given, scale]
+        self.loc: Tensor | None = None if loc is None else convert_to_tensor(loc, scale.dtype, name="loc")
+        if self.loc is not None:
+            self._sizes = arrays.broadcast_static_shape(self.loc.shape, self._sizes)
+            self._size_tensor = arrays.broadcast_dynamic_shape(arrays.shape(self.loc), self._size_tensor)
+        parents = [scale] if self.loc is None else [self.loc, scale]
         super().__init__(
             scale.dtype.base_dtype, FULLY_REPARAMETERIZED, validate_args, allow_nan_stats, arguments, parents, name
         )
-
-    @property
-    def loc(self) -> Tensor | None:
-        """The mean; None if it was not given."""
-        return self._given
 
     def _batch_shape(self) -> TensorShape:
         return self._sizes[:-1]
@@ -98,10 +96,10 @@ class _NormalVectors(Distribution):
     def _sample_n(self, n: object, seed: int | None) -> Tensor:
         sizes = arrays.concat([arrays.stack([n]), self._size_tensor], 0)
         drawn = self.scaled(random.random_normal(sizes, dtype=self.dtype, seed=seed))
-        return drawn if self._given is None else drawn + self._given
+        return drawn if self.loc is None else drawn + self.loc
 
     def _log_prob(self, x: Tensor) -> Tensor:
-        z = self.standardized(x if self._given is None else x - self._given)
+        z = self.standardized(x if self.loc is None else x - self.loc)
         apart = reductions.reduce_sum(math.square(z), -1) + self._dimensions() * _LOG_2PI
         return -0.5 * apart - self.log_determinant()
 
@@ -110,7 +108,7 @@ class _NormalVectors(Distribution):
 
     def _mean(self) -> Tensor:
         zeros = arrays.zeros(self._size_tensor, self.dtype)
-        return zeros if self._given is None else self._given + zeros
+        return zeros if self.loc is None else self.loc + zeros
 
     _mode = _mean
 
@@ -131,7 +129,6 @@ class MultivariateNormalDiag(_NormalVectors):
       scale_identity_multiplier: added to all standard deviations, or their value when ``scale_diag`` is None: [...].
       validate_args: accepted.
       allow_nan_stats: whether undefined statistics are NaN.
-      name: prefix of the names of its operations.
 
     Raises:
       ValueError: neither ``loc`` nor ``scale_diag`` tells the size of vectors.
@@ -212,7 +209,6 @@ class MultivariateNormalTriL(_NormalVectors):
       scale_tril: the scale, [..., k, k], whose upper triangle is ignored; the unit matrix if None.
       validate_args: accepted.
       allow_nan_stats: whether undefined statistics are NaN.
-      name: prefix of the names of its operations.
 
     Raises:
       ValueError: neither ``loc`` nor ``scale_tril`` is given.

@@ -63,7 +63,6 @@ class OneHotCategorical(_OfClasses):
       dtype: type of samples.
       validate_args: accepted.
       allow_nan_stats: whether undefined statistics are NaN.
-      name: prefix of the names of its operations.
 
     Raises:
       ValueError: neither is given, or both are.
@@ -161,7 +160,6 @@ class RelaxedOneHotCategorical(ExpRelaxedOneHotCategorical):
       dtype: type of samples; the logits' if None.
       validate_args: accepted.
       allow_nan_stats: whether undefined statistics are NaN.
-      name: prefix of the names of its operations.
 
     Raises:
       ValueError: neither logits nor probabilities are given, or both are.
@@ -196,10 +194,12 @@ class RelaxedBernoulli(OfLogits):
       probs: the probability of 1, in place of ``logits``.
       validate_args: accepted.
       allow_nan_stats: whether undefined statistics are NaN.
-      name: prefix of the names of its operations.
 
     Raises:
       ValueError: neither logits nor probabilities are given, or both are.
+
+    Attributes:
+      temperature: the temperature.
     """
 
     def __init__(
@@ -214,15 +214,10 @@ class RelaxedBernoulli(OfLogits):
         arguments = dict(locals())
         self._logits, self._probs = logits_and_probs(name, logits, probs, False)
         kind = self._logits.dtype.base_dtype
-        self._temperature = convert_to_tensor(temperature, kind, name="temperature")
-        self._of = Logistic(self._logits / self._temperature, 1.0 / self._temperature)
-        parents = [self._logits, self._probs, self._temperature]
+        self.temperature: Tensor = convert_to_tensor(temperature, kind, name="temperature")
+        self._of = Logistic(self._logits / self.temperature, 1.0 / self.temperature)
+        parents = [self._logits, self._probs, self.temperature]
         super().__init__(kind, FULLY_REPARAMETERIZED, validate_args, allow_nan_stats, arguments, parents, name)
-
-    @property
-    def temperature(self) -> Tensor:
-        """The temperature."""
-        return self._temperature
 
     def _batch_shape(self) -> TensorShape:
         return self._of.batch_shape
@@ -249,7 +244,6 @@ class Logistic(LocationScale):
       scale: the scale, positive.
       validate_args: accepted.
       allow_nan_stats: whether undefined statistics are NaN.
-      name: prefix of the names of its operations.
     """
 
     _parameter_names = ("loc", "scale")
@@ -306,10 +300,13 @@ class Poisson(OfScalars):
       log_rate: its logarithm, in place of ``rate``.
       validate_args: accepted.
       allow_nan_stats: whether undefined statistics are NaN.
-      name: prefix of the names of its operations.
 
     Raises:
       ValueError: neither is given, or both are.
+
+    Attributes:
+      rate: the mean.
+      log_rate: the logarithm of the mean.
     """
 
     def __init__(
@@ -322,43 +319,33 @@ class Poisson(OfScalars):
     ) -> None:
         arguments = dict(locals())
         if rate is not None and log_rate is None:
-            self._rate = convert_to_tensor(rate, name="rate", preferred_dtype=float32)
-            self._log_rate = math.log(self._rate)
+            self.rate: Tensor = convert_to_tensor(rate, name="rate", preferred_dtype=float32)
+            self.log_rate: Tensor = math.log(self.rate)
         elif rate is None and log_rate is not None:
-            self._log_rate = convert_to_tensor(log_rate, name="log_rate", preferred_dtype=float32)
-            self._rate = math.exp(self._log_rate)
+            self.log_rate = convert_to_tensor(log_rate, name="log_rate", preferred_dtype=float32)
+            self.rate = math.exp(self.log_rate)
         else:
             raise ValueError("Must specify exactly one of `rate` and `log_rate`.")
-        super().__init__(arguments, validate_args, allow_nan_stats, name, self._rate)
-        self._reparameterization_type = NOT_REPARAMETERIZED
-
-    @property
-    def rate(self) -> Tensor:
-        """The mean."""
-        return self._rate
-
-    @property
-    def log_rate(self) -> Tensor:
-        """The logarithm of the mean."""
-        return self._log_rate
+        super().__init__(arguments, validate_args, allow_nan_stats, name, self.rate)
+        self.reparameterization_type = NOT_REPARAMETERIZED
 
     def _sample_n(self, n: Any, seed: int | None) -> Tensor:
-        return random.random_poisson(self._rate, [n], self.dtype, seed)
+        return random.random_poisson(self.rate, [n], self.dtype, seed)
 
     def _log_prob(self, x: Tensor) -> Tensor:
-        return x * self._log_rate - special.lgamma(1.0 + x) - self._rate
+        return x * self.log_rate - special.lgamma(1.0 + x) - self.rate
 
     def _cdf(self, x: Tensor) -> Tensor:
-        zero = arrays.zeros_like(x + self._rate)
-        return special.igammac(1.0 + math.floor(x) + zero, self._rate + zero)
+        zero = arrays.zeros_like(x + self.rate)
+        return special.igammac(1.0 + math.floor(x) + zero, self.rate + zero)
 
     def _mean(self) -> Tensor:
-        return arrays.identity(self._rate)
+        return arrays.identity(self.rate)
 
     _variance = _mean
 
     def _mode(self) -> Tensor:
-        return math.floor(self._rate)
+        return math.floor(self.rate)
 
 
 class Chi2(Gamma):
@@ -368,22 +355,19 @@ class Chi2(Gamma):
       df: degrees of freedom, positive.
       validate_args: whether a step checks parameters and values.
       allow_nan_stats: whether undefined statistics are NaN.
-      name: prefix of the names of its operations.
+
+    Attributes:
+      df: the degrees of freedom.
     """
 
     def __init__(
         self, df: TensorLike, validate_args: bool = False, allow_nan_stats: bool = True, name: str = "Chi2"
     ) -> None:
         arguments = dict(locals())
-        (self._df,) = float_parameters(name, df=df)
-        half = convert_to_tensor(0.5, self._df.dtype)
-        super().__init__(half * self._df, half, validate_args, allow_nan_stats, name)
+        (self.df,) = float_parameters(name, df=df)
+        half = convert_to_tensor(0.5, self.df.dtype)
+        super().__init__(half * self.df, half, validate_args, allow_nan_stats, name)
         self._parameters = {key: value for key, value in arguments.items() if key not in ("self", "__class__")}
-
-    @property
-    def df(self) -> Tensor:
-        """The degrees of freedom."""
-        return self._df
 
 
 class Deterministic(Distribution):
@@ -394,7 +378,9 @@ class Deterministic(Distribution):
       atol, rtol: values apart by at most ``atol + rtol |loc|`` are equal to it; 0 if None.
       validate_args: accepted.
       allow_nan_stats: whether undefined statistics are NaN.
-      name: prefix of the names of its operations.
+
+    Attributes:
+      loc: the value.
     """
 
     def __init__(
@@ -407,34 +393,29 @@ class Deterministic(Distribution):
         name: str = "Deterministic",
     ) -> None:
         arguments = dict(locals())
-        self._loc = convert_to_tensor(loc, name="loc")
-        kind = self._loc.dtype.base_dtype
+        self.loc: Tensor = convert_to_tensor(loc, name="loc")
+        kind = self.loc.dtype.base_dtype
         self._slack = convert_to_tensor(0 if atol is None else atol, kind)
         if rtol is not None:
-            self._slack += convert_to_tensor(rtol, kind) * math.abs(self._loc)
-        parents = [self._loc, self._slack]
+            self._slack += convert_to_tensor(rtol, kind) * math.abs(self.loc)
+        parents = [self.loc, self._slack]
         super().__init__(kind, NOT_REPARAMETERIZED, validate_args, allow_nan_stats, arguments, parents, name)
 
-    @property
-    def loc(self) -> Tensor:
-        """The value."""
-        return self._loc
-
     def _batch_shape(self) -> TensorShape:
-        return broadcast_shape(self._loc, self._slack)
+        return broadcast_shape(self.loc, self._slack)
 
     def _batch_shape_tensor(self) -> Tensor:
-        return broadcast_shape_tensor(self._loc, self._slack)
+        return broadcast_shape_tensor(self.loc, self._slack)
 
     def _sample_n(self, n: object, seed: int | None) -> Tensor:
         del seed
-        return arrays.broadcast_to(self._loc, arrays.concat([arrays.stack([n]), self.batch_shape_tensor()], 0))
+        return arrays.broadcast_to(self.loc, arrays.concat([arrays.stack([n]), self.batch_shape_tensor()], 0))
 
     def _prob(self, x: Tensor) -> Tensor:
-        return math.cast(math.abs(x - self._loc) <= self._slack, self.dtype)
+        return math.cast(math.abs(x - self.loc) <= self._slack, self.dtype)
 
     def _cdf(self, x: Tensor) -> Tensor:
-        return math.cast(x >= self._loc - self._slack, self.dtype)
+        return math.cast(x >= self.loc - self._slack, self.dtype)
 
     def _entropy(self) -> Tensor:
         return arrays.zeros(self.batch_shape_tensor(), self.dtype)
@@ -442,6 +423,6 @@ class Deterministic(Distribution):
     _variance = _entropy
 
     def _mean(self) -> Tensor:
-        return arrays.identity(self._loc)
+        return arrays.identity(self.loc)
 
     _mode = _mean

@@ -44,7 +44,6 @@ def forward_features(
     """Returns an estimator like ``estimator`` whose predictions also contain features, such as ids of examples.
 
     Args:
-      estimator: the estimator.
       keys: names of the features; all features if None.
       sparse_default_values: for each sparse feature, the value of its missing elements in the predictions.
 

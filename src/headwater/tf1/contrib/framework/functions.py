@@ -77,7 +77,6 @@ class VariableDeviceChooser:
       num_tasks: number of tasks; 0 names no task.
       job_name: the job of the tasks.
       device_type, device_index: the device within a task.
-      replica: the replica.
     """
 
     def __init__(

@@ -69,7 +69,7 @@ def transform(
       images: [height, width], [height, width, channels] or [batch, height, width, channels].
       transforms: [8], the same for all images, or [batch, 8].
       interpolation: ``NEAREST`` or ``BILINEAR``.
-      output_shape: height and width of the result; those of the images by default.
+      output_shape: height and width of the result; by default the height and width of the images.
 
     Raises:
       TypeError: an element type or a rank that is not supported.

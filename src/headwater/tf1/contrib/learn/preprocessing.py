@@ -200,7 +200,7 @@ class VocabularyProcessor:
             saved = checked_json.read(filename)
         except DataLossError as error:
             text = "it was not written by VocabularyProcessor.save; files of TensorFlow contain pickled classes"
-            raise DataLossError(None, None, f"{filename}: {text}") from error
+            raise DataLossError(f"{filename}: {text}") from error
         vocabulary = CategoricalVocabulary.from_json(saved["vocabulary"])
         return cls(saved["max_document_length"], saved["min_frequency"], vocabulary)
 

@@ -235,7 +235,7 @@ def embedding_attention_decoder(
     scope: Scope = None,
     initial_state_attention: bool = False,
 ) -> tuple[list[Any], Any]:
-    """`attention_decoder` with embeddings of symbols as inputs; other arguments as of `embedding_rnn_decoder`.
+    """`attention_decoder` with embeddings of symbols as inputs; other arguments as for `embedding_rnn_decoder`.
 
     Raises:
       ValueError: the projection has another shape.

@@ -137,7 +137,7 @@ def embedding_tied_rnn_seq2seq(
     dtype: DTypeLike | None = None,
     scope: Scope = None,
 ) -> Decoded:
-    """Shares the embeddings and all variables between the two sides; arguments as of `embedding_rnn_seq2seq`.
+    """Shares the embeddings and all variables between the two sides; arguments as for `embedding_rnn_seq2seq`.
 
     Raises:
       ValueError: the projection has another shape.
@@ -213,7 +213,7 @@ def one2many_rnn_seq2seq(
     dtype: DTypeLike | None = None,
     scope: Scope = None,
 ) -> tuple[dict[Any, Any], dict[Any, Any]]:
-    """One encoder and a decoder for each key; returns dictionaries of the outputs and the last states.
+    """Runs one encoder, and a decoder for each key; returns dictionaries of the outputs and of the last states.
 
     Raises:
       TypeError: a cell is not an `RNNCell`.

@@ -9,11 +9,7 @@ from typing import TYPE_CHECKING, Any
 from headwater.dtypes import bool_, string
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.tf1.contrib.metrics.correlation import streaming_covariance, streaming_pearson_correlation
-from headwater.tf1.contrib.metrics.rates import (
-    count,
-    streaming_false_negative_rate,
-    streaming_false_positive_rate,
-)
+from headwater.tf1.contrib.metrics.rates import count, streaming_false_negative_rate, streaming_false_positive_rate
 from headwater.tf1.functional import arrays, math, reductions
 from headwater.tf1.functional.losses import confusion_matrix
 from headwater.tf1.functional.sets import set_difference, set_intersection, set_size, set_union

@@ -35,15 +35,13 @@ class AGNOptimizer(CopyOptimizer):
     """Accumulated gradient normalisation (Hermans, Spanakis and Möckel, 2017).
 
     A worker updates its copies in each step and adds up the gradients. In every nth step it applies their mean to the
-    shared variables, and takes the values of these.
+    shared variables, and then overwrites the copies with the shared values.
 
     Args:
       optimizer: updates the copies and the shared variables; each has separate slots.
       num_worker: number of workers.
       custom_getter: the `AGNCustomGetter` that created the variables.
       communication_period: n.
-      use_locking: accepted; updates are always atomic.
-      name: name of the operations it adds.
     """
 
     def __init__(

@@ -58,9 +58,7 @@ class ElasticAverageOptimizer(CopyOptimizer):
       communication_period: n.
       moving_rate: α; 0.9 / n / ``num_worker`` if None.
       rho: ρ; α divided by the learning rate of ``opt`` if None.
-      use_locking: accepted; updates are always atomic.
       synchronous: workers start together, after all have read the initial values.
-      name: name of the operations it adds.
     """
 
     BETA: ClassVar[float] = 0.9

@@ -35,8 +35,6 @@ class GGTOptimizer(SettingsOptimizer):
     Args:
       learning_rate: η.
       beta1: β, how slowly the average of gradients changes.
-      use_locking: accepted; updates are always atomic.
-      name: name of the operations it adds.
       window: r, number of gradients.
       eps: ε, least singular value at which the part outside of the span counts.
       svd_eps: multiple of the identity that is added to MᵀM.

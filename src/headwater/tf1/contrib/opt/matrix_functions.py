@@ -41,12 +41,7 @@ def matrix_square_root(mat_a: Any, mat_a_size: int, iter_count: int = 100, ridge
 
 
 def matrix_inverse_pth_root(
-    mat_g: Any,
-    mat_g_size: int,
-    alpha: float,
-    iter_count: int = 100,
-    epsilon: float = 1e-6,
-    ridge_epsilon: float = 1e-6,
+    mat_g: Any, mat_g_size: int, alpha: float, iter_count: int = 100, epsilon: float = 1e-6, ridge_epsilon: float = 1e-6
 ) -> Any:
     """Returns ``mat_g ** alpha`` for ``alpha`` = −1/p with a whole p (Guo and Higham, 2006, section 3).
 

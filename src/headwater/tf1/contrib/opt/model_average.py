@@ -65,8 +65,6 @@ class ModelAverageOptimizer(CopyOptimizer):
       is_chief: whether this worker computes the mean.
       ma_custom_getter: the `ModelAverageCustomGetter` that created the variables.
       interval_steps: n.
-      use_locking: accepted; updates are always atomic.
-      name: name of the operations it adds.
     """
 
     def __init__(

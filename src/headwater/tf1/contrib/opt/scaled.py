@@ -30,7 +30,6 @@ class LARSOptimizer(OneOperationOptimizer):
       weight_decay: λ, not negative.
       eeta: e, the trust coefficient.
       epsilon: ε.
-      name: name of the operations it adds.
       skip_list: parts of names; variables with one of them in their names are updated without r and λ.
       use_nesterov: use Nesterov's momentum.
 

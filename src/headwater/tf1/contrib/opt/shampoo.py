@@ -46,8 +46,6 @@ class ShampooOptimizer(Optimizer):
       epsilon: ε.
       alpha: * α.
       use_iterative_root: compute powers by Newton's iterations rather than by a singular value decomposition.
-      use_locking: accepted; updates are always atomic.
-      name: name of the operations it adds.
 
     Slots: ``gbar``, ``Gbar_i`` and, with an interval, ``H_i``.
     """

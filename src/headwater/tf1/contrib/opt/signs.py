@@ -85,8 +85,6 @@ class AddSignOptimizer(_SignOptimizer):
       alpha: α.
       beta: β, how slowly the average m changes.
       sign_decay_fn: d, a function of the global step, such as `get_cosine_decay_fn(n)`; 1 if None.
-      use_locking: accepted; updates are always atomic.
-      name: name of the operations it adds.
 
     Slots: ``m``.
     """

@@ -29,14 +29,14 @@ class DecoupledWeightDecayExtension(_Base):
 
     Args:
       weight_decay: λ.
-      kwargs: arguments of the optimizer.
+      args, kwargs: arguments of the optimizer.
     """
 
-    def __init__(self, weight_decay: Any, **kwargs: Any) -> None:
+    def __init__(self, weight_decay: Any, *args: Any, **kwargs: Any) -> None:
         self._decay_var_list: set[Any] = set()
         self._of_minimize: Iterable[Any] = ()
         self._weight_decay = weight_decay
-        super().__init__(**kwargs)
+        super().__init__(*args, **kwargs)
 
     def minimize(
         self,
@@ -60,16 +60,8 @@ class DecoupledWeightDecayExtension(_Base):
         """
         self._of_minimize = decay_var_list or ()
         try:
-            return super().minimize(
-                loss,
-                global_step,
-                var_list,
-                gate_gradients,
-                aggregation_method,
-                colocate_gradients_with_ops,
-                name,
-                grad_loss,
-            )
+            named = (aggregation_method, colocate_gradients_with_ops, name, grad_loss)
+            return super().minimize(loss, global_step, var_list, gate_gradients, *named)
         finally:
             self._of_minimize = ()
 
@@ -112,8 +104,7 @@ def extend_with_decoupled_weight_decay(base_optimizer: type[Any]) -> type[Any]:
     """
 
     class OptimizerWithDecoupledWeightDecay(DecoupledWeightDecayExtension, base_optimizer):
-        def __init__(self, weight_decay: object, *args: object, **kwargs: object) -> None:
-            super().__init__(weight_decay, *args, **kwargs)
+        pass
 
     return OptimizerWithDecoupledWeightDecay
 
@@ -135,14 +126,7 @@ class MomentumWOptimizer(DecoupledWeightDecayExtension, MomentumOptimizer):
         name: str = "MomentumW",
         use_nesterov: bool = False,
     ) -> None:
-        super().__init__(
-            weight_decay,
-            learning_rate=learning_rate,
-            momentum=momentum,
-            use_locking=use_locking,
-            name=name,
-            use_nesterov=use_nesterov,
-        )
+        super().__init__(weight_decay, learning_rate, momentum, use_locking, name, use_nesterov)
 
 
 class AdamWOptimizer(DecoupledWeightDecayExtension, AdamOptimizer):
@@ -163,12 +147,4 @@ class AdamWOptimizer(DecoupledWeightDecayExtension, AdamOptimizer):
         use_locking: bool = False,
         name: str = "AdamW",
     ) -> None:
-        super().__init__(
-            weight_decay,
-            learning_rate=learning_rate,
-            beta1=beta1,
-            beta2=beta2,
-            epsilon=epsilon,
-            use_locking=use_locking,
-            name=name,
-        )
+        super().__init__(weight_decay, learning_rate, beta1, beta2, epsilon, use_locking, name)

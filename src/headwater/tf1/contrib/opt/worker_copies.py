@@ -92,20 +92,13 @@ class CopyOptimizer(WrappingOptimizer):
     Args:
       opt: the optimizer of the copies.
       period: n.
-      use_locking: accepted; updates are always atomic.
-      name: name of the operations it adds.
     """
 
     def __init__(self, opt: object, period: int, use_locking: bool, name: str) -> None:
         super().__init__(opt, use_locking, name)
         self._period = period
         self._local_step: Variable = get_variable(
-            "local_step",
-            [],
-            int32,
-            Zeros(),
-            trainable=False,
-            collections=[GraphKeys.LOCAL_VARIABLES],
+            "local_step", [], int32, Zeros(), trainable=False, collections=[GraphKeys.LOCAL_VARIABLES]
         )
 
     def _in_turn(self, updates: Iterable[Tensor | Operation], exchange: Callable[[], Operation]) -> Any:
@@ -137,7 +130,7 @@ class InitialCopiesHook(SessionRunHook):
         self._init_op = self._make_init_op()
 
     def after_create_session(self, session: SessionLike, coord: Coordinator) -> None:
-        """Runs it."""
+        """Runs the operation."""
         del coord
         assert self._init_op is not None
         session.run(self._init_op)

@@ -151,9 +151,7 @@ class VariableClippingOptimizer(WrappingOptimizer):
       vars_to_clip_dims: for each variable, the axes over which a norm is computed: ``{weights: [0]}`` limits each
         column's norm.
       max_norm: greatest norm.
-      use_locking: accepted; updates are always atomic.
       colocate_clip_ops_with_vars: compute the norms on the variables' devices.
-      name: name of the operations it adds.
 
     A sparse gradient clips its rows only, unless the axes include the first.
     """
@@ -277,8 +275,6 @@ class DropStaleGradientOptimizer(WrappingOptimizer):
     Args:
       opt: the optimizer.
       staleness: greatest staleness of an applied gradient, in global steps.
-      use_locking: accepted; updates are always atomic.
-      name: name of the operations it adds.
     """
 
     def __init__(self, opt: object, staleness: int, use_locking: bool = False, name: str = "DropStaleGradient") -> None:

@@ -23,7 +23,6 @@ class Predictor:
     """Predicts by a graph.
 
     Args:
-      graph: the graph.
       session: a session of the graph, with values of its variables.
       feeds, fetches: names of input and output tensors, by the keys of arguments and results.
 
@@ -32,11 +31,7 @@ class Predictor:
     """
 
     def __init__(
-        self,
-        graph: Graph,
-        session: Session | MonitoredSession,
-        feeds: Mapping[str, str],
-        fetches: Mapping[str, str],
+        self, graph: Graph, session: Session | MonitoredSession, feeds: Mapping[str, str], fetches: Mapping[str, str]
     ) -> None:
         self.graph = graph
         self.session = session
@@ -126,7 +121,6 @@ def from_estimator(
     """Makes a predictor of an estimator's newest checkpoint.
 
     Args:
-      estimator: the estimator.
       serving_input_receiver_fn: returns a `ServingInputReceiver`.
       output_key: which of the model's ``export_outputs``; ``"serving_default"`` if None.
       graph: the graph to which the model is added; another one if None.

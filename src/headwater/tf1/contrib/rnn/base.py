@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from headwater.graph.convert import name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.types import Structure
 from headwater.tf1.contrib.slim.normalization import layer_norm
@@ -15,7 +16,8 @@ from headwater.tf1.variables.initializers import Constant
 from headwater.tf1.variables.variable_scope import get_variable, variable_scope
 
 if TYPE_CHECKING:
-    from headwater.dtypes import DType
+    from headwater.dtypes import DType, DTypeLike
+    from headwater.graph.types import TensorLike
 
 Activation: TypeAlias = Callable[[Tensor], Tensor]
 
@@ -41,6 +43,26 @@ class _Sized:
         self._state_size = state if state_is_tuple else sum(state)
 
 
+class WrappingCell(RNNCell):
+    """A cell with another cell inside, whose sizes it has."""
+
+    def __init__(self, cell: RNNCell, reuse: bool | None = None) -> None:
+        super().__init__(_reuse=reuse)
+        self._cell = cell
+
+    @property
+    def state_size(self) -> Structure:
+        return self._cell.state_size
+
+    @property
+    def output_size(self) -> Structure:
+        return self._cell.output_size
+
+    def zero_state(self, batch_size: TensorLike, dtype: DTypeLike | None) -> Structure:
+        with name_scope(f"{type(self).__name__}ZeroState", None, [batch_size]):
+            return self._cell.zero_state(batch_size, dtype)
+
+
 class SizedCell(_Sized, RNNCell):
     """A cell whose `call` creates variables by `get_variable`."""
 
@@ -50,10 +72,10 @@ class SizedLayerCell(_Sized, LayerCell):
 
 
 def known_columns(inputs: Tensor) -> int:
-    """The number of columns of a matrix.
+    """Returns the number of columns of a matrix.
 
     Raises:
-      ValueError: there is another number of dimensions, or the number of columns is unknown.
+      ValueError: ``inputs`` has not two dimensions, or the number of its columns is unknown.
     """
     columns = inputs.shape.with_rank(2)[1].value
     if columns is None:
@@ -76,7 +98,7 @@ def sharded_variable(name: str, shape: Sequence[int], dtype: DType, shards: int)
 
 
 def normed(inputs: Tensor, gain: float, shift: float, scope: str) -> Tensor:
-    """Layer normalisation whose ``gamma`` and ``beta`` begin with ``gain`` and ``shift``."""
+    """Normalises a layer; ``gain`` and ``shift`` are the initial values of ``gamma`` and ``beta``."""
     shape, dtype = inputs.shape[-1:], inputs.dtype.base_dtype
     with variable_scope(scope):
         get_variable("gamma", shape=shape, initializer=Constant(gain), dtype=dtype)

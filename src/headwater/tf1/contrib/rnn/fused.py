@@ -43,45 +43,33 @@ class FusedRNNCell:
           initial_state: the state before the first step; zeros of type ``dtype`` if None.
           dtype: see ``initial_state``.
           sequence_length: number of steps of each example, after which outputs are 0; None for all.
-          scope: variable scope.
 
         Returns:
           The outputs, in the form of the inputs, and the last state.
         """
+        return self._run(inputs, initial_state, dtype, sequence_length, scope)
+
+    def _run(self, inputs: Any, initial_state: Any, dtype: Any, lengths: Any, scope: Any) -> tuple[Any, Any]:
         raise NotImplementedError(f"{type(self).__name__} does not define __call__")
 
 
 class FusedRNNCellAdaptor(FusedRNNCell):
-    """Applies a cell along a sequence by `dynamic_rnn` or `static_rnn`.
-
-    Args:
-      cell: the cell.
-      use_dynamic_rnn: whether by `dynamic_rnn`.
-    """
+    """Applies a cell along a sequence by `dynamic_rnn` with ``use_dynamic_rnn``, else by `static_rnn`."""
 
     def __init__(self, cell: RNNCell, use_dynamic_rnn: bool = False) -> None:
         self._cell = cell
         self._use_dynamic_rnn = use_dynamic_rnn
 
-    def __call__(
-        self,
-        inputs: Structure,
-        initial_state: Structure = None,
-        dtype: DTypeLike | None = None,
-        sequence_length: TensorLike | None = None,
-        scope: str | VariableScope | None = None,
-    ) -> tuple[Structure, Structure]:
+    def _run(self, inputs: Any, initial_state: Any, dtype: Any, lengths: Any, scope: Any) -> tuple[Any, Any]:
         is_list = isinstance(inputs, list)
         if self._use_dynamic_rnn:
             whole = arrays.stack(inputs) if is_list else inputs
-            outputs, state = dynamic_rnn(
-                self._cell, whole, sequence_length, initial_state, dtype, time_major=True, scope=scope
-            )
+            outputs, state = dynamic_rnn(self._cell, whole, lengths, initial_state, dtype, time_major=True, scope=scope)
             return (arrays.unstack(outputs) if is_list else outputs), state
         steps: Any = inputs
         if not is_list:
             steps = arrays.unstack(inputs)
-        listed, state = static_rnn(self._cell, steps, initial_state, dtype, sequence_length, scope)
+        listed, state = static_rnn(self._cell, steps, initial_state, dtype, lengths, scope)
         return (listed if is_list else arrays.stack(listed)), state
 
 
@@ -95,22 +83,11 @@ class TimeReversedFusedRNN(FusedRNNCell):
     def __init__(self, cell: FusedRNNCell) -> None:
         self._cell = cell
 
-    def __call__(
-        self,
-        inputs: Structure,
-        initial_state: Structure = None,
-        dtype: DTypeLike | None = None,
-        sequence_length: TensorLike | None = None,
-        scope: str | VariableScope | None = None,
-    ) -> tuple[Structure, Structure]:
+    def _run(self, inputs: Any, initial_state: Any, dtype: Any, lengths: Any, scope: Any) -> tuple[Any, Any]:
         outputs, state = self._cell(
-            _backwards(inputs, sequence_length),
-            initial_state=initial_state,
-            dtype=dtype,
-            sequence_length=sequence_length,
-            scope=scope,
+            _backwards(inputs, lengths), initial_state, dtype=dtype, sequence_length=lengths, scope=scope
         )
-        return _backwards(outputs, sequence_length), state
+        return _backwards(outputs, lengths), state
 
 
 def _backwards(steps: list[Tensor] | Tensor, lengths: TensorLike | None) -> list[Tensor] | Tensor:
@@ -147,7 +124,7 @@ class LSTMBlockWrapper(Layer):
         dtype: DTypeLike | None = None,
         sequence_length: TensorLike | None = None,
     ) -> tuple[Tensor | list[Tensor], LSTMStateTuple]:
-        """Runs all steps; arguments and results as of `FusedRNNCell`.
+        """Runs all steps; arguments and results as for `FusedRNNCell`.
 
         Raises:
           ValueError: neither ``initial_state`` nor ``dtype`` is given, or the size of an input is unknown.
@@ -254,14 +231,14 @@ class LSTMBlockFusedCell(LSTMBlockWrapper):
 
 
 class GRUBlockCell(SizedLayerCell):
-    """A `GRUCell` with other names of variables; in TensorFlow one operation, here compiled like any other.
+    """A `GRUCell` with other names of variables. One operation in TensorFlow; here it is compiled like other cells.
 
     Args:
       num_units, cell_size: the size of the state; exactly one of them.
       reuse, name: see `Layer`.
 
     Raises:
-      ValueError: both sizes are given, or none.
+      ValueError: both sizes are given, or neither.
     """
 
     _names: tuple[str, str, str, str] = ("w_ru", "b_ru", "w_c", "b_c")

@@ -155,6 +155,9 @@ class GridLSTMCell(_FrequencyCell):
 
     Raises:
       ValueError: the blocks are missing, or do not fit the inputs.
+
+    Attributes:
+      state_tuple_type: the class of the states: a named tuple; None if they are tensors.
     """
 
     def __init__(
@@ -187,15 +190,12 @@ class GridLSTMCell(_FrequencyCell):
         self._coupled = couple_input_forget_gates
         self._state_is_tuple = state_is_tuple
         total = sum(self._blocks)
-        self._state_tuple_type = self._named("GridLSTMStateTuple", ["state"]) if state_is_tuple else None
+        self.state_tuple_type: Callable[..., Structure] | None = (
+            self._named("GridLSTMStateTuple", ["state"]) if state_is_tuple else None
+        )
         parts = [num_units] * (2 * total)
-        self._state_size = self._state_tuple_type(*parts) if self._state_tuple_type else sum(parts)
+        self._state_size = self.state_tuple_type(*parts) if self.state_tuple_type else sum(parts)
         self._output_size = 2 * num_units * total
-
-    @property
-    def state_tuple_type(self) -> Callable[..., Structure] | None:
-        """The class of the states: a named tuple; None if they are tensors."""
-        return self._state_tuple_type
 
     def _named(self, name: str, prefixes: Sequence[str]) -> Callable[..., Structure]:
         fields = [
@@ -210,7 +210,7 @@ class GridLSTMCell(_FrequencyCell):
     def call(self, inputs: Tensor, state: Structure) -> tuple[Tensor, Structure]:
         with variable_scope(get_variable_scope(), initializer=self._initializer):
             outputs, states = self._along(self._features(inputs), state, "state")
-        after = self._state_tuple_type(*states) if self._state_tuple_type else arrays.concat(states, 1)
+        after = self.state_tuple_type(*states) if self.state_tuple_type else arrays.concat(states, 1)
         return arrays.concat(outputs, 1), after
 
     def _features(self, inputs: Tensor, offset: int = 0) -> list[list[Tensor]]:
@@ -338,7 +338,7 @@ class BidirectionalGridLSTMCell(GridLSTMCell):
         )  # fmt: skip
         self._offset = int(backward_slice_offset)
         self._both = self._named("BidirectionalGridLSTMStateTuple", ["fwd_state", "bwd_state"])
-        self._state_tuple_type = self._both
+        self.state_tuple_type = self._both
         self._state_size = self._both(*[num_units] * (4 * sum(self._blocks)))
         self._output_size = 4 * num_units * sum(self._blocks)
 

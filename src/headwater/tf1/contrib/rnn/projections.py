@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math as python_math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headwater.graph.context import get_default_graph
-from headwater.graph.convert import name_scope
 from headwater.graph.operation import Tensor
+from headwater.tf1.contrib.rnn.base import WrappingCell
 from headwater.tf1.functional import arrays, linalg, nest, nn
 from headwater.tf1.rnn.cells import BIAS, KERNEL, RNNCell
 from headwater.tf1.rnn.networks import require_cell
@@ -15,18 +15,14 @@ from headwater.tf1.variables.embedding import embedding_lookup
 from headwater.tf1.variables.initializers import Constant, RandomUniform
 from headwater.tf1.variables.variable_scope import get_variable, get_variable_scope, variable_scope
 
-if TYPE_CHECKING:
-    from headwater.dtypes import DTypeLike
-    from headwater.graph.types import Structure
-
 
 def linear(
     args: Any, output_size: int, bias: bool, bias_initializer: Any = None, kernel_initializer: Any = None
 ) -> Tensor:
-    """A product of one or several concatenated matrices with the variable ``kernel``, plus ``bias``.
+    """Returns the product of one or several concatenated matrices with the variable ``kernel``, plus ``bias``.
 
     Raises:
-      ValueError: there are none, or one has another rank or an unknown number of columns.
+      ValueError: there is no matrix, or one has another rank or an unknown number of columns.
     """
     if args is None or (nest.is_nested(args) and not args):
         raise ValueError("`args` must be specified")
@@ -48,32 +44,16 @@ def linear(
     return nn.bias_add(product, biases)
 
 
-class _Around(RNNCell):
-    """A cell with another one inside its variable scope."""
-
+class _CheckedWrapper(WrappingCell):
     def __init__(self, cell: RNNCell, reuse: bool | None) -> None:
-        super().__init__(_reuse=reuse)
+        super().__init__(cell, reuse)
         require_cell("cell", cell)
-        self._cell = cell
-
-    @property
-    def state_size(self) -> Any:
-        return self._cell.state_size
-
-    @property
-    def output_size(self) -> Any:
-        return self._cell.output_size
-
-    def zero_state(self, batch_size: Any, dtype: DTypeLike | None) -> Structure:
-        with name_scope(f"{type(self).__name__}ZeroState", None, [batch_size]):
-            return self._cell.zero_state(batch_size, dtype)
 
 
-class EmbeddingWrapper(_Around):
+class EmbeddingWrapper(_CheckedWrapper):
     """Embeds ids before the cell.
 
     Args:
-      cell: the cell.
       embedding_classes: the number of ids.
       embedding_size: the size of an embedding.
       initializer: the initializer of the variable ``embedding``; the scope's if None, or uniform with variance 1.
@@ -107,11 +87,10 @@ class EmbeddingWrapper(_Around):
             return self._cell(embedding_lookup(embedding, arrays.reshape(inputs, [-1])), state)
 
 
-class InputProjectionWrapper(_Around):
+class InputProjectionWrapper(_CheckedWrapper):
     """Projects inputs before the cell.
 
     Args:
-      cell: the cell.
       num_proj: the size of projected inputs.
       activation: applied to them.
       input_size: ignored; deprecated in TensorFlow.
@@ -130,11 +109,10 @@ class InputProjectionWrapper(_Around):
         return self._cell(projected if self._activation is None else self._activation(projected), state)
 
 
-class OutputProjectionWrapper(_Around):
+class OutputProjectionWrapper(_CheckedWrapper):
     """Projects outputs of the cell.
 
     Args:
-      cell: the cell.
       output_size: the size of projected outputs.
       activation: applied to them.
 

@@ -77,7 +77,7 @@ def stack_bidirectional_dynamic_rnn(
     scope: str | VariableScope | None = None,
     swap_memory: bool = False,
 ) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
-    """Runs layers of `bidirectional_dynamic_rnn`; arguments and results as of `stack_bidirectional_rnn`."""
+    """Runs layers of `bidirectional_dynamic_rnn`; arguments and results as for `stack_bidirectional_rnn`."""
     _check(cells_fw, cells_bw, initial_states_fw, initial_states_bw)
     states: list[tuple[Any, Any]] = []
     outputs: Any = inputs
@@ -103,10 +103,10 @@ def stack_bidirectional_dynamic_rnn(
 
 
 def transpose_batch_time(x: Tensor) -> Tensor:
-    """Exchanges the first two dimensions.
+    """Exchanges the first two dimensions of ``x``.
 
     Raises:
-      ValueError: there are fewer.
+      ValueError: ``x`` has fewer than two dimensions.
     """
     dims = x.dims
     if dims is None:
@@ -117,10 +117,10 @@ def transpose_batch_time(x: Tensor) -> Tensor:
 
 
 def best_effort_input_batch_size(flat_input: Sequence[Tensor]) -> Any:
-    """The batch size of inputs [time, batch, …]: a number if one of them has it, else a tensor.
+    """Returns the batch size of inputs [time, batch, …]: a number if one of them has it, else a tensor.
 
     Raises:
-      ValueError: an input has fewer dimensions.
+      ValueError: an input has fewer than two dimensions.
     """
     for each in flat_input:
         if each.dims is not None and len(each.dims) < 2:

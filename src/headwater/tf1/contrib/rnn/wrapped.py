@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headwater.graph.convert import name_scope
 from headwater.graph.operation import Tensor
-from headwater.tf1.contrib.rnn.base import SizedCell, known_columns
+from headwater.tf1.contrib.rnn.base import SizedCell, WrappingCell, known_columns
 from headwater.tf1.contrib.rnn.projections import linear
 from headwater.tf1.functional import arrays, linalg, math, nest, nn, reductions
 from headwater.tf1.functional.compilation import jit_scope
@@ -17,8 +16,7 @@ from headwater.tf1.variables.initializers import Constant
 from headwater.tf1.variables.variable_scope import get_variable, variable_scope
 
 if TYPE_CHECKING:
-    from headwater.dtypes import DTypeLike
-    from headwater.graph.types import Structure, TensorLike
+    from headwater.graph.types import Structure
     from headwater.tf1.variables.scope_settings import VariableScope
 
 
@@ -26,7 +24,6 @@ class AttentionCellWrapper(SizedCell):
     """Attention of a cell to its last outputs (Bahdanau et al., 2015).
 
     Args:
-      cell: the cell.
       attn_length: number of past outputs to which it attends.
       attn_size: the size of an output; the cell's if None.
       attn_vec_size: the size of the features that are compared; ``attn_size`` if None.
@@ -82,39 +79,19 @@ class AttentionCellWrapper(SizedCell):
         return output, found if self._state_is_tuple else arrays.concat(list(found), 1)
 
     def _attend(self, query: Tensor, past: Tensor) -> Tensor:
-        """The sum of past outputs, weighted by how well they fit the query: [batch, attn_size]."""
+        """Returns the sum of past outputs, weighted by their similarity to the query: [batch, attn_size]."""
         with variable_scope("attention"):
             kernel = get_variable("attn_w", [1, 1, self._attn_size, self._features])
             vector = get_variable("attn_v", [self._features])
             hidden = arrays.reshape(past, [-1, self._length, 1, self._attn_size])
             seen = conv2d(hidden, kernel, [1, 1, 1, 1], "SAME")
-            asked = arrays.reshape(linear(query, self._features, True), [-1, 1, 1, self._features])
-            weights = nn.softmax(reductions.reduce_sum(vector * math.tanh(seen + asked), [2, 3]))
+            wanted = arrays.reshape(linear(query, self._features, True), [-1, 1, 1, self._features])
+            weights = nn.softmax(reductions.reduce_sum(vector * math.tanh(seen + wanted), [2, 3]))
             weighted = arrays.reshape(weights, [-1, self._length, 1, 1]) * hidden
             return arrays.reshape(reductions.reduce_sum(weighted, [1, 2]), [-1, self._attn_size])
 
 
-class _Transparent(RNNCell):
-    """Base of cells that wrap another one, in the same variable scope and with the same sizes."""
-
-    def __init__(self, cell: RNNCell) -> None:
-        super().__init__()
-        self._cell = cell
-
-    @property
-    def state_size(self) -> Structure:
-        return self._cell.state_size
-
-    @property
-    def output_size(self) -> Structure:
-        return self._cell.output_size
-
-    def zero_state(self, batch_size: TensorLike, dtype: DTypeLike | None) -> Structure:
-        with name_scope(f"{type(self).__name__}ZeroState", None, [batch_size]):
-            return self._cell.zero_state(batch_size, dtype)
-
-
-class HighwayWrapper(_Transparent):
+class HighwayWrapper(WrappingCell):
     """Outputs mixed with inputs by a learned gate (Srivastava et al., 2015).
 
     carry = sigmoid(x W + b); output := carry x + (1 - carry) output.
@@ -161,11 +138,10 @@ class HighwayWrapper(_Transparent):
         return inputs * carry + output * transform
 
 
-class CompiledWrapper(_Transparent):
+class CompiledWrapper(WrappingCell):
     """A cell that is compiled by XLA, as steps are in any case.
 
     Args:
-      cell: the cell.
       compile_stateful: see `jit_scope`.
     """
 

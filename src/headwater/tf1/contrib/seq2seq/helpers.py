@@ -55,7 +55,7 @@ class Helper:
         raise NotImplementedError
 
     def known_turns(self) -> KnownTurns | None:
-        """The number of steps, if given lengths determine it."""
+        """Returns the number of steps if given lengths determine it, else None."""
         return None
 
 
@@ -144,31 +144,23 @@ class TrainingHelper(_DescribedHelper):
         self, inputs: TensorLike, sequence_length: TensorLike, time_major: bool = False, name: str | None = None
     ) -> None:
         with name_scope(name, "TrainingHelper", [inputs, sequence_length]):
-            self._inputs = convert_to_tensor(inputs, name="inputs")
-            self._steps: Tensor = self._inputs if time_major else exchange_batch_and_time(self._inputs)
-            self._sequence_length = convert_to_tensor(sequence_length, name="sequence_length")
-            if self._sequence_length.dims is not None and len(self._sequence_length.dims) != 1:
+            self.inputs: Tensor = convert_to_tensor(inputs, name="inputs")
+            self._steps: Tensor = self.inputs if time_major else exchange_batch_and_time(self.inputs)
+            self.sequence_length: Tensor = convert_to_tensor(sequence_length, name="sequence_length")
+            if self.sequence_length.dims is not None and len(self.sequence_length.dims) != 1:
                 raise ValueError(
-                    f"Expected sequence_length to be a vector, but received shape: {self._sequence_length.shape}"
+                    f"Expected sequence_length to be a vector, but received shape: {self.sequence_length.shape}"
                 )
             self._zero_inputs = arrays.zeros_like(self._steps[0])
-            self._batch_size = arrays.size(self._sequence_length)
+            self._batch_size = arrays.size(self.sequence_length)
         self._following: Any = None
 
-    @property
-    def inputs(self) -> Tensor:
-        return self._inputs
-
-    @property
-    def sequence_length(self) -> Tensor:
-        return self._sequence_length
-
     def known_turns(self) -> KnownTurns | None:
-        """The length of the longest sequence."""
+        """Returns the length of the longest sequence as the number of steps."""
         if type(self) not in (TrainingHelper, ScheduledEmbeddingTrainingHelper, ScheduledOutputTrainingHelper):
             return None  # a subclass may finish elsewhere
         count = math.cast(
-            reductions.reduce_max(arrays.concat([[0], math.cast(self._sequence_length, dtypes.int32)], 0)), dtypes.int32
+            reductions.reduce_max(arrays.concat([[0], math.cast(self.sequence_length, dtypes.int32)], 0)), dtypes.int32
         )
         end = arrays.expand_dims(self._zero_inputs, 0)
 
@@ -179,7 +171,7 @@ class TrainingHelper(_DescribedHelper):
 
     def initialize(self, name: str | None = None) -> tuple[Any, Any]:
         with name_scope(name, "TrainingHelperInitialize"):
-            return math.equal(0, self._sequence_length), self._steps[0]
+            return math.equal(0, self.sequence_length), self._steps[0]
 
     def sample(self, time: Tensor, outputs: object, name: str | None = None, **unused_kwargs: object) -> Any:
         with name_scope(name, "TrainingHelperSample", [time]):
@@ -190,7 +182,7 @@ class TrainingHelper(_DescribedHelper):
     ) -> tuple[Any, Any, Any]:
         with name_scope(name, "TrainingHelperNextInputs", [time]):
             following = time + 1
-            finished = following >= self._sequence_length
+            finished = following >= self.sequence_length
             if self._following is not None:
                 return finished, self._following, state
             over = reductions.reduce_all(finished)

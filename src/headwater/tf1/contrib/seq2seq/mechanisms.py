@@ -54,7 +54,7 @@ class _BaseAttentionMechanism(AttentionMechanism):
 
     Args:
       query_layer: applied to queries; None for the query itself.
-      memory: [batch, time, …], or a nested structure of such.
+      memory: [batch, time, …], or a nested structure of such tensors.
       probability_fn: ``f(score, state)`` returns alignments.
       memory_sequence_length: number of steps of each example, all positive; later ones are masked.
       memory_layer: computes the keys from the memory.
@@ -84,8 +84,8 @@ class _BaseAttentionMechanism(AttentionMechanism):
                 raise TypeError(f"{word} is not a Layer: {type(layer).__name__}")
         if not callable(probability_fn):
             raise TypeError(f"probability_fn must be callable, saw type: {type(probability_fn).__name__}")
-        self._query_layer = query_layer
-        self._memory_layer = memory_layer
+        self.query_layer: Layer | None = query_layer
+        self.memory_layer: Layer | None = memory_layer
         self._own_probability_fn = probability_fn
         self._mask: Tensor | None = None
         with name_scope(name, "BaseAttentionMechanismInit", nest.flatten(memory)):
@@ -99,37 +99,17 @@ class _BaseAttentionMechanism(AttentionMechanism):
                             f"{tensor.shape}"
                         )
             self.dtype: Any = first.dtype.base_dtype.name if memory_layer is None else memory_layer.dtype
-            self._values: Any = tensors
+            self.values: Any = tensors
             if memory_sequence_length is not None:
                 self._mask = _mask(memory_sequence_length, first)
-                self._values = nest.map_structure(self._masked, tensors)
-            self._keys: Any = self._values if memory_layer is None else memory_layer(self._values)
+                self.values = nest.map_structure(self._masked, tensors)
+            self.keys: Any = self.values if memory_layer is None else memory_layer(self.values)
             if custom_key_value_fn is not None:
-                self._keys, self._values = custom_key_value_fn(self._keys, self._values)
-            self._batch_size = _size(self._keys, 0)
-            self._alignments_size = _size(self._keys, 1)
+                self.keys, self.values = custom_key_value_fn(self.keys, self.values)
+            self.batch_size: Any = _size(self.keys, 0)
+            self._alignments_size = _size(self.keys, 1)
         lowest = -np.inf if score_mask_value is None else score_mask_value
         self._score_mask_value = lowest
-
-    @property
-    def memory_layer(self) -> Layer | None:
-        return self._memory_layer
-
-    @property
-    def query_layer(self) -> Layer | None:
-        return self._query_layer
-
-    @property
-    def values(self) -> Any:
-        return self._values
-
-    @property
-    def keys(self) -> Any:
-        return self._keys
-
-    @property
-    def batch_size(self) -> Any:
-        return self._batch_size
 
     @property
     def alignments_size(self) -> Any:
@@ -240,23 +220,23 @@ class _Luong(_Scoring):
 
     def _score(self, query: Tensor) -> Tensor:
         scale = get_variable("attention_g", shape=(), dtype=query.dtype, initializer=ONES) if self._scale else None
-        return _luong_score(query, self._keys, scale)
+        return _luong_score(query, self.keys, scale)
 
 
 class _Bahdanau(_Scoring):
     _normalize: bool
 
     def _score(self, query: Tensor) -> Tensor:
-        processed = query if self._query_layer is None else self._query_layer(query)
+        processed = query if self.query_layer is None else self.query_layer(query)
         units, dtype = self._num_units, query.dtype
         v = get_variable("attention_v", [units], dtype=dtype)
         if not self._normalize:
-            return _bahdanau_score(processed, self._keys, v)
+            return _bahdanau_score(processed, self.keys, v)
         g = get_variable(
             "attention_g", shape=(), dtype=dtype, initializer=Constant(python_math.sqrt(1.0 / self._num_units))
         )
         b = get_variable("attention_b", [units], dtype=dtype, initializer=ZEROS)
-        return _bahdanau_score(processed, self._keys, v, g, b)
+        return _bahdanau_score(processed, self.keys, v, g, b)
 
 
 def _layer(units: int, name: str, dtype: DTypeLike | None) -> Dense:
@@ -350,7 +330,7 @@ class _Monotonic(_Scoring):
     """A mechanism whose initial alignment is the first step of the memory."""
 
     def initial_alignments(self, batch_size: TensorLike, dtype: DTypeLike) -> Any:
-        """One for the first step, zeros elsewhere."""
+        """Returns 1 for the first step and 0 elsewhere."""
         first = arrays.zeros(arrays.expand_dims(batch_size, 0), dtypes.int32)
         return indexing.one_hot(first, self._alignments_size, dtype=as_dtype(dtype))
 
@@ -406,7 +386,7 @@ class BahdanauMonotonicAttention(_Monotonic, _Bahdanau):
 
 
 class LuongMonotonicAttention(_Monotonic, _Luong):
-    """Monotonic attention (Raffel et al., 2017) with Luong's scores; arguments as of `BahdanauMonotonicAttention`."""
+    """Monotonic attention (Raffel et al., 2017) with Luong's scores; arguments as for `BahdanauMonotonicAttention`."""
 
     _scope = "luong_monotonic_attention"
 
@@ -489,7 +469,7 @@ def _recursive(p: Tensor, previous: Tensor) -> Tensor:
 
 
 def hardmax(logits: TensorLike, name: str | None = None) -> Tensor:
-    """One for the largest element of each row, zeros elsewhere: a ``probability_fn``."""
+    """Returns 1 for the largest element of each row and 0 elsewhere; a ``probability_fn``."""
     with name_scope(name, "Hardmax", [logits]):
         logits = convert_to_tensor(logits, name="logits")
         depth = logits.shape[-1].value

@@ -89,7 +89,7 @@ class AttentionWrapper(RNNCell):
       output_attention: return the attention; False: the cell's output.
       initial_cell_state: state of the cell in `zero_state`.
       name, dtype: see `Layer`.
-      attention_layer: a layer, or a list of such, in place of ``attention_layer_size``.
+      attention_layer: a layer, or a list of layers, in place of ``attention_layer_size``.
       attention_fn: ``f(mechanism, cell_output, state, layer)`` returns attention, alignments and next state.
 
     Raises:

@@ -11,6 +11,7 @@ from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
 from headwater.tf1.contrib.slim.arg_scope import add_arg_scope
 from headwater.tf1.contrib.slim.initializers import xavier_initializer
+from headwater.tf1.contrib.slim.layers import activated
 from headwater.tf1.contrib.slim.utils import collect_named_outputs, get_variable_collections, last_dimension
 from headwater.tf1.contrib.slim.variables import model_variable
 from headwater.tf1.functional import arrays, convolution, grids, nn, reductions
@@ -186,6 +187,4 @@ def convolution2d_in_plane(
             outputs = normalizer_fn(outputs, **(normalizer_params or {}))
         elif biases_initializer is not None:
             outputs = nn.bias_add(outputs, variable("biases", [channels], biases_initializer, biases_regularizer))
-        if activation_fn is not None:
-            outputs = activation_fn(outputs)
-        return collect_named_outputs(outputs_collections, entered.name, outputs)
+        return activated(outputs, activation_fn, outputs_collections, entered)

@@ -45,7 +45,7 @@ _NAMES = {"kernel": "weights", "bias": "biases"}
 
 
 def layer_variables(names: Mapping[str, str] | None = None) -> Callable[..., Any]:
-    """The custom getter that makes a layer's variables model variables, under other names."""
+    """Returns the custom getter that makes a layer's variables model variables, under other names."""
 
     def getter(getter: Callable[..., object], name: str, *args: object, **kwargs: object) -> Any:
         scope, _, last = name.rpartition("/")
@@ -70,9 +70,9 @@ def collect_variable(
                 graph.add_to_collection(key, part)
 
 
-def finished(outputs: object, layer: object, settings: Mapping[str, Any], scope: VariableScope) -> Any:
+def finished(outputs: object, layer: object, arguments: Mapping[str, Any], scope: VariableScope) -> Any:
     """Applies the steps after a layer: collections, normalizer, activation."""
-    collections = settings["variables_collections"]
+    collections = arguments["variables_collections"]
     for attribute, name in (
         ("kernel", "weights"),
         ("depthwise_kernel", "weights"),
@@ -82,16 +82,38 @@ def finished(outputs: object, layer: object, settings: Mapping[str, Any], scope:
         held = getattr(layer, attribute, None)
         if held is not None:
             collect_variable(held, collections, name)
-    if settings["normalizer_fn"] is not None:
-        outputs = settings["normalizer_fn"](outputs, **(settings["normalizer_params"] or {}))
-    if settings["activation_fn"] is not None:
-        outputs = settings["activation_fn"](outputs)
-    return collect_named_outputs(settings["outputs_collections"], scope.name, outputs)
+    if arguments["normalizer_fn"] is not None:
+        outputs = arguments["normalizer_fn"](outputs, **(arguments["normalizer_params"] or {}))
+    return activated(outputs, arguments["activation_fn"], arguments["outputs_collections"], scope)
 
 
-def _settings(arguments: Mapping[str, object]) -> dict[str, Any]:
-    names = ("variables_collections", "normalizer_fn", "normalizer_params", "activation_fn", "outputs_collections")
-    return {name: arguments[name] for name in names}
+def activated(outputs: object, activation_fn: Any, collections: object, scope: VariableScope) -> Any:
+    """Applies an activation if there is one, and adds the result to ``collections``."""
+    if activation_fn is not None:
+        outputs = activation_fn(outputs)
+    return collect_named_outputs(collections, scope.name, outputs)
+
+
+def _common(
+    normalizer: object,
+    biases_initializer: object,
+    biases_regularizer: object,
+    trainable: bool,
+    reuse: Reuse | None,
+    inputs: Tensor,
+    scope: VariableScope,
+) -> dict[str, Any]:
+    """Returns the arguments that the classes of all layers have."""
+    return {
+        "use_bias": not normalizer and biases_initializer is not None,
+        "bias_initializer": biases_initializer,
+        "bias_regularizer": biases_regularizer,
+        "trainable": trainable,
+        "name": scope.name,
+        "dtype": inputs.dtype.base_dtype,
+        "_scope": scope,
+        "_reuse": reuse,
+    }
 
 
 @add_arg_scope
@@ -118,25 +140,18 @@ def fully_connected(
     """
     if not isinstance(num_outputs, int) and not hasattr(num_outputs, "__index__"):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ValueError(f"num_outputs type should be one of integers, got {num_outputs!r}.")
-    settings = _settings(locals())
+    arguments = dict(locals())
     with variable_scope(
         scope, "fully_connected", [inputs], reuse=reuse, custom_getter=layer_variables(_NAMES)
     ) as entered:
         inputs = convert_to_tensor(inputs)
         layer = Dense(
             units=int(num_outputs),
-            use_bias=not normalizer_fn and biases_initializer is not None,
             kernel_initializer=weights_initializer,
-            bias_initializer=biases_initializer,
             kernel_regularizer=weights_regularizer,
-            bias_regularizer=biases_regularizer,
-            trainable=trainable,
-            name=entered.name,
-            dtype=inputs.dtype.base_dtype,
-            _scope=entered,
-            _reuse=reuse,
+            **_common(normalizer_fn, biases_initializer, biases_regularizer, trainable, reuse, inputs, entered),
         )
-        return finished(layer(inputs), layer, settings, entered)
+        return finished(layer(inputs), layer, arguments, entered)
 
 
 def _channels(data_format: str | None) -> str:
@@ -177,7 +192,7 @@ def convolution_layer(
     Raises:
       ValueError: another number of dimensions, or a bad ``data_format``.
     """
-    settings = _settings(locals())
+    arguments = dict(locals())
     channels = _channels(data_format)
     with variable_scope(scope, "Conv", [inputs], reuse=reuse, custom_getter=layer_variables(_NAMES)) as entered:
         inputs = convert_to_tensor(inputs)
@@ -193,18 +208,11 @@ def convolution_layer(
             padding=padding,
             data_format=channels,
             dilation_rate=rate,
-            use_bias=not normalizer_fn and biases_initializer is not None,
             kernel_initializer=weights_initializer,
-            bias_initializer=biases_initializer,
             kernel_regularizer=weights_regularizer,
-            bias_regularizer=biases_regularizer,
-            trainable=trainable,
-            name=entered.name,
-            dtype=inputs.dtype.base_dtype,
-            _scope=entered,
-            _reuse=reuse,
+            **_common(normalizer_fn, biases_initializer, biases_regularizer, trainable, reuse, inputs, entered),
         )
-        return finished(layer(inputs), layer, settings, entered)
+        return finished(layer(inputs), layer, arguments, entered)
 
 
 def _of_rank(dims: int, name: str, doc: str) -> Callable[..., Any]:
@@ -247,7 +255,7 @@ def _transposed(cls: Any, default: str, data_format_default: str, doc: str) -> C
         trainable: bool = True,
         scope: str | VariableScope | None = None,
     ) -> Tensor:
-        settings = _settings(locals())
+        arguments = dict(locals())
         channels = _channels(data_format)
         with variable_scope(scope, default, [inputs], reuse=reuse, custom_getter=layer_variables(_NAMES)) as entered:
             inputs = convert_to_tensor(inputs)
@@ -257,18 +265,11 @@ def _transposed(cls: Any, default: str, data_format_default: str, doc: str) -> C
                 strides=stride,
                 padding=padding,
                 data_format=channels,
-                use_bias=not normalizer_fn and biases_initializer is not None,
                 kernel_initializer=weights_initializer,
-                bias_initializer=biases_initializer,
                 kernel_regularizer=weights_regularizer,
-                bias_regularizer=biases_regularizer,
-                trainable=trainable,
-                name=entered.name,
-                dtype=inputs.dtype.base_dtype,
-                _scope=entered,
-                _reuse=reuse,
+                **_common(normalizer_fn, biases_initializer, biases_regularizer, trainable, reuse, inputs, entered),
             )
-            return finished(layer(inputs), layer, settings, entered)
+            return finished(layer(inputs), layer, arguments, entered)
 
     function.__name__ = function.__qualname__ = default.lower()
     function.__doc__ = doc
@@ -307,15 +308,14 @@ def separable_convolution2d(
     trainable: bool = True,
     scope: str | VariableScope | None = None,
 ) -> Tensor:
-    """A depthwise convolution of each channel, then a pointwise one that mixes them unless ``num_outputs`` is None.
+    """Convolves each channel, and then mixes the channels unless ``num_outputs`` is None.
 
     Args:
       depth_multiplier: number of depthwise outputs of each channel.
     """
-    settings = _settings(locals())
+    arguments = dict(locals())
     channels = _channels(data_format)
     names = {"bias": "biases", "depthwise_kernel": "depthwise_weights", "pointwise_kernel": "pointwise_weights"}
-    use_bias = not normalizer_fn and biases_initializer is not None
     getter = layer_variables(names)
     with variable_scope(scope, "SeparableConv2d", [inputs], reuse=reuse, custom_getter=getter) as entered:
         inputs = convert_to_tensor(inputs)
@@ -328,20 +328,13 @@ def separable_convolution2d(
                 data_format=channels,
                 dilation_rate=rate,
                 depth_multiplier=depth_multiplier,
-                use_bias=use_bias,
                 depthwise_initializer=weights_initializer,
                 pointwise_initializer=pointwise_initializer or weights_initializer,
-                bias_initializer=biases_initializer,
                 depthwise_regularizer=weights_regularizer,
                 pointwise_regularizer=weights_regularizer,
-                bias_regularizer=biases_regularizer,
-                trainable=trainable,
-                name=entered.name,
-                dtype=inputs.dtype.base_dtype,
-                _scope=entered,
-                _reuse=reuse,
+                **_common(normalizer_fn, biases_initializer, biases_regularizer, trainable, reuse, inputs, entered),
             )
-            return finished(layer(inputs), layer, settings, entered)
+            return finished(layer(inputs), layer, arguments, entered)
         first = channels == "channels_first"
         depth = int(inputs.shape[1 if first else 3])
         height, width = (kernel_size, kernel_size) if isinstance(kernel_size, int) else kernel_size
@@ -355,7 +348,7 @@ def separable_convolution2d(
             collections=get_variable_collections(variables_collections, "weights"),
         )
         outputs = convolution.depthwise_conv2d(inputs, weights, stride, padding, rate=rate, data_format=data_format)
-        if use_bias:
+        if not normalizer_fn and biases_initializer is not None:
             biases = model_variable(
                 "biases",
                 [depth * depth_multiplier],
@@ -366,7 +359,7 @@ def separable_convolution2d(
                 collections=get_variable_collections(variables_collections, "biases"),
             )
             outputs = nn.bias_add(outputs, biases, data_format=data_format)
-        return finished(outputs, None, settings, entered)
+        return finished(outputs, None, arguments, entered)
 
 
 @add_arg_scope
@@ -396,9 +389,7 @@ def bias_add(
             trainable=trainable,
         )
         outputs = nn.bias_add(inputs, biases, data_format=data_format)
-        if activation_fn is not None:
-            outputs = activation_fn(outputs)
-        return collect_named_outputs(outputs_collections, entered.name, outputs)
+        return activated(outputs, activation_fn, outputs_collections, entered)
 
 
 def embed_sequence(

@@ -13,8 +13,7 @@ from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
 from headwater.shapes import TensorShape
 from headwater.tf1.contrib.slim.arg_scope import add_arg_scope
-from headwater.tf1.contrib.slim.layers import collect_variable, layer_variables
-from headwater.tf1.contrib.slim.utils import collect_named_outputs
+from headwater.tf1.contrib.slim.layers import activated, collect_variable, layer_variables
 from headwater.tf1.contrib.slim.variables import model_variable
 from headwater.tf1.functional import arrays, math, nn, reductions
 from headwater.tf1.functional.control_flow import with_dependencies
@@ -23,6 +22,7 @@ from headwater.tf1.variables.initializers import ONES, ZEROS
 from headwater.tf1.variables.variable_scope import variable_scope
 
 if TYPE_CHECKING:
+    from headwater.dtypes import DType
     from headwater.tf1.variables.scope_settings import VariableScope
     from headwater.tf1.variables.types import Reuse
 
@@ -119,9 +119,7 @@ def batch_norm(
         else:
             for update in layer.updates:
                 get_default_graph().add_to_collections(updates_collections, update)
-        if activation_fn is not None:
-            outputs = activation_fn(outputs)
-        return collect_named_outputs(outputs_collections, entered.name, outputs)
+        return activated(outputs, activation_fn, outputs_collections, entered)
 
 
 @add_arg_scope
@@ -158,26 +156,32 @@ def layer_norm(
         if not size.is_fully_defined():
             raise ValueError(f"Inputs {inputs.name}: shape(inputs)[{begin_params_axis}:] is not fully defined: {size}")
         kind = inputs.dtype.base_dtype
-        beta = gamma = None
-        if center:
-            beta = _parameter("beta", size, kind, ZEROS, variables_collections, trainable)
-        if scale:
-            gamma = _parameter("gamma", size, kind, ONES, variables_collections, trainable)
+        beta, gamma = _parameters(center, scale, size, kind, {}, variables_collections, trainable)
         mean, variance = nn.moments(inputs, list(range(begin, rank)), keep_dims=True)
         epsilon = 1e-3 if kind == dtypes.float16 else 1e-12
         outputs = nn.batch_normalization(inputs, mean, variance, beta, gamma, epsilon)
         outputs.set_shape(inputs.dims)
-        if activation_fn is not None:
-            outputs = activation_fn(outputs)
-        return collect_named_outputs(outputs_collections, entered.name, outputs)
+        return activated(outputs, activation_fn, outputs_collections, entered)
 
 
-def _parameter(
-    name: str, size: TensorLike, kind: object, initializer: object, collections: Any, trainable: bool
-) -> Any:
-    made = model_variable(name, size, kind, initializer=initializer, trainable=trainable)
-    collect_variable(made, collections, name)
-    return made
+def _parameters(
+    center: bool,
+    scale: bool,
+    size: TensorShape,
+    kind: DType,
+    initializers: Mapping[str, Any],
+    collections: Any,
+    trainable: bool,
+    shape: Sequence[Any] | None = None,
+) -> list[Any]:
+    """Returns beta and gamma in ``shape``; None in place of a parameter without ``center`` or ``scale``."""
+    found: list[Any] = [None, None]
+    for index, (name, wanted, default) in enumerate((("beta", center, ZEROS), ("gamma", scale, ONES))):
+        if wanted:
+            made = model_variable(name, size, kind, initializer=initializers.get(name, default), trainable=trainable)
+            collect_variable(made, collections, name)
+            found[index] = made if shape is None else arrays.reshape(made, shape)
+    return found
 
 
 @add_arg_scope
@@ -203,20 +207,12 @@ def instance_norm(
         axis = 1 if data_format.startswith("NC") else rank - 1
         size, kind = inputs.shape[axis : axis + 1], inputs.dtype.base_dtype
         shape = [inputs.dims[axis] if inputs.dims and i == axis else 1 for i in range(rank)]
-        beta = gamma = None
-        if center:
-            made = _parameter("beta", size, kind, begin.get("beta", ZEROS), variables_collections, trainable)
-            beta = arrays.reshape(made, shape)
-        if scale:
-            made = _parameter("gamma", size, kind, begin.get("gamma", ONES), variables_collections, trainable)
-            gamma = arrays.reshape(made, shape)
+        beta, gamma = _parameters(center, scale, size, kind, begin, variables_collections, trainable, shape)
         along = [i for i in range(1, rank) if i != axis]
         mean, variance = nn.moments(inputs, along, keep_dims=True)
         outputs = nn.batch_normalization(inputs, mean, variance, beta, gamma, epsilon)
         outputs.set_shape(inputs.dims)
-        if activation_fn is not None:
-            outputs = activation_fn(outputs)
-        return collect_named_outputs(outputs_collections, entered.name, outputs)
+        return activated(outputs, activation_fn, outputs_collections, entered)
 
 
 @add_arg_scope
@@ -270,13 +266,7 @@ def group_norm(
     flat = [1] * axis + [groups, channels // groups] + [1] * (rank - axis - 1)
     with variable_scope(scope, "GroupNorm", [inputs], reuse=reuse) as entered:
         size, kind = TensorShape([channels]), inputs.dtype.base_dtype
-        beta = gamma = None
-        if center:
-            made = _parameter("beta", size, kind, begin.get("beta", ZEROS), variables_collections, trainable)
-            beta = arrays.reshape(made, flat)
-        if scale:
-            made = _parameter("gamma", size, kind, begin.get("gamma", ONES), variables_collections, trainable)
-            gamma = arrays.reshape(made, flat)
+        beta, gamma = _parameters(center, scale, size, kind, begin, variables_collections, trainable, flat)
         together = [axis + 1, *(each + 1 if each > axis else each for each in along)]
         if mean_close_to_zero:
             count, total, squares, _ = nn.sufficient_statistics(parted, together, keep_dims=True)
@@ -285,9 +275,7 @@ def group_norm(
             mean, variance = nn.moments(parted, together, keep_dims=True)
         outputs = arrays.reshape(nn.batch_normalization(parted, mean, variance, beta, gamma, epsilon), sizes)
         outputs.set_shape(inputs.dims)
-        if activation_fn is not None:
-            outputs = activation_fn(outputs)
-        return collect_named_outputs(outputs_collections, entered.name, outputs)
+        return activated(outputs, activation_fn, outputs_collections, entered)
 
 
 @add_arg_scope

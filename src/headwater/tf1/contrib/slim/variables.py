@@ -47,25 +47,16 @@ def variable(
     aggregation: VariableAggregation = VariableAggregation.NONE,
 ) -> Any:
     """Like `get_variable`, on ``device`` if given; ``GLOBAL_VARIABLES`` is always among the collections."""
-    listed = list(collections if collections is not None else [GraphKeys.GLOBAL_VARIABLES])
+    arguments = dict(locals())
+    name = arguments.pop("name")
+    del arguments["device"], arguments["custom_getter"]
+    listed = collections if collections is not None else [GraphKeys.GLOBAL_VARIABLES]
+    arguments["collections"] = list(dict.fromkeys(listed))
     getter: Callable[..., Any] = get_variable
     if custom_getter is not None:
         getter = functools.partial(custom_getter, reuse=get_variable_scope().reuse)
     with get_default_graph().device(device or _as_asked):
-        return getter(
-            name,
-            shape=shape,
-            dtype=dtype,
-            initializer=initializer,
-            regularizer=regularizer,
-            trainable=trainable,
-            collections=list(dict.fromkeys(listed)),
-            caching_device=caching_device,
-            partitioner=partitioner,
-            use_resource=use_resource,
-            synchronization=synchronization,
-            aggregation=aggregation,
-        )
+        return getter(name, **arguments)
 
 
 def _as_asked(op: Operation) -> str:
@@ -90,23 +81,9 @@ def model_variable(
     aggregation: VariableAggregation = VariableAggregation.NONE,
 ) -> Any:
     """Like `variable`, in the collection ``MODEL_VARIABLES`` too."""
-    listed = [*(collections or ()), GraphKeys.GLOBAL_VARIABLES, GraphKeys.MODEL_VARIABLES]
-    return variable(
-        name,
-        shape=shape,
-        dtype=dtype,
-        initializer=initializer,
-        regularizer=regularizer,
-        trainable=trainable,
-        collections=listed,
-        caching_device=caching_device,
-        device=device,
-        partitioner=partitioner,
-        custom_getter=custom_getter,
-        use_resource=use_resource,
-        synchronization=synchronization,
-        aggregation=aggregation,
-    )
+    arguments = dict(locals())
+    arguments["collections"] = [*(collections or ()), GraphKeys.GLOBAL_VARIABLES, GraphKeys.MODEL_VARIABLES]
+    return variable(**arguments)
 
 
 def local_variable(
@@ -114,13 +91,7 @@ def local_variable(
 ) -> Variable:
     """Returns a variable of this task alone, which checkpoints do not contain."""
     del use_resource
-    return Variable(
-        initial_value,
-        trainable=False,
-        collections=[GraphKeys.LOCAL_VARIABLES],
-        validate_shape=validate_shape,
-        name=name,
-    )
+    return _untrained(initial_value, GraphKeys.LOCAL_VARIABLES, validate_shape, name)
 
 
 def global_variable(
@@ -128,13 +99,11 @@ def global_variable(
 ) -> Variable:
     """Returns a variable that optimizers do not change."""
     del use_resource
-    return Variable(
-        initial_value,
-        trainable=False,
-        collections=[GraphKeys.GLOBAL_VARIABLES],
-        validate_shape=validate_shape,
-        name=name,
-    )
+    return _untrained(initial_value, GraphKeys.GLOBAL_VARIABLES, validate_shape, name)
+
+
+def _untrained(value: object, collection: str, validate_shape: bool, name: str | None) -> Variable:
+    return Variable(value, trainable=False, collections=[collection], validate_shape=validate_shape, name=name)
 
 
 def add_model_variable(var: Variable) -> None:

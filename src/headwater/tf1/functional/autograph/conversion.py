@@ -197,8 +197,7 @@ def as_converted(function: _Function) -> _Function:
         if key not in _said:
             _said.add(key)
             _log.warning(
-                "%s; the function runs unconverted. tf.autograph.experimental.do_not_convert avoids this warning",
-                error,
+                "%s; the function runs unconverted. tf.autograph.experimental.do_not_convert avoids this warning", error
             )
         return function
 

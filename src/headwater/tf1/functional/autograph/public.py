@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING
 from headwater.tf1.functional.autograph.conversion import converted, source_of
 from headwater.tf1.functional.autograph.internals import Feature, ag_logging, autograph_artifact, set_loop_options
 
-__all__ = [
-    "Feature",
-    "do_not_convert",
-    "set_loop_options",
-    "set_verbosity",
-    "to_code",
-    "to_graph",
-    "trace",
-]
+__all__ = ["Feature", "do_not_convert", "set_loop_options", "set_verbosity", "to_code", "to_graph", "trace"]
 
 if TYPE_CHECKING:
     from headwater.graph.types import Structure

@@ -57,7 +57,11 @@ class Distribution:
       allow_nan_stats: whether undefined statistics are NaN; otherwise they are errors.
       parameters: the arguments of the class, for `copy`.
       graph_parents: tensors that it depends on.
-      name: prefix of the names of its operations.
+
+    Attributes:
+      reparameterization_type: whether gradients flow through samples.
+      allow_nan_stats: whether undefined statistics are NaN.
+      validate_args: whether a step checks parameters and values.
     """
 
     def __init__(
@@ -70,18 +74,18 @@ class Distribution:
         graph_parents: Sequence[Tensor] | None = None,
         name: str | None = None,
     ) -> None:
-        self._dtype: DType = as_dtype(dtype)
-        self._reparameterization_type = reparameterization_type
-        self._validate_args = validate_args
-        self._allow_nan_stats = allow_nan_stats
+        self.dtype: DType = as_dtype(dtype)
+        self.reparameterization_type: ReparameterizationType = reparameterization_type
+        self.validate_args: bool = validate_args
+        self.allow_nan_stats: bool = allow_nan_stats
         self._parameters = {key: value for key, value in (parameters or {}).items() if key not in ("self", "__class__")}
         self._graph_parents = list(graph_parents or ())
         with name_scope(name or type(self).__name__, "", self._graph_parents) as scope:
-            self._name = scope
+            self.name: str = scope
 
     def _call(self, method: str, name: str, *args: object) -> Tensor:
         """Returns the result of ``_method``, or derives it from other methods of the class."""
-        with name_scope(f"{self._name}{name}/", "", list(args)):
+        with name_scope(f"{self.name}{name}/", "", list(args)):
             found = self._find(method)
             if found is None:
                 raise NotImplementedError(f"{method} is not implemented: {type(self).__name__}")
@@ -134,32 +138,9 @@ class Distribution:
         raise NotImplementedError("_param_shapes not implemented")
 
     @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def dtype(self) -> DType:
-        return self._dtype
-
-    @property
     def parameters(self) -> dict[str, object]:
         """The arguments of the class."""
         return dict(self._parameters)
-
-    @property
-    def reparameterization_type(self) -> ReparameterizationType:
-        """Whether gradients flow through samples."""
-        return self._reparameterization_type
-
-    @property
-    def allow_nan_stats(self) -> bool:
-        """Whether undefined statistics are NaN."""
-        return self._allow_nan_stats
-
-    @property
-    def validate_args(self) -> bool:
-        """Whether a step checks parameters and values."""
-        return self._validate_args
 
     @property
     def batch_shape(self) -> TensorShape:
@@ -186,23 +167,23 @@ class Distribution:
     def batch_shape_tensor(self, name: str = "batch_shape_tensor") -> Tensor:
         """The shape of the batch as a tensor."""
         static = self.batch_shape
-        with name_scope(f"{self._name}{name}/", ""):
+        with name_scope(f"{self.name}{name}/", ""):
             return _ints(static.as_list()) if static.is_fully_defined() else self._batch_shape_tensor()
 
     def event_shape_tensor(self, name: str = "event_shape_tensor") -> Tensor:
         """The shape of one thing that is drawn as a tensor."""
         static = self.event_shape
-        with name_scope(f"{self._name}{name}/", ""):
+        with name_scope(f"{self.name}{name}/", ""):
             return _ints(static.as_list()) if static.is_fully_defined() else self._event_shape_tensor()
 
     def is_scalar_event(self, name: str = "is_scalar_event") -> Tensor:
         """Returns whether samples are scalars, as a tensor."""
-        with name_scope(f"{self._name}{name}/", ""):
+        with name_scope(f"{self.name}{name}/", ""):
             return _is_scalar(self.event_shape, self._event_shape_tensor)
 
     def is_scalar_batch(self, name: str = "is_scalar_batch") -> Tensor:
         """Returns whether the batch shape is empty, as a tensor."""
-        with name_scope(f"{self._name}{name}/", ""):
+        with name_scope(f"{self.name}{name}/", ""):
             return _is_scalar(self.batch_shape, self._batch_shape_tensor)
 
     def copy(self, **override_parameters_kwargs: Any) -> Distribution:
@@ -214,7 +195,7 @@ class Distribution:
 
     def sample(self, sample_shape: ShapeLike = (), seed: int | None = None, name: str = "sample") -> Tensor:
         """Draws samples: [*sample_shape, *batch, *event]."""
-        with name_scope(f"{self._name}{name}/", ""):
+        with name_scope(f"{self.name}{name}/", ""):
             shape = convert_to_tensor(
                 _as_list(sample_shape) if not isinstance(sample_shape, Tensor) else sample_shape, int32
             )
@@ -232,7 +213,7 @@ class Distribution:
         raise NotImplementedError(f"sample is not implemented: {type(self).__name__}")
 
     def _value(self, value: Tensor) -> Tensor:
-        return convert_to_tensor(value, preferred_dtype=self._dtype, name="value")
+        return convert_to_tensor(value, preferred_dtype=self.dtype, name="value")
 
     def log_prob(self, value: Tensor, name: str = "log_prob") -> Tensor:
         """The logarithm of the probability, or of its density."""
@@ -294,7 +275,7 @@ class Distribution:
         Raises:
           NotImplementedError: no divergence of these classes is registered.
         """
-        with name_scope(f"{self._name}{name}/", ""):
+        with name_scope(f"{self.name}{name}/", ""):
             return divergence.between(self, other) + self.entropy()
 
     def kl_divergence(self, other: Distribution, name: str = "kl_divergence") -> Tensor:
@@ -303,19 +284,19 @@ class Distribution:
         Raises:
           NotImplementedError: no divergence of these classes is registered.
         """
-        with name_scope(f"{self._name}{name}/", ""):
+        with name_scope(f"{self.name}{name}/", ""):
             return divergence.between(self, other)
 
     def __str__(self) -> str:
         return (
-            f'tfp.distributions.{type(self).__name__}("{self._name}", batch_shape={self.batch_shape}, '
-            f"event_shape={self.event_shape}, dtype={self._dtype.name})"
+            f'tfp.distributions.{type(self).__name__}("{self.name}", batch_shape={self.batch_shape}, '
+            f"event_shape={self.event_shape}, dtype={self.dtype.name})"
         )
 
     def __repr__(self) -> str:
         return (
-            f"<tfp.distributions.{type(self).__name__} {self._name!r} batch_shape={self.batch_shape} "
-            f"event_shape={self.event_shape} dtype={self._dtype.name}>"
+            f"<tfp.distributions.{type(self).__name__} {self.name!r} batch_shape={self.batch_shape} "
+            f"event_shape={self.event_shape} dtype={self.dtype.name}>"
         )
 
 

@@ -112,7 +112,6 @@ class Normal(LocationScale):
       scale: the standard deviation.
       validate_args: whether a step checks that the scale is positive.
       allow_nan_stats: whether undefined statistics are NaN.
-      name: prefix of the names of its operations.
     """
 
     _parameter_names = ("loc", "scale")
@@ -173,7 +172,6 @@ class Laplace(LocationScale):
       scale: how wide it is.
       validate_args: whether a step checks that the scale is positive.
       allow_nan_stats: whether undefined statistics are NaN.
-      name: prefix of the names of its operations.
     """
 
     _parameter_names = ("loc", "scale")
@@ -235,7 +233,10 @@ class Uniform(OfScalars):
       high: its upper bound.
       validate_args: whether a step checks that ``low < high``.
       allow_nan_stats: whether undefined statistics are NaN.
-      name: prefix of the names of its operations.
+
+    Attributes:
+      low: the lower bound.
+      high: the upper bound.
     """
 
     _parameter_names = ("low", "high")
@@ -249,46 +250,36 @@ class Uniform(OfScalars):
         name: str = "Uniform",
     ) -> None:
         arguments = dict(locals())
-        self._low, self._high = float_parameters(name, low=low, high=high)
+        self.low, self.high = float_parameters(name, low=low, high=high)
         if validate_args:
-            check = assert_less(self._low, self._high, message="uniform not defined when low >= high.")
-            self._high = with_dependencies([check], self._high)
-        super().__init__(arguments, validate_args, allow_nan_stats, name, self._low, self._high)
-
-    @property
-    def low(self) -> Tensor:
-        """The lower bound."""
-        return self._low
-
-    @property
-    def high(self) -> Tensor:
-        """The upper bound."""
-        return self._high
+            check = assert_less(self.low, self.high, message="uniform not defined when low >= high.")
+            self.high: Tensor = with_dependencies([check], self.high)
+        super().__init__(arguments, validate_args, allow_nan_stats, name, self.low, self.high)
 
     def range(self, name: str = "range") -> Tensor:
         """``high - low``."""
         with name_scope(f"{self.name}{name}/", ""):
-            return self._high - self._low
+            return self.high - self.low
 
     def _sample_n(self, n: object, seed: int | None) -> Tensor:
-        return self._low + self.range() * random.random_uniform(self._sizes(n), dtype=self.dtype, seed=seed)
+        return self.low + self.range() * random.random_uniform(self._sizes(n), dtype=self.dtype, seed=seed)
 
     def _prob(self, x: Tensor) -> Tensor:
         density = arrays.zeros_like(x) + 1.0 / self.range()
-        outside = math.logical_or(x < self._low, x >= self._high)
+        outside = math.logical_or(x < self.low, x >= self.high)
         found = indexing.where_v2(outside, arrays.zeros_like(density), density)
         return indexing.where_v2(math.is_nan(x), x, found)
 
     def _cdf(self, x: Tensor) -> Tensor:
-        inside = (x - self._low) / self.range()
-        found = indexing.where_v2(x < self._low, arrays.zeros_like(inside), inside)
-        return indexing.where_v2(x >= self._high, arrays.ones_like(inside), found)
+        inside = (x - self.low) / self.range()
+        found = indexing.where_v2(x < self.low, arrays.zeros_like(inside), inside)
+        return indexing.where_v2(x >= self.high, arrays.ones_like(inside), found)
 
     def _entropy(self) -> Tensor:
         return math.log(self.range())
 
     def _mean(self) -> Tensor:
-        return (self._low + self._high) / 2.0
+        return (self.low + self.high) / 2.0
 
     def _variance(self) -> Tensor:
         return math.square(self.range()) / 12.0
@@ -306,7 +297,9 @@ class StudentT(LocationScale):
       scale: how wide it is.
       validate_args: whether a step checks that degrees are positive.
       allow_nan_stats: whether undefined statistics are NaN.
-      name: prefix of the names of its operations.
+
+    Attributes:
+      df: degrees of freedom.
     """
 
     _parameter_names = ("df", "loc", "scale")
@@ -321,39 +314,34 @@ class StudentT(LocationScale):
         name: str = "StudentT",
     ) -> None:
         arguments = dict(locals())
-        self._df, self._loc, self._scale = float_parameters(name, df=df, loc=loc, scale=scale)
+        self.df, self._loc, self._scale = float_parameters(name, df=df, loc=loc, scale=scale)
         if validate_args:
-            self._df = with_dependencies([assert_positive(self._df)], self._df)
-        super().__init__(arguments, validate_args, allow_nan_stats, name, self._df, self._loc, self._scale)
-
-    @property
-    def df(self) -> Tensor:
-        """Degrees of freedom."""
-        return self._df
+            self.df: Tensor = with_dependencies([assert_positive(self.df)], self.df)
+        super().__init__(arguments, validate_args, allow_nan_stats, name, self.df, self._loc, self._scale)
 
     def _sample_n(self, n: TensorLike, seed: int | None) -> Tensor:
         normal = random.random_normal(self._sizes(n), dtype=self.dtype, seed=seed)
-        half = 0.5 * self._spread(self._df)
+        half = 0.5 * self._spread(self.df)
         chi = random.random_gamma(arrays.stack([n]), half, 0.5, self.dtype, None if seed is None else seed + 1)
-        return normal * math.rsqrt(chi / self._df) * self._scale + self._loc
+        return normal * math.rsqrt(chi / self.df) * self._scale + self._loc
 
     def _log_prob(self, x: Tensor) -> Tensor:
-        unnormalised = -0.5 * (self._df + 1.0) * math.log1p(math.square(self._z(x)) / self._df)
+        unnormalised = -0.5 * (self.df + 1.0) * math.log1p(math.square(self._z(x)) / self.df)
         return unnormalised - (
             math.log(math.abs(self._scale))
-            + 0.5 * math.log(self._df)
+            + 0.5 * math.log(self.df)
             + 0.5 * float(np.log(np.pi))
-            + special.lgamma(0.5 * self._df)
-            - special.lgamma(0.5 * (self._df + 1.0))
+            + special.lgamma(0.5 * self.df)
+            - special.lgamma(0.5 * (self.df + 1.0))
         )
 
     def _cdf(self, x: Tensor) -> Tensor:
         z = self._z(x) * math.sign(self._scale)
-        tail = 0.5 * special.betainc(*_same(0.5 * self._df, 0.5, self._df / (math.square(z) + self._df)))
+        tail = 0.5 * special.betainc(*_same(0.5 * self.df, 0.5, self.df / (math.square(z) + self.df)))
         return indexing.where_v2(z < 0.0, tail, 1.0 - tail)
 
     def _entropy(self) -> Tensor:
-        df = self._spread(self._df)
+        df = self._spread(self.df)
         half, more = 0.5 * df, 0.5 * (df + 1.0)
         beta = (
             special.lgamma(half) + special.lgamma(arrays.fill(arrays.shape(half), _half(self))) - special.lgamma(more)
@@ -366,10 +354,10 @@ class StudentT(LocationScale):
         )
 
     def _mean(self) -> Tensor:
-        return self._checked(self._spread(self._df) <= 1.0, self._spread(self._loc), "mean not defined for df <= 1")
+        return self._checked(self._spread(self.df) <= 1.0, self._spread(self._loc), "mean not defined for df <= 1")
 
     def _variance(self) -> Tensor:
-        df = self._spread(self._df)
+        df = self._spread(self.df)
         lower = indexing.where_v2(df > 2.0, df - 2.0, arrays.ones_like(df))
         variance = math.square(self._scale) * df / lower
         infinite = arrays.fill(arrays.shape(df), convert_to_tensor(np.array(np.inf, self.dtype.as_numpy_dtype)))
@@ -398,7 +386,10 @@ class Gamma(OfScalars):
       rate: the inverse of its scale.
       validate_args: whether a step checks that both are positive.
       allow_nan_stats: whether undefined statistics are NaN.
-      name: prefix of the names of its operations.
+
+    Attributes:
+      concentration: the shape parameter.
+      rate: the inverse of its scale.
     """
 
     _parameter_names = ("concentration", "rate")
@@ -415,49 +406,39 @@ class Gamma(OfScalars):
         found = float_parameters(name, concentration=concentration, rate=rate)
         if validate_args:
             found = [with_dependencies([assert_positive(each)], each) for each in found]
-        self._concentration, self._rate = found
+        self.concentration, self.rate = found
         super().__init__(arguments, validate_args, allow_nan_stats, name, *found)
 
-    @property
-    def concentration(self) -> Tensor:
-        """The shape parameter."""
-        return self._concentration
-
-    @property
-    def rate(self) -> Tensor:
-        """The inverse of its scale."""
-        return self._rate
-
     def _sample_n(self, n: object, seed: int | None) -> Tensor:
-        return random.random_gamma(arrays.stack([n]), self._concentration, self._rate, self.dtype, seed)
+        return random.random_gamma(arrays.stack([n]), self.concentration, self.rate, self.dtype, seed)
 
     def _log_prob(self, x: Tensor) -> Tensor:
         return (
-            _xlogy(self._concentration - 1.0, x)
-            - self._rate * x
-            - (special.lgamma(self._concentration) - self._concentration * math.log(self._rate))
+            _xlogy(self.concentration - 1.0, x)
+            - self.rate * x
+            - (special.lgamma(self.concentration) - self.concentration * math.log(self.rate))
         )
 
     def _cdf(self, x: Tensor) -> Tensor:
-        zero = arrays.zeros_like(self._concentration + x * self._rate)
-        return special.igamma(self._concentration + zero, self._rate * x + zero)
+        zero = arrays.zeros_like(self.concentration + x * self.rate)
+        return special.igamma(self.concentration + zero, self.rate * x + zero)
 
     def _entropy(self) -> Tensor:
-        shape = self._spread(self._concentration)
-        return shape - math.log(self._rate) + special.lgamma(shape) + (1.0 - shape) * special.digamma(shape)
+        shape = self._spread(self.concentration)
+        return shape - math.log(self.rate) + special.lgamma(shape) + (1.0 - shape) * special.digamma(shape)
 
     def _mean(self) -> Tensor:
-        return self._concentration / self._rate
+        return self.concentration / self.rate
 
     def _variance(self) -> Tensor:
-        return self._concentration / math.square(self._rate)
+        return self.concentration / math.square(self.rate)
 
     def _stddev(self) -> Tensor:
-        return math.sqrt(self._concentration) / self._rate
+        return math.sqrt(self.concentration) / self.rate
 
     def _mode(self) -> Tensor:
-        mode = (self._concentration - 1.0) / self._rate
-        wrong = self._spread(self._concentration) <= 1.0
+        mode = (self.concentration - 1.0) / self.rate
+        wrong = self._spread(self.concentration) <= 1.0
         return self._checked(wrong, mode, "mode not defined when any concentration <= 1")
 
 
@@ -473,7 +454,6 @@ class Exponential(Gamma):
       rate: the inverse of the mean.
       validate_args: whether a step checks that it is positive.
       allow_nan_stats: whether undefined statistics are NaN.
-      name: prefix of the names of its operations.
     """
 
     _parameter_names = ("rate",)
@@ -489,7 +469,7 @@ class Exponential(Gamma):
     def _sample_n(self, n: object, seed: int | None) -> Tensor:
         least = float(np.finfo(self.dtype.as_numpy_dtype).tiny)
         drawn = random.random_uniform(self._sizes(n), minval=least, maxval=1.0, dtype=self.dtype, seed=seed)
-        return -math.log(drawn) / self._rate
+        return -math.log(drawn) / self.rate
 
 
 class Beta(OfScalars):
@@ -500,7 +480,11 @@ class Beta(OfScalars):
       concentration0: the weight of 0.
       validate_args: whether a step checks that both are positive.
       allow_nan_stats: whether undefined statistics are NaN.
-      name: prefix of the names of its operations.
+
+    Attributes:
+      concentration1: the weight of 1.
+      concentration0: the weight of 0.
+      total_concentration: the sum of both.
     """
 
     _parameter_names = ("concentration1", "concentration0")
@@ -514,64 +498,49 @@ class Beta(OfScalars):
         name: str = "Beta",
     ) -> None:
         arguments = dict(locals())
-        found = float_parameters(
-            name,
-            concentration1=concentration1,
-            concentration0=concentration0,
-        )
+        found = float_parameters(name, concentration1=concentration1, concentration0=concentration0)
         if validate_args:
             found = [with_dependencies([assert_positive(each)], each) for each in found]
-        self._one, self._zero = found
-        self._total = self._one + self._zero
+        self.concentration1, self.concentration0 = found
+        self.total_concentration: Tensor = self.concentration1 + self.concentration0
         super().__init__(arguments, validate_args, allow_nan_stats, name, *found)
 
-    @property
-    def concentration1(self) -> Tensor:
-        """The weight of 1."""
-        return self._one
-
-    @property
-    def concentration0(self) -> Tensor:
-        """The weight of 0."""
-        return self._zero
-
-    @property
-    def total_concentration(self) -> Tensor:
-        """The sum of both."""
-        return self._total
-
     def _log_beta(self) -> Tensor:
-        return special.lgamma(self._one) + special.lgamma(self._zero) - special.lgamma(self._total)
+        return (
+            special.lgamma(self.concentration1)
+            + special.lgamma(self.concentration0)
+            - special.lgamma(self.total_concentration)
+        )
 
     def _sample_n(self, n: object, seed: int | None) -> Tensor:
         shape = arrays.stack([n])
-        ones = random.random_gamma(shape, self._spread(self._one), dtype=self.dtype, seed=seed)
+        ones = random.random_gamma(shape, self._spread(self.concentration1), dtype=self.dtype, seed=seed)
         other = None if seed is None else seed + 1
-        zeros = random.random_gamma(shape, self._spread(self._zero), dtype=self.dtype, seed=other)
+        zeros = random.random_gamma(shape, self._spread(self.concentration0), dtype=self.dtype, seed=other)
         return ones / (ones + zeros)
 
     def _log_prob(self, x: Tensor) -> Tensor:
-        return _xlogy(self._one - 1.0, x) + (self._zero - 1.0) * math.log1p(-x) - self._log_beta()
+        return _xlogy(self.concentration1 - 1.0, x) + (self.concentration0 - 1.0) * math.log1p(-x) - self._log_beta()
 
     def _cdf(self, x: Tensor) -> Tensor:
-        zero = arrays.zeros_like(self._total + x)
-        return special.betainc(self._one + zero, self._zero + zero, x + zero)
+        zero = arrays.zeros_like(self.total_concentration + x)
+        return special.betainc(self.concentration1 + zero, self.concentration0 + zero, x + zero)
 
     def _entropy(self) -> Tensor:
         return (
             self._log_beta()
-            - (self._one - 1.0) * special.digamma(self._one)
-            - (self._zero - 1.0) * special.digamma(self._zero)
-            + (self._total - 2.0) * special.digamma(self._total)
+            - (self.concentration1 - 1.0) * special.digamma(self.concentration1)
+            - (self.concentration0 - 1.0) * special.digamma(self.concentration0)
+            + (self.total_concentration - 2.0) * special.digamma(self.total_concentration)
         )
 
     def _mean(self) -> Tensor:
-        return self._one / self._total
+        return self.concentration1 / self.total_concentration
 
     def _variance(self) -> Tensor:
-        return self._mean() * (1.0 - self._mean()) / (1.0 + self._total)
+        return self._mean() * (1.0 - self._mean()) / (1.0 + self.total_concentration)
 
     def _mode(self) -> Tensor:
-        wrong = math.logical_or(self._spread(self._one) <= 1.0, self._spread(self._zero) <= 1.0)
-        mode = (self._one - 1.0) / (self._total - 2.0)
+        wrong = math.logical_or(self._spread(self.concentration1) <= 1.0, self._spread(self.concentration0) <= 1.0)
+        mode = (self.concentration1 - 1.0) / (self.total_concentration - 2.0)
         return self._checked(wrong, mode, "Mode undefined for concentration1 <= 1 or concentration0 <= 1.")

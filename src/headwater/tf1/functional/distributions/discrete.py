@@ -67,7 +67,6 @@ class Bernoulli(OfLogits):
       dtype: type of samples.
       validate_args: whether a step checks values.
       allow_nan_stats: whether undefined statistics are NaN.
-      name: prefix of the names of its operations.
 
     Raises:
       ValueError: neither is given, or both are.
@@ -126,11 +125,10 @@ class Categorical(OfLogits):
 
     Args:
       logits: logarithms of the weights of the classes, [..., classes].
-      probs: their probabilities, in place of ``logits``.
+      probs: probabilities of the classes, in place of ``logits``.
       dtype: type of samples.
       validate_args: whether a step checks values.
       allow_nan_stats: whether undefined statistics are NaN.
-      name: prefix of the names of its operations.
 
     Raises:
       ValueError: neither is given, or both are.
@@ -249,12 +247,11 @@ class Multinomial(_OfCounts, OfLogits):
     """Multinomial distribution: counts of classes in ``total_count`` draws.
 
     Args:
-      total_count: draws.
+      total_count: number of draws.
       logits: logarithms of the weights of the classes, [..., classes].
-      probs: their probabilities, in place of ``logits``.
+      probs: probabilities of the classes, in place of ``logits``.
       validate_args: whether a step checks values.
       allow_nan_stats: whether undefined statistics are NaN.
-      name: prefix of the names of its operations.
 
     Raises:
       ValueError: neither logits nor probabilities are given, or both are.
@@ -281,7 +278,7 @@ class Multinomial(_OfCounts, OfLogits):
 
     @property
     def total_count(self) -> Tensor:
-        """Draws."""
+        """The number of draws."""
         return self._total
 
     def _weights(self) -> Tensor:
@@ -322,12 +319,12 @@ class _Concentrated(Distribution):
 
     @property
     def concentration(self) -> Tensor:
-        """Of each class."""
+        """The concentration of each class."""
         return self._concentration
 
     @property
     def total_concentration(self) -> Tensor:
-        """Their sum."""
+        """The sum of the concentrations of all classes."""
         return self._sum
 
     def _roots(self) -> Tensor:
@@ -351,7 +348,6 @@ class Dirichlet(_Concentrated):
       concentration: [..., classes], positive.
       validate_args: whether a step checks it.
       allow_nan_stats: whether undefined statistics are NaN.
-      name: prefix of the names of its operations.
     """
 
     def __init__(
@@ -431,11 +427,10 @@ class DirichletMultinomial(_Concentrated, _OfCounts):
     """Dirichlet-multinomial distribution: counts of classes with weights from a Dirichlet distribution.
 
     Args:
-      total_count: draws.
+      total_count: number of draws.
       concentration: [..., classes], positive.
       validate_args: whether a step checks values.
       allow_nan_stats: whether undefined statistics are NaN.
-      name: prefix of the names of its operations.
     """
 
     def __init__(
@@ -465,7 +460,7 @@ class DirichletMultinomial(_Concentrated, _OfCounts):
 
     @property
     def total_count(self) -> Tensor:
-        """Draws."""
+        """The number of draws."""
         return self._total
 
     def _weights(self) -> Tensor:

@@ -59,7 +59,6 @@ def kl_divergence(
       distribution_a: the first.
       distribution_b: the second.
       allow_nan_stats: whether it may be NaN; else a step that finds NaN fails.
-      name: the name of the operations.
 
     Raises:
       NotImplementedError: no divergence of these classes is registered.

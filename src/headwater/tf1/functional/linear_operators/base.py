@@ -47,7 +47,6 @@ class LinearOperator:
       is_self_adjoint: whether it is its own adjoint.
       is_positive_definite: whether the real part of ``x^H A x`` is positive for all ``x`` but 0.
       is_square: whether M is N.
-      name: prefix of the names of its operations.
 
     Raises:
       ValueError: the hints contradict each other.
@@ -75,13 +74,13 @@ class LinearOperator:
             if is_square is False:
                 raise ValueError("A self-adjoint matrix is always square.")
             is_square = True
-        self._dtype: DType = as_dtype(dtype).base_dtype
-        self._graph_parents = list(graph_parents or ())
-        self._is_non_singular = is_non_singular
-        self._is_self_adjoint = is_self_adjoint
-        self._is_positive_definite = is_positive_definite
+        self.dtype: DType = as_dtype(dtype).base_dtype
+        self.graph_parents: list[Tensor] = list(graph_parents or ())
+        self.is_non_singular: bool | None = is_non_singular
+        self.is_self_adjoint: bool | None = is_self_adjoint
+        self.is_positive_definite: bool | None = is_positive_definite
         self._is_square_hint = is_square
-        self._name = name or type(self).__name__
+        self.name: str = name or type(self).__name__
 
     # Defined by subclasses ----------------------------------------------------------------------------------------
 
@@ -94,7 +93,7 @@ class LinearOperator:
     def _to_dense(self) -> Tensor:
         rows = self.shape.as_dims
         size = self.domain_dimension_tensor() if rows is None or rows[-1] is None else rows[-1]
-        unit = linalg.eye(size, dtype=self._dtype)
+        unit = linalg.eye(size, dtype=self.dtype)
         return self._matmul(unit, False, False)
 
     def _matmul(self, x: Tensor, adjoint: bool, adjoint_arg: bool) -> Tensor:
@@ -134,30 +133,6 @@ class LinearOperator:
     # Properties -----------------------------------------------------------------------------------------------------
 
     @property
-    def dtype(self) -> DType:
-        return self._dtype
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def graph_parents(self) -> list[Tensor]:
-        return self._graph_parents
-
-    @property
-    def is_non_singular(self) -> bool | None:
-        return self._is_non_singular
-
-    @property
-    def is_self_adjoint(self) -> bool | None:
-        return self._is_self_adjoint
-
-    @property
-    def is_positive_definite(self) -> bool | None:
-        return self._is_positive_definite
-
-    @property
     def is_square(self) -> bool | None:
         """Whether there are as many rows as columns; None if neither the shape nor a hint tells.
 
@@ -174,7 +149,7 @@ class LinearOperator:
 
     @property
     def shape(self) -> TensorShape:
-        """[..., M, N]."""
+        """The shape [..., M, N]."""
         return self._shape()
 
     @property
@@ -189,16 +164,16 @@ class LinearOperator:
 
     @property
     def domain_dimension(self) -> Dimension:
-        """N."""
+        """The number of columns, N."""
         return self.shape[-1] if self.shape.ndims else Dimension(None)
 
     @property
     def range_dimension(self) -> Dimension:
-        """M."""
+        """The number of rows, M."""
         return self.shape[-2] if self.shape.ndims else Dimension(None)
 
     def _scope(self, name: str) -> Any:
-        return name_scope(f"{self._name}/{name}", "", self._graph_parents)
+        return name_scope(f"{self.name}/{name}", "", self.graph_parents)
 
     def shape_tensor(self, name: str = "shape_tensor") -> Tensor:
         """The shape as a tensor."""
@@ -217,17 +192,17 @@ class LinearOperator:
         return arrays.size(self.shape_tensor(name))
 
     def domain_dimension_tensor(self, name: str = "domain_dimension_tensor") -> Tensor:
-        """N as a tensor."""
+        """Returns the number of columns, N, as a tensor."""
         return self.shape_tensor(name)[-1]
 
     def range_dimension_tensor(self, name: str = "range_dimension_tensor") -> Tensor:
-        """M as a tensor."""
+        """Returns the number of rows, M, as a tensor."""
         return self.shape_tensor(name)[-2]
 
     # Computations ---------------------------------------------------------------------------------------------------
 
     def to_dense(self, name: str = "to_dense") -> Tensor:
-        """The matrix."""
+        """Returns the matrix as a dense tensor."""
         with self._scope(name):
             return self._to_dense()
 
@@ -238,7 +213,6 @@ class LinearOperator:
           x: the right factor.
           adjoint: use the adjoint of this operator.
           adjoint_arg: use the adjoint of ``x``.
-          name: the name of the operations.
 
         Raises:
           ValueError: the sizes do not match.
@@ -255,7 +229,7 @@ class LinearOperator:
     def matvec(self, x: TensorLike, adjoint: bool = False, name: str = "matvec") -> Tensor:
         """The product with a vector [..., N]."""
         with self._scope(name):
-            x = convert_to_tensor(x, self._dtype, name="x")
+            x = convert_to_tensor(x, self.dtype, name="x")
             check_sizes(self.range_dimension if adjoint else self.domain_dimension, x.shape[-1])
             return arrays.squeeze(self._matmul(arrays.expand_dims(x, -1), adjoint, False), [-1])
 
@@ -266,7 +240,6 @@ class LinearOperator:
           rhs: the right-hand side.
           adjoint: solve with the adjoint.
           adjoint_arg: take the adjoint of ``rhs``.
-          name: the name of the operations.
 
         Raises:
           NotImplementedError: the operator is not square, or is known to be singular.
@@ -286,7 +259,7 @@ class LinearOperator:
 
     def solvevec(self, rhs: TensorLike, adjoint: bool = False, name: str = "solve") -> Tensor:
         """Solves ``A x = rhs`` for a vector rhs [..., M]."""
-        rhs = convert_to_tensor(rhs, self._dtype, name="rhs")
+        rhs = convert_to_tensor(rhs, self.dtype, name="rhs")
         return arrays.squeeze(self.solve(arrays.expand_dims(rhs, -1), adjoint, name=name), [-1])
 
     def determinant(self, name: str = "det") -> Tensor:
@@ -310,7 +283,7 @@ class LinearOperator:
             return self._log_abs_determinant()
 
     def diag_part(self, name: str = "diag_part") -> Tensor:
-        """The diagonal."""
+        """Returns the diagonal."""
         with self._scope(name):
             return self._diag_part()
 
@@ -322,7 +295,7 @@ class LinearOperator:
     def add_to_tensor(self, x: TensorLike, name: str = "add_to_tensor") -> Tensor:
         """The matrix added to a tensor [..., M, N]."""
         with self._scope(name):
-            return self._to_dense() + convert_to_tensor(x, self._dtype, name="x")
+            return self._to_dense() + convert_to_tensor(x, self.dtype, name="x")
 
     def adjoint(self, name: str = "adjoint") -> LinearOperator:
         """Returns the adjoint: this operator if it is known to be self-adjoint."""
@@ -362,7 +335,7 @@ class LinearOperator:
         with self._scope(name):
             matrix = self._to_dense()
             scale = reductions.reduce_max(reductions.reduce_sum(math.abs(matrix), -1), -1)
-            unit = matrix / math.cast(arrays.expand_dims(arrays.expand_dims(scale, -1), -1), self._dtype)
+            unit = matrix / math.cast(arrays.expand_dims(arrays.expand_dims(scale, -1), -1), self.dtype)
             return assert_less(
                 math.cast(_SINGULAR_BELOW, scale.dtype), math.abs(matrix_determinant(unit)), message="Singular matrix"
             )
@@ -384,7 +357,7 @@ class LinearOperator:
             )
 
     def _as_matrix(self, x: TensorLike) -> Tensor:
-        x = convert_to_tensor(x, self._dtype, name="x")
+        x = convert_to_tensor(x, self.dtype, name="x")
         if x.dims is not None and len(x.dims) < 2:
             raise IndexError(f"a matrix is needed, and this has the shape {x.shape}")
         return x
@@ -394,7 +367,7 @@ class LinearOperator:
             raise NotImplementedError(f"{what} not implemented for an operator that is expected to not be square.")
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._name!r} of shape {self.shape} and {self._dtype.name}>"
+        return f"<{type(self).__name__} {self.name!r} of shape {self.shape} and {self.dtype.name}>"
 
 
 def check_sizes(first: Any, second: Any) -> None:

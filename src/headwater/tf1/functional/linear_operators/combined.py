@@ -20,12 +20,11 @@ class LinearOperatorAdjoint(LinearOperator):
     """The adjoint of an operator.
 
     Args:
-      operator: the operator.
       is_non_singular: see `LinearOperator`, as for the others; the operator's for None.
-      is_self_adjoint: a hint.
-      is_positive_definite: a hint.
-      is_square: a hint.
-      name: prefix of the names of its operations.
+      is_self_adjoint, is_positive_definite, is_square: a hint.
+
+    Attributes:
+      operator: the operator whose adjoint this is.
     """
 
     def __init__(
@@ -37,7 +36,7 @@ class LinearOperatorAdjoint(LinearOperator):
         is_square: bool | None = None,
         name: str | None = None,
     ) -> None:
-        self._operator = operator
+        self.operator: LinearOperator = operator
         super().__init__(
             operator.dtype,
             operator.graph_parents,
@@ -48,37 +47,32 @@ class LinearOperatorAdjoint(LinearOperator):
             name or f"{operator.name}_adjoint",
         )
 
-    @property
-    def operator(self) -> LinearOperator:
-        """The operator whose adjoint this is."""
-        return self._operator
-
     def _shape(self) -> TensorShape:
-        shape = self._operator.shape
+        shape = self.operator.shape
         return shape if shape.ndims is None else shape[:-2].concatenate(TensorShape([shape[-1], shape[-2]]))
 
     def _shape_tensor(self) -> Tensor:
-        shape = self._operator.shape_tensor()
+        shape = self.operator.shape_tensor()
         return arrays.concat([shape[:-2], arrays.stack([shape[-1], shape[-2]])], 0)
 
     def _to_dense(self) -> Tensor:
-        return linalg.adjoint(self._operator.to_dense())
+        return linalg.adjoint(self.operator.to_dense())
 
     def _matmul(self, x: Tensor, adjoint: bool, adjoint_arg: bool) -> Tensor:
-        return self._operator.matmul(x, adjoint=not adjoint, adjoint_arg=adjoint_arg)
+        return self.operator.matmul(x, adjoint=not adjoint, adjoint_arg=adjoint_arg)
 
     def _solve(self, rhs: Tensor, adjoint: bool) -> Tensor:
-        return self._operator.solve(rhs, adjoint=not adjoint)
+        return self.operator.solve(rhs, adjoint=not adjoint)
 
     def _determinant(self) -> Tensor:
-        found = self._operator.determinant()
+        found = self.operator.determinant()
         return math.conj(found) if self.dtype.is_complex else found
 
     def _log_abs_determinant(self) -> Tensor:
-        return self._operator.log_abs_determinant()
+        return self.operator.log_abs_determinant()
 
     def _adjoint(self) -> LinearOperator:
-        return self._operator
+        return self.operator
 
 
 def _hint(given: bool | None, inherited: bool | None) -> bool | None:
@@ -100,15 +94,15 @@ class LinearOperatorInversion(LinearOperator):
     """The inverse of an operator.
 
     Args:
-      operator: the operator.
       is_non_singular: True.
       is_self_adjoint: a hint; the operator's for None.
-      is_positive_definite: a hint.
-      is_square: a hint.
-      name: prefix of the names of its operations.
+      is_positive_definite, is_square: a hint.
 
     Raises:
       ValueError: the operator is singular, or a hint says that its inverse is.
+
+    Attributes:
+      operator: the operator whose inverse this is.
     """
 
     def __init__(
@@ -122,7 +116,7 @@ class LinearOperatorInversion(LinearOperator):
     ) -> None:
         if operator.is_non_singular is False or is_non_singular is False:
             raise ValueError(f"operator and supplied hints must have `is_non_singular` of `True` or `None`: {operator}")
-        self._operator = operator
+        self.operator: LinearOperator = operator
         super().__init__(
             operator.dtype,
             operator.graph_parents,
@@ -133,31 +127,26 @@ class LinearOperatorInversion(LinearOperator):
             name or f"{operator.name}_inv",
         )
 
-    @property
-    def operator(self) -> LinearOperator:
-        """The operator whose inverse this is."""
-        return self._operator
-
     def _shape(self) -> TensorShape:
-        return self._operator.shape
+        return self.operator.shape
 
     def _shape_tensor(self) -> Tensor:
-        return self._operator.shape_tensor()
+        return self.operator.shape_tensor()
 
     def _matmul(self, x: Tensor, adjoint: bool, adjoint_arg: bool) -> Tensor:
-        return self._operator.solve(x, adjoint=adjoint, adjoint_arg=adjoint_arg)
+        return self.operator.solve(x, adjoint=adjoint, adjoint_arg=adjoint_arg)
 
     def _solve(self, rhs: Tensor, adjoint: bool) -> Tensor:
-        return self._operator.matmul(rhs, adjoint=adjoint)
+        return self.operator.matmul(rhs, adjoint=adjoint)
 
     def _determinant(self) -> Tensor:
-        return 1.0 / self._operator.determinant()
+        return 1.0 / self.operator.determinant()
 
     def _log_abs_determinant(self) -> Tensor:
-        return -self._operator.log_abs_determinant()
+        return -self.operator.log_abs_determinant()
 
     def _inverse(self) -> LinearOperator:
-        return self._operator
+        return self.operator
 
 
 class _Several(LinearOperator):
@@ -203,7 +192,7 @@ class _Several(LinearOperator):
 
     @property
     def operators(self) -> list[LinearOperator]:
-        """The parts."""
+        """The combined operators."""
         return self._operators
 
     def _outer(self) -> TensorShape:
@@ -234,10 +223,7 @@ class LinearOperatorComposition(_Several):
     Args:
       operators: from the left to the right.
       is_non_singular: see `LinearOperator`, as for the others.
-      is_self_adjoint: a hint.
-      is_positive_definite: a hint.
-      is_square: a hint.
-      name: prefix of the names of its operations.
+      is_self_adjoint, is_positive_definite, is_square: a hint.
 
     Raises:
       ValueError: there are no operators; mismatching sizes are reported when the shape is read.
@@ -288,10 +274,8 @@ class LinearOperatorBlockDiag(_Several):
     Args:
       operators: square ones, from the upper left to the lower right.
       is_non_singular: see `LinearOperator`, as for the others.
-      is_self_adjoint: a hint.
-      is_positive_definite: a hint.
+      is_self_adjoint, is_positive_definite: a hint.
       is_square: True.
-      name: prefix of the names of its operations.
 
     Raises:
       ValueError: there are no operators, or one is not square.
@@ -370,10 +354,7 @@ class LinearOperatorKronecker(_Several):
     Args:
       operators: from the left to the right.
       is_non_singular: see `LinearOperator`, as for the others.
-      is_self_adjoint: a hint.
-      is_positive_definite: a hint.
-      is_square: a hint.
-      name: prefix of the names of its operations.
+      is_self_adjoint, is_positive_definite, is_square: a hint.
 
     Raises:
       ValueError: there are no operators.
@@ -450,13 +431,17 @@ class LinearOperatorLowRankUpdate(LinearOperator):
       v: V, [..., N, K]; None: U.
       is_diag_update_positive: whether D is positive; True if it is None.
       is_non_singular: see `LinearOperator`, as for the others.
-      is_self_adjoint: a hint.
-      is_positive_definite: a hint.
-      is_square: a hint.
-      name: prefix of the names of its operations.
+      is_self_adjoint, is_positive_definite, is_square: a hint.
 
     Raises:
       ValueError: a hint contradicts the operators or the diagonal.
+
+    Attributes:
+      base_operator: the operator L.
+      u: the matrix U.
+      v: the matrix V.
+      is_diag_update_positive: whether D is positive.
+      diag_update: the diagonal of D; None for ones.
     """
 
     def __init__(
@@ -478,17 +463,19 @@ class LinearOperatorLowRankUpdate(LinearOperator):
                 raise ValueError("Default diagonal is the identity, which is positive.")
             is_diag_update_positive = True
         with name_scope(name, "", [u, diag_update, v]):
-            self._u = convert_to_tensor(u, dtype, name="u")
-            self._v = self._u if v is None else convert_to_tensor(v, dtype, name="v")
-            self._diag = None if diag_update is None else convert_to_tensor(diag_update, dtype, name="diag_update")
+            self.u: Tensor = convert_to_tensor(u, dtype, name="u")
+            self.v: Tensor = self.u if v is None else convert_to_tensor(v, dtype, name="v")
+            self.diag_update: Tensor | None = (
+                None if diag_update is None else convert_to_tensor(diag_update, dtype, name="diag_update")
+            )
         symmetric = v is None
         if symmetric and base_operator.is_self_adjoint and (diag_update is None or not dtype.is_complex):
             is_self_adjoint = _hint(is_self_adjoint, True)
         if symmetric and base_operator.is_positive_definite and is_diag_update_positive:
             is_positive_definite = _hint(is_positive_definite, True)
-        self._base = base_operator
-        self._positive = is_diag_update_positive
-        tensors = [tensor for tensor in (self._u, self._diag, self._v) if tensor is not None]
+        self.base_operator: LinearOperator = base_operator
+        self.is_diag_update_positive: bool | None = is_diag_update_positive
+        tensors = [tensor for tensor in (self.u, self.diag_update, self.v) if tensor is not None]
         super().__init__(
             dtype,
             [*base_operator.graph_parents, *tensors],
@@ -498,84 +485,60 @@ class LinearOperatorLowRankUpdate(LinearOperator):
             is_square,
             name,
         )
-        check_sizes(base_operator.range_dimension, self._u.shape[-2])
-        check_sizes(base_operator.domain_dimension, self._v.shape[-2])
-
-    @property
-    def base_operator(self) -> LinearOperator:
-        """L."""
-        return self._base
-
-    @property
-    def u(self) -> Tensor:
-        """U."""
-        return self._u
-
-    @property
-    def v(self) -> Tensor:
-        """V."""
-        return self._v
-
-    @property
-    def is_diag_update_positive(self) -> bool | None:
-        """Whether D is positive."""
-        return self._positive
-
-    @property
-    def diag_update(self) -> Tensor | None:
-        """The diagonal of D; None for ones."""
-        return self._diag
+        check_sizes(base_operator.range_dimension, self.u.shape[-2])
+        check_sizes(base_operator.domain_dimension, self.v.shape[-2])
 
     @property
     def diag_operator(self) -> LinearOperator:
-        """D."""
-        if self._diag is not None:
-            return LinearOperatorDiag(self._diag, is_positive_definite=self._positive)
-        size = self._u.shape[-1].value
-        return LinearOperatorIdentity(arrays.shape(self._u)[-1] if size is None else size, dtype=self.dtype)
+        """The diagonal D."""
+        if self.diag_update is not None:
+            return LinearOperatorDiag(self.diag_update, is_positive_definite=self.is_diag_update_positive)
+        size = self.u.shape[-1].value
+        return LinearOperatorIdentity(arrays.shape(self.u)[-1] if size is None else size, dtype=self.dtype)
 
     def _shape(self) -> TensorShape:
-        outer = arrays.broadcast_static_shape(self._base.batch_shape, self._u.shape[:-2])
-        outer = arrays.broadcast_static_shape(outer, self._v.shape[:-2])
-        return outer.concatenate(self._base.shape[-2:])
+        outer = arrays.broadcast_static_shape(self.base_operator.batch_shape, self.u.shape[:-2])
+        outer = arrays.broadcast_static_shape(outer, self.v.shape[:-2])
+        return outer.concatenate(self.base_operator.shape[-2:])
 
     def _shape_tensor(self) -> Tensor:
-        outer = arrays.broadcast_dynamic_shape(self._base.batch_shape_tensor(), arrays.shape(self._u)[:-2])
-        return arrays.concat([outer, self._base.shape_tensor()[-2:]], 0)
+        outer = arrays.broadcast_dynamic_shape(self.base_operator.batch_shape_tensor(), arrays.shape(self.u)[:-2])
+        return arrays.concat([outer, self.base_operator.shape_tensor()[-2:]], 0)
 
     def _to_dense(self) -> Tensor:
-        return self._base.to_dense() + linalg.matmul(self._u, self._scaled(self._v), adjoint_b=True)
+        return self.base_operator.to_dense() + linalg.matmul(self.u, self._scaled(self.v), adjoint_b=True)
 
     def _scaled(self, columns: Tensor) -> Tensor:
         """Multiplies each column by the conjugate of its element of D."""
-        if self._diag is None:
+        if self.diag_update is None:
             return columns
-        return columns * arrays.expand_dims(math.conj(self._diag), -2)
+        return columns * arrays.expand_dims(math.conj(self.diag_update), -2)
 
     def _matmul(self, x: Tensor, adjoint: bool, adjoint_arg: bool) -> Tensor:
         x = linalg.adjoint(x) if adjoint_arg else x
-        left, right = (self._scaled(self._v), self._u) if adjoint else (self._u, self._scaled(self._v))
-        return self._base.matmul(x, adjoint=adjoint) + linalg.matmul(left, linalg.matmul(right, x, adjoint_a=True))
+        left, right = (self._scaled(self.v), self.u) if adjoint else (self.u, self._scaled(self.v))
+        update = linalg.matmul(left, linalg.matmul(right, x, adjoint_a=True))
+        return self.base_operator.matmul(x, adjoint=adjoint) + update
 
     def _capacitance(self) -> Tensor:
         """``D^-1 + V^H L^-1 U``."""
-        inner = linalg.matmul(*with_same_batch(self._v, self._base.solve(self._u)), adjoint_a=True)
+        inner = linalg.matmul(*with_same_batch(self.v, self.base_operator.solve(self.u)), adjoint_a=True)
         return self.diag_operator.inverse().add_to_tensor(inner)
 
     def _solve(self, rhs: Tensor, adjoint: bool) -> Tensor:
         # Woodbury: (L + U D V^H)^-1 = L^-1 - L^-1 U C^-1 V^H L^-1 with the capacitance C.
-        left, right = (self._v, self._u) if adjoint else (self._u, self._v)
-        first = self._base.solve(rhs, adjoint=adjoint)
+        left, right = (self.v, self.u) if adjoint else (self.u, self.v)
+        first = self.base_operator.solve(rhs, adjoint=adjoint)
         small = makers.full_matrix(self._capacitance()).solve(linalg.matmul(right, first, adjoint_a=True), adjoint)
-        return first - self._base.solve(linalg.matmul(left, small), adjoint=adjoint)
+        return first - self.base_operator.solve(linalg.matmul(left, small), adjoint=adjoint)
 
     def _determinant(self) -> Tensor:
         capacitance = makers.full_matrix(self._capacitance()).determinant()
-        return capacitance * self.diag_operator.determinant() * self._base.determinant()
+        return capacitance * self.diag_operator.determinant() * self.base_operator.determinant()
 
     def _log_abs_determinant(self) -> Tensor:
         capacitance = makers.full_matrix(self._capacitance()).log_abs_determinant()
-        return capacitance + self.diag_operator.log_abs_determinant() + self._base.log_abs_determinant()
+        return capacitance + self.diag_operator.log_abs_determinant() + self.base_operator.log_abs_determinant()
 
 
 makers.adjoint = LinearOperatorAdjoint

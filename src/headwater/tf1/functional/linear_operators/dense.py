@@ -29,10 +29,7 @@ class LinearOperatorFullMatrix(LinearOperator):
     Args:
       matrix: [..., M, N].
       is_non_singular: see `LinearOperator`, as for the others.
-      is_self_adjoint: a hint.
-      is_positive_definite: a hint.
-      is_square: a hint.
-      name: prefix of the names of its operations.
+      is_self_adjoint, is_positive_definite, is_square: a hint.
 
     Raises:
       ValueError: ``matrix`` has less than two dimensions.
@@ -78,7 +75,6 @@ class LinearOperatorLowerTriangular(LinearOperator):
       is_self_adjoint: a hint: the matrix is diagonal.
       is_positive_definite: a hint.
       is_square: True.
-      name: prefix of the names of its operations.
 
     Raises:
       ValueError: ``is_square`` is False, or ``tril`` has less than two dimensions.
@@ -130,14 +126,15 @@ class LinearOperatorHouseholder(LinearOperator):
 
     Args:
       reflection_axis: v, [..., N].
-      is_non_singular: True.
-      is_self_adjoint: True.
+      is_non_singular, is_self_adjoint: True.
       is_positive_definite: False.
       is_square: True.
-      name: prefix of the names of its operations.
 
     Raises:
       ValueError: a hint contradicts these values.
+
+    Attributes:
+      reflection_axis: the vector v.
     """
 
     def __init__(
@@ -150,8 +147,8 @@ class LinearOperatorHouseholder(LinearOperator):
         name: str = "LinearOperatorHouseholder",
     ) -> None:
         with name_scope(name, "", [reflection_axis]):
-            self._axis = convert_to_tensor(reflection_axis, name="reflection_axis")
-        _check_rank(self._axis, 1, "reflection_axis")
+            self.reflection_axis: Tensor = convert_to_tensor(reflection_axis, name="reflection_axis")
+        _check_rank(self.reflection_axis, 1, "reflection_axis")
         if is_self_adjoint is False:
             raise ValueError("A Householder operator is always self adjoint.")
         if is_positive_definite:
@@ -160,35 +157,30 @@ class LinearOperatorHouseholder(LinearOperator):
             raise ValueError("A Householder operator is always square.")
         if is_non_singular is False:
             raise ValueError("A Householder operator is always non-singular.")
-        super().__init__(self._axis.dtype, [self._axis], is_non_singular, True, False, True, name)
-
-    @property
-    def reflection_axis(self) -> Tensor:
-        """v."""
-        return self._axis
+        super().__init__(self.reflection_axis.dtype, [self.reflection_axis], is_non_singular, True, False, True, name)
 
     def _shape(self) -> TensorShape:
-        shape = self._axis.shape
+        shape = self.reflection_axis.shape
         return shape.concatenate(shape[-1:]) if shape.ndims is not None else TensorShape(None)
 
     def _shape_tensor(self) -> Tensor:
-        shape = arrays.shape(self._axis)
+        shape = arrays.shape(self.reflection_axis)
         return arrays.concat([shape, shape[-1:]], 0)
 
     def _matmul(self, x: Tensor, adjoint: bool, adjoint_arg: bool) -> Tensor:
         x = linalg.adjoint(x) if adjoint_arg else x
-        length = math.sqrt(reductions.reduce_sum(math.square(math.abs(self._axis)), -1, keepdims=True))
-        axis = arrays.expand_dims(self._axis / math.cast(length, self.dtype), -1)
+        length = math.sqrt(reductions.reduce_sum(math.square(math.abs(self.reflection_axis)), -1, keepdims=True))
+        axis = arrays.expand_dims(self.reflection_axis / math.cast(length, self.dtype), -1)
         return x - 2.0 * axis * linalg.matmul(axis, x, adjoint_a=True)
 
     def _solve(self, rhs: Tensor, adjoint: bool) -> Tensor:
         return self._matmul(rhs, adjoint, False)
 
     def _determinant(self) -> Tensor:
-        return -arrays.ones_like(self._axis[..., 0])
+        return -arrays.ones_like(self.reflection_axis[..., 0])
 
     def _log_abs_determinant(self) -> Tensor:
-        return arrays.zeros_like(math.abs(self._axis[..., 0]))
+        return arrays.zeros_like(math.abs(self.reflection_axis[..., 0]))
 
     def _inverse(self) -> LinearOperator:
         return self
@@ -200,14 +192,15 @@ class LinearOperatorToeplitz(LinearOperator):
     Args:
       col: its first column, [..., N].
       row: its first row, [..., N]; its first element is ignored.
-      is_non_singular: a hint.
-      is_self_adjoint: a hint.
-      is_positive_definite: a hint.
+      is_non_singular, is_self_adjoint, is_positive_definite: a hint.
       is_square: True.
-      name: prefix of the names of its operations.
 
     Raises:
       ValueError: ``is_square`` is False.
+
+    Attributes:
+      col: the first column.
+      row: the first row.
     """
 
     def __init__(
@@ -223,36 +216,26 @@ class LinearOperatorToeplitz(LinearOperator):
         if is_square is False:
             raise ValueError("Only square Toeplitz operators currently supported.")
         with name_scope(name, "", [row, col]):
-            self._row = convert_to_tensor(row, name="row")
-            self._col = convert_to_tensor(col, name="col")
-        for tensor, what in ((self._row, "row"), (self._col, "col")):
+            self.row: Tensor = convert_to_tensor(row, name="row")
+            self.col: Tensor = convert_to_tensor(col, name="col")
+        for tensor, what in ((self.row, "row"), (self.col, "col")):
             _check_rank(tensor, 1, what)
         super().__init__(
-            self._row.dtype, [self._row, self._col], is_non_singular, is_self_adjoint, is_positive_definite, True, name
+            self.row.dtype, [self.row, self.col], is_non_singular, is_self_adjoint, is_positive_definite, True, name
         )
 
-    @property
-    def col(self) -> Tensor:
-        """The first column."""
-        return self._col
-
-    @property
-    def row(self) -> Tensor:
-        """The first row."""
-        return self._row
-
     def _shape(self) -> TensorShape:
-        shape = arrays.broadcast_static_shape(self._row.shape, self._col.shape)
+        shape = arrays.broadcast_static_shape(self.row.shape, self.col.shape)
         return shape.concatenate(shape[-1:]) if shape.ndims is not None else TensorShape(None)
 
     def _shape_tensor(self) -> Tensor:
-        shape = arrays.broadcast_dynamic_shape(arrays.shape(self._row), arrays.shape(self._col))
+        shape = arrays.broadcast_dynamic_shape(arrays.shape(self.row), arrays.shape(self.col))
         return arrays.concat([shape, shape[-1:]], 0)
 
     def _to_dense(self) -> Tensor:
         row, col = (
-            arrays.broadcast_to(part, self.shape_tensor()[:-1]) if self._row.dims != self._col.dims else part
-            for part in (self._row, self._col)
+            arrays.broadcast_to(part, self.shape_tensor()[:-1]) if self.row.dims != self.col.dims else part
+            for part in (self.row, self.col)
         )
         # The elements from the lower left corner to the upper right one: element (i, j) has the index n - 1 - i + j.
         edge = arrays.concat([arrays.reverse(col, [-1]), row[..., 1:]], -1)
@@ -267,7 +250,11 @@ class LinearOperatorToeplitz(LinearOperator):
 
 
 class _Circulant(LinearOperator):
-    """Base of operators defined by a spectrum: matrices that are diagonal in the Fourier basis."""
+    """Base of operators defined by a spectrum: matrices that are diagonal in the Fourier basis.
+
+    Attributes:
+      spectrum: the eigenvalues.
+    """
 
     _block_depth = 1
 
@@ -282,17 +269,17 @@ class _Circulant(LinearOperator):
         name: str | None = None,
     ) -> None:
         with name_scope(name, type(self).__name__, [spectrum]):
-            self._spectrum = convert_to_tensor(spectrum, name="spectrum")
-        _check_rank(self._spectrum, self._block_depth, "spectrum")
+            self.spectrum: Tensor = convert_to_tensor(spectrum, name="spectrum")
+        _check_rank(self.spectrum, self._block_depth, "spectrum")
         if is_square is False:
             raise ValueError("A [[nested] block] circulant operator is always square.")
-        if not self._spectrum.dtype.is_complex:
+        if not self.spectrum.dtype.is_complex:
             if is_self_adjoint is False:
                 raise ValueError("A real spectrum always corresponds to a self-adjoint operator.")
             is_self_adjoint = True
         super().__init__(
             as_dtype(input_output_dtype),
-            [self._spectrum],
+            [self.spectrum],
             is_non_singular,
             is_self_adjoint,
             is_positive_definite,
@@ -301,31 +288,26 @@ class _Circulant(LinearOperator):
         )
 
     @property
-    def spectrum(self) -> Tensor:
-        """The eigenvalues."""
-        return self._spectrum
-
-    @property
     def block_depth(self) -> int:
         """The number of dimensions of the Fourier transform."""
         return self._block_depth
 
     @property
     def block_shape(self) -> TensorShape:
-        """The sizes of these dimensions."""
-        return self._spectrum.shape[-self._block_depth :]
+        """The sizes of the transformed dimensions."""
+        return self.spectrum.shape[-self._block_depth :]
 
     def block_shape_tensor(self) -> Tensor:
-        """The sizes of these dimensions as a tensor."""
-        return arrays.shape(self._spectrum)[-self._block_depth :]
+        """Returns the sizes of the transformed dimensions as a tensor."""
+        return arrays.shape(self.spectrum)[-self._block_depth :]
 
     def _shape(self) -> TensorShape:
         size = self.block_shape.num_elements()
-        return self._spectrum.shape[: -self._block_depth].concatenate(TensorShape([size, size]))
+        return self.spectrum.shape[: -self._block_depth].concatenate(TensorShape([size, size]))
 
     def _shape_tensor(self) -> Tensor:
         size = reductions.reduce_prod(self.block_shape_tensor())
-        return arrays.concat([arrays.shape(self._spectrum)[: -self._block_depth], arrays.stack([size, size])], 0)
+        return arrays.concat([arrays.shape(self.spectrum)[: -self._block_depth], arrays.stack([size, size])], 0)
 
     def _complex(self, x: Tensor) -> Tensor:
         return x if x.dtype.is_complex else math.cast(x, dtypes.complex64)
@@ -338,7 +320,7 @@ class _Circulant(LinearOperator):
     def convolution_kernel(self, name: str = "convolution_kernel") -> Tensor:
         """Returns the convolution kernel: the inverse Fourier transform of the spectrum."""
         with name_scope(name, "", self.graph_parents):
-            return math.cast(self._transform(self._complex(self._spectrum), inverse=True), self.dtype)
+            return math.cast(self._transform(self._complex(self.spectrum), inverse=True), self.dtype)
 
     def _through(self, x: Tensor, spectrum: Tensor) -> Tensor:
         """The columns of ``x`` [..., N, R], transformed, multiplied and transformed back."""
@@ -351,38 +333,38 @@ class _Circulant(LinearOperator):
         return math.cast(found if self.dtype.is_complex else math.real(found), self.dtype)
 
     def _matmul(self, x: Tensor, adjoint: bool, adjoint_arg: bool) -> Tensor:
-        spectrum = self._complex(self._spectrum)
+        spectrum = self._complex(self.spectrum)
         return self._through(linalg.adjoint(x) if adjoint_arg else x, math.conj(spectrum) if adjoint else spectrum)
 
     def _solve(self, rhs: Tensor, adjoint: bool) -> Tensor:
-        spectrum = self._complex(self._spectrum)
+        spectrum = self._complex(self.spectrum)
         return self._through(rhs, 1.0 / (math.conj(spectrum) if adjoint else spectrum))
 
     def _over_blocks(self, reduce: Any, x: Tensor) -> Tensor:
         return reduce(x, list(range(-self._block_depth, 0)))
 
     def _determinant(self) -> Tensor:
-        return math.cast(self._over_blocks(reductions.reduce_prod, self._spectrum), self.dtype)
+        return math.cast(self._over_blocks(reductions.reduce_prod, self.spectrum), self.dtype)
 
     def _log_abs_determinant(self) -> Tensor:
-        found = self._over_blocks(reductions.reduce_sum, math.log(math.abs(self._spectrum)))
+        found = self._over_blocks(reductions.reduce_sum, math.log(math.abs(self.spectrum)))
         return math.cast(found, self.dtype)
 
     def _diag_part(self) -> Tensor:
-        mean = math.cast(self._over_blocks(reductions.reduce_mean, self._complex(self._spectrum)), self.dtype)
+        mean = math.cast(self._over_blocks(reductions.reduce_mean, self._complex(self.spectrum)), self.dtype)
         return arrays.expand_dims(mean, -1) * arrays.ones(self.shape_tensor()[-1:], self.dtype)
 
     def _adjoint(self) -> LinearOperator:
-        return type(self)(math.conj(self._spectrum), self.dtype, self.is_non_singular)
+        return type(self)(math.conj(self.spectrum), self.dtype, self.is_non_singular)
 
     def _inverse(self) -> LinearOperator:
         # Complex even if the operator's own type is real, as in TensorFlow 1.15.
-        return type(self)(1.0 / self._spectrum, is_non_singular=self.is_non_singular)
+        return type(self)(1.0 / self.spectrum, is_non_singular=self.is_non_singular)
 
     def assert_hermitian_spectrum(self, name: str = "assert_hermitian_spectrum") -> Operation:
         """An operation that fails if the spectrum belongs to a matrix that is not real."""
         with name_scope(name, "", self.graph_parents):
-            kernel = self._transform(self._complex(self._spectrum), inverse=True)
+            kernel = self._transform(self._complex(self.spectrum), inverse=True)
             apart = reductions.reduce_max(math.abs(math.imag(kernel)))
             return assert_less(apart, math.cast(1e-6, apart.dtype), message="Spectrum was not Hermitian")
 
@@ -397,7 +379,6 @@ class LinearOperatorCirculant(_Circulant):
       is_self_adjoint: follows from a real spectrum.
       is_positive_definite: a hint.
       is_square: True.
-      name: prefix of the names of its operations.
 
     Raises:
       ValueError: a hint contradicts the spectrum.

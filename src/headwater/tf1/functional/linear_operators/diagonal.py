@@ -1,4 +1,4 @@
-"""Diagonal linear operators: diagonal matrices, identities, multiples of these, zeros."""
+"""Diagonal linear operators: diagonal matrices, identities and their multiples, zeros."""
 
 from __future__ import annotations
 
@@ -28,10 +28,12 @@ class LinearOperatorDiag(LinearOperator):
       is_self_adjoint: follows from the type of real numbers.
       is_positive_definite: a hint.
       is_square: True.
-      name: prefix of the names of its operations.
 
     Raises:
       ValueError: ``is_square`` is False, or ``diag`` is a scalar.
+
+    Attributes:
+      diag: the diagonal.
     """
 
     def __init__(
@@ -44,37 +46,32 @@ class LinearOperatorDiag(LinearOperator):
         name: str = "LinearOperatorDiag",
     ) -> None:
         with name_scope(name, "", [diag]):
-            self._diag = convert_to_tensor(diag, name="diag")
-        if self._diag.dims == ():
+            self.diag: Tensor = convert_to_tensor(diag, name="diag")
+        if self.diag.dims == ():
             raise ValueError("Argument diag must have at least 1 dimension.")
         if is_square is False:
             raise ValueError("Only square diagonal operators currently supported.")
-        if not self._diag.dtype.is_complex:
+        if not self.diag.dtype.is_complex:
             if is_self_adjoint is False:
                 raise ValueError("A real diagonal operator is always self adjoint.")
             is_self_adjoint = True
         super().__init__(
-            self._diag.dtype, [self._diag], is_non_singular, is_self_adjoint, is_positive_definite, True, name
+            self.diag.dtype, [self.diag], is_non_singular, is_self_adjoint, is_positive_definite, True, name
         )
 
-    @property
-    def diag(self) -> Tensor:
-        """The diagonal."""
-        return self._diag
-
     def _shape(self) -> TensorShape:
-        shape = self._diag.shape
+        shape = self.diag.shape
         return shape.concatenate(shape[-1:]) if shape.ndims is not None else TensorShape(None)
 
     def _shape_tensor(self) -> Tensor:
-        shape = arrays.shape(self._diag)
+        shape = arrays.shape(self.diag)
         return arrays.concat([shape, shape[-1:]], 0)
 
     def _to_dense(self) -> Tensor:
-        return linalg.matrix_diag(self._diag)
+        return linalg.matrix_diag(self.diag)
 
     def _column(self, adjoint: bool) -> Tensor:
-        return arrays.expand_dims(math.conj(self._diag) if adjoint else self._diag, -1)
+        return arrays.expand_dims(math.conj(self.diag) if adjoint else self.diag, -1)
 
     def _matmul(self, x: Tensor, adjoint: bool, adjoint_arg: bool) -> Tensor:
         return self._column(adjoint) * (linalg.adjoint(x) if adjoint_arg else x)
@@ -83,26 +80,26 @@ class LinearOperatorDiag(LinearOperator):
         return rhs / self._column(adjoint)
 
     def _determinant(self) -> Tensor:
-        return reductions.reduce_prod(self._diag, -1)
+        return reductions.reduce_prod(self.diag, -1)
 
     def _log_abs_determinant(self) -> Tensor:
-        return reductions.reduce_sum(math.log(math.abs(self._diag)), -1)
+        return reductions.reduce_sum(math.log(math.abs(self.diag)), -1)
 
     def _diag_part(self) -> Tensor:
-        return self._diag
+        return self.diag
 
     def _adjoint(self) -> LinearOperator:
-        return LinearOperatorDiag(math.conj(self._diag), self.is_non_singular, None, self.is_positive_definite)
+        return LinearOperatorDiag(math.conj(self.diag), self.is_non_singular, None, self.is_positive_definite)
 
     def _inverse(self) -> LinearOperator:
-        return LinearOperatorDiag(1.0 / self._diag, self.is_non_singular, None, self.is_positive_definite)
+        return LinearOperatorDiag(1.0 / self.diag, self.is_non_singular, None, self.is_positive_definite)
 
     def _cholesky(self) -> LinearOperator:
-        return LinearOperatorDiag(math.sqrt(self._diag), is_positive_definite=True)
+        return LinearOperatorDiag(math.sqrt(self.diag), is_positive_definite=True)
 
     def _after(self, left: LinearOperator) -> LinearOperator:
         if type(left) is LinearOperatorDiag:
-            return LinearOperatorDiag(left.diag * self._diag)
+            return LinearOperatorDiag(left.diag * self.diag)
         return super()._after(left)
 
 
@@ -198,11 +195,8 @@ class LinearOperatorIdentity(_Identity):
       batch_shape: the outer dimensions; None: no outer dimensions.
       dtype: None: float32.
       is_non_singular: True, like the following hints.
-      is_self_adjoint: True.
-      is_positive_definite: True.
-      is_square: True.
+      is_self_adjoint, is_positive_definite, is_square: True.
       assert_proper_shapes: accepted; shapes that a step computes are always checked.
-      name: prefix of the names of its operations.
 
     Raises:
       ValueError: a hint is False.
@@ -260,10 +254,12 @@ class LinearOperatorScaledIdentity(_Identity):
       is_positive_definite: a hint.
       is_square: True.
       assert_proper_shapes: accepted; shapes that a step computes are always checked.
-      name: prefix of the names of its operations.
 
     Raises:
       ValueError: ``is_square`` is False.
+
+    Attributes:
+      multiplier: the factor of the identity.
     """
 
     def __init__(
@@ -281,44 +277,33 @@ class LinearOperatorScaledIdentity(_Identity):
         if not is_square:
             raise ValueError("A ScaledIdentity operator is always square.")
         with name_scope(name, "", [multiplier]):
-            self._multiplier = convert_to_tensor(multiplier, name="multiplier")
+            self.multiplier: Tensor = convert_to_tensor(multiplier, name="multiplier")
         self._rows = self._columns = _size(num_rows, "num_rows")
-        if not self._multiplier.dtype.is_complex:
+        if not self.multiplier.dtype.is_complex:
             is_self_adjoint = True
         super().__init__(
-            self._multiplier.dtype,
-            [self._multiplier],
-            is_non_singular,
-            is_self_adjoint,
-            is_positive_definite,
-            True,
-            name,
+            self.multiplier.dtype, [self.multiplier], is_non_singular, is_self_adjoint, is_positive_definite, True, name
         )
 
-    @property
-    def multiplier(self) -> Tensor:
-        """The number."""
-        return self._multiplier
-
     def _factor(self) -> Tensor:
-        return self._multiplier
+        return self.multiplier
 
     def _outer(self) -> TensorShape:
-        return self._multiplier.shape
+        return self.multiplier.shape
 
     def _outer_tensor(self) -> Tensor:
-        return arrays.shape(self._multiplier)
+        return arrays.shape(self.multiplier)
 
     def _adjoint(self) -> LinearOperator:
-        return LinearOperatorScaledIdentity(self._rows, math.conj(self._multiplier), self.is_non_singular)
+        return LinearOperatorScaledIdentity(self._rows, math.conj(self.multiplier), self.is_non_singular)
 
     def _inverse(self) -> LinearOperator:
         return LinearOperatorScaledIdentity(
-            self._rows, 1.0 / self._multiplier, self.is_non_singular, None, self.is_positive_definite
+            self._rows, 1.0 / self.multiplier, self.is_non_singular, None, self.is_positive_definite
         )
 
     def _cholesky(self) -> LinearOperator:
-        return LinearOperatorScaledIdentity(self._rows, math.sqrt(self._multiplier), is_positive_definite=True)
+        return LinearOperatorScaledIdentity(self._rows, math.sqrt(self.multiplier), is_positive_definite=True)
 
 
 def _size(value: TensorLike, name: str) -> Any:
@@ -341,7 +326,6 @@ class LinearOperatorZeros(_Sized):
       is_positive_definite: False.
       is_square: whether M is N.
       assert_proper_shapes: accepted; shapes that a step computes are always checked.
-      name: prefix of the names of its operations.
 
     Raises:
       ValueError: a hint contradicts this.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headwater.graph.collections import GraphKeys
 from headwater.graph.operation import Tensor
@@ -16,7 +16,7 @@ from headwater.tf1.functional.weighted_losses import Reduction
 from headwater.tf1.layers.core import dense, dropout
 from headwater.tf1.layers.normalization import batch_normalization
 from headwater.tf1.training.estimator.estimator import Estimator
-from headwater.tf1.training.estimator.heads import Head, RegressionHead, class_head
+from headwater.tf1.training.estimator.heads import Head, class_head, number_head
 from headwater.tf1.training.estimator.run_config import RunConfig
 from headwater.tf1.training.estimator.specs import ModeKeys
 from headwater.tf1.training.train_ops import OPTIMIZER_CLS_NAMES
@@ -29,17 +29,17 @@ from headwater.tf1.variables.variable_scope import variable_scope
 if TYPE_CHECKING:
     from headwater.graph.types import Structure, TensorLike
     from headwater.tf1.feature_columns.base import Column, ColumnsLike, DenseColumn
-    from headwater.tf1.training.optimizer import Optimizer
+    from headwater.tf1.training.optimizer import OptimizerLike
     from headwater.tf1.variables.partitioned import Partitioner
 
 
 _MIN_SLICE_BYTES = 64 << 20
 _DEEP, _LINEAR = "dnn", "linear"
 DEEP_RATE, LINEAR_RATE = 0.05, 0.2
-_TOGETHER_DEEP_RATE, _TOGETHER_LINEAR_RATE = 0.001, 0.005
+_BOTH_DEEP_RATE, _BOTH_LINEAR_RATE = 0.001, 0.005
 
 
-def optimizer_of(given: Structure, rate: float) -> Any:
+def optimizer_of(given: Any, rate: float) -> Any:
     """Returns an optimizer, given by its name, by a function that returns it, or directly.
 
     Raises:
@@ -60,50 +60,39 @@ def linear_rate(most: float, columns: int) -> float:
     return min(most, 1.0 / math.sqrt(columns))
 
 
-def _spread(partitioner: Partitioner) -> Callable[..., Sequence[int]]:
+def _spread(partitioner: Partitioner | None) -> Partitioner | None:
     """Returns ``partitioner``, or a partitioner that cuts large tables into a part per ps; None without ps."""
     count = RunConfig().num_ps_replicas if partitioner is None else 0
     return min_max_variable_partitioner(count, min_slice_size=_MIN_SLICE_BYTES) if count else partitioner
 
 
-def _deep_logits(features: Mapping[str, Any], mode: str, units: int, *settings: Any) -> Tensor:
-    """Returns the result of `_network` in the scope of an estimator's deep part; the last of ``settings`` is the
-    partitioner."""
-    with variable_scope(_DEEP, values=tuple(features.values()), partitioner=_spread(settings[-1])):
-        return _network(features, mode, units, *settings)
+Logits = Callable[[Mapping[str, Any], str, int], Tensor]
+"""A function of features, mode and number of logits."""
 
 
 def _network(
-    features: Mapping[str, Any],
-    mode: str,
-    units: int,
     hidden_units: Sequence[int],
     columns: Any,
     activation: Callable[..., Tensor],
     drop: float | None,
+    partitioner: Partitioner | None,
     normalize: bool,
-    partitioner: Partitioner,
-) -> Tensor:
-    training = mode == ModeKeys.TRAIN
-    partitioner = _spread(partitioner)
-    with variable_scope("input_from_feature_columns", partitioner=partitioner):
-        net = input_layer(features, columns)
-    for index, size in enumerate(hidden_units):
-        with variable_scope(f"hiddenlayer_{index}", values=(net,)) as scope:
-            net = dense(net, size, activation=activation, kernel_initializer=GlorotUniform(), name=scope)
-            if drop is not None and training:
-                net = dropout(net, rate=drop, training=True)
-            if normalize:
-                net = batch_normalization(net, momentum=0.999, training=training, name=f"batchnorm_{index}")
-    with variable_scope("logits", values=(net,)) as scope:
-        return dense(net, units, kernel_initializer=GlorotUniform(), name=scope)
+) -> Logits:
+    def logits(features: Mapping[str, Any], mode: str, units: int) -> Tensor:
+        training = mode == ModeKeys.TRAIN
+        with variable_scope("input_from_feature_columns", partitioner=_spread(partitioner)):
+            net = input_layer(features, columns)
+        for index, size in enumerate(hidden_units):
+            with variable_scope(f"hiddenlayer_{index}", values=(net,)) as scope:
+                net = dense(net, size, activation=activation, kernel_initializer=GlorotUniform(), name=scope)
+                if drop is not None and training:
+                    net = dropout(net, rate=drop, training=True)
+                if normalize:
+                    net = batch_normalization(net, momentum=0.999, training=training, name=f"batchnorm_{index}")
+        with variable_scope("logits", values=(net,)) as scope:
+            return dense(net, units, kernel_initializer=GlorotUniform(), name=scope)
 
-
-def _linear_logits(
-    features: Mapping[str, Tensor], units: int, columns: Any, partitioner: Partitioner, combiner: str
-) -> Tensor:
-    with variable_scope(_LINEAR, values=tuple(features.values()), partitioner=_spread(partitioner)):
-        return linear_model(features, columns, units=units, sparse_combiner=combiner)
+    return logits
 
 
 def dnn_logit_fn_builder(
@@ -120,22 +109,10 @@ def dnn_logit_fn_builder(
     Raises:
       ValueError: ``units`` is not an int.
     """
-    _check_units(units)
-
-    def logits(features: Mapping[str, object], mode: str) -> Tensor:
-        return _network(
-            features,
-            mode,
-            units,
-            hidden_units,
-            feature_columns,
-            activation_fn,
-            dropout,
-            batch_norm,
-            input_layer_partitioner,
-        )
-
-    return logits
+    if not isinstance(units, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ValueError(f"units must be an int.  Given type: {type(units)}")
+    network = _network(hidden_units, feature_columns, activation_fn, dropout, input_layer_partitioner, batch_norm)
+    return lambda features, mode: network(features, mode, units)
 
 
 def linear_logit_fn_builder(
@@ -149,86 +126,118 @@ def linear_logit_fn_builder(
     return logits
 
 
-def _check_units(units: object) -> None:
-    if not isinstance(units, int):
-        raise ValueError(f"units must be an int.  Given type: {type(units)}")
+class Part(NamedTuple):
+    """A model with separate variables and a separate optimizer.
+
+    Attributes:
+      scope: the variable scope of the model.
+      logits: computes its logits, in this scope.
+      optimizer: returns the optimizer of its variables.
+    """
+
+    scope: str
+    logits: Logits
+    optimizer: Callable[[], Any]
 
 
-def _training(parts: Sequence[tuple[str, Any]]) -> Callable[[Tensor], Any]:
-    """Trains the variables of each scope with its optimizer; counts the step once."""
+def deep_part(
+    optimizer: OptimizerLike,
+    rate: float,
+    hidden_units: Sequence[int],
+    columns: object,
+    activation: Callable[..., Tensor],
+    drop: float | None,
+    partitioner: Partitioner | None,
+    normalize: bool,
+) -> Part:
+    """Returns a deep model; ``rate`` is the learning rate of an optimizer given by name. See `DNNClassifier`."""
+    network = _network(hidden_units, columns, activation, drop, partitioner, normalize)
 
-    def train_op_fn(loss: Tensor) -> Any:
-        step = get_global_step()
-        with control_dependencies(get_collection(GraphKeys.UPDATE_OPS)):
-            if len(parts) == 1:
-                return parts[0][1].minimize(loss, global_step=step)
-            ops = [
-                optimizer.minimize(loss, var_list=get_collection(GraphKeys.TRAINABLE_VARIABLES, scope))
-                for scope, optimizer in parts
-            ]
-            trained = group(*ops)
-        with control_dependencies([trained]):
-            return assign_add(step, 1).op
+    def logits(features: Mapping[str, Any], mode: str, units: int) -> Tensor:
+        with variable_scope(_DEEP, values=tuple(features.values()), partitioner=_spread(partitioner)):
+            return network(features, mode, units)
 
-    return train_op_fn
+    return Part(_DEEP, logits, lambda: optimizer_of(optimizer, rate))
+
+
+def linear_part(
+    optimizer: OptimizerLike, most: float, columns: Any, partitioner: Partitioner | None, combiner: str
+) -> Part:
+    """Returns a linear model; ``most`` limits the learning rate of an optimizer given by name. See `linear_model`."""
+    rate = linear_rate(most, len(columns))
+
+    def logits(features: Mapping[str, Any], mode: str, units: int) -> Tensor:
+        del mode
+        with variable_scope(_LINEAR, values=tuple(features.values()), partitioner=_spread(partitioner)):
+            return linear_model(features, columns, units=units, sparse_combiner=combiner)
+
+    return Part(_LINEAR, logits, lambda: optimizer_of(optimizer, rate))
+
+
+def both_parts(
+    linear_columns: Any,
+    linear_optimizer: OptimizerLike,
+    combiner: str,
+    deep_columns: Any,
+    deep_optimizer: OptimizerLike,
+    hidden_units: Sequence[int] | None,
+    activation: Callable[..., Tensor],
+    drop: float | None,
+    partitioner: Partitioner | None,
+    normalize: bool,
+) -> list[Part]:
+    """Returns a deep and a linear model, or one of them if the other one has no columns.
+
+    Raises:
+      ValueError: both have no columns, or the deep model has no hidden layers.
+    """
+    wide, deep = list(linear_columns or ()), list(deep_columns or ())
+    if not wide and not deep:
+        raise ValueError("Either linear_feature_columns or dnn_feature_columns must be defined.")
+    if deep and not hidden_units:
+        raise ValueError("dnn_hidden_units must be defined when dnn_feature_columns is specified.")
+    parts: list[Part] = []
+    if deep:
+        network = (hidden_units or (), deep, activation, drop, partitioner, normalize)
+        parts.append(deep_part(deep_optimizer, _BOTH_DEEP_RATE, *network))
+    if wide:
+        parts.append(linear_part(linear_optimizer, _BOTH_LINEAR_RATE, wide, partitioner, combiner))
+    return parts
+
+
+def _train(loss: Tensor, optimizers: Mapping[str, Any]) -> Any:
+    """Returns the operation that trains the variables of each scope with its optimizer, and counts the step once."""
+    step = get_global_step()
+    with control_dependencies(get_collection(GraphKeys.UPDATE_OPS)):
+        if len(optimizers) == 1:
+            return next(iter(optimizers.values())).minimize(loss, global_step=step)
+        ops = [
+            optimizer.minimize(loss, var_list=get_collection(GraphKeys.TRAINABLE_VARIABLES, scope))
+            for scope, optimizer in optimizers.items()
+        ]
+        trained = group(*ops)
+    with control_dependencies([trained]):
+        return assign_add(step, 1).op
 
 
 class Canned(Estimator):
-    """An estimator that consists of a head and a function that computes its logits."""
+    """An estimator that consists of a head and of one or several models, whose logits are added."""
 
     def __init__(
-        self,
-        head: Head,
-        logits: Callable[[Mapping[str, Tensor], str, int], Tensor],
-        optimizers: Callable[[], Sequence[tuple[str, Optimizer]]],
-        model_dir: str | None,
-        config: RunConfig,
-        warm_start_from: Structure,
+        self, head: Head, parts: Sequence[Part], model_dir: str | None, config: Any, warm_start_from: Structure = None
     ) -> None:
         def model_fn(features: Structure, labels: TensorLike, mode: str) -> Any:
-            train = _training(optimizers()) if mode == ModeKeys.TRAIN else None
-            found = logits(features, mode, head.logits_dimension)
-            return head.create_estimator_spec(features, mode, found, labels=labels, train_op_fn=train)
+            optimizers = {part.scope: part.optimizer() for part in parts} if mode == ModeKeys.TRAIN else {}
+            first, *others = [part.logits(features, mode, head.logits_dimension) for part in parts]
+            logits = sum(others, start=first)
+            return head.create_estimator_spec(
+                features, mode, logits, labels=labels, train_op_fn=lambda loss: _train(loss, optimizers)
+            )
 
         super().__init__(model_fn, model_dir, config, warm_start_from=warm_start_from)
 
 
-class Deep(Canned):
-    """A deep model."""
-
-    def __init__(
-        self,
-        head: Head,
-        hidden_units: Sequence[int],
-        feature_columns: Sequence[Column],
-        model_dir: str | None,
-        optimizer: Optimizer,
-        activation_fn: Callable[[Tensor], Tensor],
-        dropout: float | None,
-        input_layer_partitioner: Partitioner | None,
-        config: RunConfig,
-        warm_start_from: Structure,
-        batch_norm: bool,
-    ) -> None:
-        def logits(features: Structure, mode: str, units: int) -> Tensor:
-            return _deep_logits(
-                features,
-                mode,
-                units,
-                hidden_units,
-                feature_columns,
-                activation_fn,
-                dropout,
-                batch_norm,
-                input_layer_partitioner,
-            )
-
-        super().__init__(
-            head, logits, lambda: [(_DEEP, optimizer_of(optimizer, DEEP_RATE))], model_dir, config, warm_start_from
-        )
-
-
-class DNNClassifier(Deep):
+class DNNClassifier(Canned):
     """A deep model of classes.
 
     Args:
@@ -263,22 +272,12 @@ class DNNClassifier(Deep):
         loss_reduction: str = Reduction.SUM,
         batch_norm: bool = False,
     ) -> None:
-        super().__init__(
-            class_head(n_classes, weight_column, label_vocabulary, loss_reduction),
-            hidden_units,
-            feature_columns,
-            model_dir,
-            optimizer,
-            activation_fn,
-            dropout,
-            input_layer_partitioner,
-            config,
-            warm_start_from,
-            batch_norm,
-        )
+        head = class_head(n_classes, weight_column, label_vocabulary, loss_reduction)
+        network = (hidden_units, feature_columns, activation_fn, dropout, input_layer_partitioner, batch_norm)
+        super().__init__(head, [deep_part(optimizer, DEEP_RATE, *network)], model_dir, config, warm_start_from)
 
 
-class DNNRegressor(Deep):
+class DNNRegressor(Canned):
     """A deep model of numbers. See `DNNClassifier`; a label has ``label_dimension`` numbers."""
 
     def __init__(
@@ -297,49 +296,12 @@ class DNNRegressor(Deep):
         loss_reduction: str = Reduction.SUM,
         batch_norm: bool = False,
     ) -> None:
-        head = RegressionHead(
-            label_dimension=label_dimension, weight_column=weight_column, loss_reduction=loss_reduction
-        )
-        super().__init__(
-            head,
-            hidden_units,
-            feature_columns,
-            model_dir,
-            optimizer,
-            activation_fn,
-            dropout,
-            input_layer_partitioner,
-            config,
-            warm_start_from,
-            batch_norm,
-        )
+        head = number_head(label_dimension, weight_column, loss_reduction)
+        network = (hidden_units, feature_columns, activation_fn, dropout, input_layer_partitioner, batch_norm)
+        super().__init__(head, [deep_part(optimizer, DEEP_RATE, *network)], model_dir, config, warm_start_from)
 
 
-class Linear(Canned):
-    """A linear model."""
-
-    def __init__(
-        self,
-        head: Head,
-        feature_columns: Any,
-        model_dir: str | None,
-        optimizer: Optimizer,
-        config: RunConfig,
-        partitioner: Any,
-        warm_start_from: Structure,
-        sparse_combiner: str,
-    ) -> None:
-        def logits(features: Structure, mode: str, units: int) -> Tensor:
-            del mode
-            return _linear_logits(features, units, feature_columns, partitioner, sparse_combiner)
-
-        rate = linear_rate(LINEAR_RATE, len(feature_columns))
-        super().__init__(
-            head, logits, lambda: [(_LINEAR, optimizer_of(optimizer, rate))], model_dir, config, warm_start_from
-        )
-
-
-class LinearClassifier(Linear):
+class LinearClassifier(Canned):
     """A linear model of classes. See `DNNClassifier` and `linear_model`."""
 
     def __init__(
@@ -356,19 +318,12 @@ class LinearClassifier(Linear):
         loss_reduction: str = Reduction.SUM,
         sparse_combiner: str = "sum",
     ) -> None:
-        super().__init__(
-            class_head(n_classes, weight_column, label_vocabulary, loss_reduction),
-            feature_columns,
-            model_dir,
-            optimizer,
-            config,
-            partitioner,
-            warm_start_from,
-            sparse_combiner,
-        )
+        head = class_head(n_classes, weight_column, label_vocabulary, loss_reduction)
+        part = linear_part(optimizer, LINEAR_RATE, feature_columns, partitioner, sparse_combiner)
+        super().__init__(head, [part], model_dir, config, warm_start_from)
 
 
-class LinearRegressor(Linear):
+class LinearRegressor(Canned):
     """A linear model of numbers. See `DNNRegressor` and `linear_model`."""
 
     def __init__(
@@ -384,82 +339,21 @@ class LinearRegressor(Linear):
         loss_reduction: str = Reduction.SUM,
         sparse_combiner: str = "sum",
     ) -> None:
-        head = RegressionHead(
-            label_dimension=label_dimension, weight_column=weight_column, loss_reduction=loss_reduction
-        )
-        super().__init__(
-            head, feature_columns, model_dir, optimizer, config, partitioner, warm_start_from, sparse_combiner
-        )
+        head = number_head(label_dimension, weight_column, loss_reduction)
+        part = linear_part(optimizer, LINEAR_RATE, feature_columns, partitioner, sparse_combiner)
+        super().__init__(head, [part], model_dir, config, warm_start_from)
 
 
-class Together(Canned):
-    """A linear and a deep model with the sum of their logits."""
-
-    def __init__(
-        self,
-        head: Head,
-        model_dir: str | None,
-        linear_feature_columns: Any,
-        linear_optimizer: Any,
-        dnn_feature_columns: Any,
-        dnn_optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer],
-        dnn_hidden_units: Any,
-        dnn_activation_fn: Callable[[Tensor], Tensor],
-        dnn_dropout: Any,
-        input_layer_partitioner: Any,
-        config: RunConfig,
-        warm_start_from: Structure,
-        batch_norm: bool,
-        linear_sparse_combiner: str,
-    ) -> None:
-        wide, deep = list(linear_feature_columns or ()), list(dnn_feature_columns or ())
-        if not wide and not deep:
-            raise ValueError("Either linear_feature_columns or dnn_feature_columns must be defined.")
-        if deep and not dnn_hidden_units:
-            raise ValueError("dnn_hidden_units must be defined when dnn_feature_columns is specified.")
-
-        def logits(features: Structure, mode: str, units: int) -> Tensor:
-            found: list[Tensor] = []
-            if deep:
-                found.append(
-                    _deep_logits(
-                        features,
-                        mode,
-                        units,
-                        dnn_hidden_units,
-                        deep,
-                        dnn_activation_fn,
-                        dnn_dropout,
-                        batch_norm,
-                        input_layer_partitioner,
-                    )
-                )
-            if wide:
-                found.append(_linear_logits(features, units, wide, input_layer_partitioner, linear_sparse_combiner))
-            return found[0] if len(found) == 1 else found[0] + found[1]
-
-        def optimizers() -> list[tuple[str, Optimizer]]:
-            parts: list[tuple[str, Optimizer]] = []
-            if deep:
-                parts.append((_DEEP, optimizer_of(dnn_optimizer, _TOGETHER_DEEP_RATE)))
-            if wide:
-                rate = linear_rate(_TOGETHER_LINEAR_RATE, len(wide))
-                parts.append((_LINEAR, optimizer_of(linear_optimizer, rate)))
-            return parts
-
-        super().__init__(head, logits, optimizers, model_dir, config, warm_start_from)
-
-
-class DNNLinearCombinedClassifier(Together):
+class DNNLinearCombinedClassifier(Canned):
     """Classifier that adds the logits of a linear and a deep model (Cheng et al., Wide & Deep Learning, 2016)."""
 
     def __init__(
         self,
         model_dir: str | None = None,
         linear_feature_columns: ColumnsLike | None = None,
-        linear_optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] = "Ftrl",
+        linear_optimizer: OptimizerLike = "Ftrl",
         dnn_feature_columns: ColumnsLike | None = None,
-        dnn_optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] = "Adagrad",
+        dnn_optimizer: OptimizerLike = "Adagrad",
         dnn_hidden_units: Sequence[int] | None = None,
         dnn_activation_fn: Callable[[Tensor], Tensor] = relu,
         dnn_dropout: float | None = None,
@@ -473,34 +367,23 @@ class DNNLinearCombinedClassifier(Together):
         batch_norm: bool = False,
         linear_sparse_combiner: str = "sum",
     ) -> None:
-        super().__init__(
-            class_head(n_classes, weight_column, label_vocabulary, loss_reduction),
-            model_dir,
-            linear_feature_columns,
-            linear_optimizer,
-            dnn_feature_columns,
-            dnn_optimizer,
-            dnn_hidden_units,
-            dnn_activation_fn,
-            dnn_dropout,
-            input_layer_partitioner,
-            config,
-            warm_start_from,
-            batch_norm,
-            linear_sparse_combiner,
-        )
+        head = class_head(n_classes, weight_column, label_vocabulary, loss_reduction)
+        wide = (linear_feature_columns, linear_optimizer, linear_sparse_combiner)
+        deep = (dnn_feature_columns, dnn_optimizer, dnn_hidden_units, dnn_activation_fn, dnn_dropout)
+        parts = both_parts(*wide, *deep, input_layer_partitioner, batch_norm)
+        super().__init__(head, parts, model_dir, config, warm_start_from)
 
 
-class DNNLinearCombinedRegressor(Together):
+class DNNLinearCombinedRegressor(Canned):
     """Regressor that adds the results of a linear and a deep model."""
 
     def __init__(
         self,
         model_dir: str | None = None,
         linear_feature_columns: ColumnsLike | None = None,
-        linear_optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] = "Ftrl",
+        linear_optimizer: OptimizerLike = "Ftrl",
         dnn_feature_columns: ColumnsLike | None = None,
-        dnn_optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] = "Adagrad",
+        dnn_optimizer: OptimizerLike = "Adagrad",
         dnn_hidden_units: Sequence[int] | None = None,
         dnn_activation_fn: Callable[[Tensor], Tensor] = relu,
         dnn_dropout: float | None = None,
@@ -513,22 +396,8 @@ class DNNLinearCombinedRegressor(Together):
         batch_norm: bool = False,
         linear_sparse_combiner: str = "sum",
     ) -> None:
-        head = RegressionHead(
-            label_dimension=label_dimension, weight_column=weight_column, loss_reduction=loss_reduction
-        )
-        super().__init__(
-            head,
-            model_dir,
-            linear_feature_columns,
-            linear_optimizer,
-            dnn_feature_columns,
-            dnn_optimizer,
-            dnn_hidden_units,
-            dnn_activation_fn,
-            dnn_dropout,
-            input_layer_partitioner,
-            config,
-            warm_start_from,
-            batch_norm,
-            linear_sparse_combiner,
-        )
+        head = number_head(label_dimension, weight_column, loss_reduction)
+        wide = (linear_feature_columns, linear_optimizer, linear_sparse_combiner)
+        deep = (dnn_feature_columns, dnn_optimizer, dnn_hidden_units, dnn_activation_fn, dnn_dropout)
+        parts = both_parts(*wide, *deep, input_layer_partitioner, batch_norm)
+        super().__init__(head, parts, model_dir, config, warm_start_from)

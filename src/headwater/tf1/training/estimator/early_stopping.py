@@ -51,7 +51,7 @@ def make_early_stopping_hook(
 
     Raises:
       TypeError: ``estimator`` is not an estimator.
-      ValueError: both or none of the intervals.
+      ValueError: both intervals are given.
     """
     if not isinstance(estimator, Estimator):
         raise TypeError(f"`estimator` must have type `tf.estimator.Estimator`. Got: {type(estimator)}")
@@ -71,7 +71,7 @@ def stop_if_higher_hook(
     run_every_secs: float | None = 60,
     run_every_steps: int | None = None,
 ) -> SessionRunHook:
-    """A hook that ends the training when an evaluation found a metric above ``threshold``.
+    """Returns a hook that ends the training when an evaluation found a metric above ``threshold``.
 
     Args:
       metric_name: the metric.
@@ -92,7 +92,7 @@ def stop_if_lower_hook(
     run_every_secs: float | None = 60,
     run_every_steps: int | None = None,
 ) -> SessionRunHook:
-    """A hook that ends the training when an evaluation found a metric below a threshold; see `stop_if_higher_hook`."""
+    """Returns a hook that ends the training when a metric is below ``threshold``; see `stop_if_higher_hook`."""
     reached = _reached(estimator, metric_name, threshold, operator.lt, eval_dir, min_steps)
     return make_early_stopping_hook(estimator, reached, run_every_secs, run_every_steps)
 
@@ -106,7 +106,7 @@ def stop_if_no_increase_hook(
     run_every_secs: float | None = 60,
     run_every_steps: int | None = None,
 ) -> SessionRunHook:
-    """A hook that ends the training when a metric has not grown for ``max_steps_without_increase`` steps; see
+    """Returns a hook that ends the training when a metric has not grown for ``max_steps_without_increase`` steps; see
     `stop_if_higher_hook`.
     """
     stalled = _stalled(estimator, metric_name, max_steps_without_increase, operator.gt, eval_dir, min_steps)
@@ -122,7 +122,7 @@ def stop_if_no_decrease_hook(
     run_every_secs: float | None = 60,
     run_every_steps: int | None = None,
 ) -> SessionRunHook:
-    """A hook that ends the training when a metric has not fallen for ``max_steps_without_decrease`` steps; see
+    """Returns a hook that ends the training when a metric has not fallen for ``max_steps_without_decrease`` steps; see
     `stop_if_higher_hook`.
     """
     stalled = _stalled(estimator, metric_name, max_steps_without_decrease, operator.lt, eval_dir, min_steps)

@@ -87,13 +87,9 @@ class Estimator:
             raise ValueError(f"model_fn ({model_fn}) has following not expected args: {sorted(unknown)}")
         self._model_fn = model_fn
         self._config = _with_folder(config, model_dir)
-        self._model_dir: str = self._config.model_dir
+        self.model_dir: str = self._config.model_dir
         self._params: Structure = copy.deepcopy(params) if params else {}
         self._warm_start = WarmStartSettings(warm_start_from) if isinstance(warm_start_from, str) else warm_start_from
-
-    @property
-    def model_dir(self) -> str:
-        return self._model_dir
 
     @property
     def config(self) -> Any:
@@ -116,12 +112,12 @@ class Estimator:
 
     def latest_checkpoint(self) -> str | None:
         """Returns the path of the newest checkpoint; None without any."""
-        return latest_checkpoint(self._model_dir)
+        return latest_checkpoint(self.model_dir)
 
     def _reader(self) -> CheckpointReader:
         path = self.latest_checkpoint()
         if path is None:
-            raise ValueError(f"Couldn't find trained model at {self._model_dir}.")
+            raise ValueError(f"Couldn't find trained model at {self.model_dir}.")
         return CheckpointReader(path)
 
     def get_variable_names(self) -> list[str]:
@@ -233,7 +229,7 @@ class Estimator:
         if saves and not existing:
             chief_hooks.append(
                 CheckpointSaverHook(
-                    self._model_dir,
+                    self.model_dir,
                     save_secs=config.save_checkpoints_secs,
                     save_steps=config.save_checkpoints_steps,
                     scaffold=scaffold,
@@ -247,7 +243,7 @@ class Estimator:
         session = MonitoredTrainingSession(
             master=config.master,
             is_chief=config.is_chief,
-            checkpoint_dir=self._model_dir,
+            checkpoint_dir=self.model_dir,
             scaffold=scaffold,
             hooks=all_hooks,
             chief_only_hooks=chief_hooks,
@@ -264,7 +260,7 @@ class Estimator:
             while not session.should_stop():
                 _, loss = session.run([spec.train_op, spec.loss])
         if loss is None:
-            _logger.warning("Training with %s did not run a single step.", self._model_dir)
+            _logger.warning("Training with %s did not run a single step.", self.model_dir)
         else:
             _logger.info("Loss for final step: %s.", loss)
 
@@ -295,7 +291,7 @@ class Estimator:
             raise ValueError(f"Must specify steps > 0, given: {steps}")
         path = checkpoint_path or self.latest_checkpoint()
         if path is None:
-            _logger.info("No trained model in model_dir: %s, running initialization to evaluate.", self._model_dir)
+            _logger.info("No trained model in model_dir: %s, running initialization to evaluate.", self.model_dir)
         return self._evaluate(input_fn, steps, hooks, path, name, None)
 
     def evaluate_with(
@@ -358,7 +354,7 @@ class Estimator:
 
     def eval_dir(self, name: str | None = None) -> str:
         """Folder of the summaries of evaluations."""
-        return os.path.join(self._model_dir, "eval" if not name else f"eval_{name}")
+        return os.path.join(self.model_dir, "eval" if not name else f"eval_{name}")
 
     def _write_metrics(self, found: Mapping[str, Any], name: str | None) -> None:
         written = summary_pb2.Summary()
@@ -454,7 +450,7 @@ class Estimator:
     ) -> bytes:
         path = checkpoint_path or self.latest_checkpoint()
         if path is None:
-            raise ValueError(f"Couldn't find trained model at {self._model_dir}.")
+            raise ValueError(f"Couldn't find trained model at {self.model_dir}.")
         folder = timestamped(os.fspath(export_dir_base))
         with Graph().as_default() as graph:
             create_global_step()

@@ -47,14 +47,10 @@ class PredictOutput(ExportOutput):
     """Any tensors, by name."""
 
     def __init__(self, outputs: Structure) -> None:
-        self._outputs = _named(outputs, "output")
-
-    @property
-    def outputs(self) -> dict[str, Tensor]:
-        return self._outputs
+        self.outputs: dict[str, Tensor] = _named(outputs, "output")
 
     def as_signature_def(self, receiver_tensors: Mapping[str, Tensor]) -> SignatureDef:
-        return saved_model.predict_signature_def(receiver_tensors, self._outputs)
+        return saved_model.predict_signature_def(receiver_tensors, self.outputs)
 
 
 class RegressionOutput(ExportOutput):
@@ -67,14 +63,10 @@ class RegressionOutput(ExportOutput):
     def __init__(self, value: object) -> None:
         if not (isinstance(value, Tensor) and value.dtype.is_floating):
             raise ValueError(f"Regression output value must be a float32 Tensor; got {value}")
-        self._value = value
-
-    @property
-    def value(self) -> Tensor:
-        return self._value
+        self.value: Tensor = value
 
     def as_signature_def(self, receiver_tensors: Mapping[str, Tensor]) -> SignatureDef:
-        return saved_model.regression_signature_def(_examples(receiver_tensors), self._value)
+        return saved_model.regression_signature_def(_examples(receiver_tensors), self.value)
 
 
 class ClassificationOutput(ExportOutput):
@@ -91,18 +83,10 @@ class ClassificationOutput(ExportOutput):
             raise ValueError(f"Classification classes must be a string Tensor; got {classes}")
         if scores is None and classes is None:
             raise ValueError("At least one of scores and classes must be set.")
-        self._scores, self._classes = scores, classes
-
-    @property
-    def scores(self) -> Tensor | None:
-        return self._scores
-
-    @property
-    def classes(self) -> Tensor | None:
-        return self._classes
+        self.scores, self.classes = scores, classes
 
     def as_signature_def(self, receiver_tensors: Mapping[str, Tensor]) -> SignatureDef:
-        return saved_model.classification_signature_def(_examples(receiver_tensors), self._classes, self._scores)
+        return saved_model.classification_signature_def(_examples(receiver_tensors), self.classes, self.scores)
 
 
 def _examples(receiver_tensors: Mapping[str, Tensor]) -> Tensor:

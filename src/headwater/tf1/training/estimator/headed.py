@@ -12,9 +12,18 @@ from headwater.graph.sparse_tensor import SparseTensor
 from headwater.tf1.functional import arrays, math
 from headwater.tf1.functional.nn import relu
 from headwater.tf1.functional.weighted_losses import Reduction
-from headwater.tf1.training.estimator.canned import Canned, Deep, Linear, Together, optimizer_of
+from headwater.tf1.training.estimator.canned import (
+    DEEP_RATE,
+    LINEAR_RATE,
+    Canned,
+    Part,
+    both_parts,
+    deep_part,
+    linear_part,
+    optimizer_of,
+)
 from headwater.tf1.training.estimator.estimator import Estimator
-from headwater.tf1.training.estimator.heads import Head, RegressionHead, class_head
+from headwater.tf1.training.estimator.heads import Head, class_head, number_head
 from headwater.tf1.training.estimator.specs import EstimatorSpec, ModeKeys
 from headwater.tf1.variables.initializers import Zeros
 from headwater.tf1.variables.variable_scope import get_variable, variable_scope
@@ -24,7 +33,7 @@ if TYPE_CHECKING:
     from headwater.tf1.feature_columns.base import Column, ColumnsLike, DenseColumn
     from headwater.tf1.metrics.state import Metric
     from headwater.tf1.training.estimator.run_config import RunConfig
-    from headwater.tf1.training.optimizer import Optimizer
+    from headwater.tf1.training.optimizer import OptimizerLike
     from headwater.tf1.variables.partitioned import Partitioner
 
 
@@ -41,11 +50,7 @@ class BaselineEstimator(Canned):
     """
 
     def __init__(
-        self,
-        head: Head,
-        model_dir: str | None = None,
-        optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] = "Ftrl",
-        config: Any = None,
+        self, head: Head, model_dir: str | None = None, optimizer: OptimizerLike = "Ftrl", config: Any = None
     ) -> None:
         def logits(features: Mapping[str, Tensor], mode: str, units: int) -> Tensor:
             del mode
@@ -59,9 +64,8 @@ class BaselineEstimator(Canned):
             )
             return bias * arrays.ones(arrays.stack([count, units]))
 
-        super().__init__(
-            head, logits, lambda: [("baseline", optimizer_of(optimizer, _BASELINE_RATE))], model_dir, config, None
-        )
+        part = Part("baseline", logits, lambda: optimizer_of(optimizer, _BASELINE_RATE))
+        super().__init__(head, [part], model_dir, config)
 
 
 class BaselineClassifier(BaselineEstimator):
@@ -73,7 +77,7 @@ class BaselineClassifier(BaselineEstimator):
         n_classes: int = 2,
         weight_column: str | DenseColumn | None = None,
         label_vocabulary: Sequence[str] | None = None,
-        optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] = "Ftrl",
+        optimizer: OptimizerLike = "Ftrl",
         config: RunConfig | None = None,
         loss_reduction: str = Reduction.SUM,
     ) -> None:
@@ -89,17 +93,15 @@ class BaselineRegressor(BaselineEstimator):
         model_dir: str | None = None,
         label_dimension: int = 1,
         weight_column: str | None = None,
-        optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] = "Ftrl",
+        optimizer: OptimizerLike = "Ftrl",
         config: RunConfig | None = None,
         loss_reduction: str = Reduction.SUM,
     ) -> None:
-        head = RegressionHead(
-            label_dimension=label_dimension, weight_column=weight_column, loss_reduction=loss_reduction
-        )
+        head = number_head(label_dimension, weight_column, loss_reduction)
         super().__init__(head, model_dir, optimizer, config)
 
 
-class DNNEstimator(Deep):
+class DNNEstimator(Canned):
     """A deep model with a head. See `DNNClassifier` for the arguments."""
 
     def __init__(
@@ -116,22 +118,11 @@ class DNNEstimator(Deep):
         warm_start_from: Structure = None,
         batch_norm: bool = False,
     ) -> None:
-        super().__init__(
-            head=head,
-            hidden_units=hidden_units,
-            feature_columns=feature_columns,
-            model_dir=model_dir,
-            optimizer=optimizer,
-            activation_fn=activation_fn,
-            dropout=dropout,
-            input_layer_partitioner=input_layer_partitioner,
-            config=config,
-            warm_start_from=warm_start_from,
-            batch_norm=batch_norm,
-        )
+        network = (hidden_units, feature_columns, activation_fn, dropout, input_layer_partitioner, batch_norm)
+        super().__init__(head, [deep_part(optimizer, DEEP_RATE, *network)], model_dir, config, warm_start_from)
 
 
-class LinearEstimator(Linear):
+class LinearEstimator(Canned):
     """A linear model with a head. See `LinearClassifier` for the arguments."""
 
     def __init__(
@@ -144,10 +135,11 @@ class LinearEstimator(Linear):
         partitioner: Partitioner | None = None,
         sparse_combiner: str = "sum",
     ) -> None:
-        super().__init__(head, feature_columns, model_dir, optimizer, config, partitioner, None, sparse_combiner)
+        part = linear_part(optimizer, LINEAR_RATE, feature_columns, partitioner, sparse_combiner)
+        super().__init__(head, [part], model_dir, config)
 
 
-class DNNLinearCombinedEstimator(Together):
+class DNNLinearCombinedEstimator(Canned):
     """A linear and a deep model together, with a head. See `DNNLinearCombinedClassifier` for the arguments."""
 
     def __init__(
@@ -155,9 +147,9 @@ class DNNLinearCombinedEstimator(Together):
         head: Head,
         model_dir: str | None = None,
         linear_feature_columns: ColumnsLike | None = None,
-        linear_optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] = "Ftrl",
+        linear_optimizer: OptimizerLike = "Ftrl",
         dnn_feature_columns: ColumnsLike | None = None,
-        dnn_optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] = "Adagrad",
+        dnn_optimizer: OptimizerLike = "Adagrad",
         dnn_hidden_units: Sequence[int] | None = None,
         dnn_activation_fn: Callable[[Tensor], Tensor] = relu,
         dnn_dropout: float | None = None,
@@ -165,22 +157,9 @@ class DNNLinearCombinedEstimator(Together):
         config: Any = None,
         linear_sparse_combiner: str = "sum",
     ) -> None:
-        super().__init__(
-            head=head,
-            model_dir=model_dir,
-            linear_feature_columns=linear_feature_columns,
-            linear_optimizer=linear_optimizer,
-            dnn_feature_columns=dnn_feature_columns,
-            dnn_optimizer=dnn_optimizer,
-            dnn_hidden_units=dnn_hidden_units,
-            dnn_activation_fn=dnn_activation_fn,
-            dnn_dropout=dnn_dropout,
-            input_layer_partitioner=input_layer_partitioner,
-            config=config,
-            warm_start_from=None,
-            batch_norm=False,
-            linear_sparse_combiner=linear_sparse_combiner,
-        )
+        wide = (linear_feature_columns, linear_optimizer, linear_sparse_combiner)
+        deep = (dnn_feature_columns, dnn_optimizer, dnn_hidden_units, dnn_activation_fn, dnn_dropout)
+        super().__init__(head, both_parts(*wide, *deep, input_layer_partitioner, False), model_dir, config)
 
 
 _METRIC_ARGUMENTS = ("features", "labels", "predictions", "config")
@@ -190,7 +169,6 @@ def add_metrics(estimator: Estimator, metric_fn: Callable[..., dict[str, Metric]
     """Returns an estimator like ``estimator`` with further metrics in its evaluations.
 
     Args:
-      estimator: the estimator.
       metric_fn: a function of any of ``features``, ``labels``, ``predictions`` and ``config`` that returns metrics by
         name.
 

@@ -250,10 +250,10 @@ class RegressionHead(Head):
 def class_head(
     n_classes: int, weight_column: object, label_vocabulary: Sequence[str] | None, loss_reduction: str
 ) -> Head:
-    """The head for this number of classes.
+    """Returns the head for this number of classes.
 
     Raises:
-      ValueError: less than two, or another number of names.
+      ValueError: there are fewer than two classes, or another number of names than classes.
     """
     if n_classes < 2:
         raise ValueError(f"n_classes must be at least 2, not {n_classes}")
@@ -266,6 +266,11 @@ def class_head(
         "n_classes": n_classes,
     }
     return BinaryHead(**settings) if n_classes == 2 else MultiClassHead(**settings)
+
+
+def number_head(label_dimension: int, weight_column: object, loss_reduction: str) -> Head:
+    """Returns the head for labels of ``label_dimension`` numbers."""
+    return RegressionHead(label_dimension=label_dimension, weight_column=weight_column, loss_reduction=loss_reduction)
 
 
 def areas(labels: Tensor, probabilities: Tensor, weights: SparseLike, summation: str) -> dict[str, object]:

@@ -27,9 +27,11 @@ if TYPE_CHECKING:
     from headwater.tensorboard_protos import ConfigProto
     from headwater.tf1.feature_columns.base import Column
     from headwater.tf1.training.estimator.estimator import Estimator
-    from headwater.tf1.training.optimizer import Optimizer
+    from headwater.tf1.training.optimizer import OptimizerLike
     from headwater.tf1.training.saving_hooks import CheckpointSaverListener
     from headwater.tf1.training.session_run_hook import SessionRunHook
+
+_MEAN = Reduction.SUM_OVER_BATCH_SIZE
 
 
 class LearnRunConfig(RunConfig):
@@ -149,7 +151,7 @@ class ArrayEstimator(canned.Estimator):
         outputs: Structure = None,
         as_iterable: bool = True,
     ) -> Any:
-        """The class of each example.
+        """Returns the class of each example.
 
         Args:
           outputs: names of predictions to return in place of classes, in a dictionary for each example.
@@ -177,7 +179,7 @@ class ArrayEstimator(canned.Estimator):
         batch_size: int | None = None,
         as_iterable: bool = True,
     ) -> Any:
-        """The class of each example; see `predict`."""
+        """Returns the class of each example; see `predict`."""
         return self.predict(x, input_fn, batch_size, as_iterable=as_iterable)
 
 
@@ -218,7 +220,7 @@ class LinearClassifier(ArrayEstimator, canned.LinearClassifier):  # pyright: ign
         model_dir: str | None = None,
         n_classes: int = 2,
         weight_column_name: str | None = None,
-        optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] | None = None,
+        optimizer: OptimizerLike | None = None,
         gradient_clip_norm: float | None = None,
         enable_centered_bias: bool = False,
         _joint_weight: bool = False,
@@ -232,17 +234,8 @@ class LinearClassifier(ArrayEstimator, canned.LinearClassifier):  # pyright: ign
             enable_centered_bias=enable_centered_bias or None,
             _joint_weight=_joint_weight or None,
         )
-        canned.LinearClassifier.__init__(
-            self,
-            list(feature_columns),
-            model_dir,
-            n_classes,
-            weight_column_name,
-            label_keys,
-            optimizer or "Ftrl",
-            config,
-            loss_reduction=Reduction.SUM_OVER_BATCH_SIZE,
-        )
+        settings = (model_dir, n_classes, weight_column_name, label_keys, optimizer or "Ftrl", config)
+        canned.LinearClassifier.__init__(self, list(feature_columns), *settings, loss_reduction=_MEAN)
 
 
 class DNNClassifier(ArrayEstimator, canned.DNNClassifier):  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -255,7 +248,7 @@ class DNNClassifier(ArrayEstimator, canned.DNNClassifier):  # pyright: ignore[re
         model_dir: str | None = None,
         n_classes: int = 2,
         weight_column_name: str | None = None,
-        optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] | None = None,
+        optimizer: OptimizerLike | None = None,
         activation_fn: Callable[[Tensor], Tensor] = relu,
         dropout: float | None = None,
         gradient_clip_norm: float | None = None,
@@ -273,19 +266,11 @@ class DNNClassifier(ArrayEstimator, canned.DNNClassifier):  # pyright: ignore[re
             embedding_lr_multipliers=embedding_lr_multipliers,
             input_layer_min_slice_size=input_layer_min_slice_size,
         )
+        classes = (model_dir, n_classes, weight_column_name, label_keys)
+        network = (optimizer or "Adagrad", activation_fn, dropout)
+        columns = list(feature_columns)
         canned.DNNClassifier.__init__(
-            self,
-            hidden_units,
-            list(feature_columns),
-            model_dir,
-            n_classes,
-            weight_column_name,
-            label_keys,
-            optimizer or "Adagrad",
-            activation_fn,
-            dropout,
-            config=config,
-            loss_reduction=Reduction.SUM_OVER_BATCH_SIZE,
+            self, hidden_units, columns, *classes, *network, config=config, loss_reduction=_MEAN
         )
 
 
@@ -298,10 +283,10 @@ class DNNLinearCombinedClassifier(ArrayEstimator, canned.DNNLinearCombinedClassi
         n_classes: int = 2,
         weight_column_name: str | None = None,
         linear_feature_columns: Sequence[Column] | None = None,
-        linear_optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] | None = None,
+        linear_optimizer: OptimizerLike | None = None,
         _joint_linear_weights: bool = False,
         dnn_feature_columns: Sequence[Column] | None = None,
-        dnn_optimizer: str | Optimizer | Callable[[], Optimizer] | type[Optimizer] | None = None,
+        dnn_optimizer: OptimizerLike | None = None,
         dnn_hidden_units: Sequence[int] | None = None,
         dnn_activation_fn: Callable[[Tensor], Tensor] = relu,
         dnn_dropout: float | None = None,
@@ -329,21 +314,13 @@ class DNNLinearCombinedClassifier(ArrayEstimator, canned.DNNLinearCombinedClassi
             rate = canned.linear_rate(canned.LINEAR_RATE, len(linear_columns))
             return canned.optimizer_of(linear_optimizer or "Ftrl", rate)
 
+        def deep() -> Any:
+            return canned.optimizer_of(dnn_optimizer or "Adagrad", canned.DEEP_RATE)
+
+        network = (dnn_feature_columns, deep, dnn_hidden_units, dnn_activation_fn, dnn_dropout)
+        classes = (n_classes, weight_column_name, label_keys)
         canned.DNNLinearCombinedClassifier.__init__(
-            self,
-            model_dir,
-            linear_columns,
-            linear,
-            dnn_feature_columns,
-            lambda: canned.optimizer_of(dnn_optimizer or "Adagrad", canned.DEEP_RATE),
-            dnn_hidden_units,
-            dnn_activation_fn,
-            dnn_dropout,
-            n_classes,
-            weight_column_name,
-            label_keys,
-            config=config,
-            loss_reduction=Reduction.SUM_OVER_BATCH_SIZE,
+            self, model_dir, linear_columns, linear, *network, *classes, config=config, loss_reduction=_MEAN
         )
 
 
@@ -405,7 +382,7 @@ class Experiment:
             checkpoint_and_export=checkpoint_and_export or None,
         )
         self._saving_listeners = saving_listeners
-        self._estimator = estimator
+        self.estimator: Estimator = estimator
         self._train_spec = TrainSpec(train_input_fn, train_steps, train_monitors)
         self._eval_spec = EvalSpec(
             eval_input_fn,
@@ -415,36 +392,32 @@ class Experiment:
             throttle_secs=continuous_eval_throttle_secs,
         )
 
-    @property
-    def estimator(self) -> Estimator:
-        return self._estimator
-
     def train(self, delay_secs: float | None = None) -> Estimator:
         """Trains, once ``delay_secs`` have passed; in a cluster this task's server runs meanwhile."""
-        config = self._estimator.config
+        config = self.estimator.config
         if config.master:
             start_server(config)
         _wait(delay_secs)
         spec = self._train_spec
-        return self._estimator.train(
+        return self.estimator.train(
             spec.input_fn, spec.hooks, max_steps=spec.max_steps, saving_listeners=self._saving_listeners
         )
 
     def evaluate(self, delay_secs: float | None = None, name: str | None = None) -> dict[str, object]:
-        """The metrics of the newest checkpoint, once ``delay_secs`` have passed; events go to ``eval_<name>``."""
+        """Returns the metrics of the newest checkpoint after ``delay_secs``; writes events to ``eval_<name>``."""
         _wait(delay_secs)
         spec = self._eval_spec
-        return self._estimator.evaluate(input_fn=spec.input_fn, steps=spec.steps, hooks=spec.hooks, name=name)
+        return self.estimator.evaluate(input_fn=spec.input_fn, steps=spec.steps, hooks=spec.hooks, name=name)
 
     def train_and_evaluate(self) -> Any:
         """`train_and_evaluate`."""
-        return train_and_evaluate(self._estimator, self._train_spec, self._eval_spec)
+        return train_and_evaluate(self.estimator, self._train_spec, self._eval_spec)
 
     local_run = train_and_evaluate
 
     def run_std_server(self) -> None:
-        """Serves, for a ps; never returns."""
-        start_server(self._estimator.config).join()
+        """Runs the server of a ps; never returns."""
+        start_server(self.estimator.config).join()
 
 
 def _wait(seconds: float | None) -> None:
@@ -460,7 +433,7 @@ def run(
     run_config: RunConfig | None = None,
     hparams: Any = None,
 ) -> Any:
-    """Makes an experiment, and calls its method for this task of the cluster.
+    """Creates an experiment, and calls its method for this task of the cluster.
 
     Args:
       experiment_fn: ``f(output_dir)``, or ``f(run_config, hparams)`` if ``run_config`` is given.

@@ -206,9 +206,7 @@ class BinaryClassHead(Head, heads.BinaryHead):  # pyright: ignore[reportIncompat
         if wrong:
             raise ValueError(f"thresholds not in (0, 1): {tuple(thresholds or ())}.")
         super().__init__(
-            weight_column=weight_column,
-            loss_reduction=reduction_of(loss_reduction),
-            label_vocabulary=label_vocabulary,
+            weight_column=weight_column, loss_reduction=reduction_of(loss_reduction), label_vocabulary=label_vocabulary
         )
         self._set(name, loss_fn, _thresholds=tuple(thresholds or ()))
 

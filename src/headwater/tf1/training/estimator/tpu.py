@@ -109,20 +109,12 @@ class TPURunConfig(RunConfig):
             raise ValueError("Both cluster and master/evaluation_master may not be set.")
         if cluster is not None:
             master = cluster.master()
-        self._tpu_config = tpu_config or TPUConfig()
-        self._cluster = cluster
+        self.tpu_config: TPUConfig = tpu_config or TPUConfig()
+        self.cluster: Any = cluster
         if master is not None:
             self.master = master
         if evaluation_master is not None or master is not None:
             self.evaluation_master = self.master if evaluation_master is None else evaluation_master
-
-    @property
-    def tpu_config(self) -> TPUConfig:
-        return self._tpu_config
-
-    @property
-    def cluster(self) -> Any:
-        return self._cluster
 
 
 class _TPUEstimatorSpec(NamedTuple):

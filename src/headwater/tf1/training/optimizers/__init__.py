@@ -2,7 +2,7 @@
 
 Symbols in their descriptions: θ is a variable, g its gradient, η the learning rate; other letters are defined in each
 description. All operations are element by element. Sparse gradients change only the rows that they contain, unless a
-description says otherwise.
+description says otherwise. ``use_locking`` is accepted; updates are always atomic.
 """
 
 from headwater.tf1.training.optimizers.adadelta import AdadeltaOptimizer

@@ -25,8 +25,6 @@ class AdadeltaOptimizer(OneOperationOptimizer):
       learning_rate: η; a number, a tensor, or a function that returns one.
       rho: ρ, how slowly the averages change.
       epsilon: ε, without which the first step would be zero: u starts at zero.
-      use_locking: accepted; updates are always atomic.
-      name: name of the operations it adds.
 
     Slots: ``accum`` is a, ``accum_update`` is u.
     """

@@ -61,8 +61,6 @@ class AdagradOptimizer(_AccumulatingOptimizer):
     Args:
       learning_rate: η; a number, a tensor, or a function that returns one.
       initial_accumulator_value: a₀, positive.
-      use_locking: accepted; updates are always atomic.
-      name: name of the operations it adds.
 
     Raises:
       ValueError: ``initial_accumulator_value`` is not positive.
@@ -98,8 +96,6 @@ class ProximalAdagradOptimizer(_AccumulatingOptimizer):
       initial_accumulator_value: the initial value of a, positive.
       l1_regularization_strength: λ₁, not negative.
       l2_regularization_strength: λ₂, not negative.
-      use_locking: accepted; updates are always atomic.
-      name: name of the operations it adds.
 
     Raises:
       ValueError: ``initial_accumulator_value`` is not positive.
@@ -148,8 +144,6 @@ class AdagradDAOptimizer(OneOperationOptimizer):
       initial_gradient_squared_accumulator_value: the initial value of a, positive.
       l1_regularization_strength: λ₁.
       l2_regularization_strength: λ₂.
-      use_locking: accepted; updates are always atomic.
-      name: name of the operations it adds.
 
     Raises:
       ValueError: ``initial_gradient_squared_accumulator_value`` is not positive.

@@ -33,8 +33,6 @@ class AdamOptimizer(OneOperationOptimizer):
       beta1: β₁, how slowly the average of gradients changes.
       beta2: β₂, how slowly the average of squares changes.
       epsilon: ε; keeps steps finite where v is near zero. Larger values, such as 0.1 or 1, suit some networks better.
-      use_locking: accepted; updates are always atomic.
-      name: name of the operations it adds.
 
     Slots: ``m`` and ``v``.
     """

@@ -20,8 +20,6 @@ class GradientDescentOptimizer(SettingsOptimizer):
 
     Args:
       learning_rate: η; a number, a tensor, or a function that returns one.
-      use_locking: accepted; updates are always atomic.
-      name: name of the operations it adds.
     """
 
     def __init__(self, learning_rate: Hyperparameter, use_locking: bool = False, name: str = "GradientDescent") -> None:
@@ -55,8 +53,6 @@ class MomentumOptimizer(OneOperationOptimizer):
     Args:
       learning_rate: η; a number, a tensor, or a function that returns one.
       momentum: μ, likewise.
-      use_locking: accepted; updates are always atomic.
-      name: name of the operations it adds.
       use_nesterov: use Nesterov's momentum.
 
     Slots: ``momentum`` is a.
@@ -99,8 +95,6 @@ class ProximalGradientDescentOptimizer(SettingsOptimizer):
       learning_rate: η; a number or a tensor.
       l1_regularization_strength: λ₁, not negative.
       l2_regularization_strength: λ₂, not negative.
-      use_locking: accepted; updates are always atomic.
-      name: name of the operations it adds.
     """
 
     def __init__(

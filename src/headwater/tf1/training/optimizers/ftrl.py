@@ -28,8 +28,6 @@ class FtrlOptimizer(OneOperationOptimizer):
       initial_accumulator_value: the initial value of a, not negative.
       l1_regularization_strength: λ₁, not negative.
       l2_regularization_strength: λ₂, not negative.
-      use_locking: accepted; updates are always atomic.
-      name: name of the operations it adds.
       accum_name: end of the name of the slot a; ``name`` if None.
       linear_name: end of the name of the slot z; ``name`` if None.
       l2_shrinkage_regularization_strength: σ, not negative.

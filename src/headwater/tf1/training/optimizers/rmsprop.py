@@ -30,9 +30,7 @@ class RMSPropOptimizer(OneOperationOptimizer):
       decay: ρ, how slowly the averages change.
       momentum: μ.
       epsilon: ε.
-      use_locking: accepted; updates are always atomic.
       centered: divide by the deviation rather than by the root of the mean square; costs memory and some time.
-      name: name of the operations it adds.
 
     Slots: ``rms`` is s, ``momentum`` is p, ``mg`` is m (centered only).
     """
