@@ -301,10 +301,7 @@ def attempts(job_id: JobId, platform: PlatformOf, identity: MayView) -> list[Att
 
 @router.get("/jobs/{job_id}/samples", tags=["jobs"])
 def samples(
-    job_id: JobId,
-    platform: PlatformOf,
-    identity: MayView,
-    after: Annotated[float, Query(ge=0, le=1e11)] = 0.0,
+    job_id: JobId, platform: PlatformOf, identity: MayView, after: Annotated[float, Query(ge=0, le=1e11)] = 0.0
 ) -> list[SampleView]:
     """Lists speed and resource usage of a job's tasks over time."""
     platform.manager.job(job_id)
@@ -399,7 +396,7 @@ def delete_secret(name: Annotated[SecretName, Path()], platform: PlatformOf, ide
 
 @router.get("/tokens", tags=["tokens"])
 def tokens(platform: PlatformOf, identity: MayAdmin) -> list[TokenView]:
-    """All tokens."""
+    """Lists all tokens."""
     return [TokenView.of(token) for token in platform.auth.tokens()]
 
 

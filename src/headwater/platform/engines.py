@@ -14,18 +14,8 @@ from pathlib import Path
 from headwater.cluster.names import TaskName
 from headwater.cluster.telemetry.task_activity import TaskActivity
 from headwater.platform import policy
-from headwater.platform.backends.base import (
-    BackendError,
-    Exited,
-    JobBackend,
-    JobOrder,
-    JobReport,
-    Lost,
-    Running,
-)
-from headwater.platform.backends.base import (
-    TaskState as Found,
-)
+from headwater.platform.backends.base import BackendError, Exited, JobBackend, JobOrder, JobReport, Lost, Running
+from headwater.platform.backends.base import TaskState as Found
 from headwater.platform.completion import done_at, validates, waits_for_evaluator
 from headwater.platform.live import LiveJobs
 from headwater.platform.records import JobRecord

@@ -17,12 +17,7 @@ class Refused(Exception):
     """
 
     def __init__(
-        self,
-        status: int,
-        message: str,
-        *,
-        problems: Sequence[Problem] = (),
-        headers: Mapping[str, str] | None = None,
+        self, status: int, message: str, *, problems: Sequence[Problem] = (), headers: Mapping[str, str] | None = None
     ) -> None:
         super().__init__(message)
         self.status = status

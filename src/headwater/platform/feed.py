@@ -14,11 +14,7 @@ _SHUTDOWN_CHECK_S = 0.5
 
 
 class StoreChanges:
-    """Changes of a store, for coroutines.
-
-    Args:
-      store: the store.
-    """
+    """Changes of a store, for coroutines."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

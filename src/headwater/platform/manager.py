@@ -104,7 +104,6 @@ class Manager:
       store: the store of jobs; open, and used by this manager only.
       backends: the backends for jobs; the first is the default. A backend may be given as a source, which is connected
         after the start.
-      settings: the settings.
       on_note: called for each event of a job, after it is stored; must not block.
       secrets: the source of jobs' secrets; this process's environment unless given.
       clock: returns monotonic seconds since 1970; a `SteadyClock` unless given.
@@ -370,11 +369,7 @@ class Manager:
         if lane.name not in self._runners:
             if isinstance(backend, JobBackend):
                 self._runners[lane.name] = EngineJobs(
-                    self._jobs,
-                    backend,
-                    log_dir=self.settings.job_dir,
-                    archive=self._archive,
-                    secrets=self._secrets,
+                    self._jobs, backend, log_dir=self.settings.job_dir, archive=self._archive, secrets=self._secrets
                 )
             else:
                 self._runners[lane.name] = TaskJobs(

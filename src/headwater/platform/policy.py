@@ -122,7 +122,6 @@ def decide(state: JobState, event: Event, now: float) -> JobDecision:
 
     Args:
       state: the state before the event.
-      event: the event.
       now: in seconds since 1970.
 
     Raises:
@@ -572,12 +571,7 @@ def _tasks(spec: JobSpec, workers: int, ps: int | None = None) -> dict[TaskName,
 def fault_of(task: TaskState, how: Exited, reason: str, now: float) -> Fault:
     """Returns the failure described by the end of a task."""
     return Fault(
-        task=task.label,
-        at=how.at or now,
-        attempt=task.attempt,
-        code=how.code,
-        reason=reason,
-        last_lines=how.last_lines,
+        task=task.label, at=how.at or now, attempt=task.attempt, code=how.code, reason=reason, last_lines=how.last_lines
     )
 
 

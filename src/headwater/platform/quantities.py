@@ -12,17 +12,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _PART = r"\d+(?:\.\d+)?(?:ms|s|m|h|d)"
 DURATION_PATTERN = rf"^(?:{_PART})+$"
 _PARTS = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
-_BYTES = {
-    "": 1,
-    "k": 10**3,
-    "M": 10**6,
-    "G": 10**9,
-    "T": 10**12,
-    "Ki": 2**10,
-    "Mi": 2**20,
-    "Gi": 2**30,
-    "Ti": 2**40,
-}
+_BYTES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 SIZE_PATTERN = r"^\d+(?:\.\d+)? ?(?:k|M|G|T|Ki|Mi|Gi|Ti)?B?$"
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(k|M|G|T|Ki|Mi|Gi|Ti)?B?")
 # Limits that leave room for sums in 64-bit clocks and database integers.

@@ -23,6 +23,8 @@ _JOB_FIELDS = tuple(
 _TASK_FIELDS = tuple(
     field.name for field in fields(TaskState) if field.name not in ("name", "phase", "first", "metrics")
 )
+# Fields that have the same name in the record of a job and in its row.
+_RECORD_FIELDS = ("id", "owner", "submitted_at", "backend", "archive", "handle", "handle_attempt", "holds", "sweep")
 _USAGE_FIELDS = tuple(field.name for field in fields(Usage))
 
 
@@ -30,21 +32,13 @@ def job_values(record: JobRecord) -> dict[str, object]:
     """Returns the columns of a job's row."""
     state = record.state
     return {
-        "id": record.id,
         "name": state.spec.name,
-        "owner": record.owner,
-        "submitted_at": record.submitted_at,
-        "backend": record.backend,
-        "archive": record.archive,
-        "handle": record.handle,
-        "handle_attempt": record.handle_attempt,
-        "holds": record.holds,
-        "sweep": record.sweep,
         "settings": dict(record.settings),
         "spec": state.spec.model_dump(mode="json", exclude_defaults=True),
         "phase": state.phase.value,
         "then": state.then.value if state.then is not None else None,
         "first": _fault_values(state.first),
+        **{name: getattr(record, name) for name in _RECORD_FIELDS},
         **{name: getattr(state, name) for name in _JOB_FIELDS},
     }
 
@@ -88,15 +82,7 @@ def job_record(row: JobRow, tasks: Iterable[TaskRow]) -> JobRecord:
         **{name: getattr(row, name) for name in _JOB_FIELDS},
     )
     return JobRecord(
-        id=row.id,
-        owner=row.owner,
-        submitted_at=row.submitted_at,
-        backend=row.backend,
-        archive=row.archive,
-        handle=row.handle,
-        handle_attempt=row.handle_attempt,
-        holds=row.holds,
-        sweep=row.sweep,
+        **{name: getattr(row, name) for name in _RECORD_FIELDS},
         settings={name: str(value) for name, value in (row.settings or {}).items()},
         state=state,
         places={name: TaskPlace.decode(task.place) for name, task in named if task.place is not None},

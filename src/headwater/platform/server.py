@@ -131,7 +131,6 @@ def serve_forever(
     """Serves until the process is asked to end. Running jobs then continue, and the next server finds them.
 
     Args:
-      settings: the settings.
       backends: the backends for jobs; the first is the default.
       announce: shows a line to the person who started the server.
       routers: further routes, such as the web page's.

@@ -109,7 +109,7 @@ class Platform:
         before: float | None = None,
         limit: int | None = None,
     ) -> list[JobRecord]:
-        """Returns jobs in their current state, the latest first; arguments as of `Store.jobs`."""
+        """Returns jobs in their current state, the latest first; arguments as for `Store.jobs`."""
         stored = self.store.jobs(live=live, phase=phase, name=name, owner=owner, before=before, limit=limit)
         return [self.manager.newest(record) for record in stored]
 

@@ -401,7 +401,6 @@ class JobSpec(_Model):
       archive: a tar or zip file that is unpacked for the job; ``workdir`` is then within it.
       env: environment variables of all tasks; a value may be ``{secret: NAME}``, which the server keeps encrypted.
       ps: the parameter servers.
-      workers: the workers.
       chief: a task of job ``chief`` in addition to the workers.
       evaluator: a task that evaluates during the training.
       restart: the reaction to the failure of a task.

@@ -46,10 +46,7 @@ _NOT_ALONE = (
 
 _POSTGRESQL = "pip install 'headwater[postgresql]'"
 #: Instructions if the driver of a URL is not installed, by the scheme of the URL.
-_DRIVER = {
-    "postgresql": f"; write postgresql+psycopg://, and {_POSTGRESQL}",
-    "postgresql+psycopg": f": {_POSTGRESQL}",
-}
+_DRIVER = {"postgresql": f"; write postgresql+psycopg://, and {_POSTGRESQL}", "postgresql+psycopg": f": {_POSTGRESQL}"}
 
 
 class StoreError(Exception):

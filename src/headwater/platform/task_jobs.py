@@ -146,9 +146,7 @@ class TaskJobs:
             now = self._jobs.current(record)
             taken = may_have(now)
             record = self._jobs.decide(
-                now,
-                *(events if taken else ()),
-                alter=lambda now: replace(now, places={**now.places, **placed}),
+                now, *(events if taken else ()), alter=lambda now: replace(now, places={**now.places, **placed})
             )
         return record if taken else self._release(record)
 

@@ -50,7 +50,6 @@ def task_command(
 
     Args:
       spec: the job.
-      task: the task.
       cluster: the addresses of all tasks, for jobs that pass them as flags.
       headwater_command: the command ``headwater`` on the task's machine.
     """

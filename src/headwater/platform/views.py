@@ -10,10 +10,10 @@ from typing import Annotated, ClassVar, Literal, Self, cast
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from headwater.data.io.json_types import Json, JsonObject
-from headwater.platform.backends.base import HostCapacity, Resources, Usage
+from headwater.platform.backends.base import HostCapacity
 from headwater.platform.costs import cost, cost_in_words
-from headwater.platform.records import Attempt, JobEvent, JobRecord, Sample, Secret, Token
-from headwater.platform.states import Fault, JobPhase, JobState, TaskPhase, TaskState
+from headwater.platform.records import JobEvent, JobRecord
+from headwater.platform.states import JobPhase, JobState, TaskPhase, TaskState
 
 HIDDEN = "(hidden)"
 """The placeholder of a variable's value that the reader may not see."""
@@ -23,6 +23,15 @@ class ApiView(BaseModel):
     """Base of all representations. Times are seconds since 1970, sizes bytes."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, from_attributes=True)
+
+
+class RecordView(ApiView):
+    """Base of representations whose fields are attributes of a record."""
+
+    @classmethod
+    def of(cls, record: object) -> Self:
+        """Returns the view of ``record``."""
+        return cls.model_validate(record)
 
 
 def _number(value: Json) -> Json:
@@ -48,7 +57,7 @@ class ErrorView(ApiView):
     problems: list[ProblemView] = []
 
 
-class UsageView(ApiView):
+class UsageView(RecordView):
     """Resource usage of a task."""
 
     cpu_s: float
@@ -57,7 +66,7 @@ class UsageView(ApiView):
     gpu_utilization: float | None
 
 
-class FaultView(ApiView):
+class FaultView(RecordView):
     """A failure of a task."""
 
     task: str
@@ -110,7 +119,7 @@ class TaskView(ApiView):
             steps_per_s=task.steps_per_s,
             loss=task.loss,
             metrics=task.metrics,
-            usage=_usage(usage),
+            usage=UsageView.of(usage) if usage is not None else None,
         )
 
 
@@ -203,7 +212,7 @@ class JobView(JobSummary):
         return cls(
             **_summary(record),
             workers_range=str(state.spec.workers.count),
-            first_error=_fault(state.first),
+            first_error=FaultView.of(state.first) if state.first is not None else None,
             cost=CostView.of(state),
             tasks=[TaskView.of(record, task) for task in state.tasks.values()],
             spec=spec,
@@ -234,7 +243,7 @@ class EventView(ApiView):
         return cls(id=event.id, job_id=event.job_id, at=event.at, task=note.task, kind=note.kind, text=note.text)
 
 
-class AttemptView(ApiView):
+class AttemptView(RecordView):
     """An attempt, which is one start of one task."""
 
     task: str
@@ -246,13 +255,8 @@ class AttemptView(ApiView):
     reason: str
     last_lines: list[str]
 
-    @classmethod
-    def of(cls, attempt: Attempt) -> Self:
-        """Returns the view of ``attempt``."""
-        return cls.model_validate(attempt)
 
-
-class SampleView(ApiView):
+class SampleView(RecordView):
     """Speed and resource usage of a task at one moment."""
 
     task: str
@@ -262,11 +266,6 @@ class SampleView(ApiView):
     loss: Loss
     metrics: Mapping[str, Loss]
     usage: UsageView | None
-
-    @classmethod
-    def of(cls, sample: Sample) -> Self:
-        """Returns the view of ``sample``."""
-        return cls.model_validate(sample)
 
 
 class LogView(ApiView):
@@ -301,17 +300,12 @@ class FoundView(ApiView):
     cursor: str | None
 
 
-class ResourcesView(ApiView):
+class ResourcesView(RecordView):
     """CPUs, memory and GPUs."""
 
     cpus: float
     memory_bytes: int
     gpus: int
-
-    @classmethod
-    def of(cls, resources: Resources) -> Self:
-        """Returns the view of ``resources``."""
-        return cls.model_validate(resources)
 
 
 class HostView(ApiView):
@@ -335,20 +329,15 @@ class HostView(ApiView):
         )
 
 
-class SecretView(ApiView):
+class SecretView(RecordView):
     """A secret, without its value."""
 
     name: str
     owner: str
     stored_at: float
 
-    @classmethod
-    def of(cls, secret: Secret) -> Self:
-        """Returns the view of ``secret``."""
-        return cls.model_validate(secret)
 
-
-class TokenView(ApiView):
+class TokenView(RecordView):
     """A token, without its secret."""
 
     id: str
@@ -357,11 +346,6 @@ class TokenView(ApiView):
     created_at: float
     expires_at: float | None
     last_used_at: float | None
-
-    @classmethod
-    def of(cls, token: Token) -> Self:
-        """Returns the view of ``token``."""
-        return cls.model_validate(token)
 
 
 class NewTokenView(TokenView):
@@ -410,11 +394,3 @@ def _summary(record: JobRecord) -> JsonObject:
         "sweep": record.sweep,
         "settings": dict(record.settings),
     }
-
-
-def _usage(usage: Usage | None) -> UsageView | None:
-    return UsageView.model_validate(usage) if usage is not None else None
-
-
-def _fault(fault: Fault | None) -> FaultView | None:
-    return FaultView.model_validate(fault) if fault is not None else None

@@ -98,10 +98,7 @@ class KubernetesBackend(JobBackend):
         usual = type(spec.restart)()
         own = ("backoff", "max_backoff", "reset_after")
         return [
-            (
-                f"restart.{field}",
-                "Kubernetes determines the pauses itself: omit the field, or use restart.scope: job",
-            )
+            (f"restart.{field}", "Kubernetes determines the pauses itself: omit the field, or use restart.scope: job")
             for field in own
             if getattr(spec.restart, field) != getattr(usual, field)
         ]
@@ -229,12 +226,7 @@ class KubernetesBackend(JobBackend):
         if crowded is not None:
             return dataclasses.replace(crowded, tasks=tasks, restarts=restarts)
         report = job_report(
-            jobs,
-            tasks,
-            restarts,
-            expected=() if stopping else expected,
-            chief=bool(fields["chief"]),
-            without=spare,
+            jobs, tasks, restarts, expected=() if stopping else expected, chief=bool(fields["chief"]), without=spare
         )
         guilty = failed_too_often(pods, int(fields["limit"])) if fields.get("limit") else None
         if guilty is not None and report.phase != "succeeded":

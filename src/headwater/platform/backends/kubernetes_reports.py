@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.cluster.names import TaskName
 from headwater.platform.backends import kubernetes_objects as objects
-from headwater.platform.backends.base import (
-    Exited,
-    HostCapacity,
-    JobReport,
-    Resources,
-    Running,
-    TaskState,
-)
+from headwater.platform.backends.base import Exited, HostCapacity, JobReport, Resources, Running, TaskState
 
 if TYPE_CHECKING:
     from headwater.data.io.json_types import Json, JsonObject

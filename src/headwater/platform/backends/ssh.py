@@ -62,7 +62,6 @@ class SshSettings:
     """The hosts and how they are used.
 
     Attributes:
-      hosts: the hosts.
       state_dir: a folder of the server for the secret from which each job's token is derived.
       call_timeout_s: the timeout of a call, including connecting, in seconds.
       retry_s: the pause before connecting again to a host that could not be reached, in seconds.

@@ -345,8 +345,7 @@ def rebalance(
 @app.command()
 def inspect(
     checkpoint: Annotated[
-        str,
-        typer.Argument(help="Folder of saved embedding tables, Keras model, or TensorFlow checkpoint."),
+        str, typer.Argument(help="Folder of saved embedding tables, Keras model, or TensorFlow checkpoint.")
     ],
     keys: Annotated[int, typer.Option(min=0, help="Number of most used keys to show per table.")] = 5,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

@@ -81,12 +81,7 @@ def parse_arguments(arguments: Sequence[str]) -> Invocation:
             rest.insert(0, argument)
     program, *own = rest
     return Invocation(
-        options=tuple(options),
-        insecure=insecure,
-        dialect=dialect,
-        kind=kind,
-        program=program,
-        arguments=tuple(own),
+        options=tuple(options), insecure=insecure, dialect=dialect, kind=kind, program=program, arguments=tuple(own)
     )
 
 

@@ -49,7 +49,6 @@ def examine(cluster: ClusterSpec, *, timeout_s: float) -> list[TaskDiagnosis]:
     """Connects to the tasks of ``cluster``, many at once, and diagnoses problems.
 
     Args:
-      cluster: the cluster.
       timeout_s: the timeout of each step of connecting, in seconds.
     """
     security = Security.from_environment()

@@ -39,14 +39,14 @@ def export(folder: str, target: str, *, table: str | None, save: int | None) -> 
     """
     kind = os.path.splitext(target)[1].lower()
     if kind not in (*_ARROW, ".npz"):
-        raise InvalidArgumentError(None, None, f"{target} ends in {kind!r}, not one of .arrow, .feather, .npz")
+        raise InvalidArgumentError(f"{target} ends in {kind!r}, not one of .arrow, .feather, .npz")
     arrow = _pyarrow() if kind in _ARROW else None
     known = sorted({one.table for one in saves(folder)})
     if table is None:
         if len(known) > 1:
-            raise InvalidArgumentError(None, None, f"{folder} holds several tables, name one: {', '.join(known)}")
+            raise InvalidArgumentError(f"{folder} holds several tables, name one: {', '.join(known)}")
         if not known:
-            raise NotFoundError(None, None, f"{folder} holds no save of an embedding table")
+            raise NotFoundError(f"{folder} holds no save of an embedding table")
         table = known[0]
     keys, rows = last_rows(folder, table, number=save)
     with files.atomic_write(target) as file:

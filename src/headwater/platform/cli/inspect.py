@@ -98,7 +98,7 @@ def _held(path: str, keys: int) -> Iterator[StoredItem]:
     if files.isdir(path):
         every = saves(path)
         if not every:
-            raise NotFoundError(None, None, f"{path} holds no save of an embedding table")
+            raise NotFoundError(f"{path} holds no save of an embedding table")
         for one in every:
             yield _table_in_save(path, one, keys)
     elif files.exists(tensor_bundle.index_path(path)):
@@ -110,7 +110,7 @@ def _held(path: str, keys: int) -> Iterator[StoredItem]:
     elif files.exists(path):
         yield from _tables_in_model(path, keys)
     else:
-        raise NotFoundError(None, None, f"there is no checkpoint {path}")
+        raise NotFoundError(f"there is no checkpoint {path}")
 
 
 def _table_in_save(folder: str, one: Save, keys: int) -> StoredItem:

@@ -45,9 +45,7 @@ def rebalance(address: str, *, ps: int | None, as_json: bool) -> None:
         names = [group.name for group in snapshot.groups if group.shards]
         if not names:
             raise FailedPreconditionError(
-                None,
-                None,
-                f"the task at {address} has no parameters with shards: ask a ps of a program that says shards=...",
+                f"the task at {address} has no parameters with shards: ask a ps of a program that says shards=..."
             )
         for name in names:
             directory = Directory(name, link_settings.me.task, servers, link)

@@ -69,14 +69,7 @@ def _kubernetes(spec: JobSpec, image: str, namespace: str | None, archive: Path 
     from headwater.platform.backends import kubernetes_objects as objects  # noqa: PLC0415  pydantic takes 100 ms
 
     name = objects.object_name(spec.name)
-    how = objects.Rendering(
-        name=name,
-        job_id=spec.name,
-        image=image,
-        namespace=namespace,
-        token=None,
-        archive=archive,
-    )
+    how = objects.Rendering(name=name, job_id=spec.name, image=image, namespace=namespace, token=None, archive=archive)
     where = "" if namespace is None else f" --namespace={namespace}"
     lines = ["This file contains no secrets. Create the missing ones:"]
     lines += [f'kubectl create secret generic {name}{where} --from-literal=token="$(openssl rand -hex 32)"']

@@ -35,7 +35,6 @@ class Draft:
     Attributes:
       text: the corresponding job file.
       spec: the job; None if there are problems.
-      problems: the problems.
     """
 
     text: str

@@ -60,7 +60,6 @@ def draw(job: JobView, activities: Mapping[str, TaskActivity]) -> Picture:
     """Draws a job's cluster: parameter servers on top, training tasks below them, an evaluator last.
 
     Args:
-      job: the job.
       activities: reports of its tasks, by label; may be incomplete.
     """
     layers = [

@@ -109,7 +109,6 @@ def render(request: Request, template: str, *, status: int = 200, **values: obje
     """Renders a page, or a part of one.
 
     Args:
-      request: the request.
       template: the template's file name.
       status: the HTTP status.
       values: variables of the template, in addition to ``path``, ``csrf``, ``now`` and ``version``.

@@ -55,7 +55,6 @@ class Failure:
     """The first task that failed.
 
     Attributes:
-      task: the task.
       exit_code: the launcher's exit code for this failure: the exit code of the task, or 128 + n for a task killed by
         signal n.
       reason: the reason in words, e.g. ``killed by SIGSEGV``.

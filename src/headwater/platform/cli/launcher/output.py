@@ -190,7 +190,6 @@ class Outlet:
     """A view that discards all output once its reader is gone.
 
     Args:
-      view: the view.
       clock: returns monotonic seconds.
     """
 
