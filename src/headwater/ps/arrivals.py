@@ -76,7 +76,7 @@ class Arrival:
         if threading.current_thread() is threading.main_thread():
             _log.warning("%s", text)
             raise SystemExit(0)
-        raise FailedPreconditionError(None, None, text)
+        raise FailedPreconditionError(text)
 
     def _why_over(self) -> str:
         answered = False

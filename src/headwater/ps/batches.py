@@ -172,7 +172,7 @@ class Examples:
                 return None  # this worker itself holds the remaining ranges, and must push their gradients first
         assigned_work, self._ahead = self._ahead, None
         if isinstance(assigned_work, str):
-            raise DataLossError(None, None, f"these ranges of examples were set aside: {assigned_work}")
+            raise DataLossError(f"these ranges of examples were set aside: {assigned_work}")
         if assigned_work is not None:
             self._step_number = protocol.NOTHING_YET
         return assigned_work

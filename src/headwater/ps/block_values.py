@@ -48,7 +48,7 @@ class BlockValues:
         """
         places = sorted([*self.optimized_at, *self.others_at])
         if len(values) != len(places):
-            raise InvalidArgumentError(None, None, f"{len(values)} values arrived for {len(places)} blocks")
+            raise InvalidArgumentError(f"{len(values)} values arrived for {len(places)} blocks")
         given = dict(zip(places, values, strict=True))
         for at, value in given.items():
             check(self.specs[at].name, value, self.shapes[at], np.dtype(self.specs[at].dtype))
@@ -90,7 +90,7 @@ def check(name: str, value: Array, shape: tuple[int, ...], dtype: np.dtype[Any])
     """Raises InvalidArgumentError when ``value`` has another shape or dtype."""
     if value.shape != shape or value.dtype != dtype:
         raise InvalidArgumentError(
-            None, None, f"{name} has shape {shape} and dtype {dtype}; {value.shape} and {value.dtype} arrived"
+            f"{name} has shape {shape} and dtype {dtype}; {value.shape} and {value.dtype} arrived"
         )
 
 
@@ -98,7 +98,7 @@ def fill_state(like: Mapping[str, Any], state: Sequence[Array]) -> list[Any]:
     """Converts ``state`` to JAX arrays, after checking their shapes and dtypes against the values of ``like``, in
     order."""
     if len(state) != len(like):
-        raise InvalidArgumentError(None, None, f"{len(state)} arrays of optimizer state arrived; expected {len(like)}")
+        raise InvalidArgumentError(f"{len(state)} arrays of optimizer state arrived; expected {len(like)}")
     for (name, leaf), array in zip(like.items(), state, strict=True):
         check(name, array, tuple(leaf.shape), np.dtype(leaf.dtype))
     return [jnp.array(array) for array in state]

@@ -228,13 +228,11 @@ class ParameterClient:
         lost = f"{session.task} was restarted, and its values are lost"
         if self.conversation.others_are_over(index):
             if self._follows:
-                raise UnavailableError(None, None, f"{lost}; the job is over")
+                raise UnavailableError(f"{lost}; the job is over")
             # The AbortedError makes `connect` repeat the handshake, in which this worker then sends its values.
             if session.pieces:
-                raise AbortedError(None, None, f"{lost}; the chief has ended")
-            raise FailedPreconditionError(
-                None, None, f"{lost}: {self._worker} has connected after the end of the chief"
-            )
+                raise AbortedError(f"{lost}; the chief has ended")
+            raise FailedPreconditionError(f"{lost}: {self._worker} has connected after the end of the chief")
         waited_s = time.monotonic() - since
         if self._reach_chief is None or waited_s < Patience.from_environment().deadline_s:
             return
@@ -242,7 +240,7 @@ class ParameterClient:
             self._reach_chief()
         except OpError as error:
             raise GaveUpError(
-                None, None, f"{lost}: {self._worker} has waited {waited_s:.0f} s for the chief to send values: {error}"
+                f"{lost}: {self._worker} has waited {waited_s:.0f} s for the chief to send values: {error}"
             ) from error
 
     def _fill_frame(self, index: int) -> Frame:
@@ -461,7 +459,7 @@ class ParameterClient:
         session, since, patience = self._sessions[0], self._held_since, self._choice.patience_s
         self._held_since = None
         if session.channel is None or session.channel.peer_gone():
-            self.conversation.reconnect(0, UnavailableError(None, None, f"the channel to {session.task} is gone"))
+            self.conversation.reconnect(0, UnavailableError(f"the channel to {session.task} is gone"))
         # The ps measures the time limit from the moment when it sends its answer. This worker knows only when the
         # answer arrived, which is later. So ask the ps as soon as half of the time limit has passed here.
         slow = patience is not None and since is not None and time.monotonic() - since >= patience / 2

@@ -195,12 +195,12 @@ class Conversation:
             except (UnavailableError, AbortedError) as error:
                 # The ps has not started yet, or was lost again during the handshake.
                 if self._may_leave() and self.others_are_over(index):
-                    raise JobOverError(None, None, f"{session.task} has ended with the job: {error.message}") from error
+                    raise JobOverError(f"{session.task} has ended with the job: {error.message}") from error
                 if time.monotonic() >= give_up_at:
                     if isinstance(error, GaveUpError):
                         raise
                     waited = f"{self._worker} has waited {deadline_s:g} s for {session.task}"
-                    raise GaveUpError(None, None, f"{waited}: {error.message}") from error
+                    raise GaveUpError(f"{waited}: {error.message}") from error
                 _log.info("%s connects again to %s: %s", self._worker, session.task, error.message)
 
     def others_are_over(self, index: int) -> bool:
@@ -336,7 +336,7 @@ class Conversation:
 
     def _send(self, session: ServerSession, frame: Frame) -> None:
         if session.channel is None or session.channel.closed:
-            raise UnavailableError(None, None, f"there is no channel to {session.task}")
+            raise UnavailableError(f"there is no channel to {session.task}")
         session.channel.send(frame)
         self._sent_bytes += sum(tensor.nbytes for tensor in frame.tensors)
 
@@ -346,9 +346,9 @@ class Conversation:
         while True:
             # `_handle_wait` reconnects to lost ps. If this ps was among them, no answer will arrive on the old channel.
             if session.channel is not channel:
-                raise _ReconnectedError(None, None, f"{session.task} was reconnected, and the request was not repeated")
+                raise _ReconnectedError(f"{session.task} was reconnected, and the request was not repeated")
             if channel.closed:  # this worker noticed the loss while it waited for another ps
-                raise UnavailableError(None, None, f"the channel to {session.task} is gone")
+                raise UnavailableError(f"the channel to {session.task} is gone")
             try:
                 frame = self._early.pop(channel, None) or channel.recv(SILENCE_S)
             except DeadlineExceededError:
@@ -422,7 +422,7 @@ class Conversation:
         for index, session in enumerate(self.sessions):
             channel = session.channel
             if session is not waiting_for and channel is not None and channel.peer_gone():
-                self.reconnect(index, UnavailableError(None, None, f"the channel to {session.task} is gone"))
+                self.reconnect(index, UnavailableError(f"the channel to {session.task} is gone"))
 
 
 def _is_late(asked: Frame, answer: Frame) -> bool:

@@ -64,9 +64,7 @@ class EpochSums:
         numbers = (sums if sums.ndim == 1 else sums[0]).astype(np.float64)
         known = self._sums.get(epoch, self._open[epoch].numbers if epoch in self._open else None)
         if known is not None and known.shape != numbers.shape:
-            raise InvalidArgumentError(
-                None, None, f"{worker} sent sums of shape {numbers.shape}; other workers sent {known.shape}"
-            )
+            raise InvalidArgumentError(f"{worker} sent sums of shape {numbers.shape}; other workers sent {known.shape}")
         if sums.ndim == 1:
             if self._newest != (epoch, version):
                 self._newest, self._earlier = (epoch, version), known

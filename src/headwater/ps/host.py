@@ -132,13 +132,7 @@ class HostedParameters:
         seed = int(np.random.SeedSequence().generate_state(1)[0])
         self._accounts = Accounts(name, task, seed, log_dir)
         self.updates: Updates = Updates(
-            context,
-            index,
-            layout,
-            updater,
-            self._accounts,
-            staleness_aware=staleness_aware,
-            round_sums=round_sums,
+            context, index, layout, updater, self._accounts, staleness_aware=staleness_aware, round_sums=round_sums
         )
         self.waiting: Waiting = Waiting(context, self.updates)
         self.workers: Membership = Membership(context, self.updates, self.waiting, seed)
@@ -323,10 +317,8 @@ class HostedParameters:
         if refused:
             _log.warning("%s refuses %s: %s", self._task, claim, refused)
             return FailedPreconditionError(
-                None,
-                None,
                 f"{self._task} refuses {claim}: {refused}. End this process; to make it part of the "
-                "cluster, start it again with the present cluster spec",
+                "cluster, start it again with the present cluster spec"
             )
         return None
 
@@ -447,7 +439,7 @@ class HostedParameters:
     def _rows(self, connection: WorkerConnection, numbers: Sequence[Array], form: str = "float32") -> Frame:
         if len(numbers) != self._tables:
             raise InvalidArgumentError(
-                None, None, f"a request names rows of {len(numbers)} tables, but there are {self._tables} tables"
+                f"a request names rows of {len(numbers)} tables, but there are {self._tables} tables"
             )
         with self.lock:
             self.waiting.wait_for_values(connection)

@@ -108,7 +108,7 @@ class HostState:
                 state=state,
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise InvalidArgumentError(None, None, f"malformed state of parameters: {error}") from error
+            raise InvalidArgumentError(f"malformed state of parameters: {error}") from error
 
 
 def _answered(

@@ -152,8 +152,7 @@ def sources_of_update(
     Args:
       update: a function of gradients, state and parameters. It returns the new parameters (or their changes) and the
           new state.
-      params: a tree whose leaves have shapes and types.
-      state: a tree whose leaves have shapes and types.
+      params, state: a tree whose leaves have shapes and types.
       initial: the sources of the initial state; none unless given.
       finite: whether all gradients are finite, so that a test for finite numbers has a known result.
     """

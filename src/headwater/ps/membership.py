@@ -137,7 +137,7 @@ class Membership:
             self.close_connections()
             if before is not None:
                 before.channel.close()
-            raise UnavailableError(None, None, f"{worker} connected to a replica that no longer serves")
+            raise UnavailableError(f"{worker} connected to a replica that no longer serves")
         # If members may stay without a channel (`_may_stay`), a worker that reconnects is still a member of its round,
         # unless its program was restarted. If members may not stay, an earlier connection means that the worker was
         # lost and that this task has not noticed the loss yet. So remove the worker, which joins again with its next
@@ -213,7 +213,7 @@ class Membership:
     def require_present(self, connection: WorkerConnection) -> None:
         """Raises UnavailableError if the worker has reconnected: it repeats its request on the new channel."""
         if self._updates.connections.get(connection.worker) is not connection:
-            raise UnavailableError(None, None, f"{connection.worker} has reconnected on another channel")
+            raise UnavailableError(f"{connection.worker} has reconnected on another channel")
 
     def not_waiting(self) -> set[str]:
         """Returns the members that are not waiting for an update on this ``ps``."""
@@ -289,7 +289,6 @@ class Membership:
         """Removes a worker from the membership. The lock is held.
 
         Args:
-          worker: the worker.
           reason: how the worker was lost; empty if it has finished.
         """
         updates = self._updates

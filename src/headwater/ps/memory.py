@@ -46,7 +46,7 @@ def no_memory(
     how_many = f"{size_text(wanted)} were requested" if wanted else "the number of requested bytes is unknown"
     where = " on its GPU" if gpu else ""
     free = size_text(gpu["bytes_limit"] - gpu["bytes_in_use"] if gpu else machine_memory("MemAvailable"))
-    return ResourceExhaustedError(None, None, f"{task} has no memory{where} for {what}: {how_many}, {free} are free")
+    return ResourceExhaustedError(f"{task} has no memory{where} for {what}: {how_many}, {free} are free")
 
 
 class MemoryChecked:

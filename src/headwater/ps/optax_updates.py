@@ -111,7 +111,7 @@ class OptaxUpdater:
         self._blocks.check_gradients(gradients)
         self._blocks.change(changes)
         if self._norms and not hyperparameters:
-            raise InvalidArgumentError(None, None, "gradients arrived without their global norm")
+            raise InvalidArgumentError("gradients arrived without their global norm")
         total = np.float32(hyperparameters[-1]) if self._norms else None
         self._blocks.optimized, self._state = self._update(
             self._blocks.optimized, self._state, list(gradients), total, None if scale == 1 else np.float32(scale)

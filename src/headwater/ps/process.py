@@ -179,10 +179,8 @@ class ParameterTask:
                         self._host_copies(made.copies, sites)
             if (replicas, parts) != self._tables_are:
                 raise FailedPreconditionError(
-                    None,
-                    None,
                     f"{self.members.me} has tables with replicas and shards that differ: use the same numbers for all "
-                    "models",
+                    "models"
                 )
             return self.table_service
 
@@ -398,10 +396,8 @@ class ParameterTask:
         """
         if not self._directories:
             raise FailedPreconditionError(
-                None,
-                None,
                 "no parameters have shards that could move between ps: set shards=..., to a multiple of the largest "
-                "number of ps",
+                "number of ps"
             )
         return [
             moved

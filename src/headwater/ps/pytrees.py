@@ -282,7 +282,7 @@ class ParameterServer:
     def _checked(self, gradients: object) -> list[Array]:
         leaves, structure = _tree.tree_flatten(gradients)
         if structure != self._structure:
-            raise InvalidArgumentError(None, None, f"gradients are {structure}, parameters are {self._structure}")
+            raise InvalidArgumentError(f"gradients are {structure}, parameters are {self._structure}")
         arrays = [np.asarray(leaf) for leaf in leaves]
         if self._nonfinite == "raise":
             self._require_finite(arrays)
@@ -297,11 +297,9 @@ class ParameterServer:
             if not np.isfinite(total) and not np.isfinite(gradient).all():
                 bad = int(gradient.size - np.count_nonzero(np.isfinite(gradient)))
                 raise InvalidArgumentError(
-                    None,
-                    None,
                     f"the gradient of params{spec.name} has {bad} numbers of {gradient.size} that are not finite: "
                     "nothing was pushed. Look at the loss, or lower the learning rate; if the optimizer supports such "
-                    "gradients, set ParameterServer(nonfinite='push')",
+                    "gradients, set ParameterServer(nonfinite='push')"
                 )
 
     def _values_of(self, params: object) -> list[Any]:
@@ -347,7 +345,7 @@ class ParameterServer:
 
     def _balance_shards(self, ps: int | None, *, by_rate: bool) -> list[Moved]:
         if self._shards is None or self._task is None:
-            raise FailedPreconditionError(None, None, "the parameters have no shards: set ParameterServer(shards=...)")
+            raise FailedPreconditionError("the parameters have no shards: set ParameterServer(shards=...)")
         return self._task.balance_shards(ps, by_rate=by_rate)
 
     def traffic(self) -> Traffic:

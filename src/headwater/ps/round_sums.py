@@ -72,13 +72,7 @@ class RoundSums:
       squares: computes this task's part from the mean gradients of its blocks.
     """
 
-    def __init__(
-        self,
-        name: str,
-        task: str,
-        others: Sequence[tuple[str, ReachesTask]],
-        squares: Squares,
-    ) -> None:
+    def __init__(self, name: str, task: str, others: Sequence[tuple[str, ReachesTask]], squares: Squares) -> None:
         self._task = task
         self._others = [_Other(name, task, other, link) for other, link in others]
         self._squares = squares
@@ -141,7 +135,7 @@ class RoundSums:
         with self._changed:
             while not self._changed.wait_for(lambda: self._part(sources) is not None, CHECK_INTERVAL_S):
                 if channel.peer_gone():
-                    raise UnavailableError(None, None, f"{channel.peer} has disconnected")
+                    raise UnavailableError(f"{channel.peer} has disconnected")
                 workers = ", ".join(sorted({worker for worker, _, _ in sources}))
                 reminder.send_if_due(channel, f"the gradients of {workers} to reach {self._task}")
             part = self._part(sources)
@@ -225,4 +219,4 @@ def _source(words: object, channel: Channel) -> Source:
         case (str(worker), int(incarnation), int(number)):
             return worker, incarnation, number
         case _:
-            raise InvalidArgumentError(None, None, f"{channel.peer} asked for a part of a norm of {words!r}")
+            raise InvalidArgumentError(f"{channel.peer} asked for a part of a norm of {words!r}")

@@ -30,9 +30,7 @@ def decode_numbers(arrived: Array) -> Array:
       InvalidArgumentError: the array does not hold row numbers.
     """
     if arrived.ndim != 1 or arrived.dtype.kind not in "iu":
-        raise InvalidArgumentError(
-            None, None, f"numbers of rows arrived as {arrived.dtype} of shape {list(arrived.shape)}"
-        )
+        raise InvalidArgumentError(f"numbers of rows arrived as {arrived.dtype} of shape {list(arrived.shape)}")
     return arrived.astype(np.int64, copy=False)
 
 
@@ -49,7 +47,7 @@ def encode_rows(rows: Array, form: str) -> Array:
     try:
         return row_formats.encode(rows, row_formats.require_format(form, "wire"))
     except ValueError as error:
-        raise InvalidArgumentError(None, None, str(error)) from error
+        raise InvalidArgumentError(str(error)) from error
 
 
 def decode_rows(arrived: Array, dim: int) -> Array:
@@ -67,4 +65,4 @@ def decode_rows(arrived: Array, dim: int) -> Array:
     try:
         return row_formats.decode(arrived, dim, form)
     except ValueError as error:
-        raise InvalidArgumentError(None, None, str(error)) from error
+        raise InvalidArgumentError(str(error)) from error

@@ -146,10 +146,8 @@ class ParameterService(Service):
                 return
             if self._make is None or not isinstance(description, bytes):
                 raise FailedPreconditionError(
-                    None,
-                    None,
                     f"{self._task} serves {', '.join(map(repr, self._hosted))} until the job is over, and its program "
-                    f"cannot create {name!r} any more: train one set in a job, or train the same one again",
+                    f"cannot create {name!r} any more: train one set in a job, or train the same one again"
                 )
             self._make(name, description)
 

@@ -128,9 +128,9 @@ class StateDeposit:
             case (str(signature), facts, [*names], bool(accounts), int(parts)):
                 pass
             case _:
-                raise InvalidArgumentError(None, None, f"the deposited state is malformed: {str(fetched.words)[:80]}")
+                raise InvalidArgumentError(f"the deposited state is malformed: {str(fetched.words)[:80]}")
         if signature != self._host.signature:
-            raise InvalidArgumentError(None, None, "the deposited state belongs to other variables")
+            raise InvalidArgumentError("the deposited state belongs to other variables")
         for at in range(parts):
             part = fetched.part(at)
             match part.header:

@@ -81,21 +81,17 @@ class ParameterSaver(StateSaver):
         last = chain.last
         if last.signature != self._host.signature:
             raise FailedPreconditionError(
-                None,
-                None,
                 f"{self.folder} holds the state of other variables, or of variables that were divided differently: the "
                 "program has changed, or the folder belongs to another program. Remove it, or name another folder in "
-                "saves=...",
+                "saves=..."
             )
         try:
             self._host.memory.resume(_state_of(chain), last.at)
             self._restore_rows(chain)
         except InvalidArgumentError as error:
             raise FailedPreconditionError(
-                None,
-                None,
                 f"{self.folder} does not fit this program, whose optimizer may have changed: {error.message}. Remove "
-                "it, or name another folder in saves=...",
+                "it, or name another folder in saves=..."
             ) from error
         self._fulls = (0, chain.headers[0].number)
         version, ago = self._host.version, self._clock() - last.at
@@ -109,7 +105,7 @@ class ParameterSaver(StateSaver):
         parts = [[(str(part.dtype), part.shape[1:]) for part in table.read(0, 0, ())] for table in tables]
         for rows in chain.rows():
             if rows.table >= len(tables):
-                raise InvalidArgumentError(None, None, f"there are rows of table number {rows.table}")
+                raise InvalidArgumentError(f"there are rows of table number {rows.table}")
             tables[rows.table].restore(rows.numbers, _split(rows, parts[rows.table]))
 
     def close(self) -> None:
@@ -190,4 +186,4 @@ def _split(rows: Rows, parts: Sequence[tuple[str, tuple[int, ...]]]) -> list[Arr
     try:
         return rows.split(parts)
     except ValueError as error:
-        raise InvalidArgumentError(None, None, str(error)) from error
+        raise InvalidArgumentError(str(error)) from error

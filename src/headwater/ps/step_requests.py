@@ -36,7 +36,7 @@ def work_of(work: Any) -> tuple[list[Work], list[Returned]]:
         case ([*given], [*returned]):
             return [range_of(span) for span in given], [(range_of(span), str(reason)) for span, reason in returned]
         case _:
-            raise InvalidArgumentError(None, None, f"{work} are not ranges of examples")
+            raise InvalidArgumentError(f"{work} are not ranges of examples")
 
 
 def range_of(span: object) -> Work:
@@ -45,7 +45,7 @@ def range_of(span: object) -> Work:
         case (int(epoch), int(start), int(stop)):
             return Work(epoch, start, stop)
         case _:
-            raise InvalidArgumentError(None, None, f"{span} is not a range of examples")
+            raise InvalidArgumentError(f"{span} is not a range of examples")
 
 
 def step_request_of(
@@ -77,10 +77,10 @@ def step_request_of(
             try:
                 plan = Plan(size=size, batch=batch, tries=tries, shuffle=shuffle, seed=seed, unit=unit, in_turn=in_turn)
             except ValueError as error:
-                raise InvalidArgumentError(None, None, f"{worker} asked for examples: {error}") from error
+                raise InvalidArgumentError(f"{worker} asked for examples: {error}") from error
             return training, epoch, steps, exhausted, (first, plan, part)
         case _:
-            raise InvalidArgumentError(None, None, f"{worker} sent a malformed request for examples")
+            raise InvalidArgumentError(f"{worker} sent a malformed request for examples")
 
 
 def part_of(part: object) -> Part | None:
@@ -91,7 +91,7 @@ def part_of(part: object) -> Part | None:
         case (int(incarnation), int(number), int(size), int(whole)):
             return Part(incarnation, number, size, whole)
         case _:
-            raise InvalidArgumentError(None, None, f"{part} is not a part of a batch")
+            raise InvalidArgumentError(f"{part} is not a part of a batch")
 
 
 def _is_part(part: object) -> bool:

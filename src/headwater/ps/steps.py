@@ -97,7 +97,7 @@ class Steps:
         # The first ps also gets the worker's part of the epoch's sums of losses and metrics.
         sums = tensors[expected] if step_request is not None and len(tensors) == expected + 1 else None
         if len(tensors) != expected + (sums is not None):
-            raise InvalidArgumentError(None, None, f"{worker} pushed {len(tensors)} arrays instead of {expected}")
+            raise InvalidArgumentError(f"{worker} pushed {len(tensors)} arrays instead of {expected}")
         split = self._optimized + len(extras)
         rows = [
             (decode_numbers(tensors[at]), decode_rows(tensors[at + 1], width))
@@ -213,7 +213,7 @@ class Steps:
                     share = workers.share(worker)
                 self._changed.notify_all()
             case _:
-                raise InvalidArgumentError(None, None, f"{worker} sent a malformed request for a step")
+                raise InvalidArgumentError(f"{worker} sent a malformed request for a step")
         updates = self._updates
         values = updates.updater.values(None if everything else extras)
         names: list[str] = []

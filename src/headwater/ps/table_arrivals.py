@@ -26,7 +26,6 @@ class TableKeys:
     """Keys of several tables.
 
     Attributes:
-      tables: the tables.
       words: the first words of the keys, concatenated over the tables.
       checks: the second words of the keys; empty if no keys are strings.
       counts: number of keys of each table.
@@ -93,7 +92,7 @@ def read_request(
         if not len(names) == len(named) == len(hows) or not names:
             raise ValueError(f"{len(names)} tables have {len(named)} forms and {len(hows)} bags")
     except (TypeError, ValueError) as error:
-        raise InvalidArgumentError(None, None, f"malformed request for tables: {error}") from error
+        raise InvalidArgumentError(f"malformed request for tables: {error}") from error
     tables, arrays = [table_of(str(name)) for name in names], list(tensors)
     words = arrived_keys(_next_array(tables[0], arrays), counts, sizes, len(tables))
     checks = words[:0]
@@ -110,7 +109,7 @@ def read_request(
 
 def _next_array(table: Table, arrays: list[Array]) -> Array:
     if not arrays:
-        raise InvalidArgumentError(None, None, f"table {table.name!r} on {table.task}: an array is missing")
+        raise InvalidArgumentError(f"table {table.name!r} on {table.task}: an array is missing")
     return arrays.pop(0)
 
 
@@ -119,10 +118,8 @@ def _checks(tables: Sequence[Table], counts: Sequence[int], arrived: Array) -> N
     total = sum(count for table, count in zip(tables, counts, strict=True) if table.config.strings)
     if arrived.dtype != np.int64 or arrived.shape != (total,):
         raise InvalidArgumentError(
-            None,
-            None,
             f"tables on {tables[0].task}: {total} keys are strings; their second words arrived as {arrived.dtype} of "
-            f"shape {arrived.shape}",
+            f"shape {arrived.shape}"
         )
     # Only keys that are strings have second words, to distinguish strings with the same first word.
     left = split_array(
@@ -155,16 +152,14 @@ def _where(table: Table) -> str:
 def arrived_gradients(asked: Asked, rates: Sequence[float | None]) -> NDArray[np.float32]:
     """Returns the gradients of an update in one flat array, table by table; checks that all are finite."""
     if len(rates) != len(asked.tables):
-        raise InvalidArgumentError(None, None, f"{len(asked.tables)} tables have {len(rates)} learning rates")
+        raise InvalidArgumentError(f"{len(asked.tables)} tables have {len(rates)} learning rates")
     sizes = asked.numbers()
     if flat_rows(asked.forms, asked.bags):
         flat = _next_array(asked.tables[0], asked.left)
         if flat.dtype != np.float32 or flat.shape != (sum(sizes),):
             raise InvalidArgumentError(
-                None,
-                None,
                 f"tables on {asked.tables[0].task}: {sum(sizes)} numbers of gradients arrived as {flat.dtype} of shape "
-                f"{flat.shape}",
+                f"{flat.shape}"
             )
     else:
         flat = np.concatenate([_gradients_of(asked, at).reshape(-1) for at in range(len(asked.tables))])
@@ -175,7 +170,7 @@ def arrived_gradients(asked: Asked, rates: Sequence[float | None]) -> NDArray[np
             bad = int(all_finite(part.reshape(-1, table.config.dim)))
             if bad >= 0:
                 raise InvalidArgumentError(
-                    None, None, f"{_where(table)}: the gradient of key {int(asked.words[first + bad])} is not finite"
+                    f"{_where(table)}: the gradient of key {int(asked.words[first + bad])} is not finite"
                 )
             first += count
     return flat
@@ -188,12 +183,10 @@ def _gradients_of(asked: Asked, at: int) -> NDArray[np.float32]:
     try:
         gradients = np.ascontiguousarray(decode(_next_array(table, asked.left), dim, asked.forms[at]))
     except ValueError as error:
-        raise InvalidArgumentError(None, None, f"{_where(table)}: gradients: {error}") from error
+        raise InvalidArgumentError(f"{_where(table)}: gradients: {error}") from error
     expected, what = (count, "keys") if part is None else (len(part.bag_numbers), "bags")
     if len(gradients) != expected:
         raise InvalidArgumentError(
-            None,
-            None,
-            f"{_where(table)}: gradients of {expected} {what} have shape {gradients.shape}, not ({expected}, {dim})",
+            f"{_where(table)}: gradients of {expected} {what} have shape {gradients.shape}, not ({expected}, {dim})"
         )
     return gradients if part is None else spread_part(part, gradients, count)

@@ -16,11 +16,7 @@ from headwater.cluster.task import kinds
 from headwater.cluster.task.answers import bad_header
 from headwater.cluster.transport.frames import Frame
 from headwater.data.io import files
-from headwater.errors import (
-    FailedPreconditionError,
-    InvalidArgumentError,
-    NotFoundError,
-)
+from headwater.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from headwater.ps.client import ServerLink
 from headwater.ps.conversation import Traffic
 from headwater.ps.table_protocol import Array, flat_rows, pack, split_array
@@ -105,7 +101,7 @@ class TableClient:
         wire = require_format(wire, "wire")
         if name in self._tables:
             if self._tables[name].config != config:
-                raise FailedPreconditionError(None, None, f"table {name!r} was opened with another configuration")
+                raise FailedPreconditionError(f"table {name!r} was opened with another configuration")
             return
         self._tables[name] = _Opened(config=config, folder=folder, wire=wire)
         try:
@@ -153,7 +149,7 @@ class TableClient:
 
     def _find_table(self, name: str) -> _Opened:
         if name not in self._tables:
-            raise NotFoundError(None, None, f"there is no table {name!r}; there are {sorted(self._tables)}")
+            raise NotFoundError(f"there is no table {name!r}; there are {sorted(self._tables)}")
         return self._tables[name]
 
     def divide(self, name: str, ids: object) -> Divided:
@@ -194,7 +190,7 @@ class TableClient:
     def _require_whole(self, name: str, array: Array) -> None:
         if array.dtype.kind not in "iu" and array.size:
             raise InvalidArgumentError(
-                None, None, f"{self._where(name)}: ids must be whole numbers; they are of type {array.dtype}"
+                f"{self._where(name)}: ids must be whole numbers; they are of type {array.dtype}"
             )
 
     def _two_words(self, name: str, array: Array) -> tuple[Words, Words]:
@@ -207,7 +203,7 @@ class TableClient:
                 raise TypeError(f"they are of type {array.dtype}")
             both = string_keys(flat)
         except TypeError as error:
-            raise InvalidArgumentError(None, None, f"{self._where(name)}: ids must be strings: {error}") from error
+            raise InvalidArgumentError(f"{self._where(name)}: ids must be strings: {error}") from error
         return both[:, 0], both[:, 1]
 
     def look_up(self, ids: Mapping[str, object], *, training: bool = True) -> dict[str, Reals]:
@@ -348,10 +344,8 @@ class TableClient:
             value = np.ascontiguousarray(gradients[name], np.float32)
             if value.shape != (*shape, dim):
                 raise InvalidArgumentError(
-                    None,
-                    None,
                     f"{self._where(name)}: gradients have shape {value.shape}; the ids' shape {shape} asks for "
-                    f"{(*shape, dim)}",
+                    f"{(*shape, dim)}"
                 )
             values.append(value)
         addresses = np.array([value.ctypes.data for value in values], np.int64)
@@ -372,7 +366,7 @@ class TableClient:
         self._push(batch, forms, [0] * len(forms), tensors)
 
     def _not_finite(self, name: str, what: str) -> InvalidArgumentError:
-        return InvalidArgumentError(None, None, f"{self._where(name)}: the gradient of {what} is not finite")
+        return InvalidArgumentError(f"{self._where(name)}: the gradient of {what} is not finite")
 
     def _gradient_forms(self, names: Sequence[str]) -> list[Format]:
         return ["float32" if self._tables[name].wire == "float32" else "bfloat16" for name in names]
@@ -417,9 +411,7 @@ class TableClient:
             dim, given = self._tables[name].config.dim, np.ascontiguousarray(sums[name], np.float32)
             if given.shape != (len(part), dim):
                 raise InvalidArgumentError(
-                    None,
-                    None,
-                    f"{self._where(name)}: gradients have shape {given.shape}, not {(len(part), dim)}",
+                    f"{self._where(name)}: gradients have shape {given.shape}, not {(len(part), dim)}"
                 )
             bad = int(all_finite(given))
             # Check here and not on the ``ps``: no part of the update has been sent yet.
@@ -487,7 +479,7 @@ class TableClient:
         number = next_number(path, name)
         if delta and opened.last_save != (path, number - 1):
             raise FailedPreconditionError(
-                None, None, f"table {name!r}, {self._worker}: save all of it into {path} before the first delta"
+                f"table {name!r}, {self._worker}: save all of it into {path} before the first delta"
             )
         opened.last_save = None  # set again when this save is committed: no delta may build on a failed save
         self._apply_ended_rounds()

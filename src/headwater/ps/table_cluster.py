@@ -16,15 +16,7 @@ from headwater.ps.table_saver import TableSaver
 from headwater.state.state_saver import Saves
 from headwater.tables import SGD, Admission, Initializer, TableConfig
 
-__all__ = [
-    "SGD",
-    "Admission",
-    "Initializer",
-    "LocalTables",
-    "RowTable",
-    "TableConfig",
-    "connect_tables",
-]
+__all__ = ["SGD", "Admission", "Initializer", "LocalTables", "RowTable", "TableConfig", "connect_tables"]
 
 
 def connect_tables(task: ParameterTask, replicas: int = 1, shards: int | None = None) -> TableClient:

@@ -84,9 +84,7 @@ class TableDeposit:
                 (str(name), what, int(step), float(rate), int(parts)) for name, what, step, rate, parts in descriptions
             ]
         except (TypeError, ValueError) as error:
-            raise InvalidArgumentError(
-                None, None, f"the deposited state is malformed: {str(fetched.words)[:80]}"
-            ) from error
+            raise InvalidArgumentError(f"the deposited state is malformed: {str(fetched.words)[:80]}") from error
         rounds = TableRounds.from_parts(present, fetched.tensors[len(tables) :])
         self._file, at = ArrayFile(), 0
         for (name, what, step, rate, parts), rates in zip(tables, fetched.tensors, strict=False):

@@ -20,12 +20,7 @@ from headwater.cluster.task.waiting import CHECK_INTERVAL_S
 from headwater.cluster.telemetry.snapshot import TableLoad
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
-from headwater.errors import (
-    FailedPreconditionError,
-    InvalidArgumentError,
-    NotFoundError,
-    UnavailableError,
-)
+from headwater.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, UnavailableError
 from headwater.ps.table_arrivals import TableKeys, answer_rows, arrived_gradients, read_request
 from headwater.ps.table_protocol import Array, are_equal, names_function, pack, split_array, unpack
 from headwater.ps.table_rounds import Round, RowGradients, TableRounds, as_round, combine_gradients
@@ -140,9 +135,7 @@ class TableService:
                 self._lock.notify_all()
             elif not are_equal(pack(known.config), pack(config)):
                 raise FailedPreconditionError(
-                    None,
-                    None,
-                    f"table {name!r} on {self._task} has another configuration: {known.config}, not {config}",
+                    f"table {name!r} on {self._task} has another configuration: {known.config}, not {config}"
                 )
             return known
 
@@ -264,7 +257,7 @@ class TableService:
                 case (str(name), packed, None | str() as folder):
                     pass
                 case _:
-                    raise InvalidArgumentError(None, None, f"malformed description of a table: {str(described)[:80]}")
+                    raise InvalidArgumentError(f"malformed description of a table: {str(described)[:80]}")
             if names_function(packed):
                 self._await_program(name, packed, channel)
             else:
@@ -276,13 +269,11 @@ class TableService:
         with self._lock:
             while not self._lock.wait_for(lambda: name in self._tables, CHECK_INTERVAL_S):
                 if channel.peer_gone():
-                    raise UnavailableError(None, None, f"{channel.peer} has disconnected")
+                    raise UnavailableError(f"{channel.peer} has disconnected")
             if not are_equal(pack(self._tables[name].config), packed):
                 raise FailedPreconditionError(
-                    None,
-                    None,
                     f"table {name!r} on {self._task} has another configuration, {self._tables[name].config}: all tasks "
-                    "must run the same program",
+                    "must run the same program"
                 )
 
     def _restore(self, table: Table, folder: str) -> None:
@@ -296,7 +287,7 @@ class TableService:
     def _table(self, name: str) -> Table:
         table = self._tables.get(name)
         if table is None:
-            raise NotFoundError(None, None, f"{self._task} has no table {name!r}")
+            raise NotFoundError(f"{self._task} has no table {name!r}")
         return table
 
     def _handle(self, client: Client, frame: Frame, channel: Channel) -> Frame:
@@ -340,7 +331,7 @@ class TableService:
             case kinds.READ_TABLE, (str(name), int(shard)):
                 table = self._table(name)
                 if not 0 <= shard < table.config.shards:
-                    raise InvalidArgumentError(None, None, f"table {name!r} on {self._task} has no shard {shard}")
+                    raise InvalidArgumentError(f"table {name!r} on {self._task} has no shard {shard}")
                 return Frame(kinds.DONE, (table.step, table.config.shards), table.shard_records(shard))
             case kinds.WRITE_TABLE, (str(name), None | int() as step):
                 if self._ends:
@@ -369,7 +360,7 @@ class TableService:
         """Waits until this task ends, after its tables were saved. The worker then asks the next incarnation."""
         while not channel.peer_gone():
             self._ended.wait(CHECK_INTERVAL_S)
-        raise UnavailableError(None, None, f"{self._task} ends")
+        raise UnavailableError(f"{self._task} ends")
 
     def _gather(self, client: Client, frame: Frame, gradients: RowGradients) -> None:
         """Stores gradients until their round is over; ``client.lock`` is held."""
@@ -378,7 +369,7 @@ class TableService:
             case (int(incarnation), int(version), int(worker)):
                 named = Round(incarnation, version)
             case _:
-                raise InvalidArgumentError(None, None, f"malformed round of a worker: {str(described)[:80]}")
+                raise InvalidArgumentError(f"malformed round of a worker: {str(described)[:80]}")
         with self._in_round:
             self._end_round(client, named)
             with self._changes(client, frame, list[tuple[Table, Keys]]):
@@ -433,7 +424,7 @@ class TableService:
     def _write(self, client: Client, table: Table, step: int | None, tensors: Sequence[Array]) -> None:
         words = tensors[0] if len(tensors) == 2 else None
         if words is None or words.dtype != np.int64 or words.ndim != 2 or words.shape[1] != table.config.words:
-            raise InvalidArgumentError(None, None, f"table {table.name!r} on {self._task}: no rows to store arrived")
+            raise InvalidArgumentError(f"table {table.name!r} on {self._task}: no rows to store arrived")
         if step is not None:
             none = Frame(kinds.WRITE_TABLE, (table.name, step), [tensor[:0] for tensor in tensors])
             with self._changes(client, none, list[tuple[Table, Keys]]):
@@ -450,11 +441,9 @@ class TableService:
     def _save_alone(self, table: Table, folder: str, number: int, delta: bool) -> Frame:
         if delta and table.saved_in and table.saved_in != folder:
             raise FailedPreconditionError(
-                None,
-                None,
                 f"table {table.name!r} on {self._task} was saved in {table.saved_in} after it was saved in {folder}: a "
                 "delta would lack earlier changes; save all rows"
-                + (". With recovery='own' the ps saves its tables itself" if self.saver is not None else ""),
+                + (". With recovery='own' the ps saves its tables itself" if self.saver is not None else "")
             )
         snapshot = TableSnapshot(table, delta=delta)
         part = snapshot.write(part_path(folder, table.name, number, self._index, self._tasks))

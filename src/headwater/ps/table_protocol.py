@@ -138,7 +138,7 @@ def unpack(packed: Mapping[str, Any]) -> TableConfig:
             eviction=eviction_of(packed["eviction"]),
         )
     except (TypeError, ValueError, KeyError) as error:
-        raise InvalidArgumentError(None, None, f"a table cannot be made: {error}") from error
+        raise InvalidArgumentError(f"a table cannot be made: {error}") from error
 
 
 _RMSPROP = 3
@@ -222,8 +222,6 @@ def arrived_keys(packed: Array, counts: Sequence[Any], sizes: Sequence[object], 
     keys = unpack_keys(packed, np.array(counts, np.int64), np.array(sizes, np.int64)) if fit else None
     if keys is None or len(keys) != sum(counts):
         raise InvalidArgumentError(
-            None,
-            None,
-            f"keys of {tables} tables arrived as {packed.dtype} of shape {packed.shape}, which is inconsistent",
+            f"keys of {tables} tables arrived as {packed.dtype} of shape {packed.shape}, which is inconsistent"
         )
     return keys

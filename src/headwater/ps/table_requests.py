@@ -290,19 +290,19 @@ def in_bags(divided: Divided, offsets: object, combiner: str, weights: object, w
     """
     count = len(divided.inverse)
     if combiner not in COMBINERS:
-        raise InvalidArgumentError(None, None, f"{where}: combiner is {combiner!r}, not one of {', '.join(COMBINERS)}")
+        raise InvalidArgumentError(f"{where}: combiner is {combiner!r}, not one of {', '.join(COMBINERS)}")
     ends = np.asarray(offsets)
     if ends.ndim != 1 or not len(ends) or ends.dtype.kind not in "iu" or ends[0] != 0 or ends[-1] != count:
-        raise InvalidArgumentError(None, None, f"{where}: offsets must increase from 0 to the number of ids, {count}")
+        raise InvalidArgumentError(f"{where}: offsets must increase from 0 to the number of ids, {count}")
     ends = ends.astype(np.int64)
     if np.any(np.diff(ends) < 0):
-        raise InvalidArgumentError(None, None, f"{where}: offsets must increase from 0 to the number of ids, {count}")
+        raise InvalidArgumentError(f"{where}: offsets must increase from 0 to the number of ids, {count}")
     given = _NO_WEIGHTS if weights is None else np.ascontiguousarray(weights, np.float32)
     if weights is not None and given.shape != (count,):
-        raise InvalidArgumentError(None, None, f"{where}: weights have shape {given.shape}; there are {count} ids")
+        raise InvalidArgumentError(f"{where}: weights have shape {given.shape}; there are {count} ids")
     # A weight that is not finite would spoil the gradients of all rows in its bag.
     if not np.isfinite(given).all():
-        raise InvalidArgumentError(None, None, f"{where}: a weight is not finite")
+        raise InvalidArgumentError(f"{where}: a weight is not finite")
     bags = Bags(offsets=ends, weights=given, divisors=bag_divisors(ends, given, COMBINERS.index(combiner)))
     return replace(divided, bags=bags, parts=_parts(divided, bags))
 
@@ -337,7 +337,7 @@ def arrived_bags(arrays: list[Array], how: int, keys: int, where: str) -> BagsPa
     """
     needed = 3 if how == WEIGHTED else 2
     if how not in (POOLED, WEIGHTED) or len(arrays) < needed:
-        raise InvalidArgumentError(None, None, f"{where}: bags arrived without their arrays")
+        raise InvalidArgumentError(f"{where}: bags arrived without their arrays")
     counts, numbers = _counted(arrays.pop(0), where), _counted(arrays.pop(0), where)
     total = int(counts.sum())
     if not len(numbers) and total == keys:
@@ -345,15 +345,13 @@ def arrived_bags(arrays: list[Array], how: int, keys: int, where: str) -> BagsPa
     weights = np.ascontiguousarray(arrays.pop(0), np.float32) if how == WEIGHTED else _NO_WEIGHTS
     fits = len(numbers) == total and (total == 0 or int(numbers.max()) < keys)
     if not fits or (how == WEIGHTED and (weights.shape != (total,) or not np.isfinite(weights).all())):
-        raise InvalidArgumentError(
-            None, None, f"{where}: bags of {total} ids arrived, which is inconsistent with {keys} keys"
-        )
+        raise InvalidArgumentError(f"{where}: bags of {total} ids arrived, which is inconsistent with {keys} keys")
     return BagsPart(counts=counts, numbers=numbers, weights=weights)
 
 
 def _counted(array: Array, where: str) -> Words:
     if array.ndim != 1 or array.dtype.kind not in "iu" or (len(array) and int(array.min()) < 0):
-        raise InvalidArgumentError(None, None, f"{where}: bags arrived as {array.dtype} of shape {array.shape}")
+        raise InvalidArgumentError(f"{where}: bags arrived as {array.dtype} of shape {array.shape}")
     return np.ascontiguousarray(cast(Words, array), np.int64)
 
 

@@ -155,7 +155,7 @@ class TableRounds:
             }
             return TableRounds(version=int(version), incarnation=int(incarnation), past=set(past), given=given)
         except (TypeError, ValueError, StopIteration) as error:
-            raise InvalidArgumentError(None, None, f"malformed gradients of a round: {str(words)[:80]}") from error
+            raise InvalidArgumentError(f"malformed gradients of a round: {str(words)[:80]}") from error
 
 
 def as_round(word: object) -> Round:
@@ -168,7 +168,7 @@ def as_round(word: object) -> Round:
         case (int(incarnation), int(version)):
             return Round(incarnation, version)
         case _:
-            raise InvalidArgumentError(None, None, f"malformed round: {str(word)[:80]}")
+            raise InvalidArgumentError(f"malformed round: {str(word)[:80]}")
 
 
 def combine_gradients(

@@ -254,4 +254,4 @@ def _read(path: str, number: int) -> _Together:
             clients={int(client): int(last) for client, last in metadata["clients"].items()},
         )
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise DataLossError(None, None, f"{path} is damaged: {error}") from error
+        raise DataLossError(f"{path} is damaged: {error}") from error

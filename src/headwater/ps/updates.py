@@ -165,7 +165,7 @@ class Updates:
             shown = ", ".join(names[:_SHOWN_NAMES]) + ", ..." * (len(names) > _SHOWN_NAMES)
             return no_memory(error, self._context.task, f"an update of {shown}") or error
         if isinstance(error, ValueError):
-            return InvalidArgumentError(None, None, f"gradients do not fit together: {error}")
+            return InvalidArgumentError(f"gradients do not fit together: {error}")
         return error
 
     def _discard_round(self, reason: str) -> None:

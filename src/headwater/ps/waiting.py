@@ -87,7 +87,7 @@ class Waiting:
                 self._changed.wait(CHECK_INTERVAL_S)
             if self.held_for:
                 what = f"{self._context.task} does not answer: workers wait for {self.held_for}"
-                raise UnavailableError(None, None, what)
+                raise UnavailableError(what)
 
     def wait_filled(self, timeout_s: float) -> bool:
         """Waits for values for at most ``timeout_s`` seconds, and returns whether there are any."""
@@ -97,7 +97,7 @@ class Waiting:
     def require_filled(self) -> None:
         """Raises AbortedError if there are no values. The lock is held, as in all methods below."""
         if not self._updates.filled:
-            raise AbortedError(None, None, f"{self._context.task} was restarted: its values are lost")
+            raise AbortedError(f"{self._context.task} was restarted: its values are lost")
 
     def wait_for_values(self, connection: WorkerConnection) -> None:
         """Waits until there are values."""
@@ -154,7 +154,7 @@ class Waiting:
             # Wake up regularly: no notification tells this thread that its worker has disconnected.
             while not changed.wait_for(ready, CHECK_INTERVAL_S):
                 if channel.peer_gone():
-                    raise UnavailableError(None, None, f"{channel.peer} is gone")
+                    raise UnavailableError(f"{channel.peer} is gone")
                 self._raise_disagreement()
                 now, members = clock(), updates.state.members
                 # A host has no timer thread, so the threads of waiting workers check the patience deadline.
@@ -178,7 +178,7 @@ class Waiting:
 
 def other_program(differs: str) -> FailedPreconditionError:
     """Returns the error for a worker that runs another program; ``differs`` names the difference."""
-    return FailedPreconditionError(None, None, f"{differs}: all tasks must run the same program")
+    return FailedPreconditionError(f"{differs}: all tasks must run the same program")
 
 
 def _is_released(channel: Channel) -> bool:

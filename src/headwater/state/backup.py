@@ -81,7 +81,7 @@ class BackupCopy(Member):
         try:
             link.reach(DIAL_TIMEOUT_S)
         except OpError as error:
-            raise UnavailableError(None, None, f"{self._task} cannot reach {self._other}: {error.message}") from error
+            raise UnavailableError(f"{self._task} cannot reach {self._other}: {error.message}") from error
         link.watch(channel)
 
     def _follow_frame(self, frame: Frame, channel: Channel) -> None:
@@ -90,7 +90,7 @@ class BackupCopy(Member):
                 case kinds.NEW_VIEW, (int(), words, aim):
                     view = from_words(words)
                     with self._changed:
-                        self._aim = Aim(*aim) if aim is not None else self._aim
+                        self.requested_placement = Aim(*aim) if aim is not None else self.requested_placement
                         if view is not None:
                             known = self._standing.view
                             self._record_view(view)
@@ -108,4 +108,4 @@ class BackupCopy(Member):
                 me = Copy(self._standing.me.ps, new_incarnation(self._standing.me.incarnation))
                 self._standing = replace(self._standing, me=me)
                 self._discard_state()
-            raise UnavailableError(None, None, f"{self._task} could not apply a change") from error
+            raise UnavailableError(f"{self._task} could not apply a change") from error

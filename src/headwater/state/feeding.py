@@ -57,7 +57,7 @@ class FeedingCopy(BackupCopy):
         Returns:
           The feed of the new backup; None if no backup is wanted, or no other ``ps`` accepts the feed.
         """
-        aim, first = self._aim, next_step(view, self._desired_placement(view)).ps
+        aim, first = self.requested_placement, next_step(view, self._desired_placement(view)).ps
         # While a shard with one replica moves, only the target of the move may become its backup: there are no others.
         others = [
             number
@@ -71,7 +71,7 @@ class FeedingCopy(BackupCopy):
                 return feed
             if self._standing.view != view:
                 return None
-        self.wait_for(lambda: self._closed or self._aim != aim, PAUSE_S)
+        self.wait_for(lambda: self._closed or self.requested_placement != aim, PAUSE_S)
         return None
 
     def _replace_backup(self, feed: Feed, view: View, ps: int) -> Feed:
@@ -180,7 +180,7 @@ class FeedingCopy(BackupCopy):
 
     def _start_feed_of_changes(self, channel: Channel, other: Copy, view: View) -> Feed:
         """Creates a feed to a replica that has the whole state. The feed begins with the view instead of a snapshot."""
-        return Feed(channel, other, [(kinds.NEW_VIEW, (as_words(view), self._aim), ())])
+        return Feed(channel, other, [(kinds.NEW_VIEW, (as_words(view), self.requested_placement), ())])
 
     def _attach_feed(self, feed: Feed) -> None:
         """Attaches a feed, to which all further changes are sent. The feed's snapshot contains the changes made so
@@ -226,7 +226,7 @@ class FeedingCopy(BackupCopy):
         for each in (feed, feed.replacement):
             if each is not None and each.target == other:
                 with self._between_changes():
-                    each.send_view(view, self._aim)
+                    each.send_view(view, self.requested_placement)
 
     def _end_other_feed(self) -> None:
         """If there are two feeds, keeps the feed of the backup and ends the other.

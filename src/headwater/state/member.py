@@ -45,6 +45,7 @@ class Member(Contents):
       called: a description of the shard, for messages.
 
     Attributes:
+      requested_placement: the requested placement; None if none was requested.
       name: the name of the shard, the first word of its frames' headers.
     """
 
@@ -72,7 +73,7 @@ class Member(Contents):
         self._backup_exited = False
         # The backup's feed while `_replace_backup` opens the feed of the replica that will replace the backup.
         self._replaced_feed: Feed | None = None
-        self._aim: Aim | None = None
+        self.requested_placement: Aim | None = None
         # `_received_handoff`: a primary has handed off to this replica. `_handed_off`: this replica was the primary
         # and has handed off. Until the state changes, the new primary can feed the old primary without a snapshot.
         self._received_handoff = False
@@ -106,7 +107,7 @@ class Member(Contents):
 
     @property
     def _wants_backup(self) -> bool:
-        aim = self._aim
+        aim = self.requested_placement
         return self._site.has_backup and (aim is None or aim.backup is not None)
 
     @property
@@ -159,11 +160,6 @@ class Member(Contents):
             view.backup is None or self.is_whole
         )
 
-    @property
-    def requested_placement(self) -> Aim | None:
-        """The requested placement; None if none was requested."""
-        return self._aim
-
     def request_placement(self, primary: int, backup: int | None) -> None:
         """Sets the desired placement of the replicas. Only a primary acts on it.
 
@@ -172,7 +168,7 @@ class Member(Contents):
           backup: the number of the ``ps`` that should have the backup; None if no backup is wanted.
         """
         with self._changed:
-            self._aim = Aim(primary, backup)
+            self.requested_placement = Aim(primary, backup)
             self._changed.notify_all()
 
     def wait_for(self, done: Callable[[], bool], timeout_s: float) -> bool:
@@ -214,7 +210,7 @@ class Member(Contents):
         """Returns the desired placement, given ``view``."""
         home, beside = self._site.initial[0], self._site.initial[1] if self._site.has_backup else None
         other = home if view.primary.ps == beside else beside
-        return feasible_placement(view, self._aim, other, self._processes.staying())
+        return feasible_placement(view, self.requested_placement, other, self._processes.staying())
 
     @property
     def _other(self) -> str:

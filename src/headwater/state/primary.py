@@ -109,7 +109,7 @@ class PrimaryCopy(FeedingCopy):
                 return found
             if elsewhere:
                 reason = f"{self._other} serves {self._called}, not {self._task}"
-                channel.send(error_frame(0, UnavailableError(None, None, reason), self._task))
+                channel.send(error_frame(0, UnavailableError(reason), self._task))
                 return None
             reminder.send_if_due(channel, f"{self._task} to learn which ps serves {self._called}")
         return None
@@ -125,7 +125,7 @@ class PrimaryCopy(FeedingCopy):
 
         def waits(what: str) -> None:
             if channel.peer_gone():
-                raise UnavailableError(None, None, f"{channel.peer} has disconnected")
+                raise UnavailableError(f"{channel.peer} has disconnected")
             reminder.send_if_due(channel, what)
 
         self._await_backup(feed, number, serves, waits)
@@ -149,7 +149,7 @@ class PrimaryCopy(FeedingCopy):
         while True:
             with self._changed:
                 if not serves() or not self._serving or self._closed:
-                    raise UnavailableError(None, None, f"{self._task} no longer serves {self._called}")
+                    raise UnavailableError(f"{self._task} no longer serves {self._called}")
                 now = self._feed
                 third = now.replacement if now is not None else None
                 # When the job is over, the witness may have ended, so that there can be no view without the backup.
@@ -202,7 +202,7 @@ class PrimaryCopy(FeedingCopy):
                 now = self._standing.view
                 if now is not None and now != view:
                     with self._between_changes():  # send the dropped backup the new view, so it need not ask for it
-                        feed.send_view(now, self._aim)
+                        feed.send_view(now, self.requested_placement)
                     feed.wait(feed.last_number, lambda: not self._closed)
                     feed.end()
             # There is a backup already, so its replacement is not urgent: do not wait for a process that cannot be
@@ -244,7 +244,7 @@ class PrimaryCopy(FeedingCopy):
         # Send the backup the view that makes it the primary, so that it need not wait for its next request to the
         # witness.
         if self._handed_off:
-            feed.send_view(now, self._aim)
+            feed.send_view(now, self.requested_placement)
             feed.wait(feed.last_number, lambda: not self._closed)
             self.interruption_s = time.monotonic() - began
             _log.warning(

@@ -212,10 +212,8 @@ class StateSaver(PeriodicSaver):
         for name in files.listdir(parent) if files.isdir(parent) else ():
             if name.rpartition("-of-")[2] != count and state_files.numbered(os.path.join(parent, name)):
                 raise FailedPreconditionError(
-                    None,
-                    None,
                     f"{parent} holds the state of {name}, and there are {int(count)} ps now: start as many as before, "
-                    f"remove it, or name another folder in {self._option}",
+                    f"remove it, or name another folder in {self._option}"
                 )
 
     def _remove(self) -> None:

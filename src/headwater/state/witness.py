@@ -19,16 +19,7 @@ from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
 from headwater.errors import InvalidArgumentError, UnavailableError
 from headwater.state.replica_deposits import forget_outdated
-from headwater.state.views import (
-    Copy,
-    RequestKind,
-    View,
-    Witness,
-    WitnessRequest,
-    apply_request,
-    as_words,
-    from_words,
-)
+from headwater.state.views import Copy, RequestKind, View, Witness, WitnessRequest, apply_request, as_words, from_words
 
 _log = logging.getLogger("headwater")
 
@@ -107,7 +98,7 @@ def _request_of(words: Any, channel: Channel) -> WitnessRequest:
             case _:
                 raise ValueError(f"malformed request: {words!r}")
     except (TypeError, ValueError) as error:
-        raise InvalidArgumentError(None, None, f"{channel.peer} sent a malformed request for a view") from error
+        raise InvalidArgumentError(f"{channel.peer} sent a malformed request for a view") from error
 
 
 def _copy_of(words: object) -> Copy | None:
@@ -172,4 +163,4 @@ class RemoteWitness:
                 raise_error(answer, self._task)
             case _:
                 pass
-        raise UnavailableError(None, None, f"{self._task} sent a malformed view")
+        raise UnavailableError(f"{self._task} sent a malformed view")

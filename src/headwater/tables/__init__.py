@@ -7,16 +7,7 @@ examples (`examples`). Start with `table.Table` and its `description`.
 
 from headwater.tables.description import TableConfig, TableStatistics
 from headwater.tables.initializers import Initializer
-from headwater.tables.optimizers import (
-    FTRL,
-    SGD,
-    Adagrad,
-    Adam,
-    GeneralOptimizer,
-    Momentum,
-    RMSProp,
-    RowOptimizer,
-)
+from headwater.tables.optimizers import FTRL, SGD, Adagrad, Adam, GeneralOptimizer, Momentum, RMSProp, RowOptimizer
 from headwater.tables.policies import Admission, Age, LeastFrequent, LeastRecent
 from headwater.tables.table import Table
 

@@ -231,7 +231,6 @@ def _short_list(at: int, end: int, name: int, size: int, kind: int) -> tuple[Any
       at: position of the feature's tag.
       end: end of the message.
       name: position of the expected name.
-      size: its size.
       kind: expected tag of the list.
 
     Returns:

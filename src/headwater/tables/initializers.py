@@ -32,8 +32,7 @@ class Initializer:
     Attributes:
       kind: ``"constant"`` (``a``), ``"uniform"`` (between ``a`` and ``b``), ``"normal"`` (mean ``a``, standard
         deviation ``b``) or ``"truncated_normal"`` (the same, drawn again beyond two standard deviations).
-      a: see ``kind``.
-      b: see ``kind``.
+      a, b: see ``kind``.
     """
 
     kind: str = "uniform"

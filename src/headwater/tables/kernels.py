@@ -310,14 +310,7 @@ def look_up(
 
 @compiled
 def update(
-    handles: Words,
-    keys: Words,
-    checks: Words,
-    ends: Words,
-    order: Words,
-    cursor: Words,
-    stop: Words,
-    gradients: Reals,
+    handles: Words, keys: Words, checks: Words, ends: Words, order: Words, cursor: Words, stop: Words, gradients: Reals
 ) -> int:
     """Updates rows of distinct keys of several tables once.
 

@@ -89,7 +89,7 @@ class Block:
 
     def _translated(self, error: OSError, nbytes: int) -> Exception:
         if self._folder is None and error.errno in (errno.ENOMEM, errno.EAGAIN):
-            return ResourceExhaustedError(None, None, f"the machine does not have {nbytes} bytes of memory for rows")
+            return ResourceExhaustedError(f"the machine does not have {nbytes} bytes of memory for rows")
         return as_op_error(error, self._folder or "memory")
 
 

@@ -91,13 +91,13 @@ class PartReader:
         self._file = files.open_file(path, "rb")
         try:
             if self._read(len(_MAGIC)) != _MAGIC:
-                raise DataLossError(None, None, f"{path} is not a part of a table")
+                raise DataLossError(f"{path} is not a part of a table")
             (length,) = _LENGTH.unpack(self._read(4))
             if length > _MAX_HEADER:
-                raise DataLossError(None, None, f"{path} is damaged: a header cannot have {length} bytes")
+                raise DataLossError(f"{path} is damaged: a header cannot have {length} bytes")
             packed = self._read(length)
             if _LENGTH.unpack(self._read(4))[0] != crc32c.masked(packed):
-                raise DataLossError(None, None, f"{path}: the checksum of its header is wrong")
+                raise DataLossError(f"{path}: the checksum of its header is wrong")
             self.header: Mapping[str, Any] = json.loads(packed)
         except BaseException:
             self.close()
@@ -122,14 +122,12 @@ class PartReader:
         """Raises DataLossError if the header has other values than the save."""
         for name, value in values.items():
             if self.header[name] != value:
-                raise DataLossError(
-                    None, None, f"{self.path}: {name} is {self.header[name]} in the file, {value} in the save"
-                )
+                raise DataLossError(f"{self.path}: {name} is {self.header[name]} in the file, {value} in the save")
 
     def _read(self, count: int) -> bytes:
         data = self._file.read(count)
         if len(data) != count:
-            raise DataLossError(None, None, f"{self.path}: the file is truncated")
+            raise DataLossError(f"{self.path}: the file is truncated")
         return data
 
     def pieces(self) -> Generator[tuple[int, Words, Reals]]:
@@ -146,10 +144,10 @@ class PartReader:
                     arrays.append(self._read_large(size))
                     crc = crc32c.extend(crc, arrays[-1])
             if _LENGTH.unpack(self._read(4))[0] != crc32c.mask(crc):
-                raise DataLossError(None, None, f"{self.path}: a checksum is wrong after {total} rows")
+                raise DataLossError(f"{self.path}: a checksum is wrong after {total} rows")
             if kind == END:
                 if count != total:
-                    raise DataLossError(None, None, f"{self.path} is damaged: it has {total} rows instead of {count}")
+                    raise DataLossError(f"{self.path} is damaged: it has {total} rows instead of {count}")
                 return
             if kind == GONE:
                 yield kind, np.frombuffer(arrays[0], np.int64).reshape(count, 2), np.empty((count, 0), np.float32)

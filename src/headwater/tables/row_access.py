@@ -11,14 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from headwater.tables import fields as f
-from headwater.tables.compiled import (
-    doubles_at,
-    inlined,
-    numbers_at,
-    prefetch,
-    reals_at,
-    words_at,
-)
+from headwater.tables.compiled import doubles_at, inlined, numbers_at, prefetch, reals_at, words_at
 from headwater.tables.hashing import U64, Reals, Words, mix, share
 from headwater.tables.initializers import fill_row
 from headwater.tables.policies import should_promote

@@ -8,16 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headwater.tables import fields as f
-from headwater.tables.compiled import (
-    add,
-    compiled,
-    numbers_at,
-    prefetch,
-    reals_at,
-    try_lock,
-    unlock,
-    words_at,
-)
+from headwater.tables.compiled import add, compiled, numbers_at, prefetch, reals_at, try_lock, unlock, words_at
 from headwater.tables.hashing import U64, Reals, Words, mix, share
 from headwater.tables.policies import admitted_by_chance
 from headwater.tables.row_access import (

@@ -63,7 +63,6 @@ class TableSnapshot:
     To take snapshots of several tables at the same moment, enter the gates of all tables first.
 
     Args:
-      table: the table.
       delta: whether to save only the rows changed, and the keys removed, since the last save.
 
     Raises:
@@ -75,13 +74,13 @@ class TableSnapshot:
         self.delta = delta
         if delta and not table.delta_may_follow:
             raise FailedPreconditionError(
-                None, None, f"table {table.name!r} on {table.task}: save all of it before the first delta"
+                f"table {table.name!r} on {table.task}: save all of it before the first delta"
             )
         with table.gate.alone():
             # A shard has one log and one "saved" bit for each row, so only one snapshot can be open at a time.
             if int(table.shards.directory[:-1, f.SAVING].max()):
                 raise FailedPreconditionError(
-                    None, None, f"table {table.name!r} on {table.task} is being saved; wait for that to end"
+                    f"table {table.name!r} on {table.task} is being saved; wait for that to end"
                 )
             self._rows, self._gone = table.shards.start_saving(f.CHANGED if delta else f.ALL)
             self.step: int = table.step
@@ -239,10 +238,10 @@ def _read_save(path: str) -> Save:
         metadata["step"] = tuple(metadata["step"])
         save = Save(**metadata)
     except (ValueError, TypeError, KeyError) as error:
-        raise DataLossError(None, None, f"{path} is damaged: {error}") from error
+        raise DataLossError(f"{path} is damaged: {error}") from error
     for part in save.parts:
         if os.path.basename(part.file) != part.file:
-            raise DataLossError(None, None, f"{path}: its part {part.file!r} is not in the same folder")
+            raise DataLossError(f"{path}: its part {part.file!r} is not in the same folder")
     return save
 
 
@@ -259,12 +258,12 @@ def chain(folder: files.Path, table: str, number: int | None = None) -> list[Sav
     """
     known = {save.number: save for save in saves(folder, table)}
     if not known:
-        raise NotFoundError(None, None, f"{files.as_path(folder)} holds no save of table {table!r}")
+        raise NotFoundError(f"{files.as_path(folder)} holds no save of table {table!r}")
     at: int | None = max(known) if number is None else number
     found: list[Save] = []
     while at is not None:
         if at not in known:
-            raise NotFoundError(None, None, f"{files.as_path(folder)} holds no save {at} of table {table!r}")
+            raise NotFoundError(f"{files.as_path(folder)} holds no save {at} of table {table!r}")
         found.append(known[at])
         at = known[at].base
     return found[::-1]
@@ -285,7 +284,6 @@ def restore(table: Table, folder: files.Path, *, number: int | None = None, task
     """Replaces the rows of a table by the rows of a save that belong to this task.
 
     Args:
-      table: the table.
       folder: the folder of the save.
       number: the number of the save; None for the last one.
       task: the number of this task.
@@ -302,21 +300,17 @@ def restore(table: Table, folder: files.Path, *, number: int | None = None, task
     where = f"table {table.name!r} on {table.task}"
     if last.dim != config.dim:
         raise InvalidArgumentError(
-            None, None, f"{where} has dim {config.dim}; in {files.as_path(folder)} its rows have {last.dim} numbers"
+            f"{where} has dim {config.dim}; in {files.as_path(folder)} its rows have {last.dim} numbers"
         )
     if last.strings != config.strings:
         kinds = ("integers", "strings")
         raise InvalidArgumentError(
-            None,
-            None,
-            f"{where} has {kinds[config.strings]} for keys; in {files.as_path(folder)} it has {kinds[last.strings]}",
+            f"{where} has {kinds[config.strings]} for keys; in {files.as_path(folder)} it has {kinds[last.strings]}"
         )
     if last.slots != len(config.optimizer.slots):
         raise InvalidArgumentError(
-            None,
-            None,
             f"{where}: its optimizer keeps {len(config.optimizer.slots)} values of state for each number of a row; in "
-            f"{files.as_path(folder)} there are {last.slots}",
+            f"{files.as_path(folder)} there are {last.slots}"
         )
     # Clear the table only after all checks: a table that cannot be restored from this save keeps its rows.
     table.clear()
@@ -451,9 +445,7 @@ class FrozenTable:
         """
         wanted = np.asarray(keys, np.int64).reshape(len(keys), -1)
         if wanted.shape[1] != self.keys.shape[1]:
-            raise InvalidArgumentError(
-                None, None, f"keys have {wanted.shape[1]} words, those of the table {self.keys.shape[1]}"
-            )
+            raise InvalidArgumentError(f"keys have {wanted.shape[1]} words, those of the table {self.keys.shape[1]}")
         out = np.zeros((len(wanted), self.rows.shape[1]), np.float32)
         if not len(self.keys):
             return out, np.zeros(len(wanted), np.bool_)

@@ -18,11 +18,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from headwater.errors import (
-    FailedPreconditionError,
-    InvalidArgumentError,
-    ResourceExhaustedError,
-)
+from headwater.errors import FailedPreconditionError, InvalidArgumentError, ResourceExhaustedError
 from headwater.tables import fields as f
 from headwater.tables import kernels, pooling, row_access, shard_kernels, together
 from headwater.tables.description import TableConfig, TableStatistics
@@ -74,8 +70,7 @@ class Table:
       task: the name of the task, for errors.
 
     Attributes:
-      name: as given.
-      config: as given.
+      name, config: as given.
       gate: shared by calls that change rows; the start of a save is exclusive.
     """
 
@@ -86,7 +81,7 @@ class Table:
         self.gate: Gate = Gate()
         if config.folder is not None and not os.path.isdir(config.folder):
             raise InvalidArgumentError(
-                None, None, f"{self._where()}: there is no folder {config.folder!r} for rows beyond memory_rows"
+                f"{self._where()}: there is no folder {config.folder!r} for rows beyond memory_rows"
             )
         optimizer = config.optimizer
         shards = config.shards
@@ -147,7 +142,7 @@ class Table:
     @learning_rate.setter
     def learning_rate(self, rate: float) -> None:
         if not (math.isfinite(rate) and rate >= 0):
-            raise InvalidArgumentError(None, None, f"table {self.name!r}: the learning rate cannot be {rate}")
+            raise InvalidArgumentError(f"table {self.name!r}: the learning rate cannot be {rate}")
         self._rate = rate
 
     def __len__(self) -> int:
@@ -169,7 +164,7 @@ class Table:
         array = np.asarray(ids)
         if array.ndim != 1:
             raise InvalidArgumentError(
-                None, None, f"{self._where()}: ids have rank {array.ndim}, shape {array.shape}; they must have rank 1"
+                f"{self._where()}: ids have rank {array.ndim}, shape {array.shape}; they must have rank 1"
             )
         if self.config.strings:
             try:
@@ -177,12 +172,10 @@ class Table:
                     raise TypeError(f"keys are of type {array.dtype}, not text")
                 words = string_keys(array)
             except TypeError as error:
-                raise InvalidArgumentError(None, None, f"{self._where()} has strings for keys: {error}") from error
+                raise InvalidArgumentError(f"{self._where()} has strings for keys: {error}") from error
             return Keys(np.ascontiguousarray(words[:, 0]), np.ascontiguousarray(words[:, 1]))
         if array.dtype.kind not in "iu" and array.size:
-            raise InvalidArgumentError(
-                None, None, f"{self._where()}: ids are of type {array.dtype}; they must be whole numbers"
-            )
+            raise InvalidArgumentError(f"{self._where()}: ids are of type {array.dtype}; they must be whole numbers")
         return Keys(np.ascontiguousarray(array.astype(np.int64, copy=False)), _NO_WORDS)
 
     def _key_named(self, word: int) -> str:
@@ -237,20 +230,18 @@ class Table:
     ) -> tuple[Keys, int, Reals]:
         keys = self.keys(ids)
         if combiner not in COMBINERS:
-            raise InvalidArgumentError(
-                None, None, f"{self._where()}: combiner is {combiner!r}, not one of {', '.join(COMBINERS)}"
-            )
+            raise InvalidArgumentError(f"{self._where()}: combiner is {combiner!r}, not one of {', '.join(COMBINERS)}")
         ends = np.asarray(offsets)
         if ends.ndim != 1 or len(ends) == 0 or ends[0] != 0 or ends[-1] != len(keys) or np.any(np.diff(ends) < 0):
             raise InvalidArgumentError(
-                None, None, f"{self._where()}: offsets must increase from 0 to the number of ids, {len(keys)}"
+                f"{self._where()}: offsets must increase from 0 to the number of ids, {len(keys)}"
             )
         if weights is None:
             return keys, COMBINERS.index(combiner), _NO_REALS
         checked = np.ascontiguousarray(weights, np.float32)
         if checked.shape != (len(keys),):
             raise InvalidArgumentError(
-                None, None, f"{self._where()}: weights have shape {checked.shape}; there are {len(keys)} ids"
+                f"{self._where()}: weights have shape {checked.shape}; there are {len(keys)} ids"
             )
         return keys, COMBINERS.index(combiner), checked
 
@@ -271,17 +262,15 @@ class Table:
         values = np.ascontiguousarray(gradients, np.float32)
         if values.shape != (len(keys), self.config.dim):
             raise InvalidArgumentError(
-                None,
-                None,
                 f"{self._where()}: gradients have shape {values.shape}; {len(keys)} ids need "
-                f"({len(keys)}, {self.config.dim})",
+                f"({len(keys)}, {self.config.dim})"
             )
         # Check this before any row changes: otherwise a bad gradient could leave an update applied to a part of its
         # rows.
         bad = int(kernels.all_finite(values))
         if bad >= 0:
             raise InvalidArgumentError(
-                None, None, f"{self._where()}: the gradient of {self._key_named(int(keys.words[bad]))} is not finite"
+                f"{self._where()}: the gradient of {self._key_named(int(keys.words[bad]))} is not finite"
             )
         first, inverse = distinct(keys.words, keys.checks)
         if len(first) < len(keys):
@@ -303,7 +292,7 @@ class Table:
         values = np.ascontiguousarray(gradients, np.float32)
         if values.shape != (len(offsets) - 1, self.config.dim):
             raise InvalidArgumentError(
-                None, None, f"{self._where()}: gradients of {len(offsets) - 1} bags have shape {values.shape}"
+                f"{self._where()}: gradients of {len(offsets) - 1} bags have shape {values.shape}"
             )
         first, inverse = distinct(keys.words, keys.checks)
         ends = np.asarray(offsets, np.int64)
@@ -348,10 +337,8 @@ class Table:
             changed = np.concatenate([rows, *state], axis=1, dtype=np.float32)
             if changed.shape != records.shape:
                 raise InvalidArgumentError(
-                    None,
-                    None,
                     f"{self._where()}: the optimizer returned records of shape {changed.shape[1:]}, not "
-                    f"{records.shape[1:]}",
+                    f"{records.shape[1:]}"
                 )
             self.write_records(keys, changed)
 
@@ -416,10 +403,8 @@ class Table:
         count, config = len(words), self.config
         if words.shape != (count, config.words) or records.shape != (count, config.width):
             raise InvalidArgumentError(
-                None,
-                None,
                 f"{self._where()} has rows of {config.words} words and {config.width} numbers, but received rows of "
-                f"shapes {words.shape[1:]} and {records.shape[1:]}",
+                f"shapes {words.shape[1:]} and {records.shape[1:]}"
             )
         with self.gate.shared():
             self.require_open()
@@ -437,10 +422,8 @@ class Table:
         values = np.asarray(rows, np.float32)
         if values.shape != (len(keys), self.config.dim):
             raise InvalidArgumentError(
-                None,
-                None,
                 f"{self._where()}: rows have shape {values.shape}; {len(keys)} ids need "
-                f"({len(keys)}, {self.config.dim})",
+                f"({len(keys)}, {self.config.dim})"
             )
         state = np.repeat(np.array(self.config.optimizer.slots, np.float32), self.config.dim)
         records = np.concatenate([values, np.broadcast_to(state, (len(keys), len(state)))], axis=1)
@@ -505,7 +488,7 @@ class Table:
     def require_open(self) -> None:
         """Raises FailedPreconditionError if the table was closed."""
         if self._closed:
-            raise FailedPreconditionError(None, None, f"{self._where()} is closed")
+            raise FailedPreconditionError(f"{self._where()} is closed")
 
     def _run(self, keys: Keys, call: Callable[[Words, Words, Words], int]) -> None:
         together.finish((self,), keys.words, np.array([len(keys)], np.int64), call)
@@ -548,10 +531,8 @@ class Table:
                     return
                 if wanted > limit and self._evictor is not None:
                     raise ResourceExhaustedError(
-                        None,
-                        None,
                         f"{self._where()} may have {limit} rows, and one call needs {wanted} new ones. Raise max_rows "
-                        "or max_bytes, or use smaller batches",
+                        "or max_bytes, or use smaller batches"
                     )
                 self._evict(keys.words, first, shards.rows + wanted - limit)
         finally:
@@ -561,11 +542,9 @@ class Table:
         if self._evictor is None:
             limit = self.config.row_limit
             raise ResourceExhaustedError(
-                None,
-                None,
                 f"{self._where()} is full: it has {len(self)} rows of at most {limit}, and "
                 f"{self._key_named(int(words[first]))} needs one more. Raise max_rows or max_bytes, or give the table "
-                "an eviction policy",
+                "an eviction policy"
             )
         self._evictor.make_space(count, self._step)
 

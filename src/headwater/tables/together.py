@@ -42,7 +42,6 @@ def look_up(tables: Sequence[Table], words: Words, checks: Words, counts: Sequen
     """Looks up rows of several tables, see `headwater.tables.Table.look_up`.
 
     Args:
-      tables: the tables.
       words: the keys, table by table, ``[n]``.
       checks: second words, ``[n]``, or ``[0]`` if no table has string keys.
       counts: the number of keys of each table.

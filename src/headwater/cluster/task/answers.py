@@ -18,14 +18,13 @@ def error_frame(step: int, error: BaseException, task: str) -> Frame:
 
     Args:
       step: number of the step that failed; 0 if there are no steps of graphs.
-      error: the error.
       task: the name of the task where it occurred.
     """
     if isinstance(error, MemoryError):
-        error = ResourceExhaustedError(None, None, f"{task} has no memory: {error or 'it cannot allocate'}")
+        error = ResourceExhaustedError(f"{task} has no memory: {error or 'it cannot allocate'}")
     if not isinstance(error, OpError):
         _log.error("%s could not answer", task, exc_info=error)
-        error = InternalError(None, None, f"{type(error).__name__} on {task}: {error}")
+        error = InternalError(f"{type(error).__name__} on {task}: {error}")
     return Frame(ERROR, (step, error.error_code, error.message[:_MAX_MESSAGE]), ())
 
 
@@ -41,5 +40,5 @@ def raise_error(frame: Frame, task: str) -> None:
 def bad_header(frame: Frame, sender: str) -> InvalidArgumentError:
     """Returns the error for a frame with a malformed header or of an unexpected kind."""
     return InvalidArgumentError(
-        None, None, f"{sender} sent a frame of kind {describe(frame.kind)} with the header {str(frame.header)[:80]}"
+        f"{sender} sent a frame of kind {describe(frame.kind)} with the header {str(frame.header)[:80]}"
     )

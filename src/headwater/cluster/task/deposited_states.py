@@ -85,7 +85,7 @@ class _Deposit:
           NotFoundError: there is no such part.
         """
         if self.file is None or at not in self.parts:
-            raise NotFoundError(None, None, f"the deposited state has no part {at}")
+            raise NotFoundError(f"the deposited state has no part {at}")
         words, stored = self.parts[at]
         return Frame(kinds.DONE, words, self.file.read(stored) if isinstance(stored, Stored) else stored)
 
@@ -130,7 +130,7 @@ class DepositedStates(Service):
             case kinds.FETCH_PART, (str(what), int(index), int(mark), int(at)):
                 deposit = self._kept.get((what, index))
                 if deposit is None or deposit.mark != mark:
-                    raise NotFoundError(None, None, f"no deposited state {mark} of {what!r} of {channel.peer} exists")
+                    raise NotFoundError(f"no deposited state {mark} of {what!r} of {channel.peer} exists")
                 return deposit.part(at)
             case kinds.DROP_STATE, (str(what), int(index), int(mark)):
                 deposit = self._kept.get((what, index))

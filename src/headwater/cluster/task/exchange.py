@@ -43,7 +43,6 @@ def answer_on(channel: Channel, task: str, within_s: float) -> Frame:
     """Waits for the next answer on a channel and returns it.
 
     Args:
-      channel: the channel.
       task: the name of the task at the other end, for messages.
       within_s: how long the answer may take, in seconds.
 
@@ -56,7 +55,7 @@ def answer_on(channel: Channel, task: str, within_s: float) -> Frame:
         try:
             answer = channel.recv(max(0.0, until - time.monotonic()))
         except DeadlineExceededError as error:
-            raise UnavailableError(None, None, f"{task} has not answered within {within_s:.1f} s") from error
+            raise UnavailableError(f"{task} has not answered within {within_s:.1f} s") from error
         if answer.kind == kinds.ERROR:
             raise_error(answer, task)
         if answer.kind == kinds.DONE:

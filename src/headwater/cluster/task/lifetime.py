@@ -224,7 +224,7 @@ def place_in(state: LifetimeState, job: str, most: int | None) -> TaskName:
     taken = {name.index for name in map(TaskName.parse, state.cluster) if name.job == job}
     gone = sum(TaskName.parse(name).job == job for name in state.left)
     if most is not None and len(taken) - gone >= most:
-        raise ResourceExhaustedError(None, None, f"no more than {most} tasks of job {job} may be in the cluster")
+        raise ResourceExhaustedError(f"no more than {most} tasks of job {job} may be in the cluster")
     return TaskName(job, next(index for index in itertools.count() if index not in taken))
 
 

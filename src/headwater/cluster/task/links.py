@@ -80,9 +80,7 @@ class WaitingLink(Link):
         try:
             channel = self._attempt()
         except ConnectFailure as failure:
-            raise UnavailableError(
-                None, None, f"cannot reach {self._called} at {self._address}: {failure}"
-            ) from failure
+            raise UnavailableError(f"cannot reach {self._called} at {self._address}: {failure}") from failure
         self._pool.adopt(channel, self._peer)
         return channel
 

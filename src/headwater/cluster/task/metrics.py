@@ -95,7 +95,7 @@ class MetricsServer:
         try:
             self._server, self._thread = start_http_server(address.port, address.host, registry)
         except OSError as error:
-            raise UnavailableError(None, None, f"cannot serve metrics at {address} ({METRICS}): {error}") from error
+            raise UnavailableError(f"cannot serve metrics at {address} ({METRICS}): {error}") from error
         self.address: str = f"{address.host}:{self._server.server_port}"
         _log.info("%s serves metrics at http://%s/metrics", task, self.address)
 

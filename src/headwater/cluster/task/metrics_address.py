@@ -24,4 +24,4 @@ def metrics_address(environ: Mapping[str, str] | None = None) -> Address | None:
     try:
         return parse_address(text)
     except ValueError as error:
-        raise InvalidArgumentError(None, None, f"{METRICS} is {text!r}, which is not an address: {error}") from error
+        raise InvalidArgumentError(f"{METRICS} is {text!r}, which is not an address: {error}") from error

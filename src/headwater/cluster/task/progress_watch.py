@@ -30,7 +30,6 @@ class ProgressWatch:
     """A thread that logs the messages of a watchdog.
 
     Args:
-      watchdog: the watchdog.
       task: the name of the task, for the log.
     """
 

@@ -505,7 +505,7 @@ class TaskShell:
 
     def add_plan(self, session: str, number: int, plan: bytes, owner: Claim) -> None:
         if self._plans is None:
-            raise UnimplementedError(None, None, f"{self.me} runs a program without graphs; it does not accept plans")
+            raise UnimplementedError(f"{self.me} runs a program without graphs; it does not accept plans")
         self._plans.add_plan(session, number, plan, owner)
 
     def release(self, session: str) -> None:
@@ -518,7 +518,7 @@ class TaskShell:
 
     def reset(self, containers: Sequence[str]) -> None:
         if self._plans is None:
-            raise UnimplementedError(None, None, f"{self.me} runs a program without graphs; it has no containers")
+            raise UnimplementedError(f"{self.me} runs a program without graphs; it has no containers")
         self._plans.reset(containers)
 
     def shutdown(self, reason: str, chief: Claim, gone: Collection[str]) -> None:
@@ -528,7 +528,7 @@ class TaskShell:
             if refusal:
                 message = f"{self.me} continues, although {chief} reports that the job is over: {refusal}"
                 _log.warning("%s", message)
-                raise FailedPreconditionError(None, None, message)
+                raise FailedPreconditionError(message)
         _log.info("%s was notified that the job is over: %s", self.me, reason)
         for service in list(self._services):
             service.job_over(reason)
@@ -545,20 +545,20 @@ class TaskShell:
           UnavailableError: always.
         """
         self.expect(self._state.awaited, awaited=False)
-        raise UnavailableError(None, None, f"the program of {self.chief} has ended")
+        raise UnavailableError(f"the program of {self.chief} has ended")
 
     def join(self, job: str, address: str) -> tuple[int, Mapping[str, str]]:
         if not self._elastic:
             raise UnimplementedError(
-                None, None, f"{job} at {address} cannot join: {self.me} is one of a group of processes of fixed size"
+                f"{job} at {address} cannot join: {self.me} is one of a group of processes of fixed size"
             )
         try:
             parse_address(address)
         except ValueError as error:
-            raise InvalidArgumentError(None, None, f"a task cannot join at {address!r}: {error}") from error
+            raise InvalidArgumentError(f"a task cannot join at {address!r}: {error}") from error
         most = os.environ.get(MAX_WORKERS, "")
         if self._state.over:
-            raise OutOfRangeError(None, None, f"{job} at {address} cannot join: the job is already over")
+            raise OutOfRangeError(f"{job} at {address} cannot join: the job is already over")
         with self._lock:
             task = lifetime.place_in(self._state, job, int(most) if most.isdecimal() else None)
             decision = lifetime.decide(self._state, lifetime.Joined(str(task), address))
@@ -578,6 +578,6 @@ def _metrics_server(address: Address, task: str, snapshot: Callable[[], Snapshot
         from headwater.cluster.task.metrics import MetricsServer  # noqa: PLC0415  an extra
     except ImportError as error:
         raise UnimplementedError(
-            None, None, f"{METRICS} asks for metrics, which need {error.name}: pip install 'headwater[metrics]'"
+            f"{METRICS} asks for metrics, which need {error.name}: pip install 'headwater[metrics]'"
         ) from error
     return MetricsServer(address, task, snapshot)

@@ -137,17 +137,15 @@ class ProgressReporter:
       address: the path of the launcher's socket; None to drop reports.
       interval_s: minimum time between two reports, in seconds.
       clock: returns monotonic seconds.
+
+    Attributes:
+      task: the device name of the task; empty if none is named.
     """
 
     def __init__(
-        self,
-        *,
-        task: str,
-        address: str | None,
-        interval_s: float = 0.25,
-        clock: Callable[[], float] = time.monotonic,
+        self, *, task: str, address: str | None, interval_s: float = 0.25, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._task = task
+        self.task: str = task
         self._address = address
         self._interval_s = interval_s
         self._clock = clock
@@ -165,11 +163,6 @@ class ProgressReporter:
     def from_environment(task: str) -> ProgressReporter:
         """Returns a reporter to the launcher that started this process; without a launcher it drops reports."""
         return ProgressReporter(task=task, address=os.environ.get(STATUS_VARIABLE) or None)
-
-    @property
-    def task(self) -> str:
-        """The device name of the task; empty if none is named."""
-        return self._task
 
     @property
     def listening(self) -> bool:
@@ -211,7 +204,7 @@ class ProgressReporter:
         assert self._address is not None
         elapsed = now - self._since
         progress = Progress(
-            task=self._task,
+            task=self.task,
             step=self._global_step,
             # A short interval at the end is too noisy for a speed.
             steps_per_s=self._steps / elapsed if elapsed >= self._interval_s else None,

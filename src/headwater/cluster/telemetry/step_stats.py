@@ -75,7 +75,7 @@ class StepTrace:
         try:
             other = config_pb2.RunMetadata.FromString(encoded.tobytes())
         except DecodeError as error:
-            raise InternalError(None, None, f"{task} sent a malformed trace: {error}") from error
+            raise InternalError(f"{task} sent a malformed trace: {error}") from error
         with self._lock:
             self._others.append(other.step_stats)
             self.partitions += other.partition_graphs

@@ -109,7 +109,6 @@ class ProgressWatchdog:
         Args:
           worker: the worker's name.
           session: the session of the step; ignored unless `record_open` was called for it.
-          step: the step.
         """
         now = self._clock()
         with self._lock:

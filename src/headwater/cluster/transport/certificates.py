@@ -69,7 +69,7 @@ def make_certificates(directory: Path, hosts: Iterable[str], *, valid_days: int 
     )
     for file in (files.authority, files.authority_key, files.certificate, files.key):
         if file.exists():
-            raise AlreadyExistsError(None, None, f"{file} exists; move it away or choose another directory")
+            raise AlreadyExistsError(f"{file} exists; move it away or choose another directory")
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     now = datetime.datetime.now(datetime.UTC)
     authority_key = ec.generate_private_key(ec.SECP256R1())

@@ -26,10 +26,8 @@ class ChannelStatistics:
     """Traffic of one end of a channel so far.
 
     Attributes:
-      frames_sent: whole frames.
-      frames_received: whole frames.
-      bytes_sent: including prefixes and shared memory.
-      bytes_received: including prefixes and shared memory.
+      frames_sent, frames_received: whole frames.
+      bytes_sent, bytes_received: including prefixes and shared memory.
     """
 
     frames_sent: int = 0
@@ -114,17 +112,17 @@ def closed_here(peer: str, reason: str) -> CancelledError | UnavailableError:
     """Returns the error for use of an end after `close` (empty ``reason``) or after `break_off`."""
     if reason:
         return closed_there(peer, reason)
-    return CancelledError(None, None, f"the channel to {peer} was closed at this end")
+    return CancelledError(f"the channel to {peer} was closed at this end")
 
 
 def closed_there(peer: str, reason: str = "the other end closed it") -> UnavailableError:
     """Returns the error for the loss of the other end."""
-    return UnavailableError(None, None, f"the channel to {peer} is gone: {reason}")
+    return UnavailableError(f"the channel to {peer} is gone: {reason}")
 
 
 def receive_timeout_error(peer: str, timeout_s: float) -> DeadlineExceededError:
     """Returns the error for a `Channel.recv` that timed out."""
-    return DeadlineExceededError(None, None, f"nothing arrived from {peer} within {timeout_s:g} s")
+    return DeadlineExceededError(f"nothing arrived from {peer} within {timeout_s:g} s")
 
 
 class MemoryChannel:

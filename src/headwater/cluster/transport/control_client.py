@@ -194,10 +194,7 @@ class ControlClient:
         reply = self._call("Task", "ListDevices", messages.ListDevicesRequest(), self._short_s())
         return [
             DeviceInfo(
-                name=device.name,
-                type=device.type,
-                memory_limit=device.memory_limit,
-                incarnation=device.incarnation,
+                name=device.name, type=device.type, memory_limit=device.memory_limit, incarnation=device.incarnation
             )
             for device in reply.devices
         ]
@@ -208,7 +205,6 @@ class ControlClient:
         """Sends the task its part of a session's steps; see `TaskHandler.add_plan`.
 
         Args:
-          session: the session.
           number: the number by which the plan is run.
           plan: the packed plan.
           generation: the required generation of the task; 0 for any.
@@ -410,7 +406,7 @@ class ControlClient:
         return changed
 
     def _is_closed(self) -> OpError:
-        return CancelledError(None, None, f"the connection to {self._peer} was closed at this end")
+        return CancelledError(f"the connection to {self._peer} was closed at this end")
 
     def _error(self, error: Any) -> OpError:
         code = error.code().value[0]

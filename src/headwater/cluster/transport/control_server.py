@@ -166,7 +166,7 @@ class _Answers:
             failure = error
         except Exception as error:  # noqa: BLE001 - a bug in Headwater: report it to the caller, and continue serving
             _log.exception("%s failed to answer a call", self._me.task)
-            failure = InternalError(None, None, f"{self._me.task}: {type(error).__name__}: {error}")
+            failure = InternalError(f"{self._me.task}: {type(error).__name__}: {error}")
         context.set_trailing_metadata((OWN_STATUS,))
         context.abort(_CODES.get(failure.error_code, grpc.StatusCode.UNKNOWN), failure.message[:_MAX_MESSAGE])
 
@@ -216,10 +216,8 @@ class _Task(_Answers):
         def register() -> None:
             if request.generation not in (0, self._me.generation):
                 raise AbortedError(
-                    None,
-                    None,
                     f"{self._me.task} is of generation {self._me.generation:x}, not {request.generation:x}: it was "
-                    "restarted",
+                    "restarted"
                 )
             owner = Claim(
                 task=request.owner,
@@ -279,11 +277,7 @@ class _Master(_Answers):
             context,
             lambda: messages.MakeCallableReply(
                 number=self._handler.make_callable(
-                    request.session,
-                    list(request.feeds),
-                    list(request.fetches),
-                    list(request.targets),
-                    request.options,
+                    request.session, list(request.feeds), list(request.fetches), list(request.targets), request.options
                 )
             ),
         )
@@ -301,8 +295,7 @@ class _Master(_Answers):
         self, request: messages.SessionDevicesRequest, context: grpc.ServicerContext
     ) -> messages.SessionDevicesReply:
         return self._answer(
-            context,
-            lambda: messages.SessionDevicesReply(devices=self._handler.session_devices(request.session)),
+            context, lambda: messages.SessionDevicesReply(devices=self._handler.session_devices(request.session))
         )
 
 

@@ -170,7 +170,6 @@ def joined(frame: Frame, payload_bytes: int) -> bytes | None:
     """Encodes a frame as one buffer, in a fraction of the time that `encode` takes.
 
     Args:
-      frame: the frame.
       payload_bytes: maximum length of its payload, in bytes.
 
     Returns:
@@ -319,7 +318,7 @@ def parse_prefix(
         available = machine_memory("MemAvailable")
         if payload_bytes > available:
             raise ResourceExhaustedError(
-                None, None, f"a frame announces {payload_bytes} bytes of tensors; {available} are available here"
+                f"a frame announces {payload_bytes} bytes of tensors; {available} are available here"
             )
     return Prefix(flags, kind, header_bytes, layout_bytes, payload_bytes, slot)
 
@@ -471,4 +470,4 @@ def decode(data: Buffer, *, max_payload_bytes: int = DEFAULT_MAX_PAYLOAD_BYTES) 
 
 
 def _malformed(message: str) -> InvalidArgumentError:
-    return InvalidArgumentError(None, None, message)
+    return InvalidArgumentError(message)

@@ -249,13 +249,9 @@ def _read_introduction(pieces: Iterator[object], me: PeerIdentity) -> PeerIdenti
         case (str(task), int(generation), str(wanted), int(wanted_generation)):
             pass
         case _:
-            raise InvalidArgumentError(
-                None, None, "a channel inside gRPC did not begin with the name of the calling task"
-            )
+            raise InvalidArgumentError("a channel inside gRPC did not begin with the name of the calling task")
     if wanted and wanted != me.task:
-        raise FailedPreconditionError(None, None, f"it is {me.task}, not {wanted}")
+        raise FailedPreconditionError(f"it is {me.task}, not {wanted}")
     if wanted_generation not in (0, me.generation):
-        raise AbortedError(
-            None, None, f"{me.task} is of generation {me.generation:x}, not {wanted_generation:x}: it was restarted"
-        )
+        raise AbortedError(f"{me.task} is of generation {me.generation:x}, not {wanted_generation:x}: it was restarted")
     return PeerIdentity(task=task, generation=generation)

@@ -65,7 +65,6 @@ class TaskHandler(Protocol):
         """Adds the task's part of a session's steps.
 
         Args:
-          session: the session.
           number: the number by which the session runs the plan.
           plan: the packed plan.
           owner: the claim of the task whose master has the session.

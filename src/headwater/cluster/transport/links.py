@@ -83,7 +83,7 @@ class Link:
         """The client of the task's control plane."""
         with self._lock:
             if self._closed:
-                raise CancelledError(None, None, f"the connection to {self._called} was closed at this end")
+                raise CancelledError(f"the connection to {self._called} was closed at this end")
             if self._control is None:
                 self._control = ControlClient(
                     self._address,
@@ -225,7 +225,7 @@ class Link:
                 attempt, me=link_settings.me.task, peer=self._called, address=self._address, known=True
             )
         except UnavailableError as error:
-            raise DeadlineExceededError(None, None, error.message) from error
+            raise DeadlineExceededError(error.message) from error
 
     def release_channel(self, channel: Channel, usable: bool) -> None:
         """Returns a channel after use.

@@ -32,4 +32,4 @@ class TransportOptions:
     def __post_init__(self) -> None:
         for name in ("max_payload_bytes", "handshake_s", "max_unauthenticated", "max_control"):
             if not getattr(self, name) > 0:
-                raise InvalidArgumentError(None, None, f"{name} must be positive, not {getattr(self, name)!r}")
+                raise InvalidArgumentError(f"{name} must be positive, not {getattr(self, name)!r}")

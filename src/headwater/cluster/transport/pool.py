@@ -139,4 +139,4 @@ class ChannelPool:
 
     @staticmethod
     def _is_closed(peer: TaskName) -> CancelledError:
-        return CancelledError(None, None, f"no channel to {peer}: this task is stopping")
+        return CancelledError(f"no channel to {peer}: this task is stopping")

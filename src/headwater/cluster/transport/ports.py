@@ -79,7 +79,7 @@ def listen(address: Address, *, environ: MutableMapping[str, str] | None = None)
     try:
         family, place = resolve(address)[0]
     except socket.gaierror as error:
-        raise UnavailableError(None, None, f"cannot listen at {address}: unknown host: {error.strerror}") from error
+        raise UnavailableError(f"cannot listen at {address}: unknown host: {error.strerror}") from error
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:
         # Let a restarted task bind its port even if connections of its predecessor are still in TIME_WAIT.
@@ -104,9 +104,7 @@ def _take_inherited(address: Address, environ: MutableMapping[str, str]) -> sock
         try:
             descriptors = {parse_address(name): int(number) for name, number in json.loads(text).items()}
         except (ValueError, TypeError, AttributeError) as error:
-            raise InvalidArgumentError(
-                None, None, f"{LISTEN_FDS} is {text!r}, which cannot be used: {error}"
-            ) from error
+            raise InvalidArgumentError(f"{LISTEN_FDS} is {text!r}, which cannot be used: {error}") from error
         number = descriptors.pop(address, None)
         listening = None if number is None else _adopt(number, address.port)
         if listening is None:
@@ -140,24 +138,20 @@ def _cannot_listen(address: Address, error: OSError) -> Exception:
     if error.errno == errno.EADDRINUSE:
         holders = " and ".join(str(holder) for holder in holders_of_port(address.port)) or "another process"
         return AlreadyExistsError(
-            None,
-            None,
             f"cannot listen at {address}: the port is in use by {holders}; stop it, or use another port in the "
-            "cluster spec",
+            "cluster spec"
         )
     if error.errno == errno.EADDRNOTAVAIL:
         return UnavailableError(
-            None,
-            None,
             f"cannot listen at {address}: no address of this machine. Does this task run on the machine that the "
             f"cluster spec names for it? If others reach this machine by an address that it does not have itself, set "
-            f"{BIND_HOST} to one of its own addresses",
+            f"{BIND_HOST} to one of its own addresses"
         )
     if isinstance(error, PermissionError):
         return PermissionDeniedError(
-            None, None, f"cannot listen at {address}: not allowed (ports below 1024 are for the superuser)"
+            f"cannot listen at {address}: not allowed (ports below 1024 are for the superuser)"
         )
-    return UnavailableError(None, None, f"cannot listen at {address}: {error.strerror or error}")
+    return UnavailableError(f"cannot listen at {address}: {error.strerror or error}")
 
 
 def holders_of_port(port: int) -> list[Holder]:

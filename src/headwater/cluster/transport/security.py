@@ -80,17 +80,17 @@ class Security:
 
     def __post_init__(self) -> None:
         if self.token == "":
-            raise InvalidArgumentError(None, None, f"token ({TOKEN}) is empty")
+            raise InvalidArgumentError(f"token ({TOKEN}) is empty")
         if (self.certificate_file is None) != (self.key_file is None):
             given, missing = (CERTIFICATE, KEY) if self.key_file is None else (KEY, CERTIFICATE)
-            raise InvalidArgumentError(None, None, f"{given} is set but {missing} is not; a certificate needs its key")
+            raise InvalidArgumentError(f"{given} is set but {missing} is not; a certificate needs its key")
         for name, file in (
             (CERTIFICATE, self.certificate_file),
             (KEY, self.key_file),
             (AUTHORITY, self.authority_file),
         ):
             if file is not None and not os.access(file, os.R_OK):
-                raise InvalidArgumentError(None, None, f"{name} names {file}, which cannot be read")
+                raise InvalidArgumentError(f"{name} names {file}, which cannot be read")
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None, *, insecure: bool = False) -> Security:
@@ -157,15 +157,13 @@ class Security:
         guarded = self.token is not None or (serves_tls and self.authority_file is not None)
         if not (guarded or self.insecure or is_loopback(host)):
             raise PermissionDeniedError(
-                None,
-                None,
                 f"a server at {host} can be reached from other machines, and has no authentication. Set {TOKEN} to the "
                 f"same secret for all tasks, or {CERTIFICATE}, {KEY} and {AUTHORITY} to certificates (`headwater "
-                f"certs` makes them), or allow it with {INSECURE}=1 (--insecure) if the whole network is trusted",
+                f"certs` makes them), or allow it with {INSECURE}=1 (--insecure) if the whole network is trusted"
             )
         if self.authority_file is not None and not serves_tls:
             raise InvalidArgumentError(
-                None, None, f"{AUTHORITY} is set but {CERTIFICATE} is not: a server needs a certificate of its own"
+                f"{AUTHORITY} is set but {CERTIFICATE} is not: a server needs a certificate of its own"
             )
 
     def server_context(self) -> ssl.SSLContext:
@@ -192,15 +190,13 @@ class Security:
                 context.load_cert_chain(self.certificate_file, self.key_file)
         except (ssl.SSLError, OSError) as error:
             raise InvalidArgumentError(
-                None, None, f"{CERTIFICATE} ({self.certificate_file}) and {KEY} ({self.key_file}) do not fit: {error}"
+                f"{CERTIFICATE} ({self.certificate_file}) and {KEY} ({self.key_file}) do not fit: {error}"
             ) from error
         try:
             if self.authority_file is not None:
                 context.load_verify_locations(self.authority_file)
         except (ssl.SSLError, OSError) as error:
-            raise InvalidArgumentError(
-                None, None, f"{AUTHORITY} ({self.authority_file}) holds no certificate: {error}"
-            ) from error
+            raise InvalidArgumentError(f"{AUTHORITY} ({self.authority_file}) holds no certificate: {error}") from error
 
 
 def _reached_by_loopback(host: str) -> bool:

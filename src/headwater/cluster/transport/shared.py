@@ -189,7 +189,7 @@ class SharedMemoryChannel(SocketChannel):
             self._peer_slots[number] = self._receive_slot(number, prefix.payload_bytes)
         memory = self._peer_slots.get(number)
         if memory is None or len(memory) < _PAGE + prefix.payload_bytes:
-            raise InvalidArgumentError(None, None, f"a frame's tensors should be in slot {number}, but are not")
+            raise InvalidArgumentError(f"a frame's tensors should be in slot {number}, but are not")
         payload = np.ndarray((prefix.payload_bytes,), np.uint8, memory, _PAGE)
 
         # Bind these objects as defaults: at interpreter shutdown the names of the module may be cleared before the
@@ -204,19 +204,17 @@ class SharedMemoryChannel(SocketChannel):
 
     def _receive_slot(self, number: int, payload_bytes: int) -> mmap.mmap:
         if number >= _MAX_SLOTS:
-            raise InvalidArgumentError(None, None, f"the other end uses slot {number}, but there are only {_MAX_SLOTS}")
+            raise InvalidArgumentError(f"the other end uses slot {number}, but there are only {_MAX_SLOTS}")
         _, descriptors, flags, _ = socket.recv_fds(self._lane, 1, 1)
         if flags & socket.MSG_CTRUNC:
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         if len(descriptors) != 1:
-            raise InvalidArgumentError(None, None, "the other end announced shared memory and sent none")
+            raise InvalidArgumentError("the other end announced shared memory and sent none")
         try:
             # Without the seal, the other end could shrink the memory, and reading it would kill this process (SIGBUS).
             sealed = fcntl.fcntl(descriptors[0], fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK
             if not sealed or os.fstat(descriptors[0]).st_size < _PAGE + payload_bytes:
-                raise InvalidArgumentError(
-                    None, None, "the other end sent shared memory of another size or kind than announced"
-                )
+                raise InvalidArgumentError("the other end sent shared memory of another size or kind than announced")
             return _map(descriptors[0], _PAGE + payload_bytes)
         finally:
             os.close(descriptors[0])

@@ -111,8 +111,6 @@ def _make(path: Path) -> None:
 
 def _cannot(path: Path, why: str) -> PermissionDeniedError:
     return PermissionDeniedError(
-        None,
-        None,
         f"the secret of this user's programs should be in {path}, but {why}. Remove it, or set HEADWATER_TOKEN to the "
-        "same secret for all tasks",
+        "same secret for all tasks"
     )

@@ -54,7 +54,7 @@ class Patience:
     def __post_init__(self) -> None:
         for name in ("deadline_s", "silence_deadline_s", "first_pause_s", "longest_pause_s", "report_s"):
             if not getattr(self, name) >= 0:
-                raise InvalidArgumentError(None, None, f"{name} must not be negative, but is {getattr(self, name)!r}")
+                raise InvalidArgumentError(f"{name} must not be negative, but is {getattr(self, name)!r}")
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Patience:
@@ -80,14 +80,14 @@ def seconds_from(environ: Mapping[str, str], name: str, default: float) -> float
     try:
         return float(text) if text else default
     except ValueError:
-        raise InvalidArgumentError(None, None, f"{name} is {text!r}, but must be a number of seconds") from None
+        raise InvalidArgumentError(f"{name} is {text!r}, but must be a number of seconds") from None
 
 
 def positive_seconds_from(environ: Mapping[str, str], name: str, default: float) -> float:
     """Returns a number as `seconds_from` does; raises InvalidArgumentError also if it is not above 0."""
     found = seconds_from(environ, name, default)
     if not found > 0:
-        raise InvalidArgumentError(None, None, f"{name} is {found:g}, but must be more than 0 s")
+        raise InvalidArgumentError(f"{name} is {found:g}, but must be more than 0 s")
     return found
 
 
@@ -170,7 +170,7 @@ class Waiter:
                 since = "" if first else f" after {waited:.0f} s"
                 error = failure.as_error(f"{me} gave up waiting for {peer} at {address}{since}")
                 if isinstance(error, UnavailableError):
-                    error = GaveUpError(None, None, error.message)
+                    error = GaveUpError(error.message)
                 raise error from failure
             # A refusal is usual while tasks are starting, so it is not reported immediately.
             if now - reported >= patience.report_s or (first and failure.problem is not Problem.REFUSED):
@@ -187,6 +187,6 @@ class Waiter:
                 )
                 reported = now
             if self._cancelled.is_set() or self._pause(min(pause_s, max(_SHORTEST_PAUSE_S, limit - waited))):
-                raise CancelledError(None, None, f"{me} was stopped while it waited for {peer} at {address}")
+                raise CancelledError(f"{me} was stopped while it waited for {peer} at {address}")
             pause_s = min(pause_s * 1.5, patience.longest_pause_s)
             first = False

@@ -168,10 +168,8 @@ def audit(logdir: str) -> Audit:
     paths = sorted(glob(os.path.join(logdir, FILES)), key=_start_text)
     if not paths:
         raise NotFoundError(
-            None,
-            None,
             f"{logdir} has no journal of examples ({FILES}): the first ps writes one into the folder that "
-            "HEADWATER_LOG_DIR or ParameterServer(log_dir=...) names, once workers take examples of ps.batches or fit",
+            "HEADWATER_LOG_DIR or ParameterServer(log_dir=...) names, once workers take examples of ps.batches or fit"
         )
     runs: dict[int, Run] = {}
     damage: list[str] = []
@@ -183,7 +181,7 @@ def audit(logdir: str) -> Audit:
                     run = _first(runs, path, record) if run is None else _apply_record(run, record)
                 except (ValueError, TypeError, KeyError, IndexError) as error:
                     raise DataLossError(
-                        None, None, f"{path}: the record at offset {offset} is not a journal record: {error!r}"
+                        f"{path}: the record at offset {offset} is not a journal record: {error!r}"
                     ) from error
         except DataLossError as error:
             damage.append(error.message)  # the other files can still be checked

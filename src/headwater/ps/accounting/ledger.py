@@ -363,9 +363,7 @@ class Ledger:
         ]
         if differs:
             raise FailedPreconditionError(
-                None,
-                None,
-                f"{worker} goes through epoch {epoch} with {', '.join(differs)}: all workers must have the same data",
+                f"{worker} goes through epoch {epoch} with {', '.join(differs)}: all workers must have the same data"
             )
         return known
 
@@ -578,7 +576,7 @@ class Ledger:
                 made._epochs[int(epoch)] = _restore_epoch(Plan(**plan), list(_spans(done)), aside)
             made._restore_assignments(*state.get("hands", ((), (), ())))
         except (ValueError, TypeError, KeyError, RecursionError) as error:
-            raise InvalidArgumentError(None, None, f"this is not a ledger of examples: {error}") from error
+            raise InvalidArgumentError(f"this is not a ledger of examples: {error}") from error
         return made
 
     def _restore_assignments(self, held: Iterable[Any], away: Iterable[Any], epochs: Iterable[Any]) -> None:

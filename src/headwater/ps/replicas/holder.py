@@ -328,9 +328,9 @@ class CopyHolder:
         """
         copy = self.copies.get(shard)
         if copy is None or not copy.serves:
-            raise UnavailableError(None, None, f"shard {shard} of {self._name!r} is not served by {self._task}")
+            raise UnavailableError(f"shard {shard} of {self._name!r} is not served by {self._task}")
         if self._over:
-            raise FailedPreconditionError(None, None, f"no shards of {self._name!r} move: the job is over")
+            raise FailedPreconditionError(f"no shards of {self._name!r} move: the job is over")
         # The size is determined now, as this replica may be empty after the move.
         nbytes, stays = copy.load().nbytes, primary == self._task
         aim = Aim(server_number(primary), server_number(backup) if backup else None)
@@ -338,7 +338,7 @@ class CopyHolder:
         give_up_at = time.monotonic() + MOVE_TIMEOUT_S
         while not copy.wait_for(lambda: not copy.serves or (stays and copy.has_desired_placement), CHECK_INTERVAL_S):
             if self._closed or self._over or copy.requested_placement != aim or time.monotonic() >= give_up_at:
-                raise UnavailableError(None, None, f"shard {shard} of {self._name!r} has not moved to {primary}")
+                raise UnavailableError(f"shard {shard} of {self._name!r} has not moved to {primary}")
         return (0.0 if stays else copy.interruption_s), nbytes
 
     # Service interface ------------------------------------------------------------------------------------------------

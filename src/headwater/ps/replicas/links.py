@@ -45,7 +45,7 @@ class EitherLink:
                 if self._tries_lost or not link.is_lost():
                     self._tries_lost = False
                     return link.reach(_ATTEMPT_S)
-                error = UnavailableError(None, None, "it sends no heartbeats")
+                error = UnavailableError("it sends no heartbeats")
             except UnavailableError as failure:
                 error = failure
             if time.monotonic() >= give_up_at:

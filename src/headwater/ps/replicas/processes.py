@@ -55,4 +55,4 @@ class KnownServers:
         try:
             return self._directory.link(server_name(number))
         except KeyError as error:
-            raise UnavailableError(None, None, f"the address of {server_name(number)} is not known") from error
+            raise UnavailableError(f"the address of {server_name(number)} is not known") from error

@@ -103,7 +103,7 @@ class _Retired:
     """Replaces the updater or table of a replica that was demoted; every access raises UnavailableError."""
 
     def __getattr__(self, name: str) -> Any:
-        raise UnavailableError(None, None, "these values are no longer served")
+        raise UnavailableError("these values are no longer served")
 
 
 class _RecordedTable:

@@ -55,15 +55,7 @@ class ShardCopy(KeptCopy):
       expect: see `Expect`; None if the task need not wait for workers before it ends.
     """
 
-    def __init__(
-        self,
-        name: str,
-        shard: int,
-        *,
-        make: MakeHosted,
-        site: Site,
-        expect: Expect | None = None,
-    ) -> None:
+    def __init__(self, name: str, shard: int, *, make: MakeHosted, site: Site, expect: Expect | None = None) -> None:
         self._make = make
         self._expect = expect
         #: Workers whose connection this task awaits before it ends with the job, and the deadline.
@@ -265,7 +257,7 @@ class ShardCopy(KeptCopy):
         return feed
 
     def _start_feed_of_changes(self, channel: Channel, other: Copy, view: View) -> Feed:
-        return ParameterFeed(channel, other, [(kinds.NEW_VIEW, (as_words(view), self._aim), ())])
+        return ParameterFeed(channel, other, [(kinds.NEW_VIEW, (as_words(view), self.requested_placement), ())])
 
     def _snapshot_changes(self, host: HostedParameters) -> Iterator[Change]:
         """Returns the changes that fill a new backup with the present state. The host's lock is held.

@@ -89,7 +89,7 @@ class Programs:
         with self._changed:
             while not self._changed.wait_for(lambda: name in self._made, CHECK_INTERVAL_S):
                 if not goes_on():
-                    raise UnavailableError(None, None, f"the program has not made table {name!r}")
+                    raise UnavailableError(f"the program has not made table {name!r}")
             return self._made[name]
 
 
@@ -135,7 +135,7 @@ class CopiedTables(TableService):
           UnavailableError: a reset or a step-down has replaced these contents.
         """
         if not self._copy.is_present(self):
-            raise UnavailableError(None, None, f"{self._task} no longer serves these tables")
+            raise UnavailableError(f"{self._task} no longer serves these tables")
 
     def end(self, reason: str) -> None:
         """Ends all connections of workers."""
@@ -255,15 +255,7 @@ class TablesCopy(KeptCopy):
       programs: tables of this task's program.
     """
 
-    def __init__(
-        self,
-        shard: int,
-        *,
-        tasks: int,
-        programs: Programs,
-        site: Site,
-        moves: bool = False,
-    ) -> None:
+    def __init__(self, shard: int, *, tasks: int, programs: Programs, site: Site, moves: bool = False) -> None:
         self.programs: Programs = programs
         self._tasks = tasks
         self._moving = tasks if moves else None

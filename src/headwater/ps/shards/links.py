@@ -61,7 +61,7 @@ class ShardLink:
             if self._may_be_outdated or place is None:
                 place = self._locate()
             what = f"no ps knows the place of shard {self._shard} of {self._directory.name!r}"
-            error = UnavailableError(None, None, what)
+            error = UnavailableError(what)
             if place is not None:
                 link = self._directory.link(place.task)
                 self._at = place.task, link
@@ -70,12 +70,12 @@ class ShardLink:
                         found = link.reach(_ATTEMPT_S)
                         self._may_be_outdated, self._reached = False, time.monotonic()
                         return found
-                    error = UnavailableError(None, None, f"{place.task} sends no heartbeats")
+                    error = UnavailableError(f"{place.task} sends no heartbeats")
                 except UnavailableError as failure:
                     error = failure
             self._may_be_outdated = True
             if time.monotonic() >= give_up_at:
-                raise GaveUpError(None, None, error.message) from error
+                raise GaveUpError(error.message) from error
             if self.check is not None and deadline_s is None:
                 self.check()
             pause(pause_s)

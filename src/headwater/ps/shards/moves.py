@@ -78,13 +78,13 @@ def balance_shards(
         if takers:
             accepting = ", ".join(takers)
             problem = f"the shards of {directory.name!r} need {servers} ps, but only these accept shards: {accepting}"
-        raise FailedPreconditionError(None, None, f"{problem}. Start more ps first")
+        raise FailedPreconditionError(f"{problem}. Start more ps first")
     takers = takers[:servers]
     places = {shard: place.task for shard, place in directory.places().items()}
     silent = sorted({task for task in places.values() if task not in reports})
     # The loads of these shards are unknown, so there can be no plan.
     if silent:
-        raise UnavailableError(None, None, f"{', '.join(silent)} does not answer, and has shards of {directory.name!r}")
+        raise UnavailableError(f"{', '.join(silent)} does not answer, and has shards of {directory.name!r}")
     loads = _loads(reports, by_rate=by_rate)
     if above and excess({task: sum(loads[shard] for shard in reports[task].loads) for task in takers}) <= above:
         return []
@@ -98,10 +98,8 @@ def balance_shards(
     }
     if len(takers) < replicas:
         raise FailedPreconditionError(
-            None,
-            None,
             f"the shards of {directory.name!r} have two replicas each, which need two ps, but only {takers[0]} was "
-            "given: give at least two",
+            "given: give at least two"
         )
     return [move_copies(directory, change) for change in plan_copies(pairs, loads, takers, replicas)]
 

@@ -72,7 +72,7 @@ class Places:
                 addresses={str(task): str(address) for task, address in addresses},
             )
         except (TypeError, ValueError) as error:
-            raise InvalidArgumentError(None, None, f"malformed shard locations: {error}") from error
+            raise InvalidArgumentError(f"malformed shard locations: {error}") from error
 
 
 def excess(loads: Mapping[str, float]) -> float:
