@@ -163,19 +163,15 @@ class SparseBatch(ByElement):
         rank = len(self.row_shape)
         if any(value.ndim != rank for value in values):
             raise InvalidArgumentError(
-                None,
-                None,
                 f"Input element had shape {[list(value.shape) for value in values]} that is incompatible with the "
-                f"row shape {list(self.row_shape)}",
+                f"row shape {list(self.row_shape)}"
             )
         greatest = np.max([value.shape for value in values], axis=0).astype(np.int64)
         wanted = np.asarray(self.row_shape, np.int64)
         shape = np.where(wanted < 0, greatest, wanted)
         if (greatest > shape).any():
             raise DataLossError(
-                None,
-                None,
-                f"Input element had shape {greatest.tolist()} that is larger than the row shape {shape.tolist()}.",
+                f"Input element had shape {greatest.tolist()} that is larger than the row shape {shape.tolist()}."
             )
         rows = [SparseArray(list(np.ndindex(value.shape)), value.reshape(-1), shape) for value in values]
         return (rows[0].stacked(rows, "dense_to_sparse_batch", 0),)
@@ -240,7 +236,7 @@ class Rebatch(ByElement):
     def elements(self, context: Context) -> Iterator[Element]:
         sizes = [int(size) for size in np.ravel(self.sizes)]
         if not sizes or min(sizes) < 0 or not sum(sizes):
-            raise InvalidArgumentError(None, None, f"rebatch: batch sizes must be positive, not {sizes}")
+            raise InvalidArgumentError(f"rebatch: batch sizes must be positive, not {sizes}")
         drop = bool(self.drop_remainder)
         with closing(Unbatch(input=self.input).elements(context)) as source:
             for size in itertools.cycle(sizes):
@@ -308,10 +304,8 @@ def _padded(values: Sequence[Array], shape: Sequence[int], padding: Any) -> Arra
     for value in values:
         if value.ndim != rank:
             raise InvalidArgumentError(
-                None,
-                None,
                 f"All elements in a batch must have the same rank as the padded shape: expected rank {rank} but got "
-                f"element with rank {value.ndim}",
+                f"element with rank {value.ndim}"
             )
     sizes = [max(value.shape[i] for value in values) if want < 0 else want for i, want in enumerate(shape)]
     out = np.empty((len(values), *sizes), values[0].dtype)
@@ -319,9 +313,7 @@ def _padded(values: Sequence[Array], shape: Sequence[int], padding: Any) -> Arra
     for index, value in enumerate(values):
         if any(have > room for have, room in zip(value.shape, sizes, strict=True)):
             raise DataLossError(
-                None,
-                None,
-                f"Attempted to pad to a smaller size than the input element: {list(value.shape)} into {sizes}.",
+                f"Attempted to pad to a smaller size than the input element: {list(value.shape)} into {sizes}."
             )
         out[(index, *(slice(0, have) for have in value.shape))] = value if value.ndim else value[()]
     return out
@@ -356,9 +348,7 @@ def _rows(element: Element) -> int:
     counts = {len(column) if column.ndim else -1 for column in element}
     if len(counts) != 1 or -1 in counts:
         raise InvalidArgumentError(
-            None,
-            None,
             f"unbatch: components have shapes {[list(column.shape) for column in element]}; they must have "
-            "equal first dimensions",
+            "equal first dimensions"
         )
     return counts.pop()

@@ -141,10 +141,8 @@ class SparseArray(Composite):
         for other in values:
             if len(other.dense_shape) != len(self.dense_shape):
                 raise InvalidArgumentError(
-                    None,
-                    None,
                     f"{label}: Inconsistent rank across SparseTensors: rank prior to SparseTensor in component "
-                    f"{component} was: {len(self.dense_shape)} but rank of a later one is: {len(other.dense_shape)}",
+                    f"{component} was: {len(self.dense_shape)} but rank of a later one is: {len(other.dense_shape)}"
                 )
         counts = [len(value.values) for value in values]
         rows = np.repeat(np.arange(len(values), dtype=np.int64), counts)[:, None]
@@ -212,10 +210,8 @@ class RaggedArray(Composite):
         for other in values:
             if len(other.splits) != len(self.splits) or other.values.shape[1:] != self.values.shape[1:]:
                 raise InvalidArgumentError(
-                    None,
-                    None,
                     f"{label}: component {component} has ragged rows of shape {other.shape}, which cannot be one batch "
-                    f"with rows of shape {self.shape}",
+                    f"with rows of shape {self.shape}"
                 )
         kind = self._splits_dtype.numpy_dtype
         outer = np.cumsum([0, *(len(value) for value in values)], dtype=kind)
@@ -306,11 +302,7 @@ class RaggedSpec(TensorSpec):
     __slots__ = ("ragged_rank", "splits_dtype")
 
     def __init__(
-        self,
-        shape: ShapeLike,
-        dtype: DTypeLike = float32,
-        ragged_rank: int = 1,
-        splits_dtype: DTypeLike = int64,
+        self, shape: ShapeLike, dtype: DTypeLike = float32, ragged_rank: int = 1, splits_dtype: DTypeLike = int64
     ) -> None:
         super().__init__(shape, dtype)
         self.ragged_rank = ragged_rank
@@ -382,7 +374,7 @@ def spec_of_code(code: str, shape: ShapeLike, dtype: DTypeLike) -> TensorSpec:
         return RaggedSpec(shape, dtype, int(settings[0]), settings[1])
     if kind == "dense":
         return TensorSpec(shape, dtype)
-    raise InvalidArgumentError(None, None, f"{code!r} is not a class of a dataset's component")
+    raise InvalidArgumentError(f"{code!r} is not a class of a dataset's component")
 
 
 def flat_specs(specs: Sequence[TensorSpec]) -> tuple[TensorSpec, ...]:

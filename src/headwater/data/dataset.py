@@ -236,7 +236,7 @@ class Dataset:
         patterns = [bytes(item).decode() for item in np.ravel(as_array(file_pattern))]
         found = sorted({path for pattern in patterns for path in glob(pattern)})
         if not found:
-            raise NotFoundError(None, None, f"No files matched pattern: {', '.join(patterns)}")
+            raise NotFoundError(f"No files matched pattern: {', '.join(patterns)}")
         made = cls.from_tensor_slices(as_array(found))
         return made if shuffle is False else made.shuffle(len(found), seed=seed)
 
@@ -337,13 +337,9 @@ class Dataset:
         count, place = self.as_value(num_shards, int64), self.as_value(index, int64)
         number, at = static_value(count), static_value(place)
         if number is not None and number < 1 and number != SHARD_HINT:
-            raise InvalidArgumentError(
-                None, None, f"Number of shards must be greater than zero (currently num_shards = {number})."
-            )
+            raise InvalidArgumentError(f"Number of shards must be greater than zero (currently num_shards = {number}).")
         if number is not None and number > 0 and at is not None and not 0 <= at < number:
-            raise InvalidArgumentError(
-                None, None, f"index must be between 0 and {number - 1} for num_shards {number}, not {at}."
-            )
+            raise InvalidArgumentError(f"index must be between 0 and {number - 1} for num_shards {number}, not {at}.")
         return self.changed(Shard(input=self.node, count=count, index=place))
 
     def shuffle(

@@ -78,7 +78,7 @@ def parallel_interleave(
     if buffer_output_elements is not None:
         positive(buffer_output_elements, "`buffer_output_elements`")
     if prefetch_input_elements is not None and prefetch_input_elements < 0:
-        raise InvalidArgumentError(None, None, "`prefetch_input_elements` must be >= 0")
+        raise InvalidArgumentError("`prefetch_input_elements` must be >= 0")
     return lambda dataset: dataset.interleaved(
         map_func, cycle_length, block_length, "interleave", cycle_length, buffer_output_elements or 0, sloppy
     )

@@ -257,7 +257,7 @@ class Interleave(Wrapper):
         calls = int(self.parallel)
         calls = min(_PROVEN_CALLS, cycle) if calls == AUTOTUNE else positive(calls, "num_parallel_calls")
         if calls > cycle:
-            raise InvalidArgumentError(None, None, "num_parallel_calls must less than or equal to cycle_length.")
+            raise InvalidArgumentError("num_parallel_calls must less than or equal to cycle_length.")
         return (
             self._concurrently(context, cycle, length, calls)
             if calls > 1

@@ -36,9 +36,7 @@ class Grouped(ByElement):
                 number = int(key)
                 if number not in held:
                     if int(size) < 1:
-                        raise InvalidArgumentError(
-                            None, None, f"Window size must be greater than zero, but got {int(size)}."
-                        )
+                        raise InvalidArgumentError(f"Window size must be greater than zero, but got {int(size)}.")
                     held[number] = int(size), []
                 full, window = held[number]
                 window.append(tuple(element))

@@ -58,7 +58,7 @@ class NoElementError(InvalidArgumentError):
     """There is no element with this number: the dataset ends before this number."""
 
     def __init__(self, number: int) -> None:
-        super().__init__(None, None, f"the dataset has no element {number}: it is shorter than its given size")
+        super().__init__(f"the dataset has no element {number}: it is shorter than its given size")
 
 
 class Indexed(ABC):

@@ -41,6 +41,9 @@ class DataSet:
     Raises:
       TypeError: ``dtype`` is another type.
       ValueError: the numbers of labels and images differ.
+
+    Attributes:
+      epochs_completed: number of completed passes over all examples.
     """
 
     def __init__(
@@ -58,36 +61,19 @@ class DataSet:
             raise TypeError(f"Invalid image dtype {wanted!r}, expected uint8 or float32")
         self._random = np.random.default_rng(seed)
         self._one_hot = one_hot
-        self._count = 10000
+        self.num_examples: int = 10000
         if not fake_data:
             if len(images) != len(labels):
                 raise ValueError(f"images.shape: {images.shape} labels.shape: {labels.shape}")
-            self._count = len(images)
+            self.num_examples = len(images)
             if reshape:
-                images = images.reshape(self._count, math.prod(images.shape[1:]))
+                images = images.reshape(self.num_examples, math.prod(images.shape[1:]))
             if wanted == float32:
                 images = images.astype(np.float32) * np.float32(1 / 255)
-        self._images: HostArray = images
-        self._labels: HostArray = labels
-        self._epochs_completed = 0
+        self.images: HostArray = images
+        self.labels: HostArray = labels
+        self.epochs_completed: int = 0
         self._next = 0
-
-    @property
-    def images(self) -> HostArray:
-        return self._images
-
-    @property
-    def labels(self) -> Any:
-        return self._labels
-
-    @property
-    def num_examples(self) -> int:
-        return self._count
-
-    @property
-    def epochs_completed(self) -> int:
-        """Number of completed passes over all examples."""
-        return self._epochs_completed
 
     def next_batch(self, batch_size: int, fake_data: bool = False, shuffle: bool = True) -> tuple[Any, Any]:
         """Returns images and labels of the next ``batch_size`` examples.
@@ -104,31 +90,31 @@ class DataSet:
         if fake_data:
             label = [1] + [0] * (_CLASSES - 1) if self._one_hot else 0
             return [[1] * _PIXELS for _ in range(batch_size)], [label for _ in range(batch_size)]
-        if self._next == 0 and self._epochs_completed == 0 and shuffle:
+        if self._next == 0 and self.epochs_completed == 0 and shuffle:
             self._shuffle()
-        if not self._count:
+        if not self.num_examples:
             raise ValueError("a data set without examples has no batches")
         images: list[Any] = []
         labels: list[Any] = []
         missing = batch_size
-        while missing > self._count - self._next:
-            images.append(self._images[self._next :])
-            labels.append(self._labels[self._next :])
-            missing -= self._count - self._next
-            self._epochs_completed += 1
+        while missing > self.num_examples - self._next:
+            images.append(self.images[self._next :])
+            labels.append(self.labels[self._next :])
+            missing -= self.num_examples - self._next
+            self.epochs_completed += 1
             self._next = 0
             if shuffle:
                 self._shuffle()
         end = self._next + missing
-        images.append(self._images[self._next : end])
-        labels.append(self._labels[self._next : end])
+        images.append(self.images[self._next : end])
+        labels.append(self.labels[self._next : end])
         self._next = end
         return np.concatenate(images), np.concatenate(labels)
 
     def _shuffle(self) -> None:
-        order = self._random.permutation(self._count)
-        self._images = self._images[order]
-        self._labels = self._labels[order]
+        order = self._random.permutation(self.num_examples)
+        self.images = self.images[order]
+        self.labels = self.labels[order]
 
 
 class Datasets(NamedTuple):

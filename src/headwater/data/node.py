@@ -199,10 +199,8 @@ def stack(values: Sequence[Any], label: str, component: int = 0) -> Any:
 def _check_shape(first: Array, other: Array, label: str, component: int) -> None:
     if first.shape != other.shape:
         raise InvalidArgumentError(
-            None,
-            None,
             f"{label}: Cannot batch tensors with different shapes in component {component}. First element had shape "
-            f"{list(first.shape)} and a later one had shape {list(other.shape)}.",
+            f"{list(first.shape)} and a later one had shape {list(other.shape)}."
         )
 
 
@@ -236,5 +234,5 @@ def call(function: Function, context: Context, element: Element, index: int) -> 
 def positive(value: int, what: str) -> int:
     """Returns ``value`` if it is at least 1."""
     if value < 1:
-        raise InvalidArgumentError(None, None, f"{what} must be greater than zero, not {value}.")
+        raise InvalidArgumentError(f"{what} must be greater than zero, not {value}.")
     return value

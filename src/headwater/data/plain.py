@@ -44,7 +44,7 @@ class PlainFunction(Function):
             context = Context()
             first = next(iter(self._inputs.elements(context)), None)
             if first is None:
-                raise InvalidArgumentError(None, None, f"{self.name}: the dataset has no element to try it with")
+                raise InvalidArgumentError(f"{self.name}: the dataset has no element to try it with")
             result = self._result(first)
             if hasattr(result, "node"):
                 self._returns, self._specs = result, ()

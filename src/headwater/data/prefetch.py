@@ -41,7 +41,7 @@ class Prefetch(Wrapper):
     def _size(self) -> int:
         size = int(self.buffer_size)
         if size < AUTOTUNE:
-            raise InvalidArgumentError(None, None, f"buffer_size must be >= 0, or -1 for a good number, not {size}")
+            raise InvalidArgumentError(f"buffer_size must be >= 0, or -1 for a good number, not {size}")
         return size
 
     def elements(self, context: Context) -> Iterator[Element]:

@@ -37,7 +37,7 @@ class CsvRecords(FilesNode):
         for lines in opened_files(self.filenames, self.compression_type):
             records = _records(lines, self.quoted)
             if self.header and next(records, None) is None:
-                raise InvalidArgumentError(None, None, "Can't read header of file")
+                raise InvalidArgumentError("Can't read header of file")
             found: list[bytes] = []
             for record in records:
                 found.append(record)
@@ -64,7 +64,7 @@ def _records(lines: Iterator[bytes], quoted: bool) -> Iterator[bytes]:
             yield held or (b'""' if quoted else b"")  # an empty record has one field
             held = b""
     if held:
-        raise InvalidArgumentError(None, None, "Quoted field has to end with quote followed by delim, CRLF, or EOF")
+        raise InvalidArgumentError("Quoted field has to end with quote followed by delim, CRLF, or EOF")
 
 
 @dataclass(eq=False, kw_only=True)
@@ -92,24 +92,20 @@ class SqlRows(Node):
         driver = decoded_text(self.driver_name)
         if driver != "sqlite":
             raise InvalidArgumentError(
-                None,
-                None,
                 f"The database type, {driver}, is not supported by SqlDataset. The set of supported "
-                "databases is: {'sqlite'}.",
+                "databases is: {'sqlite'}."
             )
         with closing_soon(sqlite3.connect(decoded_text(self.data_source_name))) as connection:
             connection.text_factory = bytes
             try:
                 cursor = connection.execute(decoded_text(self.query))
             except sqlite3.Error as error:
-                raise UnknownError(None, None, f"Failed to run the query of a SqlDataset: {error}") from None
+                raise UnknownError(f"Failed to run the query of a SqlDataset: {error}") from None
             for row in cursor:
                 if len(row) != len(self.of):
                     raise InvalidArgumentError(
-                        None,
-                        None,
                         f"The number of columns in query ({len(row)}) must match the number of elements in "
-                        f"output_types ({len(self.of)}).",
+                        f"output_types ({len(self.of)})."
                     )
                 yield tuple(_cell(value, spec) for value, spec in zip(row, self.of, strict=True))
 

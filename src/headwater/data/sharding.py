@@ -34,7 +34,7 @@ def sharded(node: Node, count: int, index: int, policy: AutoShardPolicy = AutoSh
       InvalidArgumentError: ``index`` is not below ``count``.
     """
     if not 0 <= index < count:
-        raise InvalidArgumentError(None, None, f"index must be between 0 and {count - 1}, not {index}")
+        raise InvalidArgumentError(f"index must be between 0 and {count - 1}, not {index}")
     if policy is AutoShardPolicy.OFF or (count == 1 and policy is not AutoShardPolicy.HINT):
         return node
     if policy is AutoShardPolicy.HINT:
@@ -46,10 +46,8 @@ def sharded(node: Node, count: int, index: int, policy: AutoShardPolicy = AutoSh
         if policy is AutoShardPolicy.FILE:
             what = "the dataset reads no files" if files is None else f"the dataset reads {files} file(s)"
             raise NotFoundError(
-                None,
-                None,
                 f"auto_shard_policy FILE cannot give each of {count} workers a file: {what}; use more files, or the "
-                "policy DATA",
+                "policy DATA"
             )
     return _shard(node, count, index)
 

@@ -60,7 +60,7 @@ class Slices(Node):
     def _count(self) -> int:
         counts = [len(component) for component in self.components]
         if len(set(counts)) > 1:
-            raise InvalidArgumentError(None, None, f"the components have different numbers of slices: {counts}")
+            raise InvalidArgumentError(f"the components have different numbers of slices: {counts}")
         return counts[0]
 
 
@@ -120,7 +120,7 @@ class Range(Node):
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
         step = int(self.step)
         if step == 0:
-            raise InvalidArgumentError(None, None, "step must be a non-zero integer.")
+            raise InvalidArgumentError("step must be a non-zero integer.")
         numbers = range(int(self.start), int(self.stop), step)
         for index in range(0, len(numbers), rows):
             part = numbers[index : index + rows]
@@ -271,7 +271,7 @@ class FixedLengthRecords(FilesNode):
     def _contents(self, rows: int) -> Iterator[Block]:
         header, length, footer = int(self.header_bytes), int(self.record_bytes), int(self.footer_bytes)
         if length < 1:
-            raise InvalidArgumentError(None, None, f"record_bytes must be positive, not {length}")
+            raise InvalidArgumentError(f"record_bytes must be positive, not {length}")
         bits = TFRecordOptions.of(decoded_text(self.compression_type)).zlib_window_bits
         for name in _names(self.filenames):
             with translated(name) as path, open_file(path, "rb") as file:
@@ -279,10 +279,8 @@ class FixedLengthRecords(FilesNode):
                 excess = (stat(path).length - header - footer) % length if bits is None else 0
                 if excess:
                     raise InvalidArgumentError(
-                        None,
-                        None,
                         f"Excess bytes at the end of {path}: the bytes between header_bytes={header} and "
-                        f"footer_bytes={footer} is not a multiple of record_bytes={length}",
+                        f"footer_bytes={footer} is not a multiple of record_bytes={length}"
                     )
                 _read_exactly(source, header)
                 held = b""

@@ -82,17 +82,13 @@ class StoredCache(Wrapper):
         """Yields the written items, each with whether it is a block."""
         with BundleReader(self._prefix) as reader:
             if any(name not in reader for name in (_COUNT, _BLOCKS, _COMPONENTS)):
-                raise DataLossError(
-                    None, None, f"{self._prefix} holds no cached elements: give cache() another file name"
-                )
+                raise DataLossError(f"{self._prefix} holds no cached elements: give cache() another file name")
             components = int(reader.read(_COMPONENTS))
             expected = len(flat_specs(self.specs))
             if components != expected:
                 raise DataLossError(
-                    None,
-                    None,
                     f"{self._prefix} holds elements of {components} components, not {expected}: it is the "
-                    "cache of another dataset; delete it, or give cache() another file name",
+                    "cache of another dataset; delete it, or give cache() another file name"
                 )
             in_blocks = bool(reader.read(_BLOCKS))
             for number in range(int(reader.read(_COUNT))):
@@ -168,7 +164,7 @@ def load(folder: str) -> tuple[Saved, Any]:
     """
     path = posixpath.join(folder, _DESCRIPTION)
     if not files.exists(path):
-        raise NotFoundError(None, None, f"{folder} holds no saved dataset: {path} is missing")
+        raise NotFoundError(f"{folder} holds no saved dataset: {path} is missing")
     described = checked_json.read(path)
     specs = tuple(spec_of_code(code, dims, dtype) for code, dims, dtype in described["components"])
     filename = np.asarray(posixpath.join(folder, _ELEMENTS).encode(), object)

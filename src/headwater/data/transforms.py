@@ -194,9 +194,7 @@ class Shard(Wrapper):
             return 1, 0
         count, index = positive(int(self.count), "num_shards"), int(self.index)
         if not 0 <= index < count:
-            raise InvalidArgumentError(
-                None, None, f"index must be between 0 and {count - 1} for num_shards {count}, not {index}."
-            )
+            raise InvalidArgumentError(f"index must be between 0 and {count - 1} for num_shards {count}, not {index}.")
         return count, index
 
     def elements(self, context: Context) -> Iterator[Element]:
@@ -424,9 +422,7 @@ class Picked(Node):
                 for (choice,) in choices:
                     index = int(choice)
                     if not 0 <= index < len(sources):
-                        raise InvalidArgumentError(
-                            None, None, f"Selector index out of range: {index} >= {len(sources)}"
-                        )
+                        raise InvalidArgumentError(f"Selector index out of range: {index} >= {len(sources)}")
                     source = sources[index]
                     element = None if source is None else next(source, None)
                     if element is not None:

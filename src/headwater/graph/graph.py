@@ -45,8 +45,8 @@ class Graph:
         self._scopes: Scopes | ScopesOfThreads = Scopes()
         self._gradient_overrides: dict[str, str] = {}
         self._collections: dict[Any, list[Any]] = {}
-        self._version = 0
-        self._finalized = False
+        self.version: int = 0
+        self.finalized: bool = False
         self._unfeedable: set[Tensor] = set()
         self._unfetchable: set[Operation] = set()
         self._in_loops: set[Operation] = set()
@@ -110,7 +110,7 @@ class Graph:
                 message = f"{error} for '{full_name}' (op: '{op_type}') with input shapes: {shapes}."
                 raise type(error)(message) from error
             before = self._scopes.control.inputs_for(inputs, control_inputs)
-            op = Operation(self, self._version, full_name, definition, inputs, attrs, before, outputs)
+            op = Operation(self, self.version, full_name, definition, inputs, attrs, before, outputs)
             self._apply_gradient_override(op)
             self._scopes.places.place(op, device)
             self._operations[full_name] = op
@@ -118,7 +118,7 @@ class Graph:
             for tensor in inputs:
                 self._consumers.setdefault(tensor.op, []).append(op)
             self._scopes.control.register_operation(op)
-            self._version += 1
+            self.version += 1
             return op
 
     def may_change_before(self, variable: Operation, initializer: Operation) -> bool:
@@ -159,7 +159,7 @@ class Graph:
         """Notes that an existing operation was changed."""
         with self._lock:
             self._check_open()
-            self._version += 1
+            self.version += 1
 
     def consumers(self, tensor: Tensor) -> list[Operation]:
         """Returns the operations that take ``tensor`` as an input."""
@@ -410,23 +410,15 @@ class Graph:
 
     # State ------------------------------------------------------------------------------------------------------
 
-    @property
-    def version(self) -> int:
-        return self._version
-
-    @property
-    def finalized(self) -> bool:
-        return self._finalized
-
     def finalize(self) -> None:
         """Forbids further changes, so that a training loop cannot add operations unnoticed."""
-        self._finalized = True
+        self.finalized = True
 
     def _unsafe_unfinalize(self) -> None:
-        self._finalized = False
+        self.finalized = False
 
     def _check_open(self) -> None:
-        if self._finalized:
+        if self.finalized:
             raise RuntimeError("Graph is finalized and cannot be modified.")
 
     def as_default(self) -> Any:

@@ -29,6 +29,9 @@ class IndexedSlices(CompositeTensor):
       summed: slices that represent the same tensor with fewer rows, because rows with equal indices were added up; used
           if only the sum is needed.
       distinct: whether all indices within the tensor are different.
+
+    Attributes:
+      distinct: whether all indices within the tensor are different.
     """
 
     def __init__(
@@ -40,21 +43,16 @@ class IndexedSlices(CompositeTensor):
         summed: IndexedSlices | None = None,
         distinct: bool = False,
     ) -> None:
-        self._values = values
-        self._indices = indices
-        self._dense_shape = dense_shape
+        self.values: Tensor = values
+        self.indices: Tensor = indices
+        self.dense_shape: Tensor | None = dense_shape
         self._summed = summed
-        self._distinct = distinct
+        self.distinct: bool = distinct
 
     @property
     def summed(self) -> IndexedSlices:
         """Equal slices with as few rows as possible."""
         return self if self._summed is None else self._summed
-
-    @property
-    def distinct(self) -> bool:
-        """Whether all indices within the tensor are different."""
-        return self._distinct
 
     def scaled(self, values: Callable[[Tensor], Tensor]) -> IndexedSlices:
         """Returns the slices with other values.
@@ -62,25 +60,13 @@ class IndexedSlices(CompositeTensor):
         Args:
           values: computes the values; must be linear, such as a product with a number.
         """
-        changed = values(self._values)
+        changed = values(self.values)
         summed = None if self._summed is None else self._summed.scaled(values)
-        return IndexedSlices(changed, self._indices, self._dense_shape, summed=summed, distinct=self._distinct)
-
-    @property
-    def values(self) -> Tensor:
-        return self._values
-
-    @property
-    def indices(self) -> Tensor:
-        return self._indices
-
-    @property
-    def dense_shape(self) -> Tensor | None:
-        return self._dense_shape
+        return IndexedSlices(changed, self.indices, self.dense_shape, summed=summed, distinct=self.distinct)
 
     @property
     def components(self) -> list[Tensor]:
-        return [self._values, self._indices, *([] if self._dense_shape is None else [self._dense_shape])]
+        return [self.values, self.indices, *([] if self.dense_shape is None else [self.dense_shape])]
 
     def with_components(self, components: Sequence[Tensor]) -> IndexedSlices:
         return IndexedSlices(*components)
@@ -91,29 +77,29 @@ class IndexedSlices(CompositeTensor):
 
     @property
     def name(self) -> str:
-        return self._values.name
+        return self.values.name
 
     @property
     def op(self) -> Operation:
-        return self._values.op
+        return self.values.op
 
     @property
     def graph(self) -> Graph:
-        return self._values.graph
+        return self.values.graph
 
     @property
     def device(self) -> str:
-        return self._values.device
+        return self.values.device
 
     @property
     def dtype(self) -> DType:
-        return self._values.dtype
+        return self.values.dtype
 
     def __neg__(self) -> IndexedSlices:
         return self.scaled(lambda values: values.graph.create_op("Neg", [values]).outputs[0])
 
     def __repr__(self) -> str:
-        return f"IndexedSlices(indices={self._indices}, values={self._values}, dense_shape={self._dense_shape})"
+        return f"IndexedSlices(indices={self.indices}, values={self.values}, dense_shape={self.dense_shape})"
 
 
 def concat_slices(parts: list[IndexedSlices]) -> IndexedSlices:

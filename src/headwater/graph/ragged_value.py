@@ -19,6 +19,10 @@ class RaggedTensorValue:
 
     Raises:
       TypeError, ValueError: ``row_splits`` is not a vector of integers.
+
+    Attributes:
+      values: the concatenated rows.
+      row_splits: the start and end of each row in the values.
     """
 
     def __init__(self, values: object, row_splits: TensorLike) -> None:
@@ -29,29 +33,19 @@ class RaggedTensorValue:
             raise ValueError("row_splits must be a 1D int32 or int64 numpy array")
         if not isinstance(values, np.ndarray | np.generic | RaggedTensorValue):
             raise TypeError("values must be a numpy array or a RaggedTensorValue")
-        self._values: Any = values
-        self._splits: Any = splits
-
-    @property
-    def values(self) -> Any:
-        """The concatenated rows."""
-        return self._values
-
-    @property
-    def row_splits(self) -> Any:
-        """The start and end of each row in the values."""
-        return self._splits
+        self.values: Any = values
+        self.row_splits: Any = splits
 
     @property
     def flat_values(self) -> Any:
         """The innermost values."""
-        return self._values.flat_values if isinstance(self._values, RaggedTensorValue) else self._values
+        return self.values.flat_values if isinstance(self.values, RaggedTensorValue) else self.values
 
     @property
     def nested_row_splits(self) -> tuple[Any, ...]:
         """The splits of each ragged dimension, the outermost first."""
-        inner = self._values.nested_row_splits if isinstance(self._values, RaggedTensorValue) else ()
-        return (self._splits, *inner)
+        inner = self.values.nested_row_splits if isinstance(self.values, RaggedTensorValue) else ()
+        return (self.row_splits, *inner)
 
     @property
     def ragged_rank(self) -> int:
@@ -66,15 +60,15 @@ class RaggedTensorValue:
     @property
     def shape(self) -> tuple[int | None, ...]:
         """The shape, with None for ragged dimensions."""
-        return (len(self._splits) - 1, None, *self._values.shape[1:])
+        return (len(self.row_splits) - 1, None, *self.values.shape[1:])
 
     def to_list(self) -> list[Any]:
         """Converts the value to nested lists of Python values."""
-        inner = self._values.to_list() if isinstance(self._values, RaggedTensorValue) else self._values.tolist()
-        return [inner[begin:end] for begin, end in zip(self._splits[:-1], self._splits[1:], strict=True)]
+        inner = self.values.to_list() if isinstance(self.values, RaggedTensorValue) else self.values.tolist()
+        return [inner[begin:end] for begin, end in zip(self.row_splits[:-1], self.row_splits[1:], strict=True)]
 
     def __repr__(self) -> str:
-        return f"tf.RaggedTensorValue(values={self._values!r}, row_splits={self._splits!r})"
+        return f"tf.RaggedTensorValue(values={self.values!r}, row_splits={self.row_splits!r})"
 
     def __str__(self) -> str:
         return f"<tf.RaggedTensorValue {self.to_list()}>"

@@ -353,9 +353,7 @@ def _read_state(path: str) -> tuple[dict[str, Any], list[HostArray], list[HostAr
         return description, values, [found[name] for name in found.files if name.startswith(_KEPT)]
     except Exception as error:  # a damaged file can raise nearly any error in NumPy, zipfile or json
         raise DataLossError(
-            None,
-            None,
-            f"{path} is damaged, so that training cannot continue from it: {error}; remove it to start again",
+            f"{path} is damaged, so that training cannot continue from it: {error}; remove it to start again"
         ) from error
 
 

@@ -70,7 +70,7 @@ def local_device(name: str) -> object:
     """
     devices = local_devices()
     if name not in devices:
-        raise InvalidArgumentError(None, None, f"device {name} does not exist; this process has {', '.join(devices)}")
+        raise InvalidArgumentError(f"device {name} does not exist; this process has {', '.join(devices)}")
     return devices[name]
 
 

@@ -122,7 +122,7 @@ class KerasEstimator(Estimator):
           UnimplementedError: always.
         """
         raise UnimplementedError(
-            None, None, "the graph of a Keras model's Estimator calls Keras and cannot be exported: use model.export()"
+            "the graph of a Keras model's Estimator calls Keras and cannot be exported: use model.export()"
         )
 
     export_savedmodel = export_saved_model

@@ -173,10 +173,8 @@ class DynamicEmbedding(keras.layers.Layer):
             return keras.ops.zeros(self.compute_output_shape(inputs.shape), self.compute_dtype)
         if isinstance(inputs, jax.core.Tracer):
             raise FailedPreconditionError(
-                None,
-                None,
                 f"layer {self.name!r} was called within a compiled function that is not the model's own, where its "
-                "rows are not available. Call the model, or use its methods fit, evaluate and predict",
+                "rows are not available. Call the model, or use its methods fit, evaluate and predict"
             )
         ids = np.asarray(inputs)
         if self.combiner is None:
@@ -267,9 +265,7 @@ class DynamicEmbedding(keras.layers.Layer):
         assert self.combiner is not None
         for shape in shapes:
             if not shape:
-                raise InvalidArgumentError(
-                    None, None, f"layer {self.name!r} pools along the last axis, but the ids have no axes"
-                )
+                raise InvalidArgumentError(f"layer {self.name!r} pools along the last axis, but the ids have no axes")
         sizes = np.concatenate([np.full(math.prod(shape[:-1]), shape[-1], np.int64) for shape in shapes])
         ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
         if offsets is not None:
@@ -322,11 +318,9 @@ class DynamicEmbedding(keras.layers.Layer):
         dim = self.config.dim
         if words.shape[1] != self.config.words or values.shape[1] % dim:
             raise InvalidArgumentError(
-                None,
-                None,
                 f"layer {self.name!r} has {'strings' if self.config.strings else 'integers'} for ids and {dim} numbers "
                 f"in a row; the saved rows have {'strings' if words.shape[1] == 3 else 'integers'} and "
-                f"{values.shape[1]} numbers with the optimizer's state",
+                f"{values.shape[1]} numbers with the optimizer's state"
             )
         self.forget()
         self._own_table(values.shape[1] // dim - 1, int(np.asarray(store["step"]))).store_records(words, values)
@@ -334,4 +328,4 @@ class DynamicEmbedding(keras.layers.Layer):
 
 
 def _refuse(*_: object) -> Any:
-    raise FailedPreconditionError(None, None, "rows that are in this process are not trained")
+    raise FailedPreconditionError("rows that are in this process are not trained")

@@ -552,8 +552,4 @@ class IntegerLookup(_Lookup):
         return _hash_bins(values, self.num_oov_indices, self.salt)
 
     def get_config(self) -> dict[str, object]:
-        return {
-            **super().get_config(),
-            "vocabulary_dtype": self.vocabulary_dtype,
-            "oov_method": self.oov_method,
-        }
+        return {**super().get_config(), "vocabulary_dtype": self.vocabulary_dtype, "oov_method": self.oov_method}

@@ -58,10 +58,7 @@ OLD: Mapping[str, Mapping[str, str]] = {
         **_from("headwater.keras.backend.layers", _LAYERS),
     },
     "activations": {"hard_sigmoid": "headwater.keras.old_activations:hard_sigmoid"},
-    "initializers": {
-        "normal": "headwater.keras.old_layers:normal",
-        "uniform": "headwater.keras.old_layers:uniform",
-    },
+    "initializers": {"normal": "headwater.keras.old_layers:normal", "uniform": "headwater.keras.old_layers:uniform"},
     "layers": _from("headwater.tf1.feature_columns.layers", "DenseFeatures")
     | _from("headwater.keras.old_layers", "AbstractRNNCell CuDNNGRU CuDNNLSTM ThresholdedReLU")
     | _from("headwater.keras.locally_connected", "LocallyConnected1D LocallyConnected2D"),

@@ -65,10 +65,7 @@ class LinearModel(_keras.Model):
             self.dense_layers.append(layer)
         if self.use_bias:
             self.bias = self.add_weight(
-                name="bias",
-                shape=(self.units,),
-                initializer=self.bias_initializer,
-                regularizer=self.bias_regularizer,
+                name="bias", shape=(self.units,), initializer=self.bias_initializer, regularizer=self.bias_regularizer
             )
         self.built = True
 

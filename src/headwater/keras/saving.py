@@ -109,7 +109,7 @@ def _check_archive(path: str) -> None:
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError) as error:
         problem = str(error)
     if problem:
-        raise DataLossError(None, None, f"{path} is damaged: {problem}")
+        raise DataLossError(f"{path} is damaged: {problem}")
 
 
 def _through_file(path: str, ending: str, save: Any) -> None:

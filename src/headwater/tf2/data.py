@@ -84,7 +84,7 @@ class Optional:
         """
         del name
         if not self._values:
-            raise InvalidArgumentError(None, None, "The given optional does not have a value.")
+            raise InvalidArgumentError("The given optional does not have a value.")
         return self._values[0]
 
 

@@ -336,12 +336,7 @@ class Function:
         return self._as_python(args, kwargs)
 
     def _trace(
-        self,
-        key: object,
-        tree: object,
-        leaves: list[Tree],
-        places: Sequence[int],
-        pulled: list[tuple[Pulls, Tree]],
+        self, key: object, tree: object, leaves: list[Tree], places: Sequence[int], pulled: list[tuple[Pulls, Tree]]
     ) -> _Compiled:
         values = [leaves[at] for at in places]
         while True:
@@ -556,7 +551,7 @@ def _pull(iterator: Pulls) -> object:
     try:
         return iterator.pull()
     except StopIteration:
-        raise OutOfRangeError(None, None, "End of sequence") from None
+        raise OutOfRangeError("End of sequence") from None
 
 
 def _put_back(pulled: Sequence[tuple[Pulls, object]]) -> None:

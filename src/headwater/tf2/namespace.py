@@ -39,7 +39,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "autograph.experimental": {"headwater.tf1.functional.autograph.public": "Feature do_not_convert set_loop_options"},
     "config": {
         "headwater.tf2.function": """
-            run_functions_eagerly functions_run_eagerly experimental_run_functions_eagerly=run_functions_eagerly""",
+            run_functions_eagerly functions_run_eagerly experimental_run_functions_eagerly=run_functions_eagerly"""
     },
     "data": {"headwater.tf2.data": "Dataset FixedLengthRecordDataset TFRecordDataset TextLineDataset"},
     "data.experimental": {
@@ -61,7 +61,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "headwater.tf2.images": """
             resize resize_with_pad stateless_random_brightness stateless_random_contrast stateless_random_crop
             stateless_random_flip_left_right stateless_random_flip_up_down stateless_random_hue
-            stateless_random_saturation""",
+            stateless_random_saturation"""
     },
     "io": {"headwater.tf1.input.ragged_features": "RaggedFeature"},
     "lookup": {"headwater.tf2.lookup_tables": "KeyValueTensorInitializer StaticHashTable StaticVocabularyTable"},
@@ -85,7 +85,7 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "summary": {
         "headwater.tf2.summaries": """
             SummaryWriter audio create_file_writer create_noop_writer experimental flush graph histogram image
-            record_if scalar should_record_summaries text trace_export trace_off trace_on write""",
+            record_if scalar should_record_summaries text trace_export trace_off trace_on write"""
     },
     "train": {"headwater.tf2.checkpoints": "Checkpoint CheckpointManager"},
 }

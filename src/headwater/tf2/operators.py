@@ -43,12 +43,10 @@ def _checked(word: str, compute: Callable[[Any, Any], Any]) -> Callable[[Any, An
         if not _by_library():
             if isinstance(y, _ArrayImpl) and x.dtype != y.dtype:
                 raise InvalidArgumentError(
-                    None,
-                    None,
-                    f"cannot compute {word} of tensors of different types: {x.dtype.name} and {y.dtype.name}",
+                    f"cannot compute {word} of tensors of different types: {x.dtype.name} and {y.dtype.name}"
                 )
             if word in _DIVIDES and x.dtype.kind in "iu" and x.size and _has_zero(y):
-                raise InvalidArgumentError(None, None, "Integer division by zero")
+                raise InvalidArgumentError("Integer division by zero")
         return compute(x, y)
 
     return binary
@@ -80,9 +78,7 @@ def _check_key(array: Any, keys: tuple[object, ...]) -> None:
             place = _place(key)
             if place is not None and axis < array.ndim and not -array.shape[axis] <= place < array.shape[axis]:
                 raise InvalidArgumentError(
-                    None,
-                    None,
-                    f"slice index {place} of dimension {axis} out of bounds: the tensor has shape {tuple(array.shape)}",
+                    f"slice index {place} of dimension {axis} out of bounds: the tensor has shape {tuple(array.shape)}"
                 )
             axis += 1
 

@@ -27,12 +27,7 @@ from headwater.dtypes import as_dtype, int32, resource, string
 from headwater.graph.attr_value import write_attr
 from headwater.graph.resources.lookup_tables import Table
 from headwater.shapes import TensorShape
-from headwater.tensorboard_protos import (
-    function_pb2,
-    meta_graph_pb2,
-    node_def_pb2,
-    trackable_object_graph_pb2,
-)
+from headwater.tensorboard_protos import function_pb2, meta_graph_pb2, node_def_pb2, trackable_object_graph_pb2
 from headwater.tf1.functional import nest
 from headwater.tf1.training.object_graph import OBJECT_GRAPH_KEY
 from headwater.tf1.training.saved_model import DEFAULT_SERVING_SIGNATURE_DEF_KEY, PREDICT_METHOD_NAME, SERVING

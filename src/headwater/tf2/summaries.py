@@ -198,9 +198,7 @@ def histogram(
 ) -> bool:
     """Writes a histogram with ``buckets`` of equal width (30 if None); returns whether it was written."""
     return _write(
-        name,
-        step,
-        lambda tag: histograms.histogram_pb(tag, to_numpy(data), buckets=buckets, description=description),
+        name, step, lambda tag: histograms.histogram_pb(tag, to_numpy(data), buckets=buckets, description=description)
     )
 
 

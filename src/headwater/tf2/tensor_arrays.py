@@ -133,13 +133,11 @@ class TensorArray(metaclass=_Kind):
         del name
         at = int(index)
         if not 0 <= at < len(self._items):
-            raise OutOfRangeError(None, None, f"Tried to read from index {at} but array size is: {len(self._items)}")
+            raise OutOfRangeError(f"Tried to read from index {at} but array size is: {len(self._items)}")
         if at in self._read:
             raise InvalidArgumentError(
-                None,
-                None,
                 f"Could not read index {at} twice because it was cleared after a previous read (perhaps try setting "
-                "clear_after_read = false?)",
+                "clear_after_read = false?)"
             )
         value = self._element(at)
         if self._clears:
@@ -152,7 +150,7 @@ class TensorArray(metaclass=_Kind):
         if value is not None:
             return value
         if not self._shape.is_fully_defined():
-            raise InvalidArgumentError(None, None, f"Could not read index {at} of a TensorArray: it was not written")
+            raise InvalidArgumentError(f"Could not read index {at} of a TensorArray: it was not written")
         return jnp.zeros(self._shape.as_list(), self._dtype.numpy_dtype)
 
     def write(self, index: Any, value: Tree, name: str | None = None) -> Self:
@@ -167,11 +165,11 @@ class TensorArray(metaclass=_Kind):
         at = int(index)
         items = self._items if tracing() is None else list(self._items)
         if at < 0:
-            raise OutOfRangeError(None, None, f"Writing to negative indices (index {at}) is not allowed.")
+            raise OutOfRangeError(f"Writing to negative indices (index {at}) is not allowed.")
         if at >= len(items):
             if not self._grows:
                 raise OutOfRangeError(
-                    None, None, f"Tried to write to index {at} but array is not resizeable and size is: {len(items)}"
+                    f"Tried to write to index {at} but array is not resizeable and size is: {len(items)}"
                 )
             items.extend([None] * (at + 1 - len(items)))
         items[at] = self._checked(value)
@@ -182,7 +180,7 @@ class TensorArray(metaclass=_Kind):
         dtype = as_dtype(tensor.dtype)
         if dtype != self._dtype:
             raise InvalidArgumentError(
-                None, None, f"TensorArray dtype is {self._dtype.name} but Op is trying to write dtype {dtype.name}"
+                f"TensorArray dtype is {self._dtype.name} but Op is trying to write dtype {dtype.name}"
             )
         shape = TensorShape(tensor.shape)
         if not self._shape.is_compatible_with(shape):

@@ -366,12 +366,7 @@ class Variable(_Base, metaclass=_VariableType):
         return f"<tf.Variable {self.name!r} shape={tuple(self.shape)} dtype={self.dtype}, numpy={value_of(self)}>"
 
 
-_AGGREGATIONS = {
-    "NONE": "none",
-    "SUM": "sum",
-    "MEAN": "mean",
-    "ONLY_FIRST_REPLICA": "only_first_replica",
-}
+_AGGREGATIONS = {"NONE": "none", "SUM": "sum", "MEAN": "mean", "ONLY_FIRST_REPLICA": "only_first_replica"}
 
 
 def _plain(value: object) -> Tree:

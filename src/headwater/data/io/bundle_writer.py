@@ -97,7 +97,7 @@ class BundleWriter:
         array = np.asarray(value)
         if part.shape(tuple(shape)) != array.shape:
             raise InvalidArgumentError(
-                None, None, f"Slice {part} of {name!r}, shape {tuple(shape)}, got a value of shape {array.shape}"
+                f"Slice {part} of {name!r}, shape {tuple(shape)}, got a value of shape {array.shape}"
             )
         dtype = dtype or dtypes.from_numpy(array.dtype)
         if name not in self._partitioned:
@@ -111,9 +111,9 @@ class BundleWriter:
 
     def _new_entry(self, key: bytes, name: str) -> Any:
         if not name or name.startswith("\0"):
-            raise InvalidArgumentError(None, None, f"{name!r} cannot be the name of a tensor in a checkpoint")
+            raise InvalidArgumentError(f"{name!r} cannot be the name of a tensor in a checkpoint")
         if key in self._entries:
-            raise InvalidArgumentError(None, None, f"{name!r} is in the checkpoint already")
+            raise InvalidArgumentError(f"{name!r} is in the checkpoint already")
         entry = self._entries[key] = BundleEntryProto()
         return entry
 
@@ -138,7 +138,7 @@ class BundleWriter:
     def finish(self) -> None:
         """Writes all data to the disk, then renames the files to their names; the writer cannot be used afterwards."""
         if self._data.closed:
-            raise FailedPreconditionError(None, None, f"{self._prefix}: the checkpoint is finished or discarded")
+            raise FailedPreconditionError(f"{self._prefix}: the checkpoint is finished or discarded")
         try:
             _publish(self._prefix, self._num_shards, self._entries, self._data.commit)
         finally:
@@ -184,7 +184,7 @@ def merge_bundles(prefixes: Iterable[Path], prefix: Path, delete_old_folders: bo
             _merge_entry(entries, name, entry, len(moves))
         for key, entry in index.slices.items():
             if key in entries:
-                raise InvalidArgumentError(None, None, f"{source}: the slice {key!r} is in another checkpoint too")
+                raise InvalidArgumentError(f"{source}: the slice {key!r} is in another checkpoint too")
             entry.shard_id += len(moves)
             entries[key] = entry
         moves += [data_path(source, shard, index.num_shards) for shard in range(index.num_shards)]
@@ -209,7 +209,7 @@ def _merge_entry(entries: dict[bytes, Any], name: str, entry: Any, first_shard: 
         entries[name.encode()] = entry
         return
     if not known.slices or not entry.slices:
-        raise InvalidArgumentError(None, None, f"{name!r} is in two of the checkpoints to merge")
+        raise InvalidArgumentError(f"{name!r} is in two of the checkpoints to merge")
     _check_same_type(known, entry.dtype, [dim.size for dim in entry.shape.dim], name)
     known.slices.extend(entry.slices)
 
@@ -225,10 +225,8 @@ def _check_same_type(entry: Any, dtype: int, shape: Sequence[int], name: str) ->
     known = [dim.size for dim in entry.shape.dim]
     if entry.dtype != dtype or known != list(shape):
         raise InvalidArgumentError(
-            None,
-            None,
             f"Slices of {name!r} differ: shape {known} and type number {entry.dtype}, "
-            f"shape {list(shape)} and type number {dtype}",
+            f"shape {list(shape)} and type number {dtype}"
         )
 
 

@@ -33,5 +33,5 @@ def read(path: files.Path) -> Any:
         if json.loads(first)["crc32c"] == crc32c.masked(packed):
             return json.loads(packed)
     except (ValueError, TypeError, KeyError) as error:
-        raise DataLossError(None, None, f"{path} is damaged: {error}") from error
-    raise DataLossError(None, None, f"{path} is damaged: the checksum is wrong")
+        raise DataLossError(f"{path} is damaged: {error}") from error
+    raise DataLossError(f"{path} is damaged: the checksum is wrong")

@@ -99,5 +99,5 @@ def summary_iterator(path: Path) -> Iterator[Any]:
         try:
             event = event_pb2.Event.FromString(record)
         except DecodeError as error:
-            raise DataLossError(None, None, f"{as_path(path)}: a record is no Event") from error
+            raise DataLossError(f"{as_path(path)}: a record is no Event") from error
         yield event

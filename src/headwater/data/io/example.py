@@ -200,7 +200,7 @@ class ExampleBatch:
         column = self._column(name, dtype)
         each = math.prod(shape)
         if not each:
-            raise InvalidArgumentError(None, None, f"Feature: {name}: elements of shape {_text(shape)} have no values")
+            raise InvalidArgumentError(f"Feature: {name}: elements of shape {_text(shape)} have no values")
         broken = np.maximum(column.counts, 0) % each != 0
         if broken.any():
             index = int(np.argmax(broken))
@@ -232,15 +232,13 @@ class ExampleBatch:
             place = np.arange(column.values.size) - np.repeat(np.cumsum(counts) - counts, counts)
             indices = np.stack([example, place], axis=1).astype(np.int64, copy=False)
         return SparseValues(
-            indices=indices,
-            values=column.values,
-            dense_shape=np.array((len(self), max(column.most, 0)), np.int64),
+            indices=indices, values=column.values, dense_shape=np.array((len(self), max(column.most, 0)), np.int64)
         )
 
     def _column(self, name: str, dtype: DType) -> Column:
         kind = _KINDS.get(dtype)
         if kind is None:
-            raise InvalidArgumentError(None, None, f"Feature: {name}: {dtype.name} is none of float32, int64, string")
+            raise InvalidArgumentError(f"Feature: {name}: {dtype.name} is none of float32, int64, string")
         if self._columns is not None:
             return self._columns[name]
         lists: list[Any] = []
@@ -261,7 +259,7 @@ class ExampleBatch:
         try:
             values, found_counts = _DECODERS[kind](lists)
         except ValueError as error:
-            raise InvalidArgumentError(None, None, f"Key: {name}.  Can't parse serialized Example: {error}") from error
+            raise InvalidArgumentError(f"Key: {name}.  Can't parse serialized Example: {error}") from error
         counts = np.full(len(self), -1, np.int64)
         counts[present] = found_counts
         least, most = (int(counts.min()), int(counts.max())) if len(self) else (0, 0)
@@ -271,7 +269,7 @@ class ExampleBatch:
         name = "<unknown>" if self._names is None or index >= len(self._names) else self._names[index]
         if isinstance(name, bytes):
             name = name.decode(errors="replace")
-        return InvalidArgumentError(None, None, f"Name: {name}, {where}{what}.")
+        return InvalidArgumentError(f"Name: {name}, {where}{what}.")
 
 
 def _text(shape: Sequence[int | None]) -> str:

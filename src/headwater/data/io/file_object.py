@@ -24,41 +24,33 @@ class GFile:
       InvalidArgumentError: ``mode`` is none of these.
       NotFoundError: the file does not exist; raised at the first read or write, like all other errors of the file
         system.
+
+    Attributes:
+      name: the path, as it was given.
+      mode: the mode, as it was given.
     """
 
     def __init__(self, name: Path, mode: str = "r") -> None:
         self._path = as_path(name)
-        self._given_name = name
-        self._mode = mode
+        self.name: Path = name
+        self.mode: str = mode
         plain = mode.replace("b", "")
         if plain not in _MODES:
-            raise InvalidArgumentError(
-                None, None, f"mode is {mode!r}, must be one of {', '.join(_MODES)}, with or without b"
-            )
+            raise InvalidArgumentError(f"mode is {mode!r}, must be one of {', '.join(_MODES)}, with or without b")
         self._binary = "b" in mode
         self._readable = plain == "r" or "+" in plain
         self._writable = plain != "r"
         self._stream: BinaryIO | None = None
 
-    @property
-    def name(self) -> Path:
-        """The path, as it was given."""
-        return self._given_name
-
-    @property
-    def mode(self) -> str:
-        """The mode, as it was given."""
-        return self._mode
-
     def _open(self) -> BinaryIO:
         if self._stream is None:
-            plain = self._mode.replace("b", "")
+            plain = self.mode.replace("b", "")
             self._stream = open_file(self._path, plain[0] + "b" + plain[1:])
         return self._stream
 
     def _open_to_read(self) -> BinaryIO:
         if not self._readable:
-            raise PermissionDeniedError(None, None, f"{self._path}: not open for reading, its mode is {self._mode!r}")
+            raise PermissionDeniedError(f"{self._path}: not open for reading, its mode is {self.mode!r}")
         return self._open()
 
     def _as_read(self, data: bytes) -> bytes | str:
@@ -71,7 +63,7 @@ class GFile:
     def write(self, file_content: str | bytes) -> None:
         """Appends text (as UTF-8) or bytes."""
         if not self._writable:
-            raise PermissionDeniedError(None, None, f"{self._path}: not open for writing, its mode is {self._mode!r}")
+            raise PermissionDeniedError(f"{self._path}: not open for writing, its mode is {self.mode!r}")
         if isinstance(file_content, str):
             file_content = file_content.encode()
         elif not isinstance(file_content, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -114,14 +106,12 @@ class GFile:
             end = stream.seek(0, os.SEEK_END)
             stream.seek(here)
             if whence not in (0, 1, 2):
-                raise InvalidArgumentError(
-                    None, None, f"Invalid whence argument: {whence}. Valid values are 0, 1, or 2."
-                )
+                raise InvalidArgumentError(f"Invalid whence argument: {whence}. Valid values are 0, 1, or 2.")
             target = offset + (0, stream.tell(), end)[whence]
             if target < 0:
-                raise InvalidArgumentError(None, None, f"{self._path}: seeking to a negative position: {target}")
+                raise InvalidArgumentError(f"{self._path}: seeking to a negative position: {target}")
             if target > end:
-                raise OutOfRangeError(None, None, f"{self._path}: position {target} is beyond the end at {end}")
+                raise OutOfRangeError(f"{self._path}: position {target} is beyond the end at {end}")
             stream.seek(target)
 
     def tell(self) -> int:

@@ -39,7 +39,7 @@ Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 BUFFER_BYTES: Final = 256 << 10
 """Size of the buffer behind a file that is written or read from start to end."""
 
-_ERROR_OF_ERRNO: Final[dict[int, Callable[[object, object, str], OpError]]] = {
+_ERROR_OF_ERRNO: Final[dict[int, Callable[[str], OpError]]] = {
     errno.ENOENT: NotFoundError,
     errno.EEXIST: AlreadyExistsError,
     errno.EACCES: PermissionDeniedError,
@@ -71,7 +71,7 @@ def as_path(path: Path) -> str:
 def as_op_error(error: OSError, path: str) -> OpError:
     """Converts ``error`` to the corresponding error of Headwater, with the file's name."""
     make = _ERROR_OF_ERRNO.get(error.errno or 0, UnknownError)
-    return make(None, None, f"{path}: {error.strerror or error}")
+    return make(f"{path}: {error.strerror or error}")
 
 
 @contextlib.contextmanager
@@ -150,7 +150,7 @@ def makedirs(path: Path) -> None:
         try:
             os.makedirs(name, exist_ok=True)
         except FileExistsError:
-            raise FailedPreconditionError(None, None, f"{name}: a file of that name is in the way") from None
+            raise FailedPreconditionError(f"{name}: a file of that name is in the way") from None
 
 
 def remove(path: Path) -> None:
@@ -184,7 +184,7 @@ def copy(src: Path, dst: Path, overwrite: bool = False) -> None:
     """Copies one file; AlreadyExistsError when ``dst`` exists, unless ``overwrite``."""
     with translated(dst) as to:
         if not overwrite and exists(to):
-            raise AlreadyExistsError(None, None, f"{to}: file already exists")
+            raise AlreadyExistsError(f"{to}: file already exists")
         with open_file(src, "rb") as reading, open_file(to, "wb") as writing:
             shutil.copyfileobj(reading, writing, BUFFER_BYTES)
 
@@ -193,7 +193,7 @@ def rename(src: Path, dst: Path, overwrite: bool = False) -> None:
     """Renames a file or folder; AlreadyExistsError when ``dst`` exists, unless ``overwrite``."""
     to = as_path(dst)
     if not overwrite and exists(to):
-        raise AlreadyExistsError(None, None, f"{to}: file already exists")
+        raise AlreadyExistsError(f"{to}: file already exists")
     with translated(src) as name:
         if remote.is_url(name) != remote.is_url(to):
             copy(name, to, overwrite)
@@ -209,7 +209,7 @@ def listdir(path: Path) -> list[str]:
     """Returns the names in a folder, also hidden ones, in no order; NotFoundError when there is no such folder."""
     name = as_path(path)
     if not isdir(name):
-        raise NotFoundError(None, None, f"{name}: could not find that folder")
+        raise NotFoundError(f"{name}: could not find that folder")
     with translated(name):
         return remote.listdir(name) if remote.is_url(name) else os.listdir(name)
 

@@ -60,16 +60,16 @@ class Fields:
         try:
             descriptor = pool.FindMessageTypeByName(message_type)
         except KeyError:
-            raise InvalidArgumentError(None, None, f"No descriptor found for message type {message_type}") from None
+            raise InvalidArgumentError(f"No descriptor found for message type {message_type}") from None
         self._class: Any = message_factory.GetMessageClass(descriptor)
         self._fields: list[Any] = []
         self._types = list(types)
         for name, kind in zip(names, types, strict=True):
             field = descriptor.fields_by_name.get(name)
             if field is None:
-                raise InvalidArgumentError(None, None, f"Unknown field: {name} in message type {message_type}")
+                raise InvalidArgumentError(f"Unknown field: {name} in message type {message_type}")
             if kind not in TYPES[field.type]:
-                raise InvalidArgumentError(None, None, f"Unexpected output type for {field.full_name}: {kind}")
+                raise InvalidArgumentError(f"Unexpected output type for {field.full_name}: {kind}")
             self._fields.append(field)
 
     def decoded(
@@ -111,10 +111,10 @@ class Fields:
                 count = int(row[at])
                 if count > flat[at].shape[1]:
                     raise InvalidArgumentError(
-                        None, None, f"Size {count} of field {field.name} is larger than its {flat[at].shape[1]} values"
+                        f"Size {count} of field {field.name} is larger than its {flat[at].shape[1]} values"
                     )
                 if count > 1 and not _is_repeated(field):
-                    raise InvalidArgumentError(None, None, f"Non-repeated field {field.name} has {count} values")
+                    raise InvalidArgumentError(f"Non-repeated field {field.name} has {count} values")
                 for value in flat[at][index, :count]:
                     _put(message, field, value)
             found[index] = message.SerializeToString()
@@ -128,7 +128,7 @@ class Fields:
             else:
                 message.ParseFromString(data)
         except (DecodeError, text_format.ParseError) as error:
-            raise DataLossError(None, None, f"Unable to parse a message: {error}") from error
+            raise DataLossError(f"Unable to parse a message: {error}") from error
         return message
 
     def _values(self, message: Any, field: Any) -> list[Any]:
@@ -157,7 +157,7 @@ def _pool_of(data: bytes) -> Any:
     try:
         files = descriptor_pb2.FileDescriptorSet.FromString(data)
     except DecodeError as error:
-        raise InvalidArgumentError(None, None, f"descriptor_source holds no FileDescriptorSet: {error}") from error
+        raise InvalidArgumentError(f"descriptor_source holds no FileDescriptorSet: {error}") from error
     for file in files.file:
         pool.Add(file)
     return pool

@@ -52,7 +52,7 @@ class OldReader:
         self._shapes: dict[str, tuple[int, ...]] = {}
         paths = sorted(files.glob(self._prefix))
         if not paths:
-            raise NotFoundError(None, None, f"{self._prefix}: there is no such checkpoint")
+            raise NotFoundError(f"{self._prefix}: there is no such checkpoint")
         for path in paths:
             self._add(path)
 
@@ -67,9 +67,9 @@ class OldReader:
                 for part in slices:
                     part.resolve(shape)
             except (InvalidArgumentError, TypeError) as error:
-                raise DataLossError(None, None, f"{path}: {name!r} is damaged: {error}") from error
+                raise DataLossError(f"{path}: {name!r} is damaged: {error}") from error
             if self._dtypes.setdefault(name, dtype) != dtype or self._shapes.setdefault(name, shape) != shape:
-                raise DataLossError(None, None, f"{path}: {name!r} has another shape or type than in other files")
+                raise DataLossError(f"{path}: {name!r} has another shape or type than in other files")
             self._slices.setdefault(name, []).extend(slices)
         self._values.update({key: (path, packed) for key, packed in table.items()})
 
@@ -103,13 +103,11 @@ class OldReader:
           NotFoundError, DataLossError: see `read`.
         """
         if name not in self._shapes:
-            raise NotFoundError(None, None, f"Key {name} not found in checkpoint {self._prefix}")
+            raise NotFoundError(f"Key {name} not found in checkpoint {self._prefix}")
         shape = self._shapes[name]
         slices = self._slices[name]
         if sum(math.prod(each.shape(shape)) for each in slices) < math.prod(shape):
-            raise DataLossError(
-                None, None, f"{self._prefix}: the {len(slices)} slices of {name!r} do not cover {shape}"
-            )
+            raise DataLossError(f"{self._prefix}: the {len(slices)} slices of {name!r} do not cover {shape}")
         parts = ((each.resolve(shape), partial(self._read_part, name, each)) for each in slices)
         return joined(part.resolve(shape), self._dtypes[name], parts)
 
@@ -126,7 +124,7 @@ class OldReader:
                 raise ValueError("there are no values")
             return make_ndarray(proto)
         except (DecodeError, ValueError) as error:
-            raise DataLossError(None, None, f"{path}: slice {part} of {name!r} is damaged: {error}") from error
+            raise DataLossError(f"{path}: slice {part} of {name!r} is damaged: {error}") from error
 
     def close(self) -> None:
         """Does nothing: everything is in memory."""
@@ -142,7 +140,7 @@ def _parsed(path: str, packed: bytes) -> SavedTensorSlices:
     try:
         return SavedTensorSlices.FromString(packed)
     except DecodeError as error:
-        raise DataLossError(None, None, f"{path}: an entry is damaged") from error
+        raise DataLossError(f"{path}: an entry is damaged") from error
 
 
 def write_old_checkpoint(path: Path, parts: Iterable[tuple[str, tuple[int, ...], TensorSlice, HostArray]]) -> None:

@@ -17,6 +17,4 @@ def pillow(module: str = "Image") -> ModuleType:
     try:
         return importlib.import_module(f"PIL.{module}")
     except ImportError as error:
-        raise UnimplementedError(
-            None, None, "reading and writing images needs Pillow: pip install 'headwater[images]'"
-        ) from error
+        raise UnimplementedError("reading and writing images needs Pillow: pip install 'headwater[images]'") from error

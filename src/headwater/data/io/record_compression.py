@@ -146,7 +146,7 @@ class Inflater:
                 return output
 
     def _damage(self, what: str) -> DataLossError:
-        return DataLossError(None, None, f"{self._path}: {what} at offset {self._stream.tell() - len(self._input)}")
+        return DataLossError(f"{self._path}: {what} at offset {self._stream.tell() - len(self._input)}")
 
     def close(self) -> None:
         self._stream.close()

@@ -48,13 +48,11 @@ def _system(url: str) -> object:
         system = module.filesystem(protocol)
     except ImportError as error:
         raise UnimplementedError(
-            None,
-            None,
             f"{url}: {protocol}:// needs a package that is not installed ({error}); install "
-            "headwater[urls] and fsspec's driver for it, e.g. s3fs, gcsfs",
+            "headwater[urls] and fsspec's driver for it, e.g. s3fs, gcsfs"
         ) from error
     except ValueError as error:
-        raise UnimplementedError(None, None, f"{url}: fsspec knows no {protocol}:// ({error})") from error
+        raise UnimplementedError(f"{url}: fsspec knows no {protocol}:// ({error})") from error
     system.invalidate_cache()
     return system
 
@@ -70,10 +68,10 @@ def translated(url: str) -> Generator[Any]:
     except OSError as error:
         number = error.errno or next((n for kind, n in _ERRNO_OF_CLASS if isinstance(error, kind)), 0)
         if not number:
-            raise UnavailableError(None, None, f"{url}: {error}") from error
+            raise UnavailableError(f"{url}: {error}") from error
         raise OSError(number, os.strerror(number) if not error.strerror else error.strerror) from error
     except Exception as error:  # each driver has errors of its own, of no common class
-        raise UnavailableError(None, None, f"{url}: {type(error).__name__}: {error}") from error
+        raise UnavailableError(f"{url}: {type(error).__name__}: {error}") from error
 
 
 def exists(url: str) -> bool:
@@ -98,7 +96,7 @@ def info(url: str) -> tuple[int, int, bool]:
 def makedirs(url: str) -> None:
     with translated(url) as system:
         if system.isfile(url):
-            raise FailedPreconditionError(None, None, f"{url}: a file of that name is in the way")
+            raise FailedPreconditionError(f"{url}: a file of that name is in the way")
         system.makedirs(url, exist_ok=True)
 
 

@@ -57,10 +57,8 @@ def find_file(data_set: str, name: str, folder: str | None = None, source_url: s
         except (OSError, ValueError) as error:
             tried.append(f"{source_url} cannot be reached: {error}")
     raise NotFoundError(
-        None,
-        None,
         f"{name} of the data set {data_set} was not found: {'; '.join(tried)}. Put it into a folder {data_set}, and "
-        f"set {DATA_VARIABLE} to the parent of that folder",
+        f"set {DATA_VARIABLE} to the parent of that folder"
     )
 
 
@@ -98,13 +96,11 @@ def read_idx(path: str | Path, dims: int) -> npt.NDArray[np.uint8]:
         try:
             data = gzip.decompress(data)
         except (OSError, EOFError, zlib.error) as error:
-            raise DataLossError(None, None, f"{path}: the compressed data is damaged ({error})") from error
+            raise DataLossError(f"{path}: the compressed data is damaged ({error})") from error
     header = 4 + 4 * dims
     if len(data) < header or data[:4] != bytes((0, 0, _UINT8, dims)):
-        raise DataLossError(None, None, f"{path}: no IDX file of bytes with {dims} dimensions")
+        raise DataLossError(f"{path}: no IDX file of bytes with {dims} dimensions")
     shape: Sequence[int] = struct.unpack(f">{dims}I", data[4:header])
     if len(data) - header != math.prod(shape):
-        raise DataLossError(
-            None, None, f"{path}: {len(data) - header} bytes follow the header, which announces {math.prod(shape)}"
-        )
+        raise DataLossError(f"{path}: {len(data) - header} bytes follow the header, which announces {math.prod(shape)}")
     return np.frombuffer(data, np.uint8, offset=header).reshape(shape)

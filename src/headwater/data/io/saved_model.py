@@ -65,7 +65,7 @@ def read(export_dir: str) -> list[Any]:
             elif key != _VERSION_KEY:
                 raise ValueError(f"unknown field {key >> 3}")
     except (ValueError, DecodeError) as error:
-        raise DataLossError(None, None, f"{path} is not a saved model: {error}") from error
+        raise DataLossError(f"{path} is not a saved model: {error}") from error
     return found
 
 
@@ -75,7 +75,7 @@ def _read_text(path: str) -> list[Any]:
     try:
         return list(text_format.Parse(data.decode(), _message()).meta_graphs)
     except (text_format.ParseError, UnicodeDecodeError) as error:
-        raise DataLossError(None, None, f"{path} is not a saved model: {error}") from error
+        raise DataLossError(f"{path} is not a saved model: {error}") from error
 
 
 @cache
@@ -89,12 +89,7 @@ def _message_class() -> type[Message]:
     )
     fields = described.message_type.add(name="SavedModel").field
     kinds = descriptor_pb2.FieldDescriptorProto
-    fields.add(
-        name="saved_model_schema_version",
-        number=_VERSION,
-        type=kinds.TYPE_INT64,
-        label=kinds.LABEL_OPTIONAL,
-    )
+    fields.add(name="saved_model_schema_version", number=_VERSION, type=kinds.TYPE_INT64, label=kinds.LABEL_OPTIONAL)
     fields.add(
         name="meta_graphs",
         number=_GRAPH_KEY >> 3,

@@ -77,4 +77,4 @@ def read_text(path: Path, check: Callable[[str], object] = str) -> str:
             problem = str(error)
         else:
             return decoded
-    raise DataLossError(None, None, f"{as_path(path)} is damaged: {problem}")
+    raise DataLossError(f"{as_path(path)} is damaged: {problem}")

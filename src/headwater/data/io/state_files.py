@@ -278,7 +278,7 @@ class StateReader:
         return data
 
     def _damaged(self, why: str) -> DataLossError:
-        return DataLossError(None, None, f"{self.path}: {why}, near byte {self._at}")
+        return DataLossError(f"{self.path}: {why}, near byte {self._at}")
 
 
 # Folders --------------------------------------------------------------------------------------------------------------
@@ -367,7 +367,7 @@ def find_chain(folder: str) -> Chain | None:
             try:
                 header = _verified(path)
                 if headers and (header.base != headers[-1].id or header.number != headers[-1].number + 1):
-                    raise DataLossError(None, None, f"{path}: the file that it changes is not there")
+                    raise DataLossError(f"{path}: the file that it changes is not there")
             except OpError as error:
                 problems.append(error.message)
                 break

@@ -59,9 +59,7 @@ def scalar(tags: npt.ArrayLike, values: npt.ArrayLike) -> Any:
     names = np.asarray(tags, object)
     numbers = np.asarray(values)
     if names.shape != numbers.shape:
-        raise InvalidArgumentError(
-            None, None, f"tags and values not the same shape: {list(names.shape)} != {list(numbers.shape)}"
-        )
+        raise InvalidArgumentError(f"tags and values not the same shape: {list(names.shape)} != {list(numbers.shape)}")
     summary = summary_pb2.Summary()
     for name, number in zip(names.ravel(), numbers.ravel(), strict=True):
         summary.value.add(tag=_text(name), simple_value=float(number))
@@ -83,9 +81,9 @@ def histogram(tag: str | bytes, values: npt.ArrayLike) -> Any:
     array = np.asarray(values).ravel()
     ordered = np.sort(array if array.dtype.char in _SORTED_AS_THEY_ARE else array.astype(np.float64))
     if ordered.size and np.isnan(ordered[-1]):
-        raise InvalidArgumentError(None, None, f"Nan in summary histogram for: {_text(tag)}")
+        raise InvalidArgumentError(f"Nan in summary histogram for: {_text(tag)}")
     if ordered.size and not (np.isfinite(ordered[0]) and np.isfinite(ordered[-1])):
-        raise InvalidArgumentError(None, None, f"Infinity in summary histogram for: {_text(tag)}")
+        raise InvalidArgumentError(f"Infinity in summary histogram for: {_text(tag)}")
     below = np.searchsorted(ordered, _LIMITS, side="left")
     below[-1] = ordered.size
     counts = np.diff(below, prepend=0)
@@ -119,12 +117,10 @@ def image(tag: str | bytes, tensor: HostArray, max_images: int = 3, bad_color: n
       InvalidArgumentError: ``tensor`` has another shape, or ``bad_color`` has too few numbers.
     """
     if tensor.ndim != 4 or tensor.shape[3] not in _COLOURS:
-        raise InvalidArgumentError(None, None, f"Tensor must be 4-D with last dim 1, 3, or 4, not {_shape(tensor)}")
+        raise InvalidArgumentError(f"Tensor must be 4-D with last dim 1, 3, or 4, not {_shape(tensor)}")
     colour = np.asarray(bad_color, np.uint8).ravel()[: tensor.shape[3]]
     if colour.size < tensor.shape[3]:
-        raise InvalidArgumentError(
-            None, None, f"expected bad_color to have {tensor.shape[3]} channels, has {colour.size}"
-        )
+        raise InvalidArgumentError(f"expected bad_color to have {tensor.shape[3]} channels, has {colour.size}")
     summary = summary_pb2.Summary()
     for name, picture in _numbered(f"{_text(tag)}/image", tensor, max_images):
         encoded = picture if picture.dtype == np.uint8 else _normalised(picture, colour)
@@ -153,7 +149,7 @@ def _normalised(picture: HostArray, bad_colour: npt.NDArray[np.uint8]) -> npt.ND
 
 def _encode_png(picture: npt.NDArray[np.uint8]) -> bytes:
     if not picture.size:
-        raise InvalidArgumentError(None, None, f"A picture of shape {_shape(picture)} has no pixels to encode")
+        raise InvalidArgumentError(f"A picture of shape {_shape(picture)} has no pixels to encode")
     buffer = io.BytesIO()
     pillow().fromarray(picture[:, :, 0] if picture.shape[2] == 1 else picture).save(buffer, "PNG")
     return buffer.getvalue()
@@ -172,9 +168,9 @@ def audio(tag: str | bytes, tensor: HostArray, sample_rate: float, max_outputs: 
       InvalidArgumentError: ``tensor`` has another shape, or ``sample_rate`` is not positive.
     """
     if tensor.ndim not in (2, 3):
-        raise InvalidArgumentError(None, None, f"Tensor must be 3-D or 2-D, not {_shape(tensor)}")
+        raise InvalidArgumentError(f"Tensor must be 3-D or 2-D, not {_shape(tensor)}")
     if sample_rate <= 0:
-        raise InvalidArgumentError(None, None, f"sample_rate must be positive, is {sample_rate}")
+        raise InvalidArgumentError(f"sample_rate must be positive, is {sample_rate}")
     summary = summary_pb2.Summary()
     for name, sound in _numbered(f"{_text(tag)}/audio", tensor.reshape(*tensor.shape[:2], -1), max_outputs):
         frames, channels = sound.shape
@@ -250,11 +246,11 @@ def merge(summaries: Iterable[bytes]) -> Any:
         try:
             merged.MergeFromString(packed)
         except DecodeError as error:
-            raise InvalidArgumentError(None, None, "Could not parse one of the summary inputs") from error
+            raise InvalidArgumentError("Could not parse one of the summary inputs") from error
     seen: set[str] = set()
     for value in merged.value:
         if value.tag in seen:
-            raise InvalidArgumentError(None, None, f"Duplicate tag {value.tag} found in summary inputs")
+            raise InvalidArgumentError(f"Duplicate tag {value.tag} found in summary inputs")
         seen.add(value.tag)
     return merged
 

@@ -54,7 +54,7 @@ class _Table:
         self._data = data
 
     def _damage(self, what: str, offset: int) -> DataLossError:
-        return DataLossError(None, None, f"{self._path}: {what} at offset {offset}")
+        return DataLossError(f"{self._path}: {what} at offset {offset}")
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
         data = self._data
@@ -94,9 +94,7 @@ class _Table:
         if crc32c.masked(self._data[offset : end + 1]) != crc:
             raise self._damage(f"a block of {size} bytes is damaged", offset)
         if compression not in (_UNCOMPRESSED, _SNAPPY):
-            raise UnimplementedError(
-                None, None, f"{self._path}: the block at offset {offset} is compressed (kind {compression})"
-            )
+            raise UnimplementedError(f"{self._path}: the block at offset {offset} is compressed (kind {compression})")
         block = self._data[offset:end]
         if compression == _UNCOMPRESSED:
             return block

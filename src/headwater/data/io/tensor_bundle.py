@@ -32,12 +32,7 @@ from headwater.data.io.protos.tensor_bundle_pb2 import BundleEntryProto, BundleH
 from headwater.data.io.table import read_table
 from headwater.data.io.tensor_slice import TensorSlice, joined
 from headwater.dtypes import DType
-from headwater.errors import (
-    DataLossError,
-    InvalidArgumentError,
-    NotFoundError,
-    UnimplementedError,
-)
+from headwater.errors import DataLossError, InvalidArgumentError, NotFoundError, UnimplementedError
 
 if TYPE_CHECKING:
     from headwater.graph.registry import HostArray
@@ -87,7 +82,7 @@ class Index:
         table = dict(read_table(self.path))
         packed_header = table.pop(_HEADER_KEY, None)
         if packed_header is None:
-            raise DataLossError(None, None, f"{self.path}: the header is missing")
+            raise DataLossError(f"{self.path}: the header is missing")
         header: Any = self._parse(BundleHeaderProto, packed_header, "the header")
         self._check(header)
         self.num_shards: int = int(header.num_shards)
@@ -101,26 +96,24 @@ class Index:
             try:
                 self.entries[key.decode()] = entry
             except UnicodeDecodeError as error:
-                raise DataLossError(None, None, f"{self.path}: the name {key!r} is not UTF-8") from error
+                raise DataLossError(f"{self.path}: the name {key!r} is not UTF-8") from error
 
     def _parse(self, message: Any, packed: bytes, what: str) -> Any:
         try:
             return message.FromString(packed)
         except DecodeError as error:
-            raise DataLossError(None, None, f"{self.path}: {what} is damaged") from error
+            raise DataLossError(f"{self.path}: {what} is damaged") from error
 
     def _check(self, header: Any) -> None:
         if header.num_shards < 1:
-            raise DataLossError(None, None, f"{self.path}: the header says {header.num_shards} data files")
+            raise DataLossError(f"{self.path}: the header says {header.num_shards} data files")
         if header.endianness != BundleHeaderProto.LITTLE:
-            raise UnimplementedError(None, None, f"{self.path}: written on a machine of another byte order")
+            raise UnimplementedError(f"{self.path}: written on a machine of another byte order")
         version = header.version
         if version.min_consumer > FORMAT_VERSION or FORMAT_VERSION in version.bad_consumers:
             raise InvalidArgumentError(
-                None,
-                None,
                 f"{self.path}: written in version {version.producer} of the format, which readers of version "
-                f"{FORMAT_VERSION} cannot read (they need {version.min_consumer})",
+                f"{FORMAT_VERSION} cannot read (they need {version.min_consumer})"
             )
 
     def dtype(self, entry: Any, name: str) -> DType:
@@ -130,14 +123,14 @@ class Index:
         except TypeError:
             dtype = dtypes.resource
         if dtype.is_ref or dtype in (dtypes.resource, dtypes.variant):
-            raise UnimplementedError(None, None, f"{self.path}: {name!r} has element type number {entry.dtype}")
+            raise UnimplementedError(f"{self.path}: {name!r} has element type number {entry.dtype}")
         return dtype
 
     def shape(self, entry: Any, name: str) -> tuple[int, ...]:
         """Returns the shape of an entry; DataLossError for an impossible shape."""
         shape = tuple(int(dim.size) for dim in entry.shape.dim)
         if entry.shape.unknown_rank or len(shape) > _MAX_RANK or any(size < 0 for size in shape):
-            raise DataLossError(None, None, f"{self.path}: {name!r} has the impossible shape {shape}")
+            raise DataLossError(f"{self.path}: {name!r} has the impossible shape {shape}")
         return shape
 
     def parts(self, entry: Any, name: str) -> list[tuple[TensorSlice, Any]]:
@@ -154,16 +147,16 @@ class Index:
                 part = TensorSlice.from_proto(proto)
                 part_shape = part.shape(shape)
             except InvalidArgumentError as error:
-                raise DataLossError(None, None, f"{self.path}: a slice of {name!r} is damaged: {error}") from error
+                raise DataLossError(f"{self.path}: a slice of {name!r} is damaged: {error}") from error
             found = self.slices.get(part.key(name))
             if found is None:
-                raise DataLossError(None, None, f"{self.path}: slice {part} of {name!r} is missing")
+                raise DataLossError(f"{self.path}: slice {part} of {name!r} is missing")
             if self.shape(found, name) != part_shape or found.dtype != entry.dtype:
-                raise DataLossError(None, None, f"{self.path}: slice {part} of {name!r} has another shape or type")
+                raise DataLossError(f"{self.path}: slice {part} of {name!r} has another shape or type")
             covered += math.prod(part_shape)
             parts.append((part, found))
         if covered != math.prod(shape) or _overlap([part.resolve(shape) for part, _ in parts]):
-            raise DataLossError(None, None, f"{self.path}: the {len(parts)} slices of {name!r} do not cover {shape}")
+            raise DataLossError(f"{self.path}: the {len(parts)} slices of {name!r} do not cover {shape}")
         return parts
 
 
@@ -189,14 +182,10 @@ class BundleReader:
     """
 
     def __init__(self, prefix: Path) -> None:
-        self._prefix = as_path(prefix)
+        self.prefix: str = as_path(prefix)
         self._index = Index(prefix)
         self._descriptors: dict[int, int] = {}
         self._lock = threading.Lock()
-
-    @property
-    def prefix(self) -> str:
-        return self._prefix
 
     @property
     def dtypes(self) -> Mapping[str, DType]:
@@ -218,7 +207,7 @@ class BundleReader:
     def _entry(self, name: str) -> Any:
         entry = self._index.entries.get(name)
         if entry is None:
-            raise NotFoundError(None, None, f"Key {name} not found in checkpoint {self._prefix}")
+            raise NotFoundError(f"Key {name} not found in checkpoint {self.prefix}")
         return entry
 
     def slices(self, name: str) -> list[TensorSlice]:
@@ -280,8 +269,8 @@ class BundleReader:
         """Returns descriptor and path of the data file of an entry."""
         shard = entry.shard_id
         if not 0 <= shard < self._index.num_shards:
-            raise DataLossError(None, None, f"{self._index.path}: {name!r} is said to be in data file {shard}")
-        path = data_path(self._prefix, shard, self._index.num_shards)
+            raise DataLossError(f"{self._index.path}: {name!r} is said to be in data file {shard}")
+        path = data_path(self.prefix, shard, self._index.num_shards)
         with self._lock:
             if shard not in self._descriptors:
                 self._descriptors[shard] = open_descriptor(path)
@@ -293,13 +282,11 @@ class BundleReader:
         dtype = self._index.dtype(entry, name)
         count = math.prod(self._index.shape(entry, name))
         if entry.offset < 0 or entry.size < 0 or entry.offset + entry.size > os.fstat(descriptor).st_size:
-            raise DataLossError(
-                None, None, f"{path}: {name!r} is cut off, its {entry.size} bytes begin at offset {entry.offset}"
-            )
+            raise DataLossError(f"{path}: {name!r} is cut off, its {entry.size} bytes begin at offset {entry.offset}")
         # Each string has a length of at least one byte, and all lengths have a checksum of four bytes.
         if (entry.size < count + 4) if dtype == dtypes.string else (entry.size != count * dtype.size):
             raise DataLossError(
-                None, None, f"{self._index.path}: {name!r} has {count} elements of {dtype.name} in {entry.size} bytes"
+                f"{self._index.path}: {name!r} has {count} elements of {dtype.name} in {entry.size} bytes"
             )
 
     def _read_entry(self, entry: Any, name: str) -> npt.NDArray[Any]:
@@ -321,14 +308,10 @@ class BundleReader:
             else:
                 result = data.view(dtype.numpy_dtype).reshape(shape)
         except ValueError as error:
-            raise DataLossError(
-                None, None, f"{path}: {name!r} is damaged: {error}, at offset {entry.offset}"
-            ) from error
+            raise DataLossError(f"{path}: {name!r} is damaged: {error}, at offset {entry.offset}") from error
         if crc32c.mask(crc) != entry.crc32c:
             raise DataLossError(
-                None,
-                None,
-                f"{path}: {name!r} is damaged: wrong checksum of the {entry.size} bytes at offset {entry.offset}",
+                f"{path}: {name!r} is damaged: wrong checksum of the {entry.size} bytes at offset {entry.offset}"
             )
         return result
 
@@ -338,7 +321,7 @@ class BundleReader:
             with translated(path):
                 count = os.preadv(descriptor, [target[done:].data], offset + done)
             if not count:
-                raise DataLossError(None, None, f"{path}: the file ends at offset {offset + done}")
+                raise DataLossError(f"{path}: the file ends at offset {offset + done}")
             done += count
 
     def close(self) -> None:

@@ -19,19 +19,7 @@ if TYPE_CHECKING:
     from headwater.graph.registry import HostArray
 
 _FULL: Final = -1
-_HEADER_OF_LENGTH: Final = (
-    0,
-    0x8000,
-    0xC000,
-    0xE000,
-    0xF000,
-    0xF800,
-    0xFC00,
-    0xFE00,
-    0xFF00,
-    0xFF80,
-    0xFFC0,
-)
+_HEADER_OF_LENGTH: Final = (0, 0x8000, 0xC000, 0xE000, 0xF000, 0xF800, 0xFC00, 0xFE00, 0xFF00, 0xFF80, 0xFFC0)
 """Bits that mark the length of an ordered signed number in its first two bytes, by its length in bytes."""
 
 
@@ -70,9 +58,7 @@ class TensorSlice:
                 starts.append(int(start))
                 lengths.append(int(length))
             else:
-                raise InvalidArgumentError(
-                    None, None, f"Slice {text!r}: {part!r} must be START,LENGTH (with LENGTH > 0) or -"
-                )
+                raise InvalidArgumentError(f"Slice {text!r}: {part!r} must be START,LENGTH (with LENGTH > 0) or -")
         return cls(starts=tuple(starts), lengths=tuple(lengths))
 
     @classmethod
@@ -86,7 +72,7 @@ class TensorSlice:
         lengths = tuple(extent.length if extent.HasField("length") else _FULL for extent in proto.extent)
         for start, length, extent in zip(starts, lengths, proto.extent, strict=True):
             if start < 0 or (length < 0 and extent.HasField("length")) or (length == _FULL and start):
-                raise InvalidArgumentError(None, None, f"Slice {starts}, {lengths} is not a part of any tensor")
+                raise InvalidArgumentError(f"Slice {starts}, {lengths} is not a part of any tensor")
         return cls(starts=starts, lengths=lengths)
 
     def to_proto(self, proto: Any) -> None:
@@ -107,12 +93,10 @@ class TensorSlice:
           InvalidArgumentError: the box is not inside ``shape``.
         """
         if len(shape) != self.rank:
-            raise InvalidArgumentError(
-                None, None, f"Slice {self} has {self.rank} dimensions, but shape {shape} has {len(shape)}"
-            )
+            raise InvalidArgumentError(f"Slice {self} has {self.rank} dimensions, but shape {shape} has {len(shape)}")
         for start, length, size in zip(self.starts, self.lengths, shape, strict=True):
             if start + max(length, 0) > size:
-                raise InvalidArgumentError(None, None, f"Slice {self} is not inside the shape {shape}")
+                raise InvalidArgumentError(f"Slice {self} is not inside the shape {shape}")
         return tuple(
             slice(start, size if length == _FULL else start + length)
             for start, length, size in zip(self.starts, self.lengths, shape, strict=True)
@@ -169,7 +153,7 @@ def parse_shape_and_slice(text: str) -> tuple[tuple[int, ...], TensorSlice]:
     *sizes, last = text.split(" ")
     if not sizes or not all(size.isdecimal() for size in sizes):
         raise InvalidArgumentError(
-            None, None, f"shape_and_slice {text!r} must be the sizes of all dimensions, then START,LENGTH or - of each"
+            f"shape_and_slice {text!r} must be the sizes of all dimensions, then START,LENGTH or - of each"
         )
     shape = tuple(map(int, sizes))
     part = TensorSlice.parse(last)

@@ -17,13 +17,7 @@ from headwater.data.io.files import BUFFER_BYTES, Path, as_op_error, as_path, op
 from headwater.data.io.record_compression import Inflater, TFRecordCompressionType, TFRecordOptions
 from headwater.errors import DataLossError, FailedPreconditionError
 
-__all__ = [
-    "TFRecordCompressionType",
-    "TFRecordOptions",
-    "TFRecordReader",
-    "TFRecordWriter",
-    "tf_record_iterator",
-]
+__all__ = ["TFRecordCompressionType", "TFRecordOptions", "TFRecordReader", "TFRecordWriter", "tf_record_iterator"]
 
 _HEADER_BYTES: Final = 12
 _FOOTER_BYTES: Final = 4
@@ -83,7 +77,7 @@ class TFRecordWriter:
 
     def _open_stream(self) -> BinaryIO:
         if self._stream is None:
-            raise FailedPreconditionError(None, None, f"{self._path}: the writer is closed")
+            raise FailedPreconditionError(f"{self._path}: the writer is closed")
         return self._stream
 
     def _append(self, data: bytes) -> None:
@@ -271,7 +265,7 @@ class TFRecordReader:
         return have
 
     def _damage(self, what: str, position: int) -> DataLossError:
-        return DataLossError(None, None, f"{self._path}: {what} at offset {self._buffer_offset + position}")
+        return DataLossError(f"{self._path}: {what} at offset {self._buffer_offset + position}")
 
     def close(self) -> None:
         """Closes the file. Closing again does nothing."""

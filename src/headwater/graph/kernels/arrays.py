@@ -6,16 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headwater.graph.kernels.common import (
-    Arrays,
-    Needed,
-    axis_in,
-    check_mirrored,
-    cut,
-    inferred_shape,
-    ints,
-    sum_to,
-)
+from headwater.graph.kernels.common import Arrays, Needed, axis_in, check_mirrored, cut, inferred_shape, ints, sum_to
 from headwater.graph.kernels.registry import NoKernel, gradient_kernel, kernel
 
 if TYPE_CHECKING:

@@ -295,11 +295,7 @@ _binary(
         lambda g, x, y: np.where(x != 0, g * conjugate(x / y), 0).astype(x.dtype, copy=False),
     ),
 )
-_binary(
-    "Atan2",
-    np.arctan2,
-    (lambda g, y, x: g * x / (x * x + y * y), lambda g, y, x: -g * y / (x * x + y * y)),
-)
+_binary("Atan2", np.arctan2, (lambda g, y, x: g * x / (x * x + y * y), lambda g, y, x: -g * y / (x * x + y * y)))
 _binary("NextAfter", np.nextafter)
 for _type, _function in {
     "BitwiseAnd": np.bitwise_and,

@@ -34,19 +34,15 @@ def _check(var: HostArray, slots: Sequence[HostArray], grad: HostArray, rows: in
     # Messages are formatted only for an error, because that takes longer than the comparisons.
     for slot in slots:
         if slot.shape != var.shape:
-            raise InvalidArgumentError(
-                None, None, f"var and a slot do not have the same shape {var.shape} {slot.shape}"
-            )
+            raise InvalidArgumentError(f"var and a slot do not have the same shape {var.shape} {slot.shape}")
     expected = var.shape if rows is None else (rows, *var.shape[1:])
     if grad.shape == expected:
         return
     if rows is None:
-        raise InvalidArgumentError(None, None, f"var and grad do not have the same shape {var.shape} {grad.shape}")
+        raise InvalidArgumentError(f"var and grad do not have the same shape {var.shape} {grad.shape}")
     raise InvalidArgumentError(
-        None,
-        None,
         f"grad must have shape {list(expected)} for {rows} rows of var of shape {list(var.shape)}, not "
-        f"{list(grad.shape)}",
+        f"{list(grad.shape)}"
     )
 
 

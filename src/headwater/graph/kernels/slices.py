@@ -103,11 +103,7 @@ def keys(
 
 @lru_cache(maxsize=4096)
 def _key(
-    begin: tuple[int, ...],
-    end: tuple[int, ...],
-    strides: tuple[int, ...],
-    masks: Masks,
-    sizes: tuple[int, ...],
+    begin: tuple[int, ...], end: tuple[int, ...], strides: tuple[int, ...], masks: Masks, sizes: tuple[int, ...]
 ) -> tuple[Any, ...]:
     return tuple(keys(entries(masks, len(strides), len(sizes)), begin, end, strides, sizes))
 

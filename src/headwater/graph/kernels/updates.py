@@ -20,10 +20,8 @@ if TYPE_CHECKING:
 def _same_shape(ref: HostArray, value: HostArray, op_type: str) -> None:
     if ref.shape != value.shape:
         raise InvalidArgumentError(
-            None,
-            None,
             f"{op_type} requires shapes of both tensors to match. lhs shape= {list(ref.shape)} rhs shape= "
-            f"{list(value.shape)}",
+            f"{list(value.shape)}"
         )
 
 
@@ -122,7 +120,5 @@ def strided_slice_assign(
     key = key_of(begin, end, strides, masks, ref.shape)
     taken = ref[key].shape
     if value.shape != taken:
-        raise UnimplementedError(
-            None, None, f"a slice of shape {list(taken)} cannot take a value of shape {list(value.shape)}"
-        )
+        raise UnimplementedError(f"a slice of shape {list(taken)} cannot take a value of shape {list(value.shape)}")
     ref[key] = value

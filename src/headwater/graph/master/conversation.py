@@ -288,9 +288,7 @@ class ChannelConversation:
     def _handle_loss(self, error: OpError) -> None:
         """Resumes the step on another channel if it is resumable; else raises."""
         if self._reconnect is None:
-            raise UnavailableError(
-                None, None, f"{self._task} was lost during step {self._step.number}: {error.message}"
-            ) from error
+            raise UnavailableError(f"{self._task} was lost during step {self._step.number}: {error.message}") from error
         # Other conversations of the step call `handle_received` of this conversation while they wait. During a
         # reconnection such a call would remove RESUMED from the channel, so block these calls.
         self._resuming = True

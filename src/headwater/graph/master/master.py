@@ -77,7 +77,7 @@ class SessionOptions:
                 jit_level=int(raw["jit_level"]),
             )
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise InvalidArgumentError(None, None, f"malformed options of a session: {error}") from error
+            raise InvalidArgumentError(f"malformed options of a session: {error}") from error
 
 
 class StepConversation(Protocol):
@@ -378,7 +378,7 @@ class MasterSession:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise CancelledError(None, None, "Session has been closed.")
+            raise CancelledError("Session has been closed.")
 
     def _log_placement(self, placement: Placement) -> None:
         """Prints each operation's device once, as TensorFlow does: ``name: (Type): device``."""

@@ -220,7 +220,7 @@ class ClusterPeers:
     def _check(self, step: Step) -> None:
         step.check()
         if step.session not in self._generations:
-            raise CancelledError(None, None, "Session has been closed.")
+            raise CancelledError("Session has been closed.")
 
     def push(self, task: str, frame: Frame, check: Callable[[], None] | None = None) -> Confirm:
         """Sends a transfer to a task, on a channel outside of conversations.
@@ -297,7 +297,7 @@ class ClusterPeers:
 
 
 def _restart_error(task: str) -> AbortedError:
-    return AbortedError(None, None, f"{task} was restarted: its state and this session's part of it are lost")
+    return AbortedError(f"{task} was restarted: its state and this session's part of it are lost")
 
 
 def _try(task: object, action: Callable[[], object]) -> None:

@@ -71,10 +71,7 @@ def _reach(link: Link, target: str, timeout_s: float | None) -> None:
         if timeout_s is None:
             raise
         raise DeadlineExceededError(
-            None,
-            None,
-            f"the master at {target} did not answer within operation_timeout_in_ms={timeout_s * 1e3:g}: "
-            f"{error.message}",
+            f"the master at {target} did not answer within operation_timeout_in_ms={timeout_s * 1e3:g}: {error.message}"
         ) from error
 
 
@@ -97,7 +94,7 @@ class RemoteSession:
         """Returns the session's handle at the master, after sending new parts of the graph."""
         with self._lock:
             if self._closed:
-                raise CancelledError(None, None, "Session has been closed.")
+                raise CancelledError("Session has been closed.")
             version = self._graph.version
             if self._handle is None:
                 _reach(self._link, self._target, self._options.timeout_s)
@@ -164,15 +161,13 @@ class RemoteCallable:
                 raise_error(frame, self._target)
             if frame.kind != DONE:
                 usable = False
-                raise InternalError(None, None, f"{self._target} answered a step with a frame of kind {frame.kind}")
+                raise InternalError(f"{self._target} answered a step with a frame of kind {frame.kind}")
             results = list(frame.tensors)
             if trace is not None:
                 trace.merge(results.pop(), self._target)
             return results
         except UnavailableError as error:
-            raise UnavailableError(
-                None, None, f"the master at {self._target} was lost during a step: {error.message}"
-            ) from error
+            raise UnavailableError(f"the master at {self._target} was lost during a step: {error.message}") from error
         finally:
             self._link.release_channel(channel, usable)
 

@@ -34,7 +34,7 @@ def device_counts(config: Any) -> Mapping[str, int]:
     counts = {} if config is None else {str(kind).upper(): int(count) for kind, count in config.device_count.items()}
     for kind, count in counts.items():
         if count < 0:
-            raise InvalidArgumentError(None, None, f"device_count[{kind!r}] of the ConfigProto must not be {count}")
+            raise InvalidArgumentError(f"device_count[{kind!r}] of the ConfigProto must not be {count}")
     return counts
 
 
@@ -49,9 +49,7 @@ def process_settings(config: Any) -> ProcessSettings:
     gpus = config.gpu_options
     fraction = float(gpus.per_process_gpu_memory_fraction)
     if not 0 <= fraction <= 1:
-        raise InvalidArgumentError(
-            None, None, f"gpu_options.per_process_gpu_memory_fraction must be from 0 to 1, not {fraction}"
-        )
+        raise InvalidArgumentError(f"gpu_options.per_process_gpu_memory_fraction must be from 0 to 1, not {fraction}")
     return ProcessSettings(
         cpu_threads=max(0, config.intra_op_parallelism_threads),
         gpu_memory_fraction=fraction,

@@ -30,13 +30,11 @@ def decode_wav(
     try:
         with wave.open(io.BytesIO(bytes(contents.item()))) as file:
             if file.getsampwidth() != _BYTES:
-                raise InvalidArgumentError(
-                    None, None, f"Can only read 16-bit WAV files, but received {8 * file.getsampwidth()}"
-                )
+                raise InvalidArgumentError(f"Can only read 16-bit WAV files, but received {8 * file.getsampwidth()}")
             rate, channels = file.getframerate(), file.getnchannels()
             flat = np.frombuffer(file.readframes(file.getnframes()), "<i2")
     except (wave.Error, EOFError) as error:
-        raise InvalidArgumentError(None, None, f"Header mismatch: this is no WAV file ({error})") from error
+        raise InvalidArgumentError(f"Header mismatch: this is no WAV file ({error})") from error
     samples = flat.reshape(-1, channels).astype(np.float32) / np.float32(_SCALE)
     if desired_channels != -1:
         # Further channels repeat the last one.
@@ -58,7 +56,7 @@ def _encoded_spec(inference: Inference) -> Sequence[Spec]:
 def encode_wav(audio: HostArray, sample_rate: HostArray) -> HostArray:
     """Encodes samples [samples, channels] as a WAV file; values are clipped to [-1, 1]."""
     if audio.ndim != 2:
-        raise InvalidArgumentError(None, None, f"audio must be 2-dimensional but got shape {list(audio.shape)}")
+        raise InvalidArgumentError(f"audio must be 2-dimensional but got shape {list(audio.shape)}")
     away = np.copysign(np.floor(np.abs(audio * np.float32(_SCALE)) + 0.5), audio)
     whole = np.clip(away, -_SCALE, _SCALE - 1).astype("<i2")
     written = io.BytesIO()

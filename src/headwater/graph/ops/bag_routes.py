@@ -294,7 +294,7 @@ def route_bags_of_tables(
             )
         except (ValueError, IndexError) as error:
             name = names[groups.index(group)]
-            raise InvalidArgumentError(None, None, f"{error} [in RouteBags operation {name!r}]") from error
+            raise InvalidArgumentError(f"{error} [in RouteBags operation {name!r}]") from error
         routes.append(route)
     of_parts = zip(*(route.of_parts() for route in routes), strict=True)
     packed = [[np.concatenate(arrays) for arrays in zip(*part, strict=True)] for part in of_parts]

@@ -54,9 +54,7 @@ def _part_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure(
-    "GatherBags",
-    inputs="params:T, routed:Tids|index, numbers:uint8, counts:uint8, weights:float32",
-    infer=_part_spec,
+    "GatherBags", inputs="params:T, routed:Tids|index, numbers:uint8, counts:uint8, weights:float32", infer=_part_spec
 )
 def gather_bags(
     params: jax.Array,
@@ -139,9 +137,7 @@ def _spread_spec(inference: Inference) -> Sequence[Spec]:
 
 
 @pure(
-    "SpreadBags",
-    inputs="grad:T, routed:Tids|index, numbers:uint8, counts:uint8, weights:float32",
-    infer=_spread_spec,
+    "SpreadBags", inputs="grad:T, routed:Tids|index, numbers:uint8, counts:uint8, weights:float32", infer=_spread_spec
 )
 def spread_bags(
     grad: jax.Array, routed: jax.Array, numbers: jax.Array, counts: jax.Array, weights: jax.Array

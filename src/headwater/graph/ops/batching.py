@@ -29,7 +29,7 @@ def enqueue_many_if(context: HostContext, handle: HostArray, keep: HostArray, *c
     """Adds the rows for which ``keep`` is true; ``keep`` is one boolean for all rows, or a boolean for each."""
     if keep.ndim:
         if any(len(component) != len(keep) for component in components):
-            raise InvalidArgumentError(None, None, f"keep_input has {len(keep)} elements, not one for every row")
+            raise InvalidArgumentError(f"keep_input has {len(keep)} elements, not one for every row")
         handle.item().enqueue_many(context.step, tuple(component[keep] for component in components))
     elif keep:
         handle.item().enqueue_many(context.step, components)
@@ -55,7 +55,7 @@ class SparseStore:
         with self._lock:
             found = self._kept.pop(number, None)
         if found is None:
-            raise InvalidArgumentError(None, None, f"no sparse tensor is known as {number}")
+            raise InvalidArgumentError(f"no sparse tensor is known as {number}")
         return found
 
 
@@ -124,9 +124,9 @@ def take_many_sparse(
     store = _store(context, container, shared_name)
     found = [store.pop(int(number)) for number in handles]
     if not found:
-        raise InvalidArgumentError(None, None, "a batch needs at least one sparse tensor")
+        raise InvalidArgumentError("a batch needs at least one sparse tensor")
     if len({len(shape) for _, _, shape in found}) > 1:
-        raise InvalidArgumentError(None, None, "sparse tensors of different ranks cannot be one batch")
+        raise InvalidArgumentError("sparse tensors of different ranks cannot be one batch")
     indices = [np.insert(index, 0, row, axis=1) for row, (index, _, _) in enumerate(found)]
     largest = np.max([shape for _, _, shape in found], axis=0)
     return (

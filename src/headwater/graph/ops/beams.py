@@ -29,10 +29,7 @@ def _tree_spec(inference: Inference) -> Sequence[Spec]:
     infer=_tree_spec,
 )
 def gather_tree(
-    step_ids: HostArray,
-    parent_ids: HostArray,
-    max_sequence_lengths: HostArray,
-    end_token: HostArray,
+    step_ids: HostArray, parent_ids: HostArray, max_sequence_lengths: HostArray, end_token: HostArray
 ) -> HostArray:
     """Returns the sequence of each final beam, [time, batch, beams], traced back from its last step by the parents.
 
@@ -44,10 +41,8 @@ def gather_tree(
     """
     if step_ids.shape != parent_ids.shape or max_sequence_lengths.shape != step_ids.shape[1:2]:
         raise InvalidArgumentError(
-            None,
-            None,
             f"step_ids {step_ids.shape}, parent_ids {parent_ids.shape} and max_sequence_lengths "
-            f"{max_sequence_lengths.shape} do not fit together",
+            f"{max_sequence_lengths.shape} do not fit together"
         )
     time, batch, beams = step_ids.shape
     found = np.full(step_ids.shape, end_token, step_ids.dtype)
@@ -60,9 +55,7 @@ def gather_tree(
         if wrong.any():
             row, beam = np.argwhere(wrong)[0]
             raise InvalidArgumentError(
-                None,
-                None,
-                f"Saw invalid parent id {parents[row, beam]} at (batch, time, beam) == ({row}, {step}, {beam})",
+                f"Saw invalid parent id {parents[row, beam]} at (batch, time, beam) == ({row}, {step}, {beam})"
             )
         found[step] = np.where(within, step_ids[step][rows, parents], end_token)
         parents = np.where(within, parent_ids[step][rows, parents], parents)

@@ -233,7 +233,7 @@ def _interpret_node(node: BodyNode, context: Any, values: Sequence[Any], turn: i
     if not strings and fault_of(definition.name, arrays, node.attrs):
         raise error_of(definition.name, node.name, node.attrs)
     if lower is None:
-        raise UnimplementedError(None, None, f"{definition.name} ({node.name!r}) does not support strings")
+        raise UnimplementedError(f"{definition.name} ({node.name!r}) does not support strings")
     # Prefer a kernel: JAX would compile the operation again for each shape, and shapes often grow in loops on the host.
     if not strings:
         with contextlib.suppress(NoKernel):
@@ -280,5 +280,5 @@ def _value(value: Any, context: HostContext, needed: bool = True) -> Any:
         if value.initialized:
             return np.array(value.value)
     if needed:
-        raise FailedPreconditionError(None, None, f"Attempting to use uninitialized value {value.name}")
+        raise FailedPreconditionError(f"Attempting to use uninitialized value {value.name}")
     return None

@@ -59,7 +59,7 @@ def _suppressed(
 def _check_share(value: HostArray, name: str) -> float:
     share = float(value)
     if not 0 <= share <= 1:
-        raise InvalidArgumentError(None, None, f"{name} must be in [0, 1], not {share}")
+        raise InvalidArgumentError(f"{name} must be in [0, 1], not {share}")
     return share
 
 
@@ -121,11 +121,9 @@ def combined_non_max_suppression(
     share, least = _check_share(iou_threshold, "iou_threshold"), float(score_threshold)
     each, total, classes = int(max_output_size_per_class), int(max_total_size), scores.shape[2]
     if each <= 0 or total <= 0:
-        raise InvalidArgumentError(None, None, "max_output_size_per_class and max_total_size must be positive")
+        raise InvalidArgumentError("max_output_size_per_class and max_total_size must be positive")
     if boxes.shape[2] not in (1, classes):
-        raise InvalidArgumentError(
-            None, None, f"third dimension of boxes must be either 1 or num classes, not {boxes.shape[2]}"
-        )
+        raise InvalidArgumentError(f"third dimension of boxes must be either 1 or num classes, not {boxes.shape[2]}")
     total = min(total, each * classes) if pad_per_class else total
     batch = len(boxes)
     places, values, kinds = (np.zeros((batch, total, *more), np.float32) for more in ((4,), (), ()))
@@ -198,7 +196,7 @@ def soft_non_max_suppression(
     """
     share, least, sigma = _check_share(iou_threshold, "iou_threshold"), float(score_threshold), float(soft_nms_sigma)
     if sigma < 0:
-        raise InvalidArgumentError(None, None, f"soft_nms_sigma must not be negative, not {sigma}")
+        raise InvalidArgumentError(f"soft_nms_sigma must not be negative, not {sigma}")
     current = scores.astype(np.float64)
     kept: list[int] = []
     values: list[float] = []
@@ -242,7 +240,7 @@ def non_max_suppression_overlaps(
     """As `non_max_suppression`, with a matrix of pairwise overlaps."""
     if overlaps.ndim != 2 or overlaps.shape != (len(scores),) * 2:
         raise InvalidArgumentError(
-            None, None, f"overlaps must be a square matrix for {len(scores)} scores, not of shape {overlaps.shape}"
+            f"overlaps must be a square matrix for {len(scores)} scores, not of shape {overlaps.shape}"
         )
     return _suppressed(
         scores,
@@ -358,7 +356,7 @@ def _drawn(images: HostArray, boxes: HostArray, colours: HostArray) -> HostArray
     result = images.copy()
     _, height, width, channels = images.shape
     if channels not in (1, 3, 4):
-        raise InvalidArgumentError(None, None, f"Channel depth should be 1, 3 or 4, not {channels}")
+        raise InvalidArgumentError(f"Channel depth should be 1, 3 or 4, not {channels}")
     palette = colours if len(colours) else _COLOURS
     if channels == 1 and not len(colours):
         palette = np.ones_like(_COLOURS)
@@ -433,7 +431,7 @@ def sample_distorted_bounding_box(
     if boxes.shape[0] == 0:
         if not use_image_if_no_bounding_boxes:
             raise InvalidArgumentError(
-                None, None, "No bounding boxes provided; use_image_if_no_bounding_boxes=True takes the whole image"
+                "No bounding boxes provided; use_image_if_no_bounding_boxes=True takes the whole image"
             )
         boxes = jnp.array([[0.0, 0.0, 1.0, 1.0]], np.float32)
     sizes = jnp.asarray(image_size)

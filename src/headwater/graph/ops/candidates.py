@@ -55,7 +55,7 @@ def _sample(
     else:
         if count > classes:
             raise InvalidArgumentError(
-                None, None, f"num_sampled = {count} is more than the {classes} different classes that unique=True needs"
+                f"num_sampled = {count} is more than the {classes} different classes that unique=True needs"
             )
         chosen, tries = _different(key, draw, count)
 
@@ -167,9 +167,7 @@ def fixed_unigram_candidates(
     del num_true, seed, seed2
     weights = [*([0.0] * num_reserved_ids), *(_weights_of_file(vocab_file) if vocab_file else unigrams)]
     if len(weights) != range_max:
-        raise InvalidArgumentError(
-            None, None, f"range_max is {range_max}, but there are weights of {len(weights)} classes"
-        )
+        raise InvalidArgumentError(f"range_max is {range_max}, but there are weights of {len(weights)} classes")
     powers = np.asarray(weights, np.float64) ** distortion
     powers[:num_reserved_ids] = 0.0
     mine = np.where(np.arange(range_max) % num_shards == shard, powers, 0.0)
@@ -219,19 +217,14 @@ def _hits_spec(inference: Inference) -> Sequence[Spec]:
 
 @host("ComputeAccidentalHits", infer=_hits_spec, inputs="true_classes:int64, sampled_candidates:int64")
 def compute_accidental_hits(
-    true_classes: HostArray,
-    sampled_candidates: HostArray,
-    *,
-    num_true: int,
-    seed: int = 0,
-    seed2: int = 0,
+    true_classes: HostArray, sampled_candidates: HostArray, *, num_true: int, seed: int = 0, seed2: int = 0
 ) -> Sequence[HostArray]:
     """Returns the pairs of a row and a drawn class that is a true class of the row: the rows, the indices among the
     drawn classes, and the lowest float32 as the weight of each pair."""
     del seed, seed2
     if true_classes.ndim != 2 or true_classes.shape[1] != num_true:
         raise InvalidArgumentError(
-            None, None, f"true_classes must be a batch_size * num_true matrix, not of shape {true_classes.shape}"
+            f"true_classes must be a batch_size * num_true matrix, not of shape {true_classes.shape}"
         )
     rows, _, places = np.nonzero(true_classes[:, :, None] == sampled_candidates)
     lowest = np.full(len(rows), np.finfo(np.float32).min, np.float32)
@@ -290,14 +283,14 @@ def learned_unigram_candidates(
     """Samples classes with probabilities proportional to their numbers of occurrences as true classes so far."""
     if true_classes.ndim != 2 or true_classes.shape[1] != num_true:
         raise InvalidArgumentError(
-            None, None, f"true_classes must be a batch_size * num_true matrix, not of shape {true_classes.shape}"
+            f"true_classes must be a batch_size * num_true matrix, not of shape {true_classes.shape}"
         )
     if unique and num_sampled > range_max:
         raise InvalidArgumentError(
-            None, None, f"num_sampled = {num_sampled} is more than the {range_max} classes that unique=True needs"
+            f"num_sampled = {num_sampled} is more than the {range_max} classes that unique=True needs"
         )
     if true_classes.size and not 0 <= int(true_classes.min()) <= int(true_classes.max()) < range_max:
-        raise InvalidArgumentError(None, None, f"true_classes must be from 0 to {range_max - 1}")
+        raise InvalidArgumentError(f"true_classes must be from 0 to {range_max - 1}")
     chosen = None if not seed and not seed2 else (seed & 0xFFFFFFFF) << 32 | seed2 & 0xFFFFFFFF
     seen = context.resource("", "", SeenClasses, lambda: SeenClasses(range_max, chosen))
     return seen.draw(true_classes, num_sampled, unique)

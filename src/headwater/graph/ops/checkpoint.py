@@ -24,9 +24,7 @@ def _texts(value: HostArray) -> list[str]:
 
 
 @host(
-    "SaveV2",
-    infer=no_outputs,
-    inputs="prefix:string, tensor_names:string, shape_and_slices:string, tensors:dtypes**",
+    "SaveV2", infer=no_outputs, inputs="prefix:string, tensor_names:string, shape_and_slices:string, tensors:dtypes**"
 )
 def save(prefix: HostArray, tensor_names: HostArray, shape_and_slices: HostArray, *tensors: HostArray) -> None:
     """Writes one checkpoint.
@@ -47,11 +45,7 @@ def save(prefix: HostArray, tensor_names: HostArray, shape_and_slices: HostArray
                 writer.add(name, value)
 
 
-@host(
-    "SaveSlices",
-    infer=no_outputs,
-    inputs="filename:string, tensor_names:string, shapes_and_slices:string, data:T**",
-)
+@host("SaveSlices", infer=no_outputs, inputs="filename:string, tensor_names:string, shapes_and_slices:string, data:T**")
 def save_slices(filename: HostArray, tensor_names: HostArray, shapes_and_slices: HostArray, *data: HostArray) -> None:
     """Writes one checkpoint of format V1; see `save`."""
     parts: list[tuple[str, tuple[int, ...], TensorSlice, HostArray]] = []
@@ -76,11 +70,7 @@ def _restored_specs(inference: Inference) -> Sequence[Spec]:
 
 @host("RestoreV2", infer=_restored_specs, inputs="prefix:string, tensor_names:string, shape_and_slices:string")
 def restore(
-    prefix: HostArray,
-    tensor_names: HostArray,
-    shape_and_slices: HostArray,
-    *,
-    dtypes: Sequence[DType],
+    prefix: HostArray, tensor_names: HostArray, shape_and_slices: HostArray, *, dtypes: Sequence[DType]
 ) -> list[HostArray]:
     """Reads tensors of one checkpoint, whole or in part; see `save`.
 

@@ -175,10 +175,8 @@ def _start(inputs: Sequence[jax.Array], body: Body, types: Sequence[DType]) -> l
     for index, (value, shape) in enumerate(zip(values, shapes, strict=True)):
         if value.shape != shape:
             raise InvalidArgumentError(
-                None,
-                None,
                 f"loop variable {index} has shape {list(value.shape)} before an iteration of the loop and "
-                f"{list(shape)} after it; give its changing dimension as None in shape_invariants",
+                f"{list(shape)} after it; give its changing dimension as None in shape_invariants"
             )
     return values
 

@@ -77,10 +77,8 @@ def ctc_loss(
     if skipped.any() and not ignore_longer_outputs_than_inputs:
         first = int(np.argmax(skipped))
         raise InvalidArgumentError(
-            None,
-            None,
             f"Not enough time for target transition sequence (required: {len(labels[first])}, available: "
-            f"{lengths[first]}) of sequence {first}. ignore_longer_outputs_than_inputs=True skips such sequences",
+            f"{lengths[first]}) of sequence {first}. ignore_longer_outputs_than_inputs=True skips such sequences"
         )
     labels = [[] if skip else row for row, skip in zip(labels, skipped, strict=True)]
     loss, gradient = _paths(inputs.astype(np.float64), labels, np.where(skipped, 0, lengths), ctc_merge_repeated)
@@ -91,32 +89,28 @@ def _checked_lengths(
     inputs: HostArray, sequence_length: HostArray, error: type[OpError] = FailedPreconditionError
 ) -> HostArray:
     if len(sequence_length) != inputs.shape[1]:
-        raise InvalidArgumentError(
-            None, None, f"len(sequence_length) != batch_size. {len(sequence_length)} vs. {inputs.shape[1]}"
-        )
+        raise InvalidArgumentError(f"len(sequence_length) != batch_size. {len(sequence_length)} vs. {inputs.shape[1]}")
     if (sequence_length > inputs.shape[0]).any():
-        raise error(
-            None, None, f"sequence_length must be at most {inputs.shape[0]}, the time of inputs, not {sequence_length}"
-        )
+        raise error(f"sequence_length must be at most {inputs.shape[0]}, the time of inputs, not {sequence_length}")
     return sequence_length.astype(np.int64)
 
 
 def _trimmed(labels: Sequence[int], classes: int, collapse: bool, row: int) -> list[int]:
     """Returns the labels without blanks at the end; with ``collapse``, also without repetitions."""
     if not labels:
-        raise InvalidArgumentError(None, None, f"Labels length is zero in sequence {row}")
+        raise InvalidArgumentError(f"Labels length is zero in sequence {row}")
     found: list[int] = []
     ended = False
     for place, label in enumerate(labels):
         if collapse and place and label == labels[place - 1]:
             continue
         if label < 0:
-            raise InvalidArgumentError(None, None, f"All labels must be nonnegative, not {label}, in sequence {row}")
+            raise InvalidArgumentError(f"All labels must be nonnegative, not {label}, in sequence {row}")
         if label >= classes - 1:
             ended = True
         elif ended:
             raise InvalidArgumentError(
-                None, None, f"Saw a non-null label following a null label ({classes - 1}), in sequence {row}"
+                f"Saw a non-null label following a null label ({classes - 1}), in sequence {row}"
             )
         else:
             found.append(label)
@@ -181,19 +175,14 @@ def _beam_spec(inference: Inference) -> Sequence[Spec]:
 
 @host("CTCBeamSearchDecoder", infer=_beam_spec, inputs="inputs:T|floating=float32, sequence_length:int32")
 def ctc_beam_search_decoder(
-    inputs: HostArray,
-    sequence_length: HostArray,
-    *,
-    beam_width: int,
-    top_paths: int,
-    merge_repeated: bool = True,
+    inputs: HostArray, sequence_length: HostArray, *, beam_width: int, top_paths: int, merge_repeated: bool = True
 ) -> Sequence[HostArray]:
     """Returns the most probable label sequences of a beam search, and the logarithms of their probabilities.
 
     ``merge_repeated`` merges equal consecutive labels of the result.
     """
     if not 0 < top_paths <= beam_width:
-        raise InvalidArgumentError(None, None, "requested more paths than the beam width.")
+        raise InvalidArgumentError("requested more paths than the beam width.")
     lengths = _checked_lengths(inputs, sequence_length)
     found: list[list[list[int]]] = [[] for _ in range(top_paths)]
     scores = np.zeros((inputs.shape[1], top_paths), inputs.dtype)
@@ -202,7 +191,7 @@ def ctc_beam_search_decoder(
         high = logits.max(1, keepdims=True, initial=-np.inf)
         best = _beam(logits - high - np.log(np.exp(logits - high).sum(1, keepdims=True)), beam_width)
         if len(best) < top_paths:
-            raise InvalidArgumentError(None, None, f"Less leaves in the beam search than requested: {len(best)}")
+            raise InvalidArgumentError(f"Less leaves in the beam search than requested: {len(best)}")
         for rank, (labels, score) in enumerate(best[:top_paths]):
             kept = [x for i, x in enumerate(labels) if not (merge_repeated and i and x == labels[i - 1])]
             found[rank].append(kept)

@@ -292,9 +292,7 @@ class _Planner:
     def _place(self, node: BodyNode) -> None:
         if node.definition.kind is Kind.STATEFUL:
             raise UnimplementedError(
-                None,
-                None,
-                f"{node.definition.name} {node.name!r} changes a variable, which a function of a dataset cannot do",
+                f"{node.definition.name} {node.name!r} changes a variable, which a function of a dataset cannot do"
             )
         texts = self._has_host_only_types(node)
         if node.definition.kind is Kind.HOST or texts:
@@ -322,7 +320,7 @@ class _Planner:
         names = tuple(f"{node.name}:{index}" for index in range(count))
         lower = definition.lower if definition.kind is Kind.HOST else definition.string_lower
         if lower is None:
-            raise UnimplementedError(None, None, f"{definition.name} ({node.name!r}) has no form for strings")
+            raise UnimplementedError(f"{definition.name} ({node.name!r}) has no form for strings")
         with_context = definition.kind is Kind.HOST
 
         def one(env: _Env, host: Any, turn: int) -> None:

@@ -157,10 +157,8 @@ def _generator(context: HostContext, token: str) -> Callable[..., Iterator[Eleme
     make = python_function(token)
     if make is None:
         raise InvalidArgumentError(
-            None,
-            None,
             f"the generator of {context.op_name!r} is a Python function of another process, or its graph "
-            "is gone; from_generator works where the session is",
+            "is gone; from_generator works where the session is"
         )
     return make
 
@@ -254,9 +252,7 @@ def checked_element(element: Element, specs: Sequence[TensorSpec]) -> tuple[Any,
         arrays = part.parts if isinstance(part, Composite) else (np.asarray(part),)
         if spec.dtype.base_dtype != variant and not _accepted(part, arrays, spec):
             raise InvalidArgumentError(
-                None,
-                None,
-                f"component {index} of the element is of {spec_of_value(part)}, but {spec} was declared",
+                f"component {index} of the element is of {spec_of_value(part)}, but {spec} was declared"
             )
         found += arrays
     return tuple(found)
@@ -311,9 +307,9 @@ def dataset_to_single_element(
     with closing(dataset.item().elements(Context(context))) as elements:
         first = next(elements, None)
         if first is None:
-            raise InvalidArgumentError(None, None, "Dataset was empty.")
+            raise InvalidArgumentError("Dataset was empty.")
         if next(elements, None) is not None:
-            raise InvalidArgumentError(None, None, "Dataset had more than one element.")
+            raise InvalidArgumentError("Dataset had more than one element.")
     return checked_element(first, specs_of(output_types, output_shapes, output_classes))
 
 
@@ -373,7 +369,7 @@ def optional_get_value(
     output_classes: Sequence[str] = (),
 ) -> Sequence[HostArray]:
     if optional.item().element is None:
-        raise InvalidArgumentError(None, None, "The given optional does not have a value.")
+        raise InvalidArgumentError("The given optional does not have a value.")
     return checked_element(optional.item().element, specs_of(output_types, output_shapes, output_classes))
 
 

@@ -33,7 +33,7 @@ def check(condition: HostArray, *data: HostArray, summarize: int = 3) -> None:
     """Raises an error that shows ``data``, unless the condition holds."""
     if not condition:
         shown = " ".join(f"[{first_elements(value, summarize)}]" for value in data)
-        raise InvalidArgumentError(None, None, f"assertion failed: {shown}")
+        raise InvalidArgumentError(f"assertion failed: {shown}")
 
 
 def _like_first(inference: Inference) -> Sequence[Spec]:
@@ -45,7 +45,7 @@ def check_numerics(tensor: HostArray, *, message: str) -> HostArray:
     """Returns ``tensor``; raises an error if an element is infinite or NaN."""
     found = [word for word, test in (("Inf", np.isinf), ("NaN", np.isnan)) if test(tensor).any()]
     if found:
-        raise InvalidArgumentError(None, None, f"{message} : Tensor had {' and '.join(found)} values")
+        raise InvalidArgumentError(f"{message} : Tensor had {' and '.join(found)} values")
     return tensor
 
 
@@ -134,24 +134,20 @@ def _call(context: HostContext, *input: HostArray, token: str, Tout: Sequence[DT
     function = function_of(token)
     if function is None:
         raise InvalidArgumentError(
-            None,
-            None,
-            f"{context.op_name!r} calls a Python function of another process; run it in the process that made it",
+            f"{context.op_name!r} calls a Python function of another process; run it in the process that made it"
         )
     try:
         results: Any = function(*input)
     except Exception as error:
         kind = next((kind for base, kind in _CODES.items() if isinstance(error, base)), UnknownError)
-        raise kind(None, None, f"{type(error).__name__}: {error}") from error
+        raise kind(f"{type(error).__name__}: {error}") from error
     values: list[Any] = [results]
     if isinstance(results, list | tuple):
         values = list(cast("Sequence[Any]", results))
     elif results is None:
         values = []
     if len(values) != len(Tout):
-        raise InvalidArgumentError(
-            None, None, f"{token} returns {len(values)} values, but expects to see {len(Tout)} values."
-        )
+        raise InvalidArgumentError(f"{token} returns {len(values)} values, but expects to see {len(Tout)} values.")
     return tuple(
         _converted(value, dtype, index, token) for index, (value, dtype) in enumerate(zip(values, Tout, strict=True))
     )
@@ -163,9 +159,7 @@ def _converted(value: AnyArray, dtype: DType, index: int, token: str) -> HostArr
     array = np.asarray(value)
     if array.dtype != dtype.numpy_dtype:
         names = [_C_NAMES.get(name, name) for name in (array.dtype.name, dtype.name)]
-        raise InvalidArgumentError(
-            None, None, f"{index}-th value returned by {token} is {names[0]}, but expects {names[1]}"
-        )
+        raise InvalidArgumentError(f"{index}-th value returned by {token} is {names[0]}, but expects {names[1]}")
     return array
 
 

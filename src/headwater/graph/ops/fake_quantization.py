@@ -57,7 +57,7 @@ _rounded.defvjp(_forward, _backward)
 
 def _check(bits: int) -> None:
     if not 2 <= bits <= 16:
-        raise InvalidArgumentError(None, None, f"num_bits must be between 2 and 16, inclusive: {bits}")
+        raise InvalidArgumentError(f"num_bits must be between 2 and 16, inclusive: {bits}")
 
 
 def _like_inputs(inference: Inference) -> Sequence[Spec]:

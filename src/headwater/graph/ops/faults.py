@@ -59,20 +59,20 @@ def _gathered_elements(inputs: Sequence[Any], attrs: _Attrs) -> object:
     del attrs
     params, indices = inputs
     if not params.ndim:
-        raise InvalidArgumentError(None, None, "params must be at least a vector")
+        raise InvalidArgumentError("params must be at least a vector")
     if indices.size and not params.size:
         said = f"Requested more than 0 entries, but params is empty.  Params shape: {list(params.shape)}"
-        raise InvalidArgumentError(None, None, said)
+        raise InvalidArgumentError(said)
     return _outside(indices, np.asarray(params.shape[: indices.shape[-1]], np.int64))
 
 
 def _require_place(indices: Any, updates: Any, shape: Sequence[int]) -> None:
     if 0 in shape and (indices.size or updates.size):
-        raise InvalidArgumentError(None, None, "Indices and updates specified for empty output shape")
+        raise InvalidArgumentError("Indices and updates specified for empty output shape")
     needed = [*indices.shape[:-1], *shape[indices.shape[-1] :]]
     if list(updates.shape) != needed:
         said = f"Must have updates.shape = {needed} for indices of shape {list(indices.shape)}, got updates.shape: "
-        raise InvalidArgumentError(None, None, f"{said}{list(updates.shape)}")
+        raise InvalidArgumentError(f"{said}{list(updates.shape)}")
 
 
 def _scattered(inputs: Sequence[Any], attrs: _Attrs) -> object:
@@ -132,7 +132,7 @@ def _labelled(inputs: Sequence[Any], attrs: _Attrs) -> object:
     features, labels = inputs
     if features.shape[:-1] != labels.shape:
         said = "logits and labels must have the same first dimension, got logits shape {} and labels shape {}"
-        raise InvalidArgumentError(None, None, said.format(list(features.shape), list(labels.shape)))
+        raise InvalidArgumentError(said.format(list(features.shape), list(labels.shape)))
     return _outside(labels, features.shape[-1]) if attrs.get(CHECKED) else None
 
 
@@ -141,7 +141,7 @@ def _ranked(inputs: Sequence[Any], attrs: _Attrs) -> object:
     predictions, targets = inputs[:2]
     if predictions.shape[:1] != targets.shape:
         said = f"First dimension of predictions {len(predictions)} must match length of targets {targets.size}"
-        raise InvalidArgumentError(None, None, said)
+        raise InvalidArgumentError(said)
     return None
 
 
@@ -152,9 +152,9 @@ def _placed(inputs: Sequence[Any], attrs: _Attrs) -> object:
     if values.shape not in ((), (len(places),)):
         found = ",".join(map(str, values.shape))
         said = f"sparse_values has incorrect shape [{found}], should be [] or [{len(places)}]"
-        raise InvalidArgumentError(None, None, said)
+        raise InvalidArgumentError(said)
     if default.shape:
-        raise InvalidArgumentError(None, None, f"default_value should be a scalar, not of shape {default.shape}")
+        raise InvalidArgumentError(f"default_value should be a scalar, not of shape {default.shape}")
     checked = attrs.get("validate_indices", True)
     if isinstance(places, np.ndarray):
         _check_places(places, sizes, checked)
@@ -182,7 +182,7 @@ def _check_places(places: np.ndarray, sizes: np.ndarray, ordered: bool) -> None:
         said = f"is out of bounds: need 0 <= index < [{','.join(map(str, sizes))}]"
         if not outside[at]:
             said = "is repeated" if (places[at] == places[at - 1]).all() else "is out of order"
-        raise InvalidArgumentError(None, None, f"indices[{at}] = [{','.join(map(str, places[at]))}] {said}")
+        raise InvalidArgumentError(f"indices[{at}] = [{','.join(map(str, places[at]))}] {said}")
 
 
 def _multiplied(inputs: Sequence[object], attrs: _Attrs) -> object:
@@ -194,7 +194,7 @@ def _reversed(inputs: Sequence[Any], attrs: _Attrs) -> object:
     value, lengths = inputs
     batch = value.shape[attrs.get("batch_dim", 0)]
     if len(lengths) != batch:
-        raise InvalidArgumentError(None, None, f"len(seq_lens) != input.dims({batch}), ({len(lengths)} vs. {batch})")
+        raise InvalidArgumentError(f"len(seq_lens) != input.dims({batch}), ({len(lengths)} vs. {batch})")
     return _some((lengths < 0) | (lengths > value.shape[attrs["seq_dim"]]))
 
 
@@ -267,7 +267,7 @@ def _band_too_wide(inputs: Sequence[Any], attrs: _Attrs) -> object:
     matrix, lower, upper = inputs
     if matrix.ndim < 2:
         said = f"input must be at least 2-dim, received shape: {list(matrix.shape)}"
-        raise InvalidArgumentError(None, None, said)
+        raise InvalidArgumentError(said)
     return _some((lower > matrix.shape[-2]) | (upper > matrix.shape[-1]))
 
 
@@ -403,12 +403,12 @@ def error_of(op_type: str, name: str, attrs: _Attrs) -> OpError:
         op_type, attrs = _forward_of(attrs)
     refused = unsupported(op_type, attrs)
     if refused is not None:
-        return type(refused)(None, None, f"{refused.message} {where}")
+        return type(refused)(f"{refused.message} {where}")
     said = _MESSAGES.get(op_type)
     if said is not None:
-        return InvalidArgumentError(None, None, f"{said} {where}")
+        return InvalidArgumentError(f"{said} {where}")
     if _FAULTS[op_type] is not _divided:
-        return InvalidArgumentError(None, None, f"an index or slice is out of bounds {where}")
+        return InvalidArgumentError(f"an index or slice is out of bounds {where}")
     # TensorFlow's message on CPUs.
     kind = InternalError if op_type.startswith("Truncate") else InvalidArgumentError
-    return kind(None, None, f"Integer division by zero {where}")
+    return kind(f"Integer division by zero {where}")

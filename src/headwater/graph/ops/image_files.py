@@ -27,7 +27,7 @@ def _open(contents: bytes, formats: Sequence[str]) -> Any:
         image.load()
     except (images.UnidentifiedImageError, OSError, SyntaxError, ValueError, images.DecompressionBombError) as error:
         what = " or ".join(formats)
-        raise InvalidArgumentError(None, None, f"Invalid {what} data, size {len(contents)}: {error}") from None
+        raise InvalidArgumentError(f"Invalid {what} data, size {len(contents)}: {error}") from None
     return image
 
 
@@ -62,7 +62,7 @@ def _image_spec(inference: Inference) -> Sequence[Spec]:
 
 def _check_channels(channels: int, allowed: Sequence[int]) -> None:
     if channels not in allowed:
-        raise InvalidArgumentError(None, None, f"channels must be one of {list(allowed)}, got {channels}")
+        raise InvalidArgumentError(f"channels must be one of {list(allowed)}, got {channels}")
 
 
 @host("DecodeJpeg", infer=_image_spec, inputs="contents:string")
@@ -77,13 +77,13 @@ def decode_jpeg(
     dct_method: str = "",
 ) -> HostArray:
     if dct_method not in ("", "INTEGER_FAST", "INTEGER_ACCURATE"):
-        raise InvalidArgumentError(None, None, "dct_method must be one of {'', 'INTEGER_FAST', 'INTEGER_ACCURATE'}")
+        raise InvalidArgumentError("dct_method must be one of {'', 'INTEGER_FAST', 'INTEGER_ACCURATE'}")
     if ratio not in (1, 2, 4, 8):
-        raise InvalidArgumentError(None, None, f"ratio must be 1, 2, 4, or 8, got {ratio}")
+        raise InvalidArgumentError(f"ratio must be 1, 2, 4, or 8, got {ratio}")
     if not fancy_upscaling or try_recover_truncated or acceptable_fraction != 1:
         # Graphs built by other programs use these attributes.
         raise UnimplementedError(
-            None, None, "DecodeJpeg has no fancy_upscaling=False, try_recover_truncated or acceptable_fraction"
+            "DecodeJpeg has no fancy_upscaling=False, try_recover_truncated or acceptable_fraction"
         )
     _check_channels(channels, (0, 1, 3))
     image = _open(contents.item(), ("JPEG", "PNG", "GIF", "BMP"))
@@ -115,7 +115,7 @@ def decode_and_crop_jpeg(
     )
     top, left, height, width = (int(value) for value in crop_window)
     if min(top, left) < 0 or height < 1 or width < 1 or top + height > whole.shape[0] or left + width > whole.shape[1]:
-        raise InvalidArgumentError(None, None, f"crop window {crop_window.tolist()} is not inside {whole.shape[:2]}")
+        raise InvalidArgumentError(f"crop window {crop_window.tolist()} is not inside {whole.shape[:2]}")
     return whole[top : top + height, left : left + width]
 
 
@@ -146,11 +146,7 @@ def _any_image_spec(inference: Inference) -> Sequence[Spec]:
 
 @host("DecodeImage", infer=_any_image_spec, inputs="contents:string")
 def decode_image(
-    contents: HostArray,
-    *,
-    channels: int = 0,
-    dtype: DType = uint8,
-    expand_animations: bool = True,
+    contents: HostArray, *, channels: int = 0, dtype: DType = uint8, expand_animations: bool = True
 ) -> Any:
     """Decodes an image of any format to (height, width, channels). A GIF yields all frames, with the frame as first
     dimension.
@@ -160,7 +156,7 @@ def decode_image(
     image = _open(contents.item(), ("JPEG", "PNG", "GIF", "BMP"))
     if image.format == "GIF":
         if channels in (1, 4):
-            raise InvalidArgumentError(None, None, "channels must be in (None, 0, 3) when decoding GIF images")
+            raise InvalidArgumentError("channels must be in (None, 0, 3) when decoding GIF images")
         pixels = _frames(image)
         pixels = pixels if expand_animations else pixels[0]
     else:
@@ -178,7 +174,7 @@ def _encoded(image: Any, kind: str, **options: Any) -> bytes:
 
 def _as_image(pixels: HostArray, allowed: Sequence[int]) -> Any:
     if pixels.ndim != 3:
-        raise InvalidArgumentError(None, None, f"image must be 3-dimensional, not of shape {pixels.shape}")
+        raise InvalidArgumentError(f"image must be 3-dimensional, not of shape {pixels.shape}")
     _check_channels(pixels.shape[2], allowed)
     plain = np.ascontiguousarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
     if plain.dtype == np.uint16 and plain.ndim == 3:
@@ -203,7 +199,7 @@ def encode_jpeg(
     del density_unit, xmp_metadata
     wanted = {"": (1, 3), "grayscale": (1,), "rgb": (3,)}.get(format)
     if wanted is None:
-        raise InvalidArgumentError(None, None, f"format must be '', grayscale or rgb, got {format}")
+        raise InvalidArgumentError(f"format must be '', grayscale or rgb, got {format}")
     return _encoded(
         _as_image(image, wanted),
         "JPEG",
@@ -218,7 +214,7 @@ def encode_jpeg(
 @host("EncodePng", infer=fixed(string, ()), inputs="image:T")
 def encode_png(image: HostArray, *, compression: int = -1) -> bytes:
     if not -1 <= compression <= 9:
-        raise InvalidArgumentError(None, None, f"compression should be in [-1,9], got {compression}")
+        raise InvalidArgumentError(f"compression should be in [-1,9], got {compression}")
     return _encoded(_as_image(image, (1, 2, 3, 4)), "PNG", compress_level=6 if compression < 0 else compression)
 
 

@@ -28,7 +28,7 @@ def rgb_to_hsv(images: jax.Array) -> jax.Array:
     """Hue, saturation and value, each in [0, 1]."""
     if images.shape[-1] != 3:
         said = f"input must have 3 channels but input only has {images.shape[-1]} channels."
-        raise FailedPreconditionError(None, None, said)
+        raise FailedPreconditionError(said)
     red, green, blue = images[..., 0], images[..., 1], images[..., 2]
     # If channels are equal, only one of them gets the gradient, as in TensorFlow: the first of the highest channels,
     # and the last of the lowest.

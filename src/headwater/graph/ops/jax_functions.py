@@ -35,10 +35,8 @@ def jax_function(
     function = function_of(token)
     if function is None:
         raise InvalidArgumentError(
-            None,
-            None,
             f"{label} is a Python function of another process: it runs only in the task that has built the graph, so "
-            "place it there, and do not export it",
+            "place it there, and do not export it"
         )
     outputs = as_outputs(function(*map(jnp.asarray, input)))
     return tuple(jnp.asarray(value, dtype.numpy_dtype) for value, dtype in zip(outputs, Tout, strict=True))
@@ -62,7 +60,7 @@ def xla_call_module(*args: jax.Array, _exported: str | bytes = b"") -> tuple[Any
     """
     if not _exported:
         raise UnimplementedError(
-            None, None, "XlaCallModule without the attribute _exported: only functions that Headwater exported can run"
+            "XlaCallModule without the attribute _exported: only functions that Headwater exported can run"
         )
     data = _exported.encode() if isinstance(_exported, str) else _exported
     return as_outputs(_deserialized(data).call(*map(jnp.asarray, args)))

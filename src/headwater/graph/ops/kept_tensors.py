@@ -34,9 +34,7 @@ class KeptTensors:
         """
         if handle not in self.by_handle:
             raise InvalidArgumentError(
-                None,
-                None,
-                f"The tensor with handle '{handle.decode(errors='replace')}' is not in the session store.",
+                f"The tensor with handle '{handle.decode(errors='replace')}' is not in the session store."
             )
         return self.by_handle[handle]
 

@@ -144,13 +144,7 @@ def gradient_descent(var: jax.Array, alpha: jax.Array, grad: jax.Array) -> tuple
 
 @_define("Momentum", slots=2, sparse=True)
 def momentum(
-    var: jax.Array,
-    accum: jax.Array,
-    lr: jax.Array,
-    grad: jax.Array,
-    momentum: jax.Array,
-    *,
-    use_nesterov: bool = False,
+    var: jax.Array, accum: jax.Array, lr: jax.Array, grad: jax.Array, momentum: jax.Array, *, use_nesterov: bool = False
 ) -> tuple[jax.Array, jax.Array]:
     accum = accum * momentum + grad
     if use_nesterov:
@@ -173,12 +167,7 @@ def _adagrad_at_once(
 
 @_define("Adagrad", slots=2, sparse=True, at_once=_adagrad_at_once)
 def adagrad(
-    var: jax.Array,
-    accum: jax.Array,
-    lr: jax.Array,
-    grad: jax.Array,
-    *,
-    update_slots: bool = True,
+    var: jax.Array, accum: jax.Array, lr: jax.Array, grad: jax.Array, *, update_slots: bool = True
 ) -> tuple[jax.Array, jax.Array]:
     if update_slots:
         accum = accum + jnp.square(grad)

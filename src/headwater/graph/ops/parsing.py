@@ -226,11 +226,7 @@ def _merged_specs(inference: Inference) -> Sequence[Spec]:
 
 @host("SparseFeature", infer=_merged_specs, inputs="indices:int64, values:T, ids:int64*")
 def sparse_feature(
-    indices: HostArray,
-    values: HostArray,
-    *ids: HostArray,
-    sizes: Sequence[int],
-    already_sorted: bool = False,
+    indices: HostArray, values: HostArray, *ids: HostArray, sizes: Sequence[int], already_sorted: bool = False
 ) -> Sequence[HostArray]:
     """Returns a sparse tensor with ``values``. Its indices are ``indices`` with the last column replaced by ``ids``,
     which other features contain.
@@ -240,11 +236,9 @@ def sparse_feature(
     """
     for places, size in zip(ids, sizes, strict=True):
         if len(places) != len(values):
-            raise InvalidArgumentError(
-                None, None, f"a sparse feature has {len(places)} indices for {len(values)} values"
-            )
+            raise InvalidArgumentError(f"a sparse feature has {len(places)} indices for {len(values)} values")
         if ((places < 0) | (places >= size)).any():
-            raise InvalidArgumentError(None, None, f"an index of a sparse feature is not in [0, {size})")
+            raise InvalidArgumentError(f"an index of a sparse feature is not in [0, {size})")
     merged = np.concatenate([indices[:, :-1], *(places[:, None] for places in ids)], axis=1)
     if not already_sorted:
         order = np.lexsort(merged.T[::-1])
@@ -274,7 +268,7 @@ def decode_csv(
         if select_cols:
             fields = [field for place, field in enumerate(fields) if place in select_cols]
         if len(fields) != count:
-            raise InvalidArgumentError(None, None, f"Expect {count} fields but have {len(fields)} in record {index}")
+            raise InvalidArgumentError(f"Expect {count} fields but have {len(fields)} in record {index}")
         rows.append(fields)
     outputs: list[HostArray] = []
     for place, (dtype, default) in enumerate(zip(OUT_TYPE, record_defaults, strict=True)):
@@ -301,7 +295,7 @@ def _fields(record: bytes, index: int, delimiter: str, quoted: bool) -> list[str
         is_quoted = quoted and text[at] == '"'
         match = (in_quotes if is_quoted else plain).match(text, at)
         if match is None:
-            raise InvalidArgumentError(None, None, f"{_misfit(text, at, is_quoted)}: record {index}")
+            raise InvalidArgumentError(f"{_misfit(text, at, is_quoted)}: record {index}")
         fields.append(match[1].replace('""', '"') if is_quoted else match[1])
         at = match.end()
     return [*fields, ""] if text.endswith(delimiter) else fields
@@ -327,7 +321,7 @@ def _column(texts: list[str], place: int, dtype: DType, default: HostArray, na_v
     absent = [text in ("", na_value) for text in texts]
     if any(absent) and not default.size:
         record = absent.index(True)
-        raise InvalidArgumentError(None, None, f"Field {place} is required but missing in record {record}!")
+        raise InvalidArgumentError(f"Field {place} is required but missing in record {record}!")
     filler = default.ravel()[0] if default.size else None
     if dtype == string:
         values = np.empty(len(texts), object)
@@ -348,9 +342,7 @@ def _number(text: str, place: int, record: int, dtype: DType) -> HostArray:
     try:
         return string_to_number(np.array(text.strip().encode(), object), out_type=dtype)
     except (InvalidArgumentError, ValueError):
-        raise InvalidArgumentError(
-            None, None, f"Field {place} in record {record} is not a valid {dtype.name}: {text}"
-        ) from None
+        raise InvalidArgumentError(f"Field {place} in record {record} is not a valid {dtype.name}: {text}") from None
 
 
 def _tensor_spec(inference: Inference) -> Sequence[Spec]:
@@ -362,11 +354,9 @@ def parse_tensor(serialized: HostArray, *, out_type: DType) -> HostArray:
     try:
         array = make_ndarray(tensor_pb2.TensorProto.FromString(serialized.item()))
     except (DecodeError, ValueError, TypeError, KeyError) as error:
-        raise InvalidArgumentError(None, None, f"Could not parse a TensorProto: {error}") from None
+        raise InvalidArgumentError(f"Could not parse a TensorProto: {error}") from None
     if array.dtype != out_type.numpy_dtype:
-        raise InvalidArgumentError(
-            None, None, f"Type mismatch between parsed tensor ({array.dtype}) and dtype ({out_type.name})"
-        )
+        raise InvalidArgumentError(f"Type mismatch between parsed tensor ({array.dtype}) and dtype ({out_type.name})")
     return array
 
 

@@ -94,10 +94,10 @@ def _given(inference: Inference) -> Sequence[Spec]:
 def _taken(context: HostContext, ref: Any, algorithm: int, count: int) -> tuple[int, int]:
     """Returns the counter and the key of a variable, and advances it by the maximum that ``count`` numbers need."""
     if algorithm != 1:
-        raise InvalidArgumentError(None, None, f"Unsupported algorithm id: {algorithm}")
+        raise InvalidArgumentError(f"Unsupported algorithm id: {algorithm}")
     with context.resources.lock:
         if not ref.initialized:
-            raise FailedPreconditionError(None, None, f"Attempting to use uninitialized value {ref.name}")
+            raise FailedPreconditionError(f"Attempting to use uninitialized value {ref.name}")
         low, high, key = (int(each) & _64 for each in np.asarray(ref.value))
         start = low | (high << 64)
         after = (start + count * STRIDE) & ((1 << 128) - 1)
@@ -181,7 +181,7 @@ def integers_between(
       InvalidArgumentError: the interval is empty.
     """
     if int(low) >= int(high):
-        raise InvalidArgumentError(None, None, f"Need minval < maxval, got {int(low)} >= {int(high)}")
+        raise InvalidArgumentError(f"Need minval < maxval, got {int(low)} >= {int(high)}")
     wide = integers(context, state, shape, dtype=uint64 if _bits(dtype) == 64 else uint32, algorithm=algorithm)
     span = wide.dtype.type(int(high) - int(low))
     with np.errstate(over="ignore"):

@@ -62,12 +62,10 @@ def quantize(
       InvalidArgumentError: ``min_range`` is above ``max_range``, or the mode does not support ``round_mode``.
     """
     if mode != "SCALED" and round_mode != "HALF_AWAY_FROM_ZERO":
-        raise InvalidArgumentError(
-            None, None, f"Round mode '{round_mode}' only supported for mode 'SCALED', but mode is '{mode}'."
-        )
+        raise InvalidArgumentError(f"Round mode '{round_mode}' only supported for mode 'SCALED', but mode is '{mode}'.")
     low, high = float(min_range), float(max_range)
     if low > high:
-        raise InvalidArgumentError(None, None, "input_max_range must be larger than input_min_range.")
+        raise InvalidArgumentError("input_max_range must be larger than input_min_range.")
     epsilon = max(1.0, abs(low), abs(high)) / 100.0
     low, high = min(0.0, low), max(0.0, max(high, low + epsilon))
     least, most = _bounds(T)
@@ -104,12 +102,7 @@ def _scaled(x: HostArray, low: float, high: float, dtype: DType, round_mode: str
 
 @host("Dequantize", inputs="input:T|quantized, min_range:float32, max_range:float32", infer=_as_floats)
 def dequantize(
-    input: HostArray,
-    min_range: HostArray,
-    max_range: HostArray,
-    *,
-    T: Any,
-    mode: str = "MIN_COMBINED",
+    input: HostArray, min_range: HostArray, max_range: HostArray, *, T: Any, mode: str = "MIN_COMBINED"
 ) -> HostArray:
     """Restores the input of `quantize`, float32, from its integers and bounds."""
     low, high = np.float32(min_range), np.float32(max_range)
@@ -207,9 +200,7 @@ def _of_8_bits(what: str, *arrays: jax.Array) -> None:
     """Raises InvalidArgumentError for an array that is not ``quint8``, the only type that TensorFlow's kernels
     support."""
     if any(np.dtype(array.dtype) != np.uint8 for array in arrays):
-        raise InvalidArgumentError(
-            None, None, f"No OpKernel was registered to support Op '{what}' of other than quint8"
-        )
+        raise InvalidArgumentError(f"No OpKernel was registered to support Op '{what}' of other than quint8")
 
 
 @pure("QuantizedAvgPool", inputs=_POOLED, infer=_pooled)
@@ -277,7 +268,7 @@ def quantized_relu_x(
     """Clips integers to the numbers for 0 and ``max_value``; the range is unchanged."""
     _of_8_bits("QuantizedReluX", features)
     if out_type.base_dtype != quint8:
-        raise InvalidArgumentError(None, None, f"QuantizedReluX gives quint8, not {out_type.name}")
+        raise InvalidArgumentError(f"QuantizedReluX gives quint8, not {out_type.name}")
     zero = _zero(min_features, max_features)
     most = jnp.clip(zero + _rounded(max_value * _scale(min_features, max_features)), 0, 255).astype(jnp.int32)
     kept = jnp.clip(jnp.asarray(features, jnp.int32), jnp.clip(zero, 0, 255), most)
@@ -313,9 +304,9 @@ def quantized_conv2d(
     """Returns a convolution of the integers minus their zero points, and the range represented by all of int32."""
     _of_8_bits("QuantizedConv2D", input, filter)
     if out_type.base_dtype != qint32:
-        raise InvalidArgumentError(None, None, f"QuantizedConv2D gives qint32, not {out_type.name}")
+        raise InvalidArgumentError(f"QuantizedConv2D gives qint32, not {out_type.name}")
     if tuple(dilations) != (1, 1, 1, 1):
-        raise InvalidArgumentError(None, None, "Current implementation only supports dilations of 1")
+        raise InvalidArgumentError("Current implementation only supports dilations of 1")
     found = conv2d(
         jnp.asarray(input, jnp.int32) - _zero(min_input, max_input),
         jnp.asarray(filter, jnp.int32) - _zero(min_filter, max_filter),

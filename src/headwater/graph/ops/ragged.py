@@ -17,7 +17,7 @@ _INVALID: Final = "Arguments to from_row_splits do not form a valid RaggedTensor
 
 
 def _refuse(message: str) -> InvalidArgumentError:
-    return InvalidArgumentError(None, None, message)
+    return InvalidArgumentError(message)
 
 
 def _splits_of(lengths: HostArray, dtype: np.dtype[np.integer]) -> HostArray:

@@ -62,9 +62,7 @@ def _broadcast(context: HostContext, axis: int, exact: bool, first: HostArray, s
     differ = first != second
     if (differ if exact else differ & (first != 1) & (second != 1)).any():
         raise InvalidArgumentError(
-            None,
-            None,
             f"{context.op_name!r}: Unable to broadcast: dimension size mismatch in dimension {axis}: lengths "
-            f"{first.tolist()[:10]} and {second.tolist()[:10]}",
+            f"{first.tolist()[:10]} and {second.tolist()[:10]}"
         )
     return np.where(first == 1, second, first)

@@ -140,7 +140,7 @@ def reader_restore_state(context: HostContext, reader: HostArray, state: HostArr
 
 def _no_state(context: HostContext, reader: HostArray) -> UnimplementedError:
     kind = type(reader.item()).__name__
-    return UnimplementedError(None, None, f"a {kind} cannot save or restore its state [operation '{context.op_name}']")
+    return UnimplementedError(f"a {kind} cannot save or restore its state [operation '{context.op_name}']")
 
 
 @host("ReadFile", infer=fixed(string, ()), inputs="filename:string")

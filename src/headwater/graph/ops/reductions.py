@@ -177,7 +177,5 @@ def _cumulative(op_type: str, compute: Callable[..., object], neutral: float) ->
 _cumulative("Cumsum", lambda x, axis, reverse: lax.cumsum(jnp.asarray(x), axis, reverse=reverse), 0)
 _cumulative("Cumprod", lambda x, axis, reverse: lax.cumprod(jnp.asarray(x), axis, reverse=reverse), 1)
 _cumulative(
-    "CumulativeLogsumexp",
-    lambda x, axis, reverse: lax.cumlogsumexp(jnp.asarray(x), axis, reverse=reverse),
-    -np.inf,
+    "CumulativeLogsumexp", lambda x, axis, reverse: lax.cumlogsumexp(jnp.asarray(x), axis, reverse=reverse), -np.inf
 )

@@ -235,7 +235,7 @@ def refuse(ids: HostArray, sizes: HostArray, parts: int, strategy: str, name: st
     except IndexError as error:
         if not name:
             raise
-        raise InvalidArgumentError(None, None, f"{error} [in RouteIds operation {name!r}]") from error
+        raise InvalidArgumentError(f"{error} [in RouteIds operation {name!r}]") from error
 
 
 def _require_parts(ids: HostArray, part: HostArray, row: HostArray, sizes: HostArray) -> None:

@@ -39,10 +39,10 @@ def feature_list_steps(serialized: HostArray, *, key: str, required: bool) -> tu
         try:
             lists = SequenceExample.FromString(packed).feature_lists.feature_list
         except DecodeError as error:
-            raise InvalidArgumentError(None, None, f"Could not parse example input: {error}") from error
+            raise InvalidArgumentError(f"Could not parse example input: {error}") from error
         if required and key not in lists:
             raise InvalidArgumentError(
-                None, None, f"Feature list '{key}' is required but could not be found; allow_missing=True accepts this"
+                f"Feature list '{key}' is required but could not be found; allow_missing=True accepts this"
             )
         features = lists[key].feature if key in lists else ()
         counts.append(len(features))
@@ -107,7 +107,7 @@ def _many_spec(inference: Inference) -> Sequence[Spec]:
 def serialize_many_sparse(sparse_indices: HostArray, sparse_values: HostArray, sparse_shape: HostArray) -> HostArray:
     """As `serialize_sparse`, separately for each slice along the first dimension."""
     if len(sparse_shape) < 2:
-        raise InvalidArgumentError(None, None, "Rank of input SparseTensor should be > 1")
+        raise InvalidArgumentError("Rank of input SparseTensor should be > 1")
     rows: list[list[bytes]] = []
     for number in range(int(sparse_shape[0])):
         mine = sparse_indices[:, 0] == number
@@ -135,16 +135,16 @@ def deserialize_sparse(serialized_sparse: HostArray, *, dtype: DType) -> tuple[H
         at, held, shape = (_array(part) for part in serialized_sparse[place])
         if held.dtype != dtype.numpy_dtype:
             raise InvalidArgumentError(
-                None, None, f"Requested SparseTensor of type {dtype.name} but SparseTensor{list(place)} is {held.dtype}"
+                f"Requested SparseTensor of type {dtype.name} but SparseTensor{list(place)} is {held.dtype}"
             )
         if largest is not None and largest.shape != shape.shape:
-            raise InvalidArgumentError(None, None, f"SparseTensor{list(place)} has another rank than the first one")
+            raise InvalidArgumentError(f"SparseTensor{list(place)} has another rank than the first one")
         largest = shape if largest is None else np.maximum(largest, shape)
         prefix = np.broadcast_to(np.array(place, np.int64), (len(at), len(place)))
         indices.append(np.concatenate([prefix, at], axis=1))
         values.append(held)
     if largest is None:
-        raise InvalidArgumentError(None, None, "Serialized sparse input holds no sparse tensor")
+        raise InvalidArgumentError("Serialized sparse input holds no sparse tensor")
     return np.concatenate(indices), np.concatenate(values), np.array([*places, *largest], np.int64)
 
 
@@ -152,4 +152,4 @@ def _array(packed: object) -> HostArray:
     try:
         return make_ndarray(tensor_pb2.TensorProto.FromString(packed))
     except (DecodeError, ValueError, TypeError, KeyError) as error:
-        raise InvalidArgumentError(None, None, f"Could not parse a part of a sparse tensor: {error}") from None
+        raise InvalidArgumentError(f"Could not parse a part of a sparse tensor: {error}") from None

@@ -26,7 +26,7 @@ _OPERATIONS: dict[str, Callable[[set[Any], set[Any]], set[Any]]] = {
 
 def _rows_of_dense(values: HostArray) -> tuple[Rows, tuple[int, ...]]:
     if values.ndim < 2:
-        raise InvalidArgumentError(None, None, f"a set needs at least 2 dimensions, not shape {values.shape}")
+        raise InvalidArgumentError(f"a set needs at least 2 dimensions, not shape {values.shape}")
     return {index: values[index].tolist() for index in np.ndindex(*values.shape[:-1])}, values.shape[:-1]
 
 
@@ -35,16 +35,14 @@ def _rows_of_sparse(
 ) -> tuple[Rows, tuple[int, ...]]:
     sizes = tuple(int(size) for size in shape)
     if len(sizes) < 2:
-        raise InvalidArgumentError(None, None, f"sparse tensors of rows need 2 dimensions or more, not {list(sizes)}")
+        raise InvalidArgumentError(f"sparse tensors of rows need 2 dimensions or more, not {list(sizes)}")
     rows: Rows = {}
     before: list[int] | None = None
     for index, value in zip(indices.tolist(), values.tolist(), strict=True):
         if validate and (any(not 0 <= i < size for i, size in zip(index, sizes, strict=True)) or index == before):
-            raise InvalidArgumentError(
-                None, None, f"index {index} is out of bounds or repeated; the shape is {list(sizes)}"
-            )
+            raise InvalidArgumentError(f"index {index} is out of bounds or repeated; the shape is {list(sizes)}")
         if validate and before is not None and index < before:
-            raise InvalidArgumentError(None, None, f"index {index} is out of order; use tf.sparse.reorder")
+            raise InvalidArgumentError(f"index {index} is out of order; use tf.sparse.reorder")
         rows.setdefault(tuple(index[:-1]), []).append(value)
         before = index
     return rows, sizes[:-1]
@@ -57,7 +55,7 @@ def _combined(
     order."""
     (a, shape), (b, other) = first, second
     if shape != other:
-        raise InvalidArgumentError(None, None, f"Mismatched group shapes {list(shape)} and {list(other)}")
+        raise InvalidArgumentError(f"Mismatched group shapes {list(shape)} and {list(other)}")
     compute = _OPERATIONS[operation]
     indices: list[tuple[int, ...]] = []
     values: list[Any] = []
@@ -144,11 +142,7 @@ def _size_spec(inference: Inference) -> Sequence[Spec]:
 
 @host("SetSize", infer=_size_spec, inputs="set_indices:int64, set_values:T, set_shape:int64")
 def set_size(
-    set_indices: HostArray,
-    set_values: HostArray,
-    set_shape: HostArray,
-    *,
-    validate_indices: bool = True,
+    set_indices: HostArray, set_values: HostArray, set_shape: HostArray, *, validate_indices: bool = True
 ) -> HostArray:
     """Returns the number of distinct values in each row."""
     rows, shape = _rows_of_sparse(set_indices, set_values, set_shape, validate_indices)
@@ -195,7 +189,7 @@ def edit_distance(
     second, others = _rows_of_sparse(truth_indices, truth_values, truth_shape, True)
     if len(sizes) != len(others):
         raise InvalidArgumentError(
-            None, None, f"hypothesis and truth must have as many dimensions, not {len(sizes) + 1} and {len(others) + 1}"
+            f"hypothesis and truth must have as many dimensions, not {len(sizes) + 1} and {len(others) + 1}"
         )
     result = np.zeros([max(pair) for pair in zip(sizes, others, strict=True)], np.float32)
     for row in first.keys() | second.keys():

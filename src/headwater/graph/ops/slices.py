@@ -221,9 +221,7 @@ def strided_slice_assign(
         key = tuple(None if entry.adds else begin[entry.position] if entry.drops else slice(None) for entry in parts)
     taken = jax.eval_shape(lambda array: array[key], ref).shape
     if value.shape != taken:
-        raise UnimplementedError(
-            None, None, f"a slice of shape {list(taken)} cannot take a value of shape {list(value.shape)}"
-        )
+        raise UnimplementedError(f"a slice of shape {list(taken)} cannot take a value of shape {list(value.shape)}")
     # `.at[]` is indexed without the new dimensions; they have size 1, so reshaping the value loses nothing.
     kept = tuple(part for part in key if part is not None)
     return (ref.at[kept].set(value.reshape(jax.eval_shape(lambda array: array[kept], ref).shape)),)

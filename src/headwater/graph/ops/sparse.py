@@ -174,10 +174,7 @@ def reshape(indices: HostArray, shape: HostArray, new_shape: HostArray) -> Seque
         sizes[sizes.index(-1)] = total // known if known else 0
     if int(np.prod(sizes)) != total:
         raise InvalidArgumentError(
-            None,
-            None,
-            f"Input to reshape is a tensor with {total} dense values, but the requested shape has "
-            f"{int(np.prod(sizes))}",
+            f"Input to reshape is a tensor with {total} dense values, but the requested shape has {int(np.prod(sizes))}"
         )
     flat = np.ravel_multi_index(tuple(indices.T), tuple(int(s) for s in shape)) if len(indices) else indices[:, 0]
     places = np.stack(np.unravel_index(flat, sizes), 1) if len(indices) else np.zeros((0, len(sizes)), np.int64)
@@ -263,9 +260,7 @@ def _together(a: Sequence[HostArray], b: Sequence[HostArray], combine: Any) -> t
     """Merges two sparse tensors, in order if both are ordered. Returns all indices of both, and for each index the
     combination of the two elements, with 0 for a missing element."""
     if not np.array_equal(a[2], b[2]):
-        raise InvalidArgumentError(
-            None, None, f"Operands' shapes do not match: got {a[2].tolist()} and {b[2].tolist()}"
-        )
+        raise InvalidArgumentError(f"Operands' shapes do not match: got {a[2].tolist()} and {b[2].tolist()}")
     first, second = a[0].tolist(), b[0].tolist()
     none = a[1].dtype.type(0)
     places: list[list[int]] = []
@@ -316,10 +311,7 @@ def add(
     inputs="backprop_val_grad:T, a_indices:int64, b_indices:int64, sum_indices:int64",
 )
 def add_grad(
-    backprop_val_grad: HostArray,
-    a_indices: HostArray,
-    b_indices: HostArray,
-    sum_indices: HostArray,
+    backprop_val_grad: HostArray, a_indices: HostArray, b_indices: HostArray, sum_indices: HostArray
 ) -> Sequence[HostArray]:
     """Returns the gradient of each element of both tensors: the gradient of the sum at its place, or 0 if the sum has
     no element there."""

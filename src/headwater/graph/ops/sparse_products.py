@@ -94,12 +94,7 @@ def _reduced_spec(inference: Inference) -> Sequence[Spec]:
 def _define_reduction(name: str, reduce: np.ufunc, lowest: bool) -> None:
     @host(name, inputs="input_indices:int64, input_values:T, input_shape:int64, axes:int32", infer=_reduced_spec)
     def lower(  # pyright: ignore[reportUnusedFunction]
-        indices: HostArray,
-        values: HostArray,
-        shape: HostArray,
-        axes: HostArray,
-        *,
-        keep_dims: bool = False,
+        indices: HostArray, values: HostArray, shape: HostArray, axes: HostArray, *, keep_dims: bool = False
     ) -> HostArray:
         """Returns a dense tensor, with zeros at positions without elements."""
         rank = len(shape)
@@ -169,11 +164,7 @@ def concat(*inputs: HostArray, concat_dim: int, N: int) -> Sequence[HostArray]:
     ],
 )
 def part(
-    indices: HostArray,
-    values: HostArray,
-    shape: HostArray,
-    start: HostArray,
-    size: HostArray,
+    indices: HostArray, values: HostArray, shape: HostArray, start: HostArray, size: HostArray
 ) -> Sequence[HostArray]:
     """Returns the part of a sparse tensor that starts at ``start`` and has at most ``size`` elements per dimension."""
     size = np.maximum(np.minimum(size, shape - start), 0)

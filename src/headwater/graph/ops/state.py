@@ -82,10 +82,10 @@ def count_up_to(context: HostContext, ref: Any, *, limit: int) -> HostArray:
     """Adds one to a variable and returns its old value. Runs on the host, because it may fail."""
     with context.resources.lock:
         if not ref.initialized:
-            raise FailedPreconditionError(None, None, f"Attempting to use uninitialized value {ref.name}")
+            raise FailedPreconditionError(f"Attempting to use uninitialized value {ref.name}")
         before = np.array(ref.value)
         if before >= limit:
-            raise OutOfRangeError(None, None, f"Reached limit of {limit}")
+            raise OutOfRangeError(f"Reached limit of {limit}")
         ref.value = jnp.asarray(before + 1, dtype=before.dtype)
         ref.counts[ref.slot] += 1
     return before
@@ -126,10 +126,7 @@ def assign(
     wanted = _shape.as_dims if _shape is not None else None if ref is None else tuple(ref.shape)
     if validate_shape and wanted is not None and wanted != tuple(value.shape):
         raise InvalidArgumentError(
-            None,
-            None,
-            f"Assign requires shapes of both tensors to match. lhs shape= {list(wanted)} "
-            f"rhs shape= {list(value.shape)}",
+            f"Assign requires shapes of both tensors to match. lhs shape= {list(wanted)} rhs shape= {list(value.shape)}"
         )
     return (value,)
 

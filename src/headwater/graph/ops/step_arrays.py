@@ -45,12 +45,12 @@ class Stack:
 
     def push(self, value: object) -> None:
         if 0 <= self._limit <= len(self._values):
-            raise InvalidArgumentError(None, None, f"Stack overflow: it holds {self._limit} values already")
+            raise InvalidArgumentError(f"Stack overflow: it holds {self._limit} values already")
         self._values.append(value)
 
     def pop(self) -> Any:
         if not self._values:
-            raise InvalidArgumentError(None, None, "Stack is empty when calling Pop()")
+            raise InvalidArgumentError("Stack is empty when calling Pop()")
         return self._values.pop()
 
 
@@ -114,7 +114,7 @@ class Elements:
         of: Elements | None = None,
     ) -> None:
         if size < 0:
-            raise InvalidArgumentError(None, None, f"Size should be >= 0, not {size}")
+            raise InvalidArgumentError(f"Size should be >= 0, not {size}")
         self._dtype, self._shape = dtype, shape
         self._grows, self._clears, self._same, self._sums, self._of = grows, clears, same, sums, of
         self._values: list[Any] = [None] * size
@@ -133,22 +133,20 @@ class Elements:
         """
         if index < 0 or (index >= len(self) and not self._grows):
             raise InvalidArgumentError(
-                None, None, f"Tried to write to index {index} but array is not resizeable and size is: {len(self)}"
+                f"Tried to write to index {index} but array is not resizeable and size is: {len(self)}"
             )
         try:
             shape = merge_dims(self._shape.as_dims, value.shape)
         except ValueError:
             raise InvalidArgumentError(
-                None,
-                None,
                 f"Could not write to TensorArray index {index}: the value has shape {list(value.shape)}, and elements "
-                f"have shape {self._shape}",
+                f"have shape {self._shape}"
             ) from None
         self._values.extend([None] * (index + 1 - len(self)))
         before = self._values[index]
         if before is not None and not self._sums:
             raise InvalidArgumentError(
-                None, None, f"Could not write to TensorArray index {index} because it has already been written to"
+                f"Could not write to TensorArray index {index} because it has already been written to"
             )
         if self._same:
             self._shape = TensorShape(shape)
@@ -161,13 +159,11 @@ class Elements:
           InvalidArgumentError: ``index`` is outside of the array, or the element was cleared or never written.
         """
         if not 0 <= index < len(self):
-            raise InvalidArgumentError(None, None, f"Tried to read from index {index} but array size is: {len(self)}")
+            raise InvalidArgumentError(f"Tried to read from index {index} but array size is: {len(self)}")
         if index in self._cleared:
             raise InvalidArgumentError(
-                None,
-                None,
                 f"Could not read index {index} twice because it was cleared after a previous read (perhaps try setting "
-                "clear_after_read = false?)",
+                "clear_after_read = false?)"
             )
         value = self._values[index]
         if value is None:
@@ -184,10 +180,8 @@ class Elements:
             dims = dims if written is None else written
         if dims is None or None in dims:
             raise InvalidArgumentError(
-                None,
-                None,
                 f"Could not read from TensorArray index {index}: nothing was written to it, and element_shape "
-                f"{self._shape} does not determine the shape of zeros to return",
+                f"{self._shape} does not determine the shape of zeros to return"
             )
         return np.zeros([dim or 0 for dim in dims], self._dtype.numpy_dtype)
 
@@ -202,20 +196,16 @@ class Elements:
             dims = merge_dims(self._shape.as_dims, shape.as_dims)
             if dims is None or None in dims:
                 raise InvalidArgumentError(
-                    None,
-                    None,
                     f"TensorArray has size zero, but element shape {self._shape} is not fully defined. Currently only "
-                    "static shapes are supported when packing zero-size TensorArrays.",
+                    "static shapes are supported when packing zero-size TensorArrays."
                 )
             return np.zeros([0, *(dim or 0 for dim in dims)], self._dtype.numpy_dtype)
         values = [self.read(int(index)) for index in indices]
         different = next((value.shape for value in values if value.shape != values[0].shape), None)
         if different is not None:
             raise InvalidArgumentError(
-                None,
-                None,
                 f"TensorArray has inconsistent shapes: an element has shape {list(values[0].shape)}, another one "
-                f"{list(different)}",
+                f"{list(different)}"
             )
         return np.stack(values)
 
@@ -280,12 +270,7 @@ def read(handle: HostArray, index: HostArray, flow: HostArray, *, dtype: DType) 
 
 @host("TensorArrayGatherV3", infer=_elements, types={})
 def gather(
-    handle: HostArray,
-    indices: HostArray,
-    flow: HostArray,
-    *,
-    dtype: DType,
-    element_shape: TensorShape | None = None,
+    handle: HostArray, indices: HostArray, flow: HostArray, *, dtype: DType, element_shape: TensorShape | None = None
 ) -> HostArray:
     del flow, dtype
     return handle.item().together(indices.tolist(), as_shape(element_shape))
@@ -304,11 +289,7 @@ def scatter(handle: HostArray, indices: HostArray, value: HostArray, flow: HostA
     types={},
 )
 def concat(
-    handle: HostArray,
-    flow: HostArray,
-    *,
-    dtype: DType,
-    element_shape_except0: TensorShape | None = None,
+    handle: HostArray, flow: HostArray, *, dtype: DType, element_shape_except0: TensorShape | None = None
 ) -> tuple[HostArray, HostArray]:
     """Concatenates all elements along their first dimension; also returns the length of each."""
     del flow
@@ -316,9 +297,7 @@ def concat(
     if not len(array):
         shape = as_shape(element_shape_except0).as_dims
         if shape is None or None in shape:
-            raise InvalidArgumentError(
-                None, None, "TensorArray has size zero, and element_shape_except0 is not fully defined"
-            )
+            raise InvalidArgumentError("TensorArray has size zero, and element_shape_except0 is not fully defined")
         return np.zeros([0, *(dim or 0 for dim in shape)], dtype.numpy_dtype), np.zeros([0], np.int64)
     values = [array.read(index) for index in range(len(array))]
     return np.concatenate(values), np.array([len(value) for value in values], np.int64)
@@ -330,10 +309,8 @@ def split(handle: HostArray, value: HostArray, lengths: HostArray, flow: HostArr
     array: Elements = handle.item()
     if int(lengths.sum()) != len(value):
         raise InvalidArgumentError(
-            None,
-            None,
             f"Expected sum of lengths to be equal to values.shape[0], but sum of lengths is {int(lengths.sum())} and "
-            f"value's shape is: {list(value.shape)}",
+            f"value's shape is: {list(value.shape)}"
         )
     first = 0
     for index, length in enumerate(lengths.tolist()):

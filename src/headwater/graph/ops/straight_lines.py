@@ -59,9 +59,7 @@ class Named:
     ) -> None:
         if isinstance(error, TypeError | ValueError | IndexError | KeyError) and not isinstance(error, OpError):
             node = self._node
-            raise InvalidArgumentError(
-                None, None, f"{error} [in {node.definition.name} operation {node.name!r}]"
-            ) from error
+            raise InvalidArgumentError(f"{error} [in {node.definition.name} operation {node.name!r}]") from error
 
 
 def as_array(value: AnyArray) -> Array:

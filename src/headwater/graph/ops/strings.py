@@ -277,11 +277,7 @@ def _reduced_spec(inference: Inference) -> Sequence[Spec]:
 
 @host("ReduceJoin", inputs="inputs:string, reduction_indices:int32", infer=_reduced_spec)
 def reduce_join(
-    inputs: HostArray,
-    reduction_indices: HostArray,
-    *,
-    keep_dims: bool = False,
-    separator: str = "",
+    inputs: HostArray, reduction_indices: HostArray, *, keep_dims: bool = False, separator: str = ""
 ) -> HostArray:
     """Joins the strings along dimensions: first along the first given dimension, then the results along the next."""
     between = as_bytes(separator)
@@ -289,7 +285,7 @@ def reduce_join(
     for axis in as_ints(reduction_indices):
         if not -inputs.ndim <= axis < inputs.ndim:
             said = f"Invalid reduction dimension {axis} for input with {inputs.ndim} dimension(s)"
-            raise OutOfRangeError(None, None, said)
+            raise OutOfRangeError(said)
     rest = [axis for axis in range(inputs.ndim) if axis not in axes]
     joined = math.prod(inputs.shape[axis] for axis in axes)
     moved: HostArray = np.transpose(inputs, [*rest, *axes[::-1]]).reshape(
@@ -317,11 +313,7 @@ def _segments_spec(inference: Inference) -> Sequence[Spec]:
     infer=_segments_spec,
 )
 def unsorted_segment_join(
-    inputs: HostArray,
-    segment_ids: HostArray,
-    num_segments: HostArray,
-    *,
-    separator: str = "",
+    inputs: HostArray, segment_ids: HostArray, num_segments: HostArray, *, separator: str = ""
 ) -> HostArray:
     """Joins the strings of each segment; an empty segment yields an empty string."""
     between, count = as_bytes(separator), int(num_segments)
@@ -384,7 +376,7 @@ def _split_at(text: bytes, delimiters: bytes, skip_empty: bool) -> list[bytes]:
 def string_split(input: HostArray, delimiter: HostArray, *, skip_empty: bool = True) -> Sequence[HostArray]:
     """Splits strings at each of the delimiter's characters; with an empty delimiter, into single characters."""
     if delimiter.ndim:
-        raise InvalidArgumentError(None, None, f"delimiter must be scalar, got shape: {delimiter.shape}")
+        raise InvalidArgumentError(f"delimiter must be scalar, got shape: {delimiter.shape}")
     delimiters, texts = delimiter.item(), input.tolist()
     if len(delimiters) == 1:
         parts = delimiters.join(texts).split(delimiters)
@@ -399,7 +391,7 @@ def string_split(input: HostArray, delimiter: HostArray, *, skip_empty: bool = T
 def string_split_v2(input: HostArray, sep: HostArray, *, maxsplit: int = -1) -> Sequence[HostArray]:
     """Splits strings at a separator as Python's ``split`` does."""
     if sep.ndim:
-        raise InvalidArgumentError(None, None, f"sep must be scalar, got shape: {sep.shape}")
+        raise InvalidArgumentError(f"sep must be scalar, got shape: {sep.shape}")
     separator = sep[()] or None
     return _sparse([text.split(separator, maxsplit) for text in input])
 

@@ -84,7 +84,7 @@ def held_table(*, token: str) -> HostArray:
     """
     function = function_of(token)
     if function is None:
-        raise InvalidArgumentError(None, None, "a table of another process: create the table in this process")
+        raise InvalidArgumentError("a table of another process: create the table in this process")
     return as_handle(function())
 
 
@@ -123,12 +123,10 @@ def initialize_from_file(
     lines = [line.removesuffix(b"\r") for line in lines]
     if b"" in lines:
         number = lines.index(b"") + 1
-        raise InvalidArgumentError(None, None, f"Invalid content in {path}: empty line found at line {number}")
+        raise InvalidArgumentError(f"Invalid content in {path}: empty line found at line {number}")
     if vocab_size >= 0:
         if len(lines) < vocab_size:
-            raise InvalidArgumentError(
-                None, None, f"Invalid vocab_size in {path}: expected {vocab_size} but got {len(lines)}"
-            )
+            raise InvalidArgumentError(f"Invalid vocab_size in {path}: expected {vocab_size} but got {len(lines)}")
         lines = lines[:vocab_size]
 
     def column(index: int, dtype: DType) -> HostArray:
@@ -147,10 +145,8 @@ def _cell(path: str, number: int, line: bytes, index: int, dtype: DType, delimit
         parts = line.split(delimiter.encode())
         if index >= len(parts):
             raise InvalidArgumentError(
-                None,
-                None,
                 f"Invalid number of columns in {path} line {number} ({line.decode(errors='replace')}): "
-                f"expected at least {index + 1} got {len(parts)}",
+                f"expected at least {index + 1} got {len(parts)}"
             )
         text = parts[index]
     if dtype == string:
@@ -159,7 +155,7 @@ def _cell(path: str, number: int, line: bytes, index: int, dtype: DType, delimit
         return float(text) if dtype.is_floating else int(text)
     except ValueError:
         raise InvalidArgumentError(
-            None, None, f"Field {text.decode(errors='replace')} in {path} line {number} is not a valid {dtype.name}."
+            f"Field {text.decode(errors='replace')} in {path} line {number} is not a valid {dtype.name}."
         ) from None
 
 
@@ -238,7 +234,7 @@ def fingerprint(data: HostArray, method: HostArray) -> HostArray:
     """Returns FarmHash's fingerprint of each row's bytes; a row of several strings is represented by their
     fingerprints."""
     if method.item() != b"farmhash64":
-        raise InvalidArgumentError(None, None, f"Unsupported data fingerprinting method {method.item()!r}")
+        raise InvalidArgumentError(f"Unsupported data fingerprinting method {method.item()!r}")
     rows: list[int] = []
     for row in data.reshape(len(data), -1):
         if data.dtype == object:

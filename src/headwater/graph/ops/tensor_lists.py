@@ -42,9 +42,7 @@ class TensorList:
           InvalidArgumentError: ``index`` is out of range, or the element was not set and its shape is unknown.
         """
         if not 0 <= index < len(self.items):
-            raise InvalidArgumentError(
-                None, None, f"Trying to access element {index} in a list with {len(self.items)} elements."
-            )
+            raise InvalidArgumentError(f"Trying to access element {index} in a list with {len(self.items)} elements.")
         value = self.items[index]
         return self._zeros(dims) if value is None else value
 
@@ -54,7 +52,7 @@ class TensorList:
             other = next((item.shape for item in self.items if item is not None), None)
             if other is None:
                 raise InvalidArgumentError(
-                    None, None, "Trying to read an uninitialized tensor but element_shape is not fully defined"
+                    "Trying to read an uninitialized tensor but element_shape is not fully defined"
                 )
             known = other
         return np.zeros(known, self.dtype.numpy_dtype)
@@ -65,9 +63,7 @@ class TensorList:
             return np.stack([self.at(index, dims) for index in indices])
         known = _merged(self.dims, dims)
         if known is None or -1 in known:
-            raise InvalidArgumentError(
-                None, None, "Tried to stack elements of an empty list with non-fully-defined element_shape"
-            )
+            raise InvalidArgumentError("Tried to stack elements of an empty list with non-fully-defined element_shape")
         return np.zeros((0, *known), self.dtype.numpy_dtype)
 
 
@@ -80,7 +76,7 @@ def _merged(first: tuple[int, ...] | None, second: tuple[int, ...] | None) -> tu
     if first is None or second is None:
         return second if first is None else first
     if len(first) != len(second) or any(a != b and -1 not in (a, b) for a, b in zip(first, second, strict=True)):
-        raise InvalidArgumentError(None, None, f"Incompatible shapes of list elements: {list(first)}, {list(second)}")
+        raise InvalidArgumentError(f"Incompatible shapes of list elements: {list(first)}, {list(second)}")
     return tuple(max(a, b) for a, b in zip(first, second, strict=True))
 
 
@@ -123,31 +119,19 @@ def _dtype_of(array: HostArray) -> DType:
 
 @host("TensorListStack", infer=_elements, types={})
 def stack(
-    input_handle: HostArray,
-    element_shape: HostArray,
-    *,
-    element_dtype: DType,
-    num_elements: int = -1,
+    input_handle: HostArray, element_shape: HostArray, *, element_dtype: DType, num_elements: int = -1
 ) -> HostArray:
     del element_dtype
     held: TensorList = input_handle.item()
     if num_elements not in (-1, len(held.items)):
         raise InvalidArgumentError(
-            None,
-            None,
-            f"Operation expected a list with {num_elements} elements but got a list with {len(held.items)} elements.",
+            f"Operation expected a list with {num_elements} elements but got a list with {len(held.items)} elements."
         )
     return held.stacked(range(len(held.items)), _dims(element_shape))
 
 
 @host("TensorListGather", infer=_elements, types={})
-def gather(
-    input_handle: HostArray,
-    indices: HostArray,
-    element_shape: HostArray,
-    *,
-    element_dtype: DType,
-) -> HostArray:
+def gather(input_handle: HostArray, indices: HostArray, element_shape: HostArray, *, element_dtype: DType) -> HostArray:
     del element_dtype
     return input_handle.item().stacked(indices.tolist(), _dims(element_shape))
 
@@ -160,20 +144,14 @@ def get(input_handle: HostArray, index: HostArray, element_shape: HostArray, *, 
 
 @host("TensorListSetItem", infer=_lists, types={"element_dtype": 2})
 def set_item(
-    input_handle: HostArray,
-    index: HostArray,
-    item: HostArray,
-    *,
-    resize_if_index_out_of_bounds: bool = False,
+    input_handle: HostArray, index: HostArray, item: HostArray, *, resize_if_index_out_of_bounds: bool = False
 ) -> HostArray:
     held: TensorList = input_handle.item()
     place, items = int(index), list(held.items)
     if resize_if_index_out_of_bounds and place >= len(items):
         items += [None] * (place + 1 - len(items))
     if not 0 <= place < len(items):
-        raise InvalidArgumentError(
-            None, None, f"Trying to modify element {place} in a list with {len(items)} elements."
-        )
+        raise InvalidArgumentError(f"Trying to modify element {place} in a list with {len(items)} elements.")
     _merged(held.dims, item.shape)
     items[place] = item
     return _held(replace(held, items=tuple(items)))
@@ -184,9 +162,7 @@ def push(input_handle: HostArray, tensor: HostArray) -> HostArray:
     held: TensorList = input_handle.item()
     if 0 <= held.limit <= len(held.items):
         raise InvalidArgumentError(
-            None,
-            None,
-            f"Tried to push item into a full list list size: {len(held.items)} max_num_elements: {held.limit}",
+            f"Tried to push item into a full list list size: {len(held.items)} max_num_elements: {held.limit}"
         )
     _merged(held.dims, tensor.shape)
     return _held(replace(held, items=(*held.items, tensor)))
@@ -198,7 +174,7 @@ def pop(input_handle: HostArray, element_shape: HostArray, *, element_dtype: DTy
     del element_dtype
     held: TensorList = input_handle.item()
     if not held.items:
-        raise InvalidArgumentError(None, None, "Trying to pop from an empty list.")
+        raise InvalidArgumentError("Trying to pop from an empty list.")
     last = held.at(len(held.items) - 1, _dims(element_shape))
     return _held(replace(held, items=held.items[:-1])), last
 

@@ -20,7 +20,7 @@ def _codec(name: str) -> str:
     try:
         return codecs.lookup(name).name
     except LookupError:
-        raise InvalidArgumentError(None, None, f"Could not create converter for input encoding: {name}") from None
+        raise InvalidArgumentError(f"Could not create converter for input encoding: {name}") from None
 
 
 def _ordered(data: bytes, encoding: str) -> tuple[str, int]:
@@ -50,7 +50,7 @@ def characters(data: bytes, encoding: str, errors: str, replacement: int) -> Ite
             yield ord(character), at
             at += len(character.encode(encoding))
         if bad and errors == "strict":
-            raise InvalidArgumentError(None, None, "Invalid formatting on input string")
+            raise InvalidArgumentError("Invalid formatting on input string")
         if bad and errors == "replace":
             yield replacement, at
         at += bad
@@ -66,7 +66,7 @@ def encoded(points: Sequence[int], encoding: str, errors: str, replacement: int)
     for point in points:
         valid = 0 <= point <= 0x10FFFF and not 0xD800 <= point <= 0xDFFF
         if not valid and errors == "strict":
-            raise InvalidArgumentError(None, None, "Code point is out of range for Unicode, or a noncharacter.")
+            raise InvalidArgumentError("Code point is out of range for Unicode, or a noncharacter.")
         if valid or errors == "replace":
             text.append(chr(point if valid else replacement))
     return "".join(text).encode(encoding)
@@ -154,7 +154,7 @@ def transcode(
     more_settings = (errors, replacement_char, replace_control_characters)
     texts = [bytes(text) for text in input.flat] if errors == "strict" and replace_control_characters else []
     if any(point < 0x20 for text in texts for point, _ in characters(text, source, errors, replacement_char)):
-        raise InvalidArgumentError(None, None, "Invalid formatting on input string")
+        raise InvalidArgumentError("Invalid formatting on input string")
     found = [
         encoded(
             [point for point, _ in _without_controls(bytes(text), source, *more_settings)],

@@ -38,16 +38,16 @@ def _convolution(op_type: str, attrs: Mapping[str, Any]) -> OpError | None:
     rates = "dilation rates" if "3D" in op_type else "dilations"
     for name, windows in (("strides", attrs["strides"]), (rates, attrs.get("dilations", ()))):
         if _extends(windows, 0) or _extends(windows, channels):
-            return InvalidArgumentError(None, None, f"{_NOT_YET} {name} in the batch and depth dimensions.")
+            return InvalidArgumentError(f"{_NOT_YET} {name} in the batch and depth dimensions.")
     return None
 
 
 def _pool(op_type: str, attrs: Mapping[str, Any]) -> OpError | None:
     both = (attrs["ksize"], attrs["strides"])
     if any(_extends(windows, 0) for windows in both):
-        return UnimplementedError(None, None, "Pooling is not yet supported on the batch dimension.")
+        return UnimplementedError("Pooling is not yet supported on the batch dimension.")
     if "3D" in op_type and any(_extends(windows, attrs.get("data_format", "NDHWC").index("C")) for windows in both):
-        return UnimplementedError(None, None, "Pooling is not yet supported on the depth dimension.")
+        return UnimplementedError("Pooling is not yet supported on the depth dimension.")
     return None
 
 
@@ -59,7 +59,7 @@ def _spatial(op_type: str, attrs: Mapping[str, Any]) -> OpError | None:
             said = f"Only support {name} across space."
             if op_type == "Dilation2D":
                 said = f"{name.capitalize()[:-1]} is only supported across spatial dimensions."
-            return UnimplementedError(None, None, said)
+            return UnimplementedError(said)
         if min(windows) < 1:
-            return OutOfRangeError(None, None, f"{name} is out of range.")
+            return OutOfRangeError(f"{name} is out of range.")
     return None

@@ -80,7 +80,7 @@ def unique_labels(labels: HostArray) -> tuple[HostArray, HostArray]:
 def encode_with_quality(images: HostArray, quality: HostArray) -> HostArray:
     """Encodes an image as JPEG with a quality from 0 to 100."""
     if not 0 <= int(quality) <= 100:
-        raise InvalidArgumentError(None, None, f"quality must be in [0,100], got {int(quality)}")
+        raise InvalidArgumentError(f"quality must be in [0,100], got {int(quality)}")
     return encode_jpeg(images, quality=int(quality))
 
 
@@ -92,7 +92,7 @@ def decode_json_example(json_examples: HostArray) -> HostArray:
         try:
             found[index] = json_format.Parse(bytes(text), Example()).SerializeToString(deterministic=True)
         except json_format.ParseError as error:
-            raise InvalidArgumentError(None, None, f"Error while parsing JSON: {error}") from None
+            raise InvalidArgumentError(f"Error while parsing JSON: {error}") from None
     return found
 
 

@@ -102,9 +102,7 @@ class DenseSum(GradientSum):
         (array,) = gradient
         expected = self._dims if self._sum is None else self._sum.shape
         if array.shape != expected and not TensorShape(expected).is_compatible_with(array.shape):
-            raise InvalidArgumentError(
-                None, None, f"Shape mismatch: expected {brackets(expected)}, got {brackets(array.shape)}"
-            )
+            raise InvalidArgumentError(f"Shape mismatch: expected {brackets(expected)}, got {brackets(array.shape)}")
 
     def add(self, gradient: Gradient) -> None:
         (array,) = gradient
@@ -160,34 +158,28 @@ class RowSum(GradientSum):
         indices, values, shape = gradient
         where = f"[in accumulator {self._name!r}]"
         if not values.ndim:
-            raise InvalidArgumentError(None, None, f"Values cannot be 0-dimensional. {where}")
+            raise InvalidArgumentError(f"Values cannot be 0-dimensional. {where}")
         if indices.ndim != 1:
             raise InvalidArgumentError(
-                None, None, f"Input indices should be vector but received shape: {brackets(indices.shape)} {where}"
+                f"Input indices should be vector but received shape: {brackets(indices.shape)} {where}"
             )
         if len(indices) != len(values):
-            raise InvalidArgumentError(
-                None, None, f"Expected {len(indices)} non-empty input values, got {len(values)} {where}"
-            )
+            raise InvalidArgumentError(f"Expected {len(indices)} non-empty input values, got {len(values)} {where}")
         known, rank = self._dims, 1 + len(self._row)
         if known is not None and 0 < shape.size < len(known):
             raise InvalidArgumentError(
-                None, None, f"Shape mismatch: expected shape rank at least {len(known)}, got {shape.size} {where}"
+                f"Shape mismatch: expected shape rank at least {len(known)}, got {shape.size} {where}"
             )
         if values.ndim != rank if self._values else values.ndim < rank:
             least = "" if self._values else "at least "
-            raise InvalidArgumentError(
-                None, None, f"Shape mismatch: expected values rank {least}{rank}, got {values.ndim} {where}"
-            )
+            raise InvalidArgumentError(f"Shape mismatch: expected values rank {least}{rank}, got {values.ndim} {where}")
         if known is not None and shape.size:
             _check_sizes("shape dim", known, shape.tolist())
         _check_sizes("values dim", (None, *self._row), values.shape)
         rows = known[0] if known else None
         if rows is not None and indices.size and int(indices.max()) >= rows:
             raise InvalidArgumentError(
-                None,
-                None,
-                f"Shape mismatch: index of slice 0 exceeded limits of shape; index is {indices.max()} exceeded {rows}",
+                f"Shape mismatch: index of slice 0 exceeded limits of shape; index is {indices.max()} exceeded {rows}"
             )
 
     @property
@@ -246,7 +238,7 @@ def _check_sizes(name: str, expected: Sequence[int | None], found: Sequence[int]
     size."""
     for axis, (size, other) in enumerate(zip(expected, found, strict=False)):
         if size is not None and size != other:
-            raise InvalidArgumentError(None, None, f"Shape mismatch: expected {name} {axis} to be {size}, got {other}")
+            raise InvalidArgumentError(f"Shape mismatch: expected {name} {axis} to be {size}, got {other}")
 
 
 def _padded(indices: Array, rows: Array) -> tuple[Array, Array]:
@@ -430,7 +422,7 @@ class Accumulator(Kept):
             if verdict is not Verdict.TAKE and examples is not None:
                 examples.drop()
             if verdict is Verdict.VOID and self._renews:
-                raise AbortedError(None, None, training_runs.void_text(self._runs))
+                raise AbortedError(training_runs.void_text(self._runs))
             if verdict is not Verdict.TAKE:
                 self.changes += 1
                 self.dropped += 1
@@ -468,7 +460,7 @@ class Accumulator(Kept):
           AbortedError: the training was restarted by another session, or ``start`` is not the present start.
         """
         if required <= 0:
-            raise InvalidArgumentError(None, None, f"Argument num_required must be positive, but was {required}")
+            raise InvalidArgumentError(f"Argument num_required must be positive, but was {required}")
         with self._condition:
             # Within `repeat`, the thread that runs it has taken the gradients already.
             taken = self._set_aside.pop(id(waiting), None)
@@ -489,7 +481,7 @@ class Accumulator(Kept):
                     self._what(required),
                 )
             except CancelledError as error:
-                raise CancelledError(None, None, f"TakeGrad operation was cancelled: {error.message}") from None
+                raise CancelledError(f"TakeGrad operation was cancelled: {error.message}") from None
             finally:
                 del self._wanted[id(waiting)]
             if self._is_over(session, run_number) or start not in (0, self._start.name):
@@ -514,7 +506,7 @@ class Accumulator(Kept):
           The errors of ``run``, of the wait, and of `pop_mean`.
         """
         if required <= 0:
-            raise InvalidArgumentError(None, None, f"Argument num_required must be positive, but was {required}")
+            raise InvalidArgumentError(f"Argument num_required must be positive, but was {required}")
         with self._condition:
             if training_runs.is_void(self._runs, session):
                 raise self._over_error()
@@ -571,7 +563,7 @@ class Accumulator(Kept):
         )
 
     def _over_error(self) -> AbortedError:
-        return AbortedError(None, None, f"accumulator {self.name!r}: {training_runs.void_text(self._runs)}")
+        return AbortedError(f"accumulator {self.name!r}: {training_runs.void_text(self._runs)}")
 
     def _what(self, required: int) -> str:
         return f"gradients in accumulator {self.name!r} ({required} needed)"

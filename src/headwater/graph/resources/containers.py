@@ -193,10 +193,8 @@ def _check_signature(kind: type, name: str, made: Signature, asked: Signature) -
     for what in {**made, **asked}:
         if made.get(what) != asked.get(what):
             raise InvalidArgumentError(
-                None,
-                None,
                 f"Shared {kind.__name__.lower()} '{name}' has {what} {_shown(made.get(what))} that does not match "
-                f"{_shown(asked.get(what))}, which this operation asks for",
+                f"{_shown(asked.get(what))}, which this operation asks for"
             )
 
 

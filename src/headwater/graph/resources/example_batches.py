@@ -58,7 +58,7 @@ class ExampleBatches:
         with self._lock:
             if self._source is None:
                 raise FailedPreconditionError(
-                    None, None, f"{self._name!r} has no dataset yet: run the initializer of its iterator first"
+                    f"{self._name!r} has no dataset yet: run the initializer of its iterator first"
                 )
             places = np.arange(work.start, work.stop)
             return self._source.rows(Context(host), self._order(seed, work.epoch)[places] if self._shuffle else places)

@@ -160,6 +160,7 @@ class ExampleLedger(Kept):
       clock: returns monotonic time in seconds.
 
     Attributes:
+      updates: number of updates accounted for.
       name: name of the examples.
     """
 
@@ -181,7 +182,7 @@ class ExampleLedger(Kept):
         self._condition = threading.Condition(resources.lock)
         self._accounts = Accounts(name, task, 0, log_dir="")
         self._seen: int | None = None  # the variable's number of updates when the accounts last agreed with it
-        self._update = 0
+        self.updates: int = 0
         self._holds: dict[_Key, _Hold] = {}
         self._gathered: dict[_Key, _Hold] = {}
         self._taken: dict[_Key, list[_Hold | None]] = {}  # None: a range that the ledger has forgotten
@@ -212,7 +213,7 @@ class ExampleLedger(Kept):
         # Only one range can belong to a step, because the update accounts for the range of its step.
         if key in self._holds:
             raise FailedPreconditionError(
-                None, None, f"a step takes two ranges of {self.name!r}: get_next() can be called once in a step"
+                f"a step takes two ranges of {self.name!r}: get_next() can be called once in a step"
             )
         reported: tuple[int, int] | None = None
         try:
@@ -235,8 +236,8 @@ class ExampleLedger(Kept):
         if found is Nothing.ASIDE:
             with self._condition:
                 aside = self._accounts.ranges_set_aside(0, last)
-            raise DataLossError(None, None, f"these ranges of {self.name!r} were set aside: {aside}")
-        raise OutOfRangeError(None, None, f"End of sequence: all epochs of {self.name!r} are applied")
+            raise DataLossError(f"these ranges of {self.name!r} were set aside: {aside}")
+        raise OutOfRangeError(f"End of sequence: all epochs of {self.name!r} are applied")
 
     def _stop_waiting(self, key: _Key) -> None:
         with self._condition:
@@ -300,12 +301,12 @@ class ExampleLedger(Kept):
             return found, self._round()
 
     def _round(self) -> tuple[int, int]:
-        return self._update, len(self._gathered)
+        return self.updates, len(self._gathered)
 
     def _offer(self, request: RangeRequest, last: int) -> tuple[Work, int] | Nothing:
         # The variable has rows for two epochs only: offer no range beyond the epoch after the first incomplete one.
         last = min(last, self._accounts.first_open_epoch() + 1)
-        return self._accounts.assign_range(request.worker, 0, 0, last, request.plan, None, self._update)
+        return self._accounts.assign_range(request.worker, 0, 0, last, request.plan, None, self.updates)
 
     def end_step(self, session: str, number: int) -> bool:
         """Handles the end of a step on this task: revokes the ranges that it still holds or has taken. Returns whether
@@ -516,20 +517,18 @@ class ExampleLedger(Kept):
             hold.away = False
         if hold is None or hold.away or not current:
             raise AbortedError(
-                None,
-                None,
                 f"the examples {hold.work if hold else 'of this step'} of {self.name!r} were assigned again: this "
-                "step's update is refused",
+                "step's update is refused"
             )
 
     def _account(self, holds: Sequence[_Hold]) -> None:
         """Records ranges as applied after their update. The caller holds the lock."""
         self.changes += 1
         self._seen = self._cell.updates
-        self._update += 1
+        self.updates += 1
         for hold in holds:
             self._accounts.record_gradient(hold.worker, [hold.work])
-        self._accounts.mark_applied(self._update)
+        self._accounts.mark_applied(self.updates)
         # Flush while the lock is held: a saved state, which is captured under this lock, then contains no update that
         # the journal lacks.
         self._accounts.flush()
@@ -543,9 +542,7 @@ class ExampleLedger(Kept):
         cell = self._cell
         if cell.value is None:
             raise FailedPreconditionError(
-                None,
-                None,
-                f"Attempting to use uninitialized value {cell.name}: run its initializer, or restore it, first",
+                f"Attempting to use uninitialized value {cell.name}: run its initializer, or restore it, first"
             )
         if self._seen == cell.updates:
             return
@@ -569,17 +566,17 @@ class ExampleLedger(Kept):
             cell.value = applied
             cell.counts[cell.slot] += 1
         self._accounts = Accounts(self.name, self._task, run & 0x7FFFFFFF, self._log_dir, run=run)
-        self._update = int(applied[1, 0])
+        self.updates = int(applied[1, 0])
         if begun:
             # As long as no batch of an epoch is applied, the variable does not show that the epoch has started. Only
             # the ranges held by steps show it.
             newest = max((hold.work.epoch for hold in received), default=-1)
-            self._accounts.restore(ledger_bytes(applied, plan, newest), self._update)
-            _log.warning("%s: the account of %r continues as of update %d", self._task, self.name, self._update)
+            self._accounts.restore(ledger_bytes(applied, plan, newest), self.updates)
+            _log.warning("%s: the account of %r continues as of update %d", self._task, self.name, self.updates)
         self._seen = cell.updates
         for hold in received:
             hold.resumes_by = self._clock() + RESUME_S
-            if hold.away or not self._accounts.confirm_range(hold.worker, hold.work, plan, self._update):
+            if hold.away or not self._accounts.confirm_range(hold.worker, hold.work, plan, self.updates):
                 hold.away = True
                 self._holds.pop(hold.key, None)
                 self._gathered.pop(hold.key, None)
@@ -620,11 +617,6 @@ class ExampleLedger(Kept):
 
     # Status -----------------------------------------------------------------------------------------------------------
 
-    @property
-    def updates(self) -> int:
-        """Number of updates accounted for."""
-        return self._update
-
     def __str__(self) -> str:
         """Returns the progress of epochs."""
         with self._condition:
@@ -639,7 +631,7 @@ def ledger_of(resources: Resources, name: str) -> ExampleLedger:
     """
     ledger = resources.find("", name, ExampleLedger)
     if ledger is None:
-        raise AbortedError(None, None, f"no ranges of {name!r} were assigned here: the task was restarted")
+        raise AbortedError(f"no ranges of {name!r} were assigned here: the task was restarted")
     return ledger
 
 

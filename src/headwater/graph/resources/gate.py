@@ -200,7 +200,7 @@ class Gate(kept.Kept):
                 # This session has to call `restart`. If it is lost before that, too, the next caller of
                 # `wait_for_update` gets the error.
                 self._updater, self._abandoned = session, False
-                raise AbortedError(None, None, f"{self._name}: an update was not completed: its worker is lost")
+                raise AbortedError(f"{self._name}: an update was not completed: its worker is lost")
             assert self._due is not None
             due, self._due, self._updater = self._due, None, session
             return due, self._start.name

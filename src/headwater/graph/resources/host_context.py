@@ -61,12 +61,7 @@ class HostContext(Protocol):
         ...
 
     def resource(
-        self,
-        container: str,
-        shared_name: str,
-        kind: type[R],
-        make: Callable[[], R],
-        signature: Signature | None = None,
+        self, container: str, shared_name: str, kind: type[R], make: Callable[[], R], signature: Signature | None = None
     ) -> R:
         """Returns the task's resource of class ``kind`` to which the operation refers; creates it if missing.
 

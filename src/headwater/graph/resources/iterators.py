@@ -99,13 +99,11 @@ class IteratorState:
             if self._failure is not None:
                 # Raise a new object in each step: raising an object adds a traceback to it, and later the operation's
                 # name.
-                raise type(self._failure)(None, None, self._failure.message)
+                raise type(self._failure)(self._failure.message)
             if self._elements is None:
                 raise FailedPreconditionError(
-                    None,
-                    None,
                     "GetNext() failed because the iterator has not been initialized. Ensure that you have run the "
-                    "initializer operation for this iterator before getting the next element.",
+                    "initializer operation for this iterator before getting the next element."
                 )
             self._context.host = host
             try:
@@ -114,7 +112,7 @@ class IteratorState:
                 self._failure = error
                 raise
             if element is None:
-                self._failure = OutOfRangeError(None, None, "End of sequence")
+                self._failure = OutOfRangeError("End of sequence")
                 raise self._failure
             self._taken += 1
             return element
@@ -151,9 +149,7 @@ class IteratorState:
             node = self._begun("SerializeIterator")
             changing = unrepeatable(node, shuffles=False)
             if changing:
-                raise FailedPreconditionError(
-                    None, None, f"iterator {self.name!r} cannot be saved: the dataset has {changing}"
-                )
+                raise FailedPreconditionError(f"iterator {self.name!r} cannot be saved: the dataset has {changing}")
             return json.dumps({"taken": self._taken, "orders": self._orders}).encode()
 
     def restore(self, saved: bytes, host: object) -> None:
@@ -169,10 +165,8 @@ class IteratorState:
             shuffles = list(_shuffles(node))
             if len(shuffles) != len(orders):
                 raise DataLossError(
-                    None,
-                    None,
                     f"iterator {self.name!r}: the saved state is of a dataset with {len(orders)} shuffle(), this one "
-                    f"has {len(shuffles)}",
+                    f"has {len(shuffles)}"
                 )
             for shuffle, order in zip(shuffles, orders, strict=True):
                 shuffle.start_at(*order)
@@ -185,10 +179,8 @@ class IteratorState:
     def _begun(self, what: str) -> Node:
         if self._node is None:
             raise FailedPreconditionError(
-                None,
-                None,
                 f"{what} failed because the iterator has not been initialized. Ensure that you have run the "
-                "initializer operation for this iterator before.",
+                "initializer operation for this iterator before."
             )
         return self._node
 
@@ -210,7 +202,7 @@ def _read(saved: bytes) -> tuple[int, list[tuple[int, int]]]:
         found = json.loads(saved)
         return int(found["taken"]), [(int(turn), int(own)) for turn, own in found["orders"]]
     except (KeyError, TypeError, ValueError) as error:
-        raise DataLossError(None, None, f"malformed state of an iterator: {saved[:80]!r}") from error
+        raise DataLossError(f"malformed state of an iterator: {saved[:80]!r}") from error
 
 
 def _shuffles(node: Node) -> Iterator[Shuffle]:
@@ -225,7 +217,7 @@ def iterator_of(handle: str) -> IteratorState:
     """Returns the iterator with this handle; NotFoundError if this process has no such iterator (any more)."""
     found: IteratorState | None = _handles.get(handle)
     if found is None:
-        raise NotFoundError(None, None, f"{handle!r} is not a handle of an iterator in this process")
+        raise NotFoundError(f"{handle!r} is not a handle of an iterator in this process")
     return found
 
 

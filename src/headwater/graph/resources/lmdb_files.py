@@ -37,14 +37,14 @@ def pairs(name: str) -> Iterator[tuple[bytes, bytes]]:
     with path.open("rb") as file:
         head = file.read(_HEADER + 4)
         if len(head) < _HEADER + 4 or struct.unpack_from("<I", head, _HEADER)[0] != _MAGIC:
-            raise InvalidArgumentError(None, None, f"{name} is not an LMDB file")
+            raise InvalidArgumentError(f"{name} is not an LMDB file")
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             try:
                 size, root = _newest(data)
                 if root != _NONE:
                     yield from _walk(data, size, root, name, 0)
             except (struct.error, IndexError) as error:
-                raise DataLossError(None, None, f"{name} is damaged: {error}") from error
+                raise DataLossError(f"{name} is damaged: {error}") from error
 
 
 def _newest(data: mmap.mmap) -> tuple[int, int]:
@@ -66,7 +66,7 @@ def _walk(data: mmap.mmap, size: int, number: int, name: str, depth: int) -> Ite
     flags, lower = struct.unpack_from("<HH", data, start + 10)
     # Pages of a damaged file may refer to each other in a cycle.
     if depth > 64 or not flags & (_BRANCH | _LEAF) or (lower - _HEADER) % 2 or start + lower > len(data):
-        raise DataLossError(None, None, f"{name} is damaged: page {number}")
+        raise DataLossError(f"{name} is damaged: page {number}")
     for offset in struct.unpack_from(f"<{(lower - _HEADER) // 2}H", data, start + _HEADER):
         low, high, kind, length = struct.unpack_from("<HHHH", data, start + offset)
         at = start + offset + 8
@@ -75,9 +75,9 @@ def _walk(data: mmap.mmap, size: int, number: int, name: str, depth: int) -> Ite
             yield from _walk(data, size, low | high << 16 | kind << 32, name, depth + 1)
             continue
         if kind & (_SUBTREE | _SEVERAL):
-            raise DataLossError(None, None, f"{name} has several values for one key, or tables within the table")
+            raise DataLossError(f"{name} has several values for one key, or tables within the table")
         count, end = low | high << 16, at + length
         first = struct.unpack_from("<Q", data, end)[0] * size + _HEADER if kind & _LONG else end
         if first + count > len(data):
-            raise DataLossError(None, None, f"{name} ends within a value")
+            raise DataLossError(f"{name} ends within a value")
         yield data[at:end], data[first : first + count]

@@ -64,23 +64,19 @@ class Table(Kept):
         for key, value in zip(items(keys), items(values), strict=True):
             if found.setdefault(key, value) != value:
                 raise FailedPreconditionError(
-                    None,
-                    None,
                     f"HashTable {self._name!r} has different value for same key. Key {key!r} has "
-                    f"{found[key]!r} and trying to add value {value!r}",
+                    f"{found[key]!r} and trying to add value {value!r}"
                 )
         with self._lock:
             if self._entries is not None and self._entries != found:
-                raise FailedPreconditionError(None, None, f"Table {self._name!r} was initialised with other entries")
+                raise FailedPreconditionError(f"Table {self._name!r} was initialised with other entries")
             # Each worker runs the initializer, but only the first call changes the table.
             self.changes += self._entries is None
             self._entries = found
 
     def _ready(self) -> dict[object, object]:
         if self._entries is None:
-            raise FailedPreconditionError(
-                None, None, f"Table not initialized: {self._name!r}. Run tf.tables_initializer() first."
-            )
+            raise FailedPreconditionError(f"Table not initialized: {self._name!r}. Run tf.tables_initializer() first.")
         return self._entries
 
     def find(self, keys: Array, default: object) -> Array:
@@ -96,7 +92,7 @@ class Table(Kept):
     def insert(self, keys: TensorLike, values: SparseLike) -> None:
         """Adds or replaces entries."""
         if self._fixed:
-            raise InvalidArgumentError(None, None, f"Table {self._name!r} cannot be changed")
+            raise InvalidArgumentError(f"Table {self._name!r} cannot be changed")
         entries = self._pairs(keys, values)
         with self._lock:
             self._ready().update(entries)
@@ -113,7 +109,7 @@ class Table(Kept):
         wanted = np.shape(keys) + self._shape
         if np.shape(values) != wanted:
             raise InvalidArgumentError(
-                None, None, f"Expected shape {wanted} for the values of table {self._name!r}, got {np.shape(values)}"
+                f"Expected shape {wanted} for the values of table {self._name!r}, got {np.shape(values)}"
             )
         flat = np.asarray(values).reshape(np.size(keys), *self._shape).tolist()
         return dict(zip(items(keys), flat, strict=True))

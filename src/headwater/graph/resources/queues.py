@@ -44,6 +44,9 @@ class Queue(Kept):
 
     Small elements of known shapes are stored as rows of arrays, so that many of them are added or taken with one copy.
     The queue's items are then positions of rows instead of elements.
+
+    Attributes:
+      capacity: maximum number of elements; infinite if unbounded.
     """
 
     kind = "FIFOQueue"
@@ -51,12 +54,12 @@ class Queue(Kept):
 
     def __init__(self, name: str, capacity: int, shapes: Sequence[Dims]) -> None:
         if capacity == 0 or capacity < -1:
-            raise InvalidArgumentError(None, None, f"capacity of queue {name!r} must be positive or -1, not {capacity}")
+            raise InvalidArgumentError(f"capacity of queue {name!r} must be positive or -1, not {capacity}")
         self.name = name
-        self._capacity = float("inf") if capacity < 0 else capacity
+        self.capacity: float = float("inf") if capacity < 0 else capacity
         self._shapes = tuple(shapes)
         self._condition = threading.Condition()
-        self._closed = False
+        self.closed: bool = False
         self._cancelled = False
         # Whether a step has taken a part of the elements that it needs, and waits for the rest. Other steps then wait:
         # otherwise each of two steps could take half of the elements and wait for the other forever.
@@ -95,7 +98,7 @@ class Queue(Kept):
             return tuple(np.stack(column) for column in zip(*elements, strict=True))
         except ValueError as error:
             raise InvalidArgumentError(
-                None, None, f"elements of {self} have different shapes and cannot be one batch: {error}"
+                f"elements of {self} have different shapes and cannot be one batch: {error}"
             ) from None
 
     # Operations -------------------------------------------------------------------------------------------------
@@ -153,7 +156,7 @@ class Queue(Kept):
                     raise
                 self.changes += 1
                 # Add as many elements as there is room for: a batch may be larger than the capacity.
-                stop = done + int(min(self._capacity - len(self._items), count - done))
+                stop = done + int(min(self.capacity - len(self._items), count - done))
                 items = alone[done:stop] if rows is None else rows.add([component[done:stop] for component in batch])
                 for item in items:
                     self._put(item)
@@ -178,10 +181,10 @@ class Queue(Kept):
           OutOfRangeError: the queue is closed and has too few elements.
         """
         if count < 0:
-            raise InvalidArgumentError(None, None, f"cannot take {count} elements from {self}")
+            raise InvalidArgumentError(f"cannot take {count} elements from {self}")
         if not self._shapes:
             raise InvalidArgumentError(
-                None, None, f"{self}: DequeueMany and DequeueUpTo require the components to have specified shapes."
+                f"{self}: DequeueMany and DequeueUpTo require the components to have specified shapes."
             )
         if count == 0:
             return self._empty_batch()
@@ -200,7 +203,7 @@ class Queue(Kept):
         with self._condition:
             taken = self._remove_elements(step, 1, at_most=False)
             # Of a closed queue, all elements may be taken: holding some back only serves to mix them with later ones.
-            more = len(self._items) - (0 if self._closed else self._held_back)
+            more = len(self._items) - (0 if self.closed else self._held_back)
             if self._rows is not None:
                 taken += self._get_some(max(0, min(more, count - 1)))
                 self._condition.notify_all()
@@ -219,7 +222,7 @@ class Queue(Kept):
 
     def _empty_batch(self) -> Element:
         if any(dims is None or None in dims for dims in self._shapes) or not self._shapes:
-            raise InvalidArgumentError(None, None, f"an empty batch of {self} needs fully known shapes")
+            raise InvalidArgumentError(f"an empty batch of {self} needs fully known shapes")
         return tuple(np.zeros((0, *(d or 0 for d in dims or ()))) for dims in self._shapes)
 
     def _rows_for(self, size: int) -> Rows | None:
@@ -227,7 +230,7 @@ class Queue(Kept):
         # Decided at the first element, since all elements have the same size.
         if self._of_one_shape and self._rows is None:
             if size <= _ROW_BYTES:
-                self._rows = Rows(self._capacity)
+                self._rows = Rows(self.capacity)
             else:
                 self._of_one_shape = False
         return self._rows
@@ -235,14 +238,12 @@ class Queue(Kept):
     def _remove_elements(self, step: Waiting, count: int, *, at_most: bool) -> list[Any]:
         """Takes ``count`` elements at once, or in parts if ``count`` exceeds the queue's capacity."""
         taken: list[Any] = []
-        most = self._capacity - self._held_back
+        most = self.capacity - self._held_back
         # On a replicated task, all effects of an operation are one change. A batch that exceeds the capacity could only
         # be taken in parts, with waits between them.
         if self._shared and count > most:
             raise InvalidArgumentError(
-                None,
-                None,
-                f"cannot dequeue {count} elements at once from {self}, which is replicated: the maximum is {most:g}",
+                f"cannot dequeue {count} elements at once from {self}, which is replicated: the maximum is {most:g}"
             )
         with self._condition:
             try:
@@ -254,16 +255,14 @@ class Queue(Kept):
                     except CancelledError as error:
                         raise _cancelled("Dequeue", error.message) from None
                     available = len(self._items)
-                    if self._closed and available < missing:
+                    if self.closed and available < missing:
                         if not (at_most and available + len(taken)):
                             raise OutOfRangeError(
-                                None,
-                                None,
                                 f"{self} is closed and has insufficient elements "
-                                f"(requested {count}, current size {available + len(taken)})",
+                                f"(requested {count}, current size {available + len(taken)})"
                             )
                         count = len(taken) + available
-                    elif not self._closed:
+                    elif not self.closed:
                         available -= self._held_back
                     self.changes += 1
                     taken += self._get_some(min(count - len(taken), available))
@@ -288,8 +287,8 @@ class Queue(Kept):
         """
         if self._collecting and not begun:
             return False
-        full = len(self._items) >= self._capacity
-        return self._closed or full or len(self._items) - self._held_back >= count
+        full = len(self._items) >= self.capacity
+        return self.closed or full or len(self._items) - self._held_back >= count
 
     def _put_back(self, items: list[Any]) -> None:
         self._items.extendleft(reversed(items))
@@ -304,25 +303,14 @@ class Queue(Kept):
             given = found[: len(first)] if dims is None else found
             if not TensorShape(expected).is_compatible_with(given):
                 raise InvalidArgumentError(
-                    None,
-                    None,
                     f"Shape mismatch in tuple component {place}. Expected {brackets(expected)}, got {brackets(found)} "
-                    f"[in {self}]",
+                    f"[in {self}]"
                 )
 
     def size(self) -> int:
         """Returns the number of elements in the queue."""
         with self._condition:
             return len(self._items)
-
-    @property
-    def capacity(self) -> float:
-        """Maximum number of elements; infinite if unbounded."""
-        return self._capacity
-
-    @property
-    def closed(self) -> bool:
-        return self._closed
 
     def close(self, cancel_pending: bool = False) -> None:
         """Closes the queue: further elements are refused; elements in the queue can still be taken.
@@ -335,10 +323,10 @@ class Queue(Kept):
         """
         with self._condition:
             # As in TensorFlow, closing a closed queue is an error, unless it cancels waits.
-            if self._closed and not cancel_pending:
-                raise CancelledError(None, None, f"Queue '{self.name}' is already closed.")
+            if self.closed and not cancel_pending:
+                raise CancelledError(f"Queue '{self.name}' is already closed.")
             self.changes += 1
-            self._closed = True
+            self.closed = True
             self._cancelled = self._cancelled or cancel_pending
             self._condition.notify_all()
 
@@ -363,11 +351,11 @@ class Queue(Kept):
         self._of_one_shape = False  # the state that is sent to the backup has elements
 
     def state(self) -> ResourceState:
-        words = self._constructor_arguments(), self._closed, self._cancelled, list(self._begun.items())
+        words = self._constructor_arguments(), self.closed, self._cancelled, list(self._begun.items())
         return ResourceState(words, pack_elements(self._held()))
 
     def install_state(self, state: ResourceState) -> None:
-        _, self._closed, self._cancelled, begun = state.words
+        _, self.closed, self._cancelled, begun = state.words
         self._begun = {tuple(key): done for key, done in begun}
         self._start()
         for element in unpack_elements(state.arrays):
@@ -375,7 +363,7 @@ class Queue(Kept):
 
     def _constructor_arguments(self) -> tuple[Any, ...]:
         """Returns the arguments of the queue's constructor."""
-        return self.name, -1 if self._capacity == float("inf") else self._capacity, self._shapes
+        return self.name, -1 if self.capacity == float("inf") else self.capacity, self._shapes
 
     def _held(self) -> list[Element]:
         """Returns the elements of the queue, in the order for `_put`."""
@@ -396,7 +384,7 @@ class Queue(Kept):
         that began to wait before the closure may still add its elements, as in TensorFlow."""
         try:
             step.wait_until(
-                self._condition, lambda: len(self._items) < self._capacity or self._cancelled, f"room in {self}"
+                self._condition, lambda: len(self._items) < self.capacity or self._cancelled, f"room in {self}"
             )
         except CancelledError as error:
             raise _cancelled("Enqueue", error.message) from None
@@ -404,8 +392,8 @@ class Queue(Kept):
             raise _cancelled("Enqueue", f"{self} is closed.")
 
     def _open(self) -> None:
-        if self._closed:
-            raise CancelledError(None, None, f"{self} is closed.")
+        if self.closed:
+            raise CancelledError(f"{self} is closed.")
 
     def __str__(self) -> str:
         return f"{self.kind} '{self.name}'"
@@ -413,7 +401,7 @@ class Queue(Kept):
 
 def _cancelled(operation: str, why: str) -> CancelledError:
     """Returns the error of a cancelled wait, in the wording that programs check for."""
-    return CancelledError(None, None, f"{operation} operation was cancelled: {why}")
+    return CancelledError(f"{operation} operation was cancelled: {why}")
 
 
 class FifoQueue(Queue):
@@ -460,9 +448,9 @@ class ShuffleQueue(Queue):
     ) -> None:
         super().__init__(name, capacity, shapes)
         self._seed = seed
-        if min_after_dequeue < 0 or min_after_dequeue >= self._capacity:
+        if min_after_dequeue < 0 or min_after_dequeue >= self.capacity:
             raise InvalidArgumentError(
-                None, None, f"min_after_dequeue {min_after_dequeue} must be less than capacity {capacity} ({name!r})"
+                f"min_after_dequeue {min_after_dequeue} must be less than capacity {capacity} ({name!r})"
             )
         self._held_back = min_after_dequeue
         self._random = np.random.default_rng(seed)

@@ -58,7 +58,7 @@ class Reader(ABC):
           DataLossError: a file is damaged; the message has its name and the position of the damage.
         """
         if count < 1:
-            raise InvalidArgumentError(None, None, f"reader {self.name!r} cannot read {count} records")
+            raise InvalidArgumentError(f"reader {self.name!r} cannot read {count} records")
         with self._lock:
             while not self._left:
                 if self._records is None:
@@ -157,9 +157,9 @@ class FixedLengthReader(Reader):
             ("hop_bytes", hop_bytes, 0),
         ):
             if value < least:
-                raise InvalidArgumentError(None, None, f"{what} of reader {name!r} must be >= {least} but is {value}")
+                raise InvalidArgumentError(f"{what} of reader {name!r} must be >= {least} but is {value}")
         if encoding not in ("", "ZLIB"):
-            raise InvalidArgumentError(None, None, f"encoding of reader {name!r} must be '' or 'ZLIB', not {encoding}")
+            raise InvalidArgumentError(f"encoding of reader {name!r} must be '' or 'ZLIB', not {encoding}")
         self._record, self._header, self._footer = record_bytes, header_bytes, footer_bytes
         self._hop = hop_bytes or record_bytes
         self._encoding = encoding

@@ -172,9 +172,7 @@ class StepBarrier(Kept):
                 return self._tokens.popleft()
             # If the last step has started before the job was over, the replica still makes it.
             if self._over and self.step <= done:
-                raise OutOfRangeError(
-                    None, None, f"there is no step after {done}: {self._over}, and no other task makes updates"
-                )
+                raise OutOfRangeError(f"there is no step after {done}: {self._over}, and no other task makes updates")
             if self.step <= done:
                 self._extra -= 1
                 self.changes += 1
@@ -217,7 +215,7 @@ class StepBarrier(Kept):
 
     def _check(self, session: str) -> None:
         if training_runs.is_void(self._runs, session):
-            raise AbortedError(None, None, training_runs.void_text(self._runs))
+            raise AbortedError(training_runs.void_text(self._runs))
 
     # Replication ------------------------------------------------------------------------------------------------------
 

@@ -96,7 +96,7 @@ class HostAction:
             lower = self.work.next
         every = *targets, *self.results
         if lower is None:
-            raise UnimplementedError(None, None, f"{node.type} ({node.name!r}) has no form for strings")
+            raise UnimplementedError(f"{node.type} ({node.name!r}) has no form for strings")
 
         def run(slots: Any, step: Step, inputs: Sequence[Any] | None = None) -> None:
             if in_advance and slots[targets[0]] is not None:
@@ -116,12 +116,10 @@ class HostAction:
             except OpError:
                 raise
             except (TypeError, ValueError, IndexError, KeyError) as error:
-                raise InvalidArgumentError(None, None, f"{error} [in {node.type} operation {node.name!r}]") from error
+                raise InvalidArgumentError(f"{error} [in {node.type} operation {node.name!r}]") from error
             values = as_outputs(result)
             if len(values) < len(targets):
-                raise InternalError(
-                    None, None, f"{node.type} {node.name!r} returned {len(values)} values for its outputs"
-                )
+                raise InternalError(f"{node.type} {node.name!r} returned {len(values)} values for its outputs")
             for index, value in zip(every, values, strict=False):
                 slots[index] = value if type(value) is np.ndarray else _as_array(value)
 
@@ -140,10 +138,8 @@ class HostAction:
         # refuse it.
         if any(is_handle(slots[source]) for source in self.sources):
             raise FailedPreconditionError(
-                None,
-                None,
                 f"{self.node.type} {self.node.name!r} changes a resource of {self.task} in a branch or loop, where "
-                "changes cannot be replicated: use it outside of branches and loops, or on a worker",
+                "changes cannot be replicated: use it outside of branches and loops, or on a worker"
             )
         self._plain(slots, step)
 

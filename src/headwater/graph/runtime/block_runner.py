@@ -122,7 +122,7 @@ class BlockRunner:
             except OpError:
                 raise
             except (TypeError, ValueError, IndexError, KeyError) as error:
-                raise InvalidArgumentError(None, None, f"{error} [in {node.type} operation {node.name!r}]") from error
+                raise InvalidArgumentError(f"{error} [in {node.type} operation {node.name!r}]") from error
             values.update(_named(node, found))
 
         return run

@@ -183,7 +183,7 @@ def local_device(name: str) -> Any:
     if name.startswith("CPU"):
         return devices["CPU:0"]
     if name not in devices:
-        raise InvalidArgumentError(None, None, f"there is no device {name}; this task has {', '.join(devices)}")
+        raise InvalidArgumentError(f"there is no device {name}; this task has {', '.join(devices)}")
     return devices[name]
 
 

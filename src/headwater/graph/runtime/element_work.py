@@ -34,12 +34,7 @@ class ElementWork:
     """
 
     def __init__(
-        self,
-        source: Node,
-        count: int,
-        nodes: Sequence[Node],
-        outputs: Sequence[str],
-        constants: Mapping[str, Any],
+        self, source: Node, count: int, nodes: Sequence[Node], outputs: Sequence[str], constants: Mapping[str, Any]
     ) -> None:
         self.outputs: Sequence[str] = outputs
         self._count = count

@@ -26,7 +26,7 @@ def cell_value(cell: Cell) -> Any:
     value = cell.value
     if value is None:
         raise FailedPreconditionError(
-            None, None, f"Attempting to use uninitialized value {cell.name}: run its initializer, or restore it, first"
+            f"Attempting to use uninitialized value {cell.name}: run its initializer, or restore it, first"
         )
     return value
 
@@ -77,17 +77,13 @@ def check_assigned(cell: Cell, value: Any, keeps_shape: bool) -> None:
         return
     if old.dtype != value.dtype:
         raise InternalError(
-            None,
-            None,
             f"variable {cell.name!r} of this task is of type {old.dtype}, and is assigned a value of {value.dtype}: "
-            "another session has a variable of this name",
+            "another session has a variable of this name"
         )
     if keeps_shape and old.shape != value.shape:
         raise InvalidArgumentError(
-            None,
-            None,
             f"Assign requires shapes of both tensors to match. lhs shape= {list(old.shape)} "
-            f"rhs shape= {list(value.shape)} [variable {cell.name!r}]",
+            f"rhs shape= {list(value.shape)} [variable {cell.name!r}]"
         )
 
 

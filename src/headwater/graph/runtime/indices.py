@@ -103,10 +103,8 @@ class IndexChecks:
             if unsigned is not None and np.maximum.reduce(labels.view(unsigned), None) >= check.classes:
                 bad = labels[(labels < 0) | (labels >= check.classes)][0]
                 raise InvalidArgumentError(
-                    None,
-                    None,
                     f"Received a label value of {bad} which is outside the valid range of [0, {check.classes}) "
-                    f"[in {_LABELS} operation {check.node.name!r}]",
+                    f"[in {_LABELS} operation {check.node.name!r}]"
                 )
         largest: dict[int, Any] = {}  # of each array of indices, which often index several tables
         for check in self._checks:
@@ -129,9 +127,7 @@ class IndexChecks:
                     if found >= params.shape[check.axis]:
                         require_rows(indices, params.shape[check.axis])
             except IndexError as error:
-                raise InvalidArgumentError(
-                    None, None, f"{error} [in {check.node.type} operation {check.node.name!r}]"
-                ) from error
+                raise InvalidArgumentError(f"{error} [in {check.node.type} operation {check.node.name!r}]") from error
 
     def _check_of(self, node: Node) -> _Check | None:
         if node.type not in _ROWS and node.type not in _ELEMENTS:

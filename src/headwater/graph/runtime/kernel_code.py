@@ -457,8 +457,8 @@ class Function:
             return error
         said = f"{str(error).partition(chr(10))[0]} [in {node.type} operation {node.name!r}]"
         if isinstance(error, NotImplementedError):
-            return UnimplementedError(None, None, said)
-        return InvalidArgumentError(None, None, said) if isinstance(error, _ERRORS) else error
+            return UnimplementedError(said)
+        return InvalidArgumentError(said) if isinstance(error, _ERRORS) else error
 
 
 def outputs_used(nodes: Iterable[Node], outputs: Iterable[str]) -> dict[str, list[int]]:

@@ -89,12 +89,7 @@ class KernelPart:
         self._forms: dict[bool, Function] = {}
 
     def __call__(
-        self,
-        inputs: Sequence[Any],
-        counter: int,
-        begin: Begin,
-        end: End,
-        weigh: Callable[[Work], None] | None = None,
+        self, inputs: Sequence[Any], counter: int, begin: Begin, end: End, weigh: Callable[[Work], None] | None = None
     ) -> tuple[AnyArray, ...]:
         """Runs the operations and returns the outputs.
 

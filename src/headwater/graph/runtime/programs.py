@@ -285,13 +285,9 @@ def trace(node: Node, values: dict[str, AnyArray], state: dict[str, AnyArray], s
     except OpError:
         raise
     except NotImplementedError as error:
-        raise UnimplementedError(
-            None, None, f"{_first_line(error)} [in {node.type} operation {node.name!r}]"
-        ) from error
+        raise UnimplementedError(f"{_first_line(error)} [in {node.type} operation {node.name!r}]") from error
     except (TypeError, ValueError, IndexError, KeyError, ZeroDivisionError) as error:
-        raise InvalidArgumentError(
-            None, None, f"{_first_line(error)} [in {node.type} operation {node.name!r}]"
-        ) from error
+        raise InvalidArgumentError(f"{_first_line(error)} [in {node.type} operation {node.name!r}]") from error
     for index, value in enumerate(as_outputs(result)):
         values[f"{node.name}:{index}"] = value
 
@@ -302,7 +298,7 @@ def _check_update(variable: str, old: AnyArray, new: AnyArray) -> None:
     if new.shape != old.shape:
         raise ValueError(f"variable {variable!r} has shape {old.shape}, and its update {new.shape}")
     if new.dtype != old.dtype:
-        raise InternalError(None, None, f"variable {variable!r} is of type {old.dtype}, and its update of {new.dtype}")
+        raise InternalError(f"variable {variable!r} is of type {old.dtype}, and its update of {new.dtype}")
 
 
 def _fault(node: Node, values: Mapping[str, AnyArray], state: Mapping[str, AnyArray]) -> AnyArray:

@@ -161,9 +161,9 @@ class Step:
     def check(self) -> None:
         """Raises CancelledError if the step was cancelled, DeadlineExceededError if its deadline has passed."""
         if self._cancelled is not None:
-            raise CancelledError(None, None, self._cancelled)
+            raise CancelledError(self._cancelled)
         if self.deadline is not None and time.monotonic() > self.deadline:
-            raise DeadlineExceededError(None, None, f"step {self.number} has exceeded its deadline")
+            raise DeadlineExceededError(f"step {self.number} has exceeded its deadline")
 
     def wait_until(self, condition: threading.Condition, ready: Callable[[], bool], what: str) -> None:
         """Waits until ``ready()`` is true. The caller holds ``condition``.
@@ -178,14 +178,14 @@ class Step:
         try:
             while True:
                 if self._cancelled is not None:
-                    raise CancelledError(None, None, f"{self._cancelled}, while waiting for {what}")
+                    raise CancelledError(f"{self._cancelled}, while waiting for {what}")
                 if not away and ready():
                     return
                 timeout = _CHECK_INTERVAL_S
                 if self.deadline is not None:
                     timeout = min(timeout, self.deadline - time.monotonic())
                     if timeout <= 0:
-                        raise DeadlineExceededError(None, None, f"Timed out waiting for {what}")
+                        raise DeadlineExceededError(f"Timed out waiting for {what}")
                 # Check the connection only after a timeout: a notification usually means that the awaited event has
                 # happened.
                 if not condition.wait(timeout) or away:
@@ -222,12 +222,7 @@ class TaskContext:
     arguments: tuple[str, ...] = ()
 
     def resource(
-        self,
-        container: str,
-        shared_name: str,
-        kind: type[R],
-        make: Callable[[], R],
-        signature: Signature | None = None,
+        self, container: str, shared_name: str, kind: type[R], make: Callable[[], R], signature: Signature | None = None
     ) -> R:
         """Returns the task's resource of class ``kind`` to which the operation refers; creates it if missing.
 

@@ -83,10 +83,7 @@ class TaskRuntime:
     """
 
     def __init__(
-        self,
-        task: str = LOCAL_TASK,
-        device_counts: Mapping[str, int] | None = None,
-        resources: Resources | None = None,
+        self, task: str = LOCAL_TASK, device_counts: Mapping[str, int] | None = None, resources: Resources | None = None
     ) -> None:
         keep_freed_memory()
         self.task = task
@@ -184,10 +181,8 @@ class TaskRuntime:
 
     def _refusal_error(self, owner: Claim, reason: str) -> FailedPreconditionError:
         return FailedPreconditionError(
-            None,
-            None,
             f"{self.task} refuses generation {owner.generation:x} of {owner.task}: {reason}. End this process; if it "
-            "shall be part of the cluster, start it again with the present cluster spec",
+            "shall be part of the cluster, start it again with the present cluster spec"
         )
 
     def plan(self, session: str, number: int) -> CompiledPlan:
@@ -196,9 +191,7 @@ class TaskRuntime:
             return self._plans[session][number]
         except KeyError:
             raise AbortedError(
-                None,
-                None,
-                f"{self.task} does not know plan {number} of session {session}: it was restarted or reset",
+                f"{self.task} does not know plan {number} of session {session}: it was restarted or reset"
             ) from None
 
     def find_plan(self, session: str, number: int) -> CompiledPlan | None:
@@ -298,7 +291,7 @@ class TaskRuntime:
         try:
             # If the session is missing, `release` ran before the step was registered and could not end the step.
             if step.session not in self._plans:
-                raise CancelledError(None, None, "Session has been closed.")
+                raise CancelledError("Session has been closed.")
             if stopped is not None:
                 return compiled.resume(step, stopped)
             return compiled.execute(feeds, step, wait=wait, answer=answer)

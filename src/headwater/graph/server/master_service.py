@@ -76,7 +76,7 @@ class MasterService:
           FailedPreconditionError: this task may not open sessions.
         """
         if self._refuses:
-            raise FailedPreconditionError(None, None, self._refuses)
+            raise FailedPreconditionError(self._refuses)
         self.sessions += 1
         return MasterSession(self._runtime, graph, options, self._peers)
 
@@ -156,7 +156,7 @@ class MasterService:
                     self._sessions_without_hold.pop(session, None)
                 self._sessions_of_channel.setdefault(channel, []).append(session)
             case _:
-                raise InvalidArgumentError(None, None, f"malformed header of a hold: {str(frame.header)[:80]}")
+                raise InvalidArgumentError(f"malformed header of a hold: {str(frame.header)[:80]}")
 
     def detach_sessions(self, channel: Channel) -> None:
         """Ends the sessions held by ``channel``, which has closed: their client has ended."""
@@ -169,7 +169,7 @@ class MasterService:
             session, number, timeout_s, traced = _call_header(frame)
             prepared = self._client(session).callables.get(number)
             if prepared is None:
-                raise InvalidArgumentError(None, None, f"session {session} has no callable {number}")
+                raise InvalidArgumentError(f"session {session} has no callable {number}")
             trace = StepTrace(graphs=traced > 1) if traced else None
             results = prepared.run(frame.tensors, timeout_s, trace)
             if trace is not None:
@@ -184,9 +184,7 @@ class MasterService:
             return self._clients[session]
         except KeyError:
             raise NotFoundError(
-                None,
-                None,
-                f"{self._runtime.task} has no session {session}: it was closed, or the task was restarted",
+                f"{self._runtime.task} has no session {session}: it was closed, or the task was restarted"
             ) from None
 
 
@@ -196,7 +194,7 @@ def _call_header(frame: Frame) -> tuple[str, int, float | None, int]:
         case (str(session), int(number), float() | int() | None as seconds, int(traced)):
             return session, number, seconds, traced
         case _:
-            raise InvalidArgumentError(None, None, f"malformed header of a call: {str(frame.header)[:80]}")
+            raise InvalidArgumentError(f"malformed header of a call: {str(frame.header)[:80]}")
 
 
 def _checked_request(make: Any) -> Any:
@@ -204,4 +202,4 @@ def _checked_request(make: Any) -> Any:
         return make()
     except (DecodeError, ValueError, KeyError, TypeError) as error:
         text = error.args[0] if error.args else error
-        raise InvalidArgumentError(None, None, f"the graph or the request is not well-formed: {text}") from error
+        raise InvalidArgumentError(f"the graph or the request is not well-formed: {text}") from error

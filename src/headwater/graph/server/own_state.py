@@ -337,8 +337,6 @@ def saver_for(resources: Resources, task: TaskName, tasks: int) -> GraphSaver | 
         saver.restore()
     except (KeyError, TypeError, ValueError) as error:
         raise FailedPreconditionError(
-            None,
-            None,
-            f"{saver.folder} does not contain the state of a graph's variables ({error}): name another folder",
+            f"{saver.folder} does not contain the state of a graph's variables ({error}): name another folder"
         ) from error
     return saver

@@ -181,10 +181,8 @@ class ServedStep(Step):
         awaited = len(reads.exchange.reply.tensors) if version != WANTS_VALUES else 0
         if len(given) != awaited:
             raise InvalidArgumentError(
-                None,
-                None,
                 f"{self._master} sent {len(given)} precomputed tensors with step {self.number}; "
-                f"its plan expects {awaited}",
+                f"its plan expects {awaited}"
             )
         self.gives_values, self.has_read_ahead = True, version != WANTS_VALUES
         self._reads, self._read, self._given = reads, version, given
@@ -312,7 +310,7 @@ class ServedStep(Step):
 
     def _handle_frame(self, frame: Frame) -> None:
         if self.resumes and frame.kind == GIVE_UP:
-            raise CancelledError(None, None, f"{self._master} has abandoned step {self.number}")
+            raise CancelledError(f"{self._master} has abandoned step {self.number}")
         if frame.kind != TENSORS:
             raise bad_header(frame, self._master)
         step, transfer, received = transfer_of(frame, self._master)
@@ -472,9 +470,7 @@ class ServedStep(Step):
             # Without this check, the loss of the backup could block this thread for a long time, although the master
             # has disconnected and no answer can be delivered.
             if not self.resumes and self.channel.peer_gone():
-                raise UnavailableError(
-                    None, None, f"the connection to {self._master}, which requested step {self.number}, is lost"
-                )
+                raise UnavailableError(f"the connection to {self._master}, which requested step {self.number}, is lost")
 
         try:
             secured(waits)
@@ -503,7 +499,7 @@ class ServedStep(Step):
             try:
                 while self.channel is lost:
                     if self._cancelled is not None:
-                        raise CancelledError(None, None, self._cancelled)
+                        raise CancelledError(self._cancelled)
                     left = give_up_at - time.monotonic()
                     if left <= 0:
                         raise error
@@ -528,9 +524,7 @@ class ServedStep(Step):
             except (*_LOST, DeadlineExceededError):
                 return self._is_master_still_away(channel)
             self._handle_frame(frame)
-        raise CancelledError(
-            None, None, f"the connection to {self._master}, which requested step {self.number}, is lost"
-        )
+        raise CancelledError(f"the connection to {self._master}, which requested step {self.number}, is lost")
 
     def _is_master_still_away(self, lost: Channel) -> bool:
         if self.channel is not lost:
@@ -542,7 +536,7 @@ class ServedStep(Step):
             if self.on_lost is not None:
                 self.on_lost()
         if now - self._away_since >= self.patience_s:
-            raise CancelledError(None, None, f"{self._master}, which requested step {self.number}, has not reconnected")
+            raise CancelledError(f"{self._master}, which requested step {self.number}, has not reconnected")
         return True
 
     def attach(self, channel: Channel, received: int, on_lost: Callable[[], None]) -> None:

@@ -123,7 +123,7 @@ class Server:
 
     def _require_running(self) -> TaskServer:
         if self._running is None:
-            raise FailedPreconditionError(None, None, f"the server of {self._task} is not started")
+            raise FailedPreconditionError(f"the server of {self._task} is not started")
         return self._running
 
     @staticmethod
@@ -140,12 +140,10 @@ def _require_fixed_servers(cluster: ClusterSpec) -> None:
         return
     begins = f" begins with {first} ps, and" if first else ""
     raise FailedPreconditionError(
-        None,
-        None,
         f"this job{begins} lets its number of ps change while it runs ({SHARDS}={shards}), and this program builds "
         f"graphs, whose variables can move to another ps only if they are replicated. Set {REPLICAS}=2 for all tasks "
         "of the job (in its file, under 'env'), with at least 2 ps; or give the job a fixed number of ps (in its file, "
-        f"'ps: 2' instead of a range such as 'ps: 2:4'); or, without a job file, remove {SHARDS} from the environment",
+        f"'ps: 2' instead of a range such as 'ps: 2:4'); or, without a job file, remove {SHARDS} from the environment"
     )
 
 
@@ -176,14 +174,14 @@ def _server_def(
             raise ValueError("Must specify an explicit `job_name`.")
         job_name = cluster.jobs[0]
     if job_name not in cluster.jobs:
-        raise InternalError(None, None, f'Job "{job_name}" was not defined in cluster: {cluster.jobs}')
+        raise InternalError(f'Job "{job_name}" was not defined in cluster: {cluster.jobs}')
     if task_index is None:
         indices = cluster.task_indices(job_name)
         if len(indices) != 1:
             raise ValueError("Must specify an explicit `task_index`.")
         task_index = indices[0]
     if task_index not in cluster.task_indices(job_name):
-        raise InvalidArgumentError(None, None, f'Task {task_index} was not defined in job "{job_name}"')
+        raise InvalidArgumentError(f'Task {task_index} was not defined in job "{job_name}"')
     if protocol not in (None, *_PROTOCOLS):
         raise ValueError(f"protocol must be one of {', '.join(_PROTOCOLS)}, not {protocol!r}")
     return make_server_def(cluster, TaskName(job_name, task_index), protocol=protocol or "grpc", config=config)

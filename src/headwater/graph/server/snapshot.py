@@ -37,10 +37,7 @@ def add_state(snapshot: Snapshot, runtime: TaskRuntime) -> Snapshot:
         variables=(*snapshot.variables, *sizes)[:MAX_VARIABLES],
         variables_count=snapshot.variables_count + len(sizes),
         variables_bytes=snapshot.variables_bytes + sum(size.nbytes for size in sizes),
-        waits=(
-            *snapshot.waits,
-            *(Wait(what=what, seconds=round(now - since, 3)) for what, since in runtime.waits()),
-        ),
+        waits=(*snapshot.waits, *(Wait(what=what, seconds=round(now - since, 3)) for what, since in runtime.waits())),
         groups=(*snapshot.groups, *_groups(runtime, cells)),
     )
 

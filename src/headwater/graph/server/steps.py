@@ -288,7 +288,7 @@ class StepService:
 
     def _wait_for_stop(self) -> NoReturn:
         self._stopped.wait()
-        raise UnavailableError(None, None, f"{self._runtime.task} has ended")
+        raise UnavailableError(f"{self._runtime.task} has ended")
 
     def restore(self, left: Sequence[DepositedStep]) -> None:
         """Registers the steps that the previous incarnation has deposited, and resumes the steps that had not ended."""
@@ -475,9 +475,7 @@ class StepService:
                 step.read_ahead(compiled.first_reads, ahead, feeds[count:])
                 feeds = feeds[:count]
             if len(feeds) != count and stopped is None:
-                raise InvalidArgumentError(
-                    None, None, f"plan {plan} needs {count} feeds, but {len(feeds)} were received"
-                )
+                raise InvalidArgumentError(f"plan {plan} needs {count} feeds, but {len(feeds)} were received")
             # The answer must wait for the last update in three cases: it contains a trace, which has the times of the
             # update; it contains values for the next run; or a backup has to confirm the update first.
             early = not traced and not step.gives_values and self._secured is None
@@ -541,7 +539,7 @@ class StepService:
                     return
             step.end_suspended()
             self.is_inconsistent = self.is_inconsistent or step.suspended
-            error = UnavailableError(None, None, f"{runtime.task} has ended during step {step.number}")
+            error = UnavailableError(f"{runtime.task} has ended during step {step.number}")
         runtime.rendezvous.forget(step.session, step.number)
         if step.answered or not isinstance(error, OpError):
             _log.exception("%s: step %s of session %s failed", runtime.task, step.number, step.session)

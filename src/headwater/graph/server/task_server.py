@@ -323,10 +323,8 @@ class TaskServer(Service):
     def add_plan(self, session: str, number: int, plan: bytes, owner: Claim) -> None:
         if self.copies is not None:
             raise FailedPreconditionError(
-                None,
-                None,
                 f"the variables of {self.shell.me} are replicated, but {owner.task or 'a client'} was started without "
-                f"replication: set {REPLICAS}=2 for that process, too",
+                f"replication: set {REPLICAS}=2 for that process, too"
             )
         name = str(TaskName.parse(owner.task)) if owner.task else ""
         self.runtime.add_plan(

@@ -36,7 +36,7 @@ class PartialRun:
 
     def __init__(self, fetches: Sequence[Tensor], feeds: Sequence[Tensor]) -> None:
         if not fetches:
-            raise InvalidArgumentError(None, None, "Must specify at least one target to fetch or execute.")
+            raise InvalidArgumentError("Must specify at least one target to fetch or execute.")
         self.handle: str = f"{'->'.join(','.join(t.name for t in some) for some in (feeds, fetches))};{next(_numbers)}"
         self._fetches = dict.fromkeys(fetches)
         self._feeds = dict.fromkeys(feeds)
@@ -76,9 +76,7 @@ class PartialRun:
         for op in now:
             if any(tensor in missing for tensor in op.outputs):
                 raise InvalidArgumentError(
-                    None,
-                    None,
-                    f"Fetch {op.outputs[0].name} can't be computed from the feeds that have been fed so far.",
+                    f"Fetch {op.outputs[0].name} can't be computed from the feeds that have been fed so far."
                 )
         for op in now & self._done:
             if not op.outputs and op.type != "NoOp":
@@ -106,12 +104,10 @@ class PartialRun:
         ):
             for tensor in some:
                 if tensor not in announced:
-                    raise InvalidArgumentError(
-                        None, None, f"The {what} {tensor.name} was not specified in partial_run_setup."
-                    )
+                    raise InvalidArgumentError(f"The {what} {tensor.name} was not specified in partial_run_setup.")
                 if tensor in before:
                     done = {"feed": "fed", "fetch": "fetched"}[what]
-                    raise InvalidArgumentError(None, None, f"The {what} {tensor.name} has already been {done}.")
+                    raise InvalidArgumentError(f"The {what} {tensor.name} has already been {done}.")
 
     def _tensors_for_later_parts(self, now: set[Operation], known: Mapping[Tensor, object]) -> list[Tensor]:
         """Returns the tensors computed in this part that later parts need."""

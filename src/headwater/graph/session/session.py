@@ -73,6 +73,9 @@ class BaseSession:
 
     Raises:
       TypeError: an argument has the wrong type.
+
+    Attributes:
+      sess_str: the target.
     """
 
     #: Whether steps resume after lost connections; see ``resumes`` in `headwater.graph.master.master.SessionOptions`.
@@ -87,37 +90,24 @@ class BaseSession:
             target = target.decode()
         if not isinstance(target, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"target must be a string, but got {type(target)}")
-        self._graph = context.get_default_graph() if graph is None else graph
-        self._target = target
+        self.graph: Graph = context.get_default_graph() if graph is None else graph
+        self.sess_str: str = target
         config = default_config() if config is None else config
         self._config: object = config
         self._options = replace(session_options(config), resumes=self._steps_resume)
         configure(process_settings(config))
-        self._opened: OpenSession | None = _master(target, config).open(self._graph, self._options)
+        self._opened: OpenSession | None = _master(target, config).open(self.graph, self._options)
         self._given_up_for: OpError | None = None
         self._runners: dict[object, _Runner] = {}
         self._partial: dict[str, PartialRun] = {}
         self._parts: dict[object, Runnable] = {}
 
     @property
-    def graph(self) -> Graph:
-        return self._graph
-
-    @property
     def graph_def(self) -> Any:
-        return self._graph.as_graph_def()
-
-    @property
-    def sess_str(self) -> str:
-        """The target."""
-        return self._target
+        return self.graph.as_graph_def()
 
     def run(
-        self,
-        fetches: object,
-        feed_dict: FeedDict | None = None,
-        options: object = None,
-        run_metadata: object = None,
+        self, fetches: object, feed_dict: FeedDict | None = None, options: object = None, run_metadata: object = None
     ) -> Any:
         """Runs one step.
 
@@ -144,7 +134,7 @@ class BaseSession:
             runner = self._make_runner(fetches, feed_dict or {})
             self._runners[key] = runner
         if feed_dict:
-            values = feed_dict.values() if runner.one_each else expand_feeds(self._graph, feed_dict).values()
+            values = feed_dict.values() if runner.one_each else expand_feeds(self.graph, feed_dict).values()
             arrays = [feed.array(value) for feed, value in zip(runner.feeds, values, strict=True)]
         else:
             arrays = ()
@@ -186,8 +176,8 @@ class BaseSession:
           RuntimeError: the session is closed.
         """
         self._require_open()
-        wanted = Fetches(self._graph, fetches)
-        partial = PartialRun(wanted.tensors, list(expand_feeds(self._graph, dict.fromkeys(feeds or ()))))
+        wanted = Fetches(self.graph, fetches)
+        partial = PartialRun(wanted.tensors, list(expand_feeds(self.graph, dict.fromkeys(feeds or ()))))
         self._partial[partial.handle] = partial
         return partial.handle
 
@@ -211,16 +201,16 @@ class BaseSession:
         opened = self._require_open()
         partial = self._partial.get(handle)
         if partial is None:
-            raise InvalidArgumentError(None, None, "Must run 'setup' before performing partial runs!")
-        wanted = Fetches(self._graph, fetches)
+            raise InvalidArgumentError("Must run 'setup' before performing partial runs!")
+        wanted = Fetches(self.graph, fetches)
         if wanted.targets:
             raise RuntimeError("partial_run() requires empty target_list.")
-        fed = {t: FedTensor(t).array(value) for t, value in expand_feeds(self._graph, feed_dict or {}).items()}
+        fed = {t: FedTensor(t).array(value) for t, value in expand_feeds(self.graph, feed_dict or {}).items()}
         part = partial.next_part(wanted.tensors, fed)
         try:
             values: Sequence[object] = ()
             if part is not None:
-                key = "part", part[0], self._graph.version
+                key = "part", part[0], self.graph.version
                 prepared = self._parts.get(key) or opened.prepare(part[0])
                 self._parts[key] = prepared
                 values = prepared.run(part[1])
@@ -246,14 +236,14 @@ class BaseSession:
         empty = RuntimeError("The Session graph is empty. Add operations to the graph before calling run().")
         with self.as_default():  # some types of fetches keep the session, others add operations
             try:
-                wanted = Fetches(self._graph, fetches)
+                wanted = Fetches(self.graph, fetches)
             except (KeyError, TypeError, ValueError):
-                if not self._graph.version:
+                if not self.graph.version:
                     raise empty from None
                 raise
-        if not self._graph.version:
+        if not self.graph.version:
             raise empty
-        expanded = expand_feeds(self._graph, feed_dict)
+        expanded = expand_feeds(self.graph, feed_dict)
         feeds = [FedTensor(tensor) for tensor in expanded]
         one_each = [id(value) for value in expanded.values()] == [id(value) for value in feed_dict.values()]
         if not wanted.tensors and not wanted.targets:
@@ -279,7 +269,7 @@ class BaseSession:
             else:
                 trace = StepTrace(graphs=wanted.partitions or wanted.costs)
                 values = runner.prepared.run(arrays, timeout_s, trace)
-                wanted.fill(run_metadata, trace, self._graph)
+                wanted.fill(run_metadata, trace, self.graph)
         except OpError as error:
             raise self._explain_error(error) from None
         return runner.fetches.rebuild([to_result(value) for value in values])
@@ -289,7 +279,7 @@ class BaseSession:
         any, otherwise ``error`` with its operation."""
         if self._given_up_for is not None and isinstance(error, CancelledError):
             return self._given_up_for
-        return error_with_op(error, self._graph)
+        return error_with_op(error, self.graph)
 
     def _require_open(self) -> OpenSession:
         if self._opened is None:
@@ -328,7 +318,7 @@ class BaseSession:
         # this thread it could lead to a deadlock: the garbage collector may call this method while the thread holds a
         # lock that the release needs.
         opened = getattr(self, "_opened", None)
-        if opened is not None and self._target and not sys.is_finalizing():
+        if opened is not None and self.sess_str and not sys.is_finalizing():
             with contextlib.suppress(RuntimeError):  # no thread can be started: the process is ending
                 threading.Thread(target=opened.close, name="closes a session", daemon=True).start()
 
@@ -348,7 +338,7 @@ class Session(BaseSession):
         self._entered: list[Any] = []
 
     def __enter__(self) -> Session:
-        graph_context = self._graph.as_default()
+        graph_context = self.graph.as_default()
         graph_context.__enter__()
         self._entered.append(graph_context)
         context.enter_session(self)
@@ -376,7 +366,7 @@ class InteractiveSession(BaseSession):
 
     def __init__(self, target: str = "", graph: Graph | None = None, config: object = None) -> None:
         super().__init__(target, graph, config)
-        self._graph_context = self._graph.as_default()
+        self._graph_context = self.graph.as_default()
         if graph is not None:
             self._graph_context.__enter__()
         self._own_graph = graph is not None
@@ -397,4 +387,4 @@ def _master(target: str, config: object) -> Master:
         return found
     if target.startswith(SCHEME):
         return RemoteMaster(target, None if config is None else session_options(config).timeout_s)
-    raise NotFoundError(None, None, f"a session's target is empty, or {SCHEME}host:port, and not {target!r}")
+    raise NotFoundError(f"a session's target is empty, or {SCHEME}host:port, and not {target!r}")

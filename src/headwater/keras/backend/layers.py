@@ -141,11 +141,7 @@ def pool3d(
 
 
 def local_conv1d(
-    inputs: Value,
-    kernel: Value,
-    kernel_size: Sequence[int],
-    strides: Sequence[int],
-    data_format: str | None = None,
+    inputs: Value, kernel: Value, kernel_size: Sequence[int], strides: Sequence[int], data_format: str | None = None
 ) -> Value:
     """A convolution along one dimension with separate weights at each position.
 
@@ -265,13 +261,7 @@ def spatial_3d_padding(
 
 
 def batch_normalization(
-    x: Value,
-    mean: Value,
-    var: Value,
-    beta: Value | None,
-    gamma: Value | None,
-    axis: int = -1,
-    epsilon: float = 1e-3,
+    x: Value, mean: Value, var: Value, beta: Value | None, gamma: Value | None, axis: int = -1, epsilon: float = 1e-3
 ) -> Value:
     """``(x - mean) / sqrt(var + epsilon) * gamma + beta``; statistics broadcast, or belong to dimension ``axis``."""
     if len(mean.shape) == 1 and axis not in (-1, len(x.shape) - 1):
@@ -428,14 +418,7 @@ def rnn(
     """
     if has_graph_value((_keras.tree.flatten(inputs), initial_states, mask, constants)):
         return graph_functions.rnn(
-            step_function,
-            inputs,
-            initial_states,
-            go_backwards,
-            mask,
-            constants or (),
-            time_major,
-            zero_output_for_mask,
+            step_function, inputs, initial_states, go_backwards, mask, constants or (), time_major, zero_output_for_mask
         )
     return keras_rnn(
         step_function,

@@ -46,7 +46,7 @@ class LostPeerError(UnavailableError):
     exit_code = 75
 
     def __init__(self, task: str, message: str) -> None:
-        super().__init__(None, None, message)
+        super().__init__(message)
         self.task = task
 
 
@@ -204,10 +204,8 @@ class Collective:
         if frame.kind != kind or tuple(frame.header) != call:
             raise self._end_with(
                 AbortedError(
-                    None,
-                    None,
                     f"{self._names[self.rank]} is at {_call_text(call)} while {self._names[peer]} is at "
-                    f"{_call_text(tuple(frame.header))}: all processes must take the same steps in the same order",
+                    f"{_call_text(tuple(frame.header))}: all processes must take the same steps in the same order"
                 )
             )
         return frame.tensors

@@ -170,9 +170,7 @@ class Group:
             waited = time.monotonic() - began
             what = f"{', '.join(missing)} to connect" if missing else "the other processes to connect to each other"
             if waited >= patience.deadline_s:
-                raise DeadlineExceededError(
-                    None, None, f"{self.shell.me} gave up waiting for {what}: are they running?"
-                )
+                raise DeadlineExceededError(f"{self.shell.me} gave up waiting for {what}: are they running?")
             if began + waited - reported >= patience.report_s:
                 reported = began + waited
                 _log.warning("%s waits for %s; gives up in %d s", self.shell.me, what, patience.deadline_s - waited)

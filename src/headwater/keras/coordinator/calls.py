@@ -52,10 +52,8 @@ class Registry:
         """
         if name not in self._functions:
             raise NotFoundError(
-                None,
-                None,
                 f"this worker's program has not registered {name!r} before it began to serve; put "
-                "@coordinator.register before the function, above the first schedule()",
+                "@coordinator.register before the function, above the first schedule()"
             )
         return self._functions[name]
 
@@ -66,7 +64,7 @@ class Registry:
           NotFoundError: no dataset of that number is registered.
         """
         if not 0 <= number < len(self._datasets):
-            raise NotFoundError(None, None, f"this worker's program has created no dataset {number}")
+            raise NotFoundError(f"this worker's program has created no dataset {number}")
         return self._datasets[number]()
 
 
@@ -135,16 +133,16 @@ class CallServer(Service):
             arrays: list[Any] = []
             return Frame(DONE, (encode(function(*args, **kwargs), arrays),), arrays)
         except StopIteration:
-            return error_frame(0, OutOfRangeError(None, None, f"a dataset ended in {name}"), self._task)
+            return error_frame(0, OutOfRangeError(f"a dataset ended in {name}"), self._task)
         except UnavailableError as error:
             # Convert the error, which the function itself has raised: the coordinator must not take it for the loss of
             # this worker.
-            return error_frame(0, UnknownError(None, None, f"in {name}: {error.message}"), self._task)
+            return error_frame(0, UnknownError(f"in {name}: {error.message}"), self._task)
         except (OpError, CancelledError) as error:
             return error_frame(0, error, self._task)
         except Exception as error:  # noqa: BLE001 - any error must be reported to the coordinator
             _log.exception("%s: %s failed", self._task, name)
-            return error_frame(0, UnknownError(None, None, f"{type(error).__name__} in {name}: {error}"), self._task)
+            return error_frame(0, UnknownError(f"{type(error).__name__} in {name}: {error}"), self._task)
 
     def _local(self, what: PerWorker) -> object:
         if what.dataset not in self._datasets:

@@ -351,7 +351,7 @@ class ClusterCoordinator:
             self._workers.discard(task)
             if self._workers or self._ended:
                 return
-            self._none_left = UnavailableError(None, None, f"no worker is left to call functions: {error.message}")
+            self._none_left = UnavailableError(f"no worker is left to call functions: {error.message}")
             self._fail_waiting_calls(self._none_left)
             self._changed.notify_all()
 
@@ -372,9 +372,7 @@ class ClusterCoordinator:
             self._running -= 1
             if error is not None and self._error is None:
                 self._error = error
-                self._fail_waiting_calls(
-                    CancelledError(None, None, f"{call.name}, scheduled before, failed: {error.message}")
-                )
+                self._fail_waiting_calls(CancelledError(f"{call.name}, scheduled before, failed: {error.message}"))
             self._changed.notify_all()
 
     def _execute(self, channel: Channel, call: _Call) -> object:
@@ -423,7 +421,7 @@ def _map_leaves(function: Callable[[Any], Any], value: object) -> object:
 
 
 def _nowhere(what: PerWorker) -> object:
-    raise CancelledError(None, None, f"dataset {what.dataset} is on the worker that made it")
+    raise CancelledError(f"dataset {what.dataset} is on the worker that made it")
 
 
 class _LocalWorker:

@@ -55,9 +55,7 @@ def encode(value: object, arrays: list[object]) -> Any:
         arrays.append(np.asarray(cast("Any", value)))
         return {"array": len(arrays) - 1}
     raise InvalidArgumentError(
-        None,
-        None,
-        f"a {type(value).__name__} cannot be sent to other tasks; numbers, text, arrays and structures of these can be",
+        f"a {type(value).__name__} cannot be sent to other tasks; numbers, text, arrays and structures of these can be"
     )
 
 
@@ -90,4 +88,4 @@ def decode(value: object, arrays: Sequence[Any], local: Callable[[PerWorker], An
         case None | bool() | int() | float() | str() | bytes():
             return value
         case _:
-            raise InvalidArgumentError(None, None, f"malformed value in a call: {str(value)[:80]}")
+            raise InvalidArgumentError(f"malformed value in a call: {str(value)[:80]}")

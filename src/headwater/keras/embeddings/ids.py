@@ -188,7 +188,7 @@ class IdFinder:
                 found.append(_small(leaf, at) if _may_hold_ids(leaf) else leaf)
         if starts[_REALS] > _EXACT:
             raise InvalidArgumentError(
-                None, None, f"a batch has {starts[_REALS]} weights of ids, more than {_EXACT}: use smaller batches"
+                f"a batch has {starts[_REALS]} weights of ids, more than {_EXACT}: use smaller batches"
             )
         shapes = tuple(None if leaf is None else tuple(leaf.shape) for leaf in found)
         return Coded(
@@ -446,9 +446,7 @@ def _weights(
         if not np.array_equal(given, sizes):
             at = int(np.flatnonzero(given != sizes)[0])
             raise InvalidArgumentError(
-                None,
-                None,
-                f"layer {layer.name!r}: the bag at {at} has {int(sizes[at])} ids and {int(given[at])} weights",
+                f"layer {layer.name!r}: the bag at {at} has {int(sizes[at])} ids and {int(given[at])} weights"
             )
         found.append(values.astype(np.float32, copy=False))
     return np.concatenate(found)
@@ -459,10 +457,8 @@ def _small(leaf: Array, at: int) -> Array:
         return leaf
     if leaf.size and not (_INT32.min <= int(leaf.min()) and int(leaf.max()) <= _INT32.max):
         raise InvalidArgumentError(
-            None,
-            None,
             f"input {at}: the model computes with it in 32 bits, and {int(leaf.max())} or {int(leaf.min())} does not "
-            "fit. Ids of 64 bits must reach their embedding layer unchanged",
+            "fit. Ids of 64 bits must reach their embedding layer unchanged"
         )
     return leaf.astype(np.int32)
 

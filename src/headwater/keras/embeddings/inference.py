@@ -180,12 +180,7 @@ class Inference:
         if isinstance(callbacks, keras.callbacks.CallbackList):
             return callbacks
         return keras.callbacks.CallbackList(
-            callbacks,
-            add_progbar=verbose != 0,
-            verbose=verbose,
-            epochs=1,
-            steps=batches.steps,
-            model=self._model,
+            callbacks, add_progbar=verbose != 0, verbose=verbose, epochs=1, steps=batches.steps, model=self._model
         )
 
 
@@ -277,11 +272,9 @@ def _watch() -> None:
             layers = dynamic_layers(self)
             if layers:
                 raise FailedPreconditionError(
-                    None,
-                    None,
                     f"layer {layers[0].name!r}, a DynamicEmbedding, is trained in the scope of a "
                     "headwater.keras.ParameterServerStrategy: create or load the model there. Without a cluster, one "
-                    "process has all roles",
+                    "process has all roles"
                 )
             return method(self, *args, **settings)
 

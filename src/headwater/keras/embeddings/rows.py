@@ -146,17 +146,13 @@ def check_ids(layer: keras.Layer, given: Ids) -> None:
     if not len(ids):
         return
     if ids.dtype.kind not in "iu":
-        raise InvalidArgumentError(
-            None, None, f"layer {layer.name!r}: ids must be whole numbers; they are of type {ids.dtype}"
-        )
+        raise InvalidArgumentError(f"layer {layer.name!r}: ids must be whole numbers; they are of type {ids.dtype}")
     if int(ids.min()) >= 0 and int(ids.max()) < layer.input_dim:
         return
     at = int(np.flatnonzero((ids < 0) | (ids >= layer.input_dim))[0])
     raise InvalidArgumentError(
-        None,
-        None,
         f"layer {layer.name!r}: id {int(ids[at])} at {given.place(at)} of the batch is outside the table, whose "
-        f"ids are 0 to {layer.input_dim - 1}",
+        f"ids are 0 to {layer.input_dim - 1}"
     )
 
 

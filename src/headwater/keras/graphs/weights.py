@@ -42,9 +42,7 @@ class GraphVariable(keras.Variable):
         """The variable of the default graph; FailedPreconditionError if there is none."""
         found = self.by_graph.get(get_default_graph())
         if found is None:
-            raise FailedPreconditionError(
-                None, None, f"the layer with the variable {self.path!r} was not called in this graph"
-            )
+            raise FailedPreconditionError(f"the layer with the variable {self.path!r} was not called in this graph")
         return found
 
     @property

@@ -486,7 +486,7 @@ class MirroredModel:
         for rank, other in enumerate(others, 1):
             differs = difference(f"worker {rank}", other, "worker 0", first)
             if differs:
-                raise FailedPreconditionError(None, None, f"{differs}: all workers must run the same program")
+                raise FailedPreconditionError(f"{differs}: all workers must run the same program")
 
     def _share(self, seed: int) -> Share:
         if self.replicas.processes > 1:

@@ -342,11 +342,7 @@ class PyDatasetBatches(_WholeBatches):
         return _add_class_weights(self._data[0], self._class_weight)
 
     def settings(self) -> dict[str, object]:
-        return {
-            "number of steps": self.steps,
-            "shuffle": self._shuffle,
-            "type of an example": elements(self.first()),
-        }
+        return {"number of steps": self.steps, "shuffle": self._shuffle, "type of an example": elements(self.first())}
 
     def start_training(self, seed: int, first_epoch: int = 0) -> None:
         self._seed, self._first_epoch, self._epoch = seed, first_epoch, -1

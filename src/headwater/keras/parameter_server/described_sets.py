@@ -146,10 +146,8 @@ def _require_known(described: Any) -> None:
         known = registered and _saving.get_registered_object(registered) is not None
         if "class_name" in described and not known and str(module).partition(".")[0] not in ("keras", "builtins"):
             raise InvalidArgumentError(
-                None,
-                None,
                 f"a ps cannot make {described['class_name']!r} for a second model of a program: register the class "
-                "with keras.saving.register_keras_serializable before the first fit",
+                "with keras.saving.register_keras_serializable before the first fit"
             )
     for each in described.values() if isinstance(described, dict) else described if isinstance(described, list) else ():
         _require_known(each)

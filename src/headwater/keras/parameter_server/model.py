@@ -691,7 +691,7 @@ def _await_step_number(client: ParameterClient, request: StepRequest, number: in
         client.wait_without_data(request)
         number = client.next_step(request)
     if isinstance(client.assigned_work, str):
-        raise DataLossError(None, None, f"these ranges of examples were set aside: {client.assigned_work}")
+        raise DataLossError(f"these ranges of examples were set aside: {client.assigned_work}")
     return number
 
 

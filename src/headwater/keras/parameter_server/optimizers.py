@@ -307,7 +307,7 @@ class KerasUpdater:
         for table, wanted in zip([updates.values for updates in self.tables], numbers, strict=True):
             if len(wanted) and not 0 <= int(wanted.min()) <= int(wanted.max()) < len(table):
                 raise InvalidArgumentError(
-                    None, None, f"there are no rows {wanted.min()} to {wanted.max()}: the table has {len(table)}"
+                    f"there are no rows {wanted.min()} to {wanted.max()}: the table has {len(table)}"
                 )
             found.append(table[wanted])
         return found
@@ -351,7 +351,7 @@ def join_state(
                 [part for _, part in sorted(parts, key=lambda it: _first_row(layout, variables, name, it[0]))]
             )
         if value.shape != shape:
-            raise InvalidArgumentError(None, None, f"{slot.path} has shape {shape}; its parts have {value.shape}")
+            raise InvalidArgumentError(f"{slot.path} has shape {shape}; its parts have {value.shape}")
         slot.assign(value)
 
 

@@ -163,9 +163,7 @@ class ParameterServerStrategy(Strategy):
 
     def _balance_shards(self, ps: int | None, *, by_rate: bool) -> list[Moved]:
         if self.shards is None or self.task is None:
-            raise FailedPreconditionError(
-                None, None, "the variables have no shards: use ParameterServerStrategy(shards=...)"
-            )
+            raise FailedPreconditionError("the variables have no shards: use ParameterServerStrategy(shards=...)")
         return self.task.balance_shards(ps, by_rate=by_rate)
 
     def adopt(self, model: object) -> None:

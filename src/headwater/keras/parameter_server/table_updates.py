@@ -122,18 +122,13 @@ class TableUpdates:
             self.values[start:stop] = rows(start, stop)
 
     def _parts(self) -> list[Array]:
-        return [
-            self.values,
-            *(array for array, by_row in zip(self._state, self._by_row, strict=True) if by_row),
-        ]
+        return [self.values, *(array for array, by_row in zip(self._state, self._by_row, strict=True) if by_row)]
 
     def read(self, start: int, stop: int, parts: Sequence[int]) -> list[Array]:
         self._check(start, stop)
         every = self._parts()
         if any(not 0 <= part < len(every) for part in parts):
-            raise InvalidArgumentError(
-                None, None, f"there are no parts {list(parts)}: the table has {len(every)} parts"
-            )
+            raise InvalidArgumentError(f"there are no parts {list(parts)}: the table has {len(every)} parts")
         return [every[part][start:stop].copy() for part in parts or range(len(every))]
 
     def write(self, start: int, arrays: Sequence[Array]) -> None:
@@ -142,7 +137,7 @@ class TableUpdates:
         count = len(arrays[0]) if len(arrays) in (1, len(every)) else -1
         if [array.shape for array in arrays] != [(count, *part.shape[1:]) for part in every[: len(arrays)]]:
             raise InvalidArgumentError(
-                None, None, f"rows of shapes {[array.shape for array in arrays]} do not fit a table of {self._shape}"
+                f"rows of shapes {[array.shape for array in arrays]} do not fit a table of {self._shape}"
             )
         self._check(start, start + count)
         self._will_change(np.arange(start, start + count))
@@ -176,23 +171,17 @@ class TableUpdates:
         every = self._parts()
         if [array.shape for array in arrays] != [(len(numbers), *part.shape[1:]) for part in every]:
             raise InvalidArgumentError(
-                None,
-                None,
-                f"saved rows of shapes {[array.shape for array in arrays]} do not fit a table of {self._shape}",
+                f"saved rows of shapes {[array.shape for array in arrays]} do not fit a table of {self._shape}"
             )
         if len(numbers) and not 0 <= int(numbers.min()) <= int(numbers.max()) < self._shape[0]:
-            raise InvalidArgumentError(
-                None, None, f"there is no row {numbers.max()}: the table has {self._shape[0]} rows"
-            )
+            raise InvalidArgumentError(f"there is no row {numbers.max()}: the table has {self._shape[0]} rows")
         self._will_change(numbers)
         for part, array in zip(every, arrays, strict=True):
             part[numbers] = array
 
     def _check(self, start: int, stop: int) -> None:
         if not 0 <= start <= stop <= self._shape[0]:
-            raise InvalidArgumentError(
-                None, None, f"there are no rows {start} to {stop}: the table has {self._shape[0]}"
-            )
+            raise InvalidArgumentError(f"there are no rows {start} to {stop}: the table has {self._shape[0]}")
 
     def shared_state(self) -> list[Array]:
         """The parts of the state that `shared_names` names."""
@@ -203,7 +192,7 @@ class TableUpdates:
         places = [at for at, by_row in enumerate(self._by_row) if not by_row]
         given = [self._first[at] for at in places] if shared is None else shared
         if [array.shape for array in given] != [self._first[at].shape for at in places]:
-            raise InvalidArgumentError(None, None, "the state of a table's optimizer has another shape")
+            raise InvalidArgumentError("the state of a table's optimizer has another shape")
         for at, array in zip(places, given, strict=True):
             self._state[at] = np.array(array)
 
@@ -232,11 +221,9 @@ class TableUpdates:
         """
         rows = self._shape[0]
         if gradients.shape != (len(numbers), *self._shape[1:]):
-            raise InvalidArgumentError(None, None, f"gradients of {len(numbers)} rows have shape {gradients.shape}")
+            raise InvalidArgumentError(f"gradients of {len(numbers)} rows have shape {gradients.shape}")
         if len(numbers) and not 0 <= int(numbers[0]) <= int(numbers[-1]) < rows:
-            raise InvalidArgumentError(
-                None, None, f"there are no rows {numbers[0]} to {numbers[-1]}: the table has {rows}"
-            )
+            raise InvalidArgumentError(f"there are no rows {numbers[0]} to {numbers[-1]}: the table has {rows}")
         if self.exact:
             whole = np.zeros(self._shape, gradients.dtype)
             whole[numbers] = gradients

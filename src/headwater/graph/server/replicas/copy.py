@@ -150,10 +150,8 @@ class _Contents:
         plan = decode_plan(data)
         if plan.isolated:
             raise FailedPreconditionError(
-                None,
-                None,
                 f"isolate_session_state cannot be combined with {REPLICAS}=2, which replicates the variables of "
-                f"{self._copy.served}: remove one of the two",
+                f"{self._copy.served}: remove one of the two"
             )
         if around is None:
             self.runtime.add_plan(session, number, plan, owner, prevails=True)
@@ -210,12 +208,7 @@ class GraphCopy(KeptCopy):
     """
 
     def __init__(
-        self,
-        served: TaskName,
-        *,
-        site: Site,
-        around: ProcessAccess,
-        aims: Callable[[], Aim | None] | None = None,
+        self, served: TaskName, *, site: Site, around: ProcessAccess, aims: Callable[[], Aim | None] | None = None
     ) -> None:
         self.served: TaskName = served
         self._around = around
@@ -386,7 +379,7 @@ class GraphCopy(KeptCopy):
 
     def _desired_placement(self, view: View) -> Aim:
         if self._aims is not None:
-            self._aim = self._aims()
+            self.requested_placement = self._aims()
         return super()._desired_placement(view)
 
     def _start_feed(self, channel: FeedChannel, other: Copy) -> Feed:
@@ -433,4 +426,4 @@ def _claim(words: object, frame: Frame, peer: str) -> Claim:
 def _require_there(channel: Channel) -> None:
     """Raises UnavailableError if the peer of ``channel`` is disconnected."""
     if channel.peer_gone():
-        raise UnavailableError(None, None, f"the connection to {channel.peer} is lost")
+        raise UnavailableError(f"the connection to {channel.peer} is lost")

@@ -102,10 +102,8 @@ class CopiedResources(Resources):
 
     def _refusal(self, why: str) -> FailedPreconditionError:
         return FailedPreconditionError(
-            None,
-            None,
             f"the resources of {self._task} are replicated ({REPLICAS}=2), but {why}: place it on a worker with "
-            f"tf.device, or unset {REPLICAS}",
+            f"tf.device, or unset {REPLICAS}"
         )
 
     def resources_of_handles(self, inputs: Sequence[Any]) -> dict[Key, Kept]:

@@ -30,26 +30,22 @@ def replicas_of(cluster: ClusterSpec, environ: Mapping[str, str] | None = None) 
     environ = os.environ if environ is None else environ
     text = environ.get(REPLICAS, "").strip() or "1"
     if text not in ("1", "2"):
-        raise InvalidArgumentError(None, None, f"{REPLICAS} must be 1 or 2, not {text!r}")
+        raise InvalidArgumentError(f"{REPLICAS} must be 1 or 2, not {text!r}")
     if text == "1" or PS not in cluster.jobs:
         return 1
     servers = len(cluster.task_indices(PS))
     if servers < 2:
         raise FailedPreconditionError(
-            None,
-            None,
             f"{REPLICAS}=2 needs a second ps for the backup, and this cluster has {servers}: start it with --ps 2, or "
-            f"unset {REPLICAS}",
+            f"unset {REPLICAS}"
         )
     if not set(TRAINING).intersection(cluster.jobs):
         raise FailedPreconditionError(
-            None, None, f"{REPLICAS}=2 needs a chief or a worker, which runs the witness; this cluster has none"
+            f"{REPLICAS}=2 needs a chief or a worker, which runs the witness; this cluster has none"
         )
     if environ.get(SAVES, ""):
         raise FailedPreconditionError(
-            None,
-            None,
             f"{REPLICAS}=2 and {SAVES} cannot be combined: a restarted ps receives a snapshot of the other "
-            "replica. Unset one of them",
+            "replica. Unset one of them"
         )
     return 2

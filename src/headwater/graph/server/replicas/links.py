@@ -69,12 +69,10 @@ def status_of_primary(
                 raise bad_header(answer, channel.peer)
         if not serves:
             merge_records(devices)
-            raise UnavailableError(None, None, f"{channel.peer} does not serve {task} now")
+            raise UnavailableError(f"{channel.peer} does not serve {task} now")
     except DeadlineExceededError as error:
         channel.close()
-        raise UnavailableError(
-            None, None, f"{channel.peer} gave no valid answer about whether it serves {task}"
-        ) from error
+        raise UnavailableError(f"{channel.peer} gave no valid answer about whether it serves {task}") from error
     except BaseException:
         channel.close()
         raise
@@ -173,7 +171,7 @@ class CopiedTaskLink:
         """Raises UnavailableError if the process of a replica sends no heartbeats. Without this check, an attempt to
         open a channel to it would take seconds to fail."""
         if link.is_lost():
-            raise UnavailableError(None, None, f"the process of a replica of {self._task} sends no heartbeats")
+            raise UnavailableError(f"the process of a replica of {self._task} sends no heartbeats")
 
     def wait_for_channel(self, check: Callable[[], None]) -> Channel:
         """Waits until a channel can be opened; ``check`` is called repeatedly, and an exception that it raises ends
@@ -185,7 +183,7 @@ class CopiedTaskLink:
         try:
             return self._reach(check, None)
         except UnavailableError as error:
-            raise DeadlineExceededError(None, None, error.message) from error
+            raise DeadlineExceededError(error.message) from error
 
     def release_channel(self, channel: Channel, usable: bool) -> None:
         """Gives a channel back after a conversation. ``usable``: both ends are ready for another conversation on it;
@@ -236,7 +234,7 @@ class CopiedTaskLink:
             channel = self._reach(lambda: None, None)
             if channel.peer_generation != generation:
                 self.release_channel(channel, True)
-                raise AbortedError(None, None, f"{self._task} was restarted: its state is lost")
+                raise AbortedError(f"{self._task} was restarted: its state is lost")
             try:
                 return self._request(channel, frame)
             except UnavailableError:

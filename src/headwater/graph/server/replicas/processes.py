@@ -120,7 +120,7 @@ class GraphProcesses:
         with self._changed:
             record = self._records.get(number)
         if record is None or record.state == GONE:
-            raise UnavailableError(None, None, f"no task has announced {self.name(number)}")
+            raise UnavailableError(f"no task has announced {self.name(number)}")
         return self._link(number, record.address)
 
     def others_stay(self, *, lost: bool = False) -> bool:
@@ -160,7 +160,7 @@ class GraphProcesses:
                 for number, incarnation, state, address in words
             }
         except (TypeError, ValueError) as error:
-            raise InvalidArgumentError(None, None, f"malformed list of processes: {words!r}") from error
+            raise InvalidArgumentError(f"malformed list of processes: {words!r}") from error
         with self._changed:
             self.met = True
             for number, record in report.items():
