@@ -68,7 +68,6 @@ class SimpleClusterResolver(ClusterResolver):
     """A resolver for a cluster that the program specifies itself.
 
     Args:
-      cluster_spec: the cluster.
       master: the target for sessions if no task is named.
       num_accelerators: the number of accelerators of each kind of a task.
     """

@@ -72,7 +72,7 @@ class Prefetchers:
         """Returns the next element of an iterator, once it is made; None after the last.
 
         Raises:
-          Exception: the iterator's error, after the elements before it.
+          Exception: what the iterator raises, after the elements before it.
         """
         if not made.items:
             self.wait([made])

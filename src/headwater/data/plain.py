@@ -19,7 +19,6 @@ class PlainFunction(Function):
     """A Python function of arrays. It is called with the first element to find the specs of its results.
 
     Args:
-      function: the function.
       inputs: node that yields the elements.
       packed: converts an element to the function's argument.
       kind: name of the calling transformation, for messages.

@@ -73,7 +73,6 @@ def record(
     """Records the operations created since the graph's version ``first`` that ``outputs`` need.
 
     Args:
-      graph: the graph.
       first: the graph's version before the first operation of the body.
       outputs: the results.
       params: placeholders of values that change from iteration to iteration.

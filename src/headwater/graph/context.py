@@ -56,7 +56,7 @@ def reset_default_graph() -> None:
     """Replaces the process's default graph by an empty one.
 
     Raises:
-      AssertionError: inside a ``with graph.as_default()`` block.
+      AssertionError: it is called inside a ``with graph.as_default()`` block.
     """
     global _global_graph
     if _stacks.graphs:

@@ -48,7 +48,6 @@ def import_graph_def(
     """Adds the operations of ``graph_def`` to the default graph.
 
     Args:
-      graph_def: a ``GraphDef``.
       input_map: tensors of the default graph to use in place of named inputs.
       return_elements: names within ``graph_def`` of operations and tensors to return.
       name: prefix of all names (``import`` if None, no prefix if empty).

@@ -221,7 +221,7 @@ class GeneratorEnqueuer:
         """Yields the elements, until the generator ends.
 
         Raises:
-          Exception: the generator's error.
+          Exception: what the generator raises.
         """
         while self.queue is not None and not self.stop_signal.is_set():
             element = self.queue.get()

@@ -31,7 +31,6 @@ class EngineJobs:
     """The jobs of one engine.
 
     Args:
-      jobs: all jobs.
       backend: the engine.
       log_dir: returns the folder of a job's logs.
       archive: returns the archive that is unpacked as the tasks' working folder; None if the job has none.

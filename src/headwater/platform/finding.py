@@ -23,7 +23,6 @@ def find_lines(
 
     Args:
       settings: the settings with the log folder.
-      job_id: the job.
       names: the tasks to search the logs of, e.g. ``worker-0``.
       text: part of a line, case-insensitive.
       cursor: where to continue; None to begin.

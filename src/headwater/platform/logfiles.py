@@ -53,7 +53,6 @@ def read_part(path: Path, *, offset: int | None = None, tail: int | None = None,
     """Returns a part of a log file; an empty one if there is no file yet.
 
     Args:
-      path: the file.
       offset: where to begin, in bytes; negative values count from the end.
       tail: return this number of last lines instead.
       limit: maximum number of bytes.
@@ -152,7 +151,6 @@ def search(path: Path, text: str, *, start: int = 0, limit: int, budget: int) ->
     """Finds the lines that contain ``text``, case-insensitively.
 
     Args:
-      path: the file.
       text: the text to find.
       start: where to begin, in bytes: the beginning of a line.
       limit: maximum number of lines.

@@ -38,7 +38,6 @@ class Job:
 
     Args:
       client: the server.
-      job_id: the job's id.
     """
 
     def __init__(self, client: ApiClient, job_id: str) -> None:

@@ -85,7 +85,7 @@ class Platform:
 
         Raises:
           Refused: the job names an archive that was not uploaded, or a relative folder without an archive.
-          NotPossible: as `Manager.submit`.
+          NotPossible: see `Manager.submit`.
         """
         if archive is not None and not self.archives.has(archive):
             raise Refused(404, f"archive {archive} does not exist: upload it before submitting the job")

@@ -40,7 +40,6 @@ class TaskJobs:
     """The jobs of one backend.
 
     Args:
-      jobs: all jobs.
       backend: the backend that runs their tasks.
       order: creates the order for a task of a job.
       max_running: maximum number of the server's jobs that run at once; 0 for no limit.

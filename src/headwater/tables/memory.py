@@ -33,7 +33,7 @@ class Block:
       nbytes: size of the mapping, a multiple of the page size.
 
     Raises:
-      ResourceExhaustedError: no memory, or no space on the disk.
+      ResourceExhaustedError: there is no memory, or no space on the disk.
     """
 
     def __init__(self, nbytes: int, folder: str | None = None) -> None:

@@ -193,7 +193,6 @@ def at_once(function: Function, path: str = "") -> Function:
     It still adds operations if its arguments are tensors of a graph, or if it is called while a graph is being built.
 
     Args:
-      function: the function.
       path: its name in ``tf``. With a name it also accepts Keras's symbolic tensors, see `symbolic_calls`.
     """
 

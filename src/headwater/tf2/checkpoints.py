@@ -182,7 +182,6 @@ class CheckpointManager(GraphManager):
 
     Args:
       checkpoint: the checkpoint to save.
-      directory: the folder.
       max_to_keep: number of checkpoints to keep; None for all.
       keep_checkpoint_every_n_hours: interval at which a checkpoint is kept permanently, in hours.
       checkpoint_name: prefix of the names of the checkpoints.

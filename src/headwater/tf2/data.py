@@ -93,7 +93,6 @@ class DatasetIterator:
 
     Args:
       elements: yields elements of NumPy arrays.
-      dataset: the dataset.
     """
 
     def __init__(self, elements: Iterable[object], dataset: Any) -> None:

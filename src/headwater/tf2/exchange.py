@@ -32,11 +32,7 @@ _primitive.multiple_results = True
 
 
 class Processes:
-    """All processes of a group, as an attribute of operations.
-
-    Args:
-      replicas: all replicas.
-    """
+    """All processes of a group, as an attribute of operations."""
 
     def __init__(self, replicas: Replicas) -> None:
         self._replicas = replicas

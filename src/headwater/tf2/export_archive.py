@@ -123,7 +123,7 @@ class ExportArchive:
         """Adds variables as an attribute of the loaded model.
 
         Raises:
-          ValueError: not a list, tuple or set of variables.
+          ValueError: the argument is not a list, tuple or set of variables.
         """
         found = list(variables)
         if not all(isinstance(variable, keras.Variable) for variable in found):

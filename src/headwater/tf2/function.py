@@ -249,7 +249,7 @@ class Function:
         """Returns the function for arguments of these specs and Python values.
 
         Raises:
-          TypeError: no arguments, for a function without ``input_signature``.
+          TypeError: there are no arguments, and the function has no ``input_signature``.
         """
         if self.input_signature is not None and not args and not kwargs:
             args = tuple(self.input_signature)
@@ -446,7 +446,6 @@ class ConcreteFunction(Function):
     """A function for arguments of given specs. It is called with the tensors alone, by position or by name.
 
     Args:
-      python_function: the function.
       args: its positional arguments, with specs or arrays in the places of tensors.
       kwargs: its other arguments.
       autograph: see `Function`.

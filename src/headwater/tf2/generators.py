@@ -77,7 +77,7 @@ class Generator:
         """Returns uniformly distributed numbers from ``minval`` to ``maxval``, which is 1 by default.
 
         Raises:
-          ValueError: integers without ``maxval``.
+          ValueError: integers are requested without ``maxval``.
         """
         del name
         kind = as_dtype(dtype)

@@ -56,7 +56,6 @@ def load(export_dir: Path, tags: Iterable[str] | str | None = None, options: obj
     """Loads a saved model.
 
     Args:
-      export_dir: its folder.
       tags: the names of the graph in it; None: the only one.
       options: not supported.
 

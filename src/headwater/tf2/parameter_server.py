@@ -62,14 +62,13 @@ class Server:
     """A task that waits for the chief's functions.
 
     Args:
-      server_or_cluster_def: the cluster.
       job_name, task_index: this task.
       protocol: ``grpc``, or None.
       config: a ``ConfigProto`` that sets ``inter_op_parallelism_threads`` only: a task calls one function at a time.
       start: nothing is started before `join`.
 
     Raises:
-      NotImplementedError: a ``config`` with other settings, or another protocol.
+      NotImplementedError: ``config`` has other settings, or the protocol is another.
     """
 
     def __init__(

@@ -316,7 +316,7 @@ def _apply_scaled(self: Any, grads: Any, trainable_variables: Any = None) -> Non
     """Applies gradients of a scaled loss. Keras's own method changes variables in branches that JAX traces.
 
     Raises:
-      NotImplementedError: in one of several replicas.
+      NotImplementedError: it is called in one of several replicas.
     """
     context = get_replica_context()
     strategy = context.strategy if context is not None else None

@@ -19,7 +19,7 @@ def encode(value: Tree) -> Tree:
     """Converts nested tuples, lists and dicts of specs and Python values to a ``StructuredValue``.
 
     Raises:
-      TypeError: a value of another type.
+      TypeError: a value has another type.
     """
     proto = struct_pb2.StructuredValue()
     match value:

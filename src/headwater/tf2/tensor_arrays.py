@@ -49,7 +49,7 @@ class TensorArray(metaclass=_Kind):
         TensorFlow.
 
     Raises:
-      ValueError: neither a size nor ``dynamic_size``.
+      ValueError: neither a size nor ``dynamic_size`` is given.
     """
 
     def __init__(

@@ -223,7 +223,7 @@ class Variable(_Base, metaclass=_VariableType):
 
     Raises:
       NotImplementedError: the shape differs from the value's, or ``caching_device`` or ``variable_def`` is given.
-      ValueError: no initial value.
+      ValueError: there is no initial value.
     """
 
     def __init__(

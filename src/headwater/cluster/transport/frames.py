@@ -144,7 +144,7 @@ def encode(frame: Frame) -> Encoded:
     """Encodes ``frame`` as buffers, without copies where possible.
 
     Raises:
-      InvalidArgumentError: an invalid dtype, rank, header or kind.
+      InvalidArgumentError: a dtype, rank, header or kind is invalid.
     """
     kind, values, tensors = frame
     if not 0 <= kind <= _MAX_KIND:

@@ -49,7 +49,7 @@ class ChannelPool:
 
         Raises:
           CancelledError: the pool is closed.
-          Exception: an error of ``open_channel``.
+          Exception: what ``open_channel`` raises.
         """
         while True:
             with self._lock:

@@ -279,7 +279,6 @@ def open_file(path: Path, mode: str) -> BinaryIO:
     """Opens a buffered file; NotFoundError when it does not exist, FailedPreconditionError for a folder.
 
     Args:
-      path: the file.
       mode: a binary mode of `open`, e.g. ``rb``.
     """
     with translated(path) as name:

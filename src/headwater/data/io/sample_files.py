@@ -84,7 +84,6 @@ def read_idx(path: str | Path, dims: int) -> npt.NDArray[np.uint8]:
     """Reads the array in an IDX file of bytes, which may be compressed with gzip.
 
     Args:
-      path: the file.
       dims: required number of dimensions.
 
     Raises:

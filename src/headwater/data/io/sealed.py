@@ -56,7 +56,6 @@ def read_text(path: Path, check: Callable[[str], object] = str) -> str:
     """Returns the text of a sealed file, or the single line of an earlier version's file without a checksum.
 
     Args:
-      path: the file.
       check: raises ValueError for an invalid text.
 
     Raises:

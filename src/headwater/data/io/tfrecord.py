@@ -119,7 +119,6 @@ class TFRecordReader:
     """Reads the records of a file one after the other; also an iterator over them.
 
     Args:
-      path: the file.
       options: `TFRecordOptions`, or a compression type.
 
     Attributes:

@@ -112,7 +112,6 @@ class Peers(Protocol):
           task: the name of the task.
           session: the handle of the session.
           number: the number of the plan in the session.
-          plan: the plan.
           resumes: whether to wait for a lost task, too; see `SessionOptions`.
         """
         ...

@@ -78,7 +78,6 @@ class ClusterPeers:
     """The tasks of a cluster other than this one.
 
     Args:
-      cluster: the cluster.
       me: this task.
       own_devices: the devices of this task.
       link: creates the link to a task.

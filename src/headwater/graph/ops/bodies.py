@@ -191,7 +191,6 @@ def interpret(body: Body, context: HostContext, inputs: Sequence[jax.Array], tur
     """Runs a body of any operations on the host, one operation after the other, and returns its outputs.
 
     Args:
-      body: the body.
       context: the runtime's `HostContext`.
       inputs: NumPy arrays; cells for variables.
       turn: number of a loop's iteration.

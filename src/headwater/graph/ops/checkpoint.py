@@ -34,7 +34,6 @@ def save(prefix: HostArray, tensor_names: HostArray, shape_and_slices: HostArray
       tensor_names: a name for each tensor.
       shape_and_slices: for each tensor, its place within a larger tensor, e.g. ``"7 2 3,2:0,2"``; empty if it is
         complete.
-      tensors: the tensors.
     """
     with BundleWriter(_text(prefix)) as writer:
         for name, part, value in zip(_texts(tensor_names), _texts(shape_and_slices), tensors, strict=True):

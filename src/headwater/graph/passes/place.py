@@ -61,7 +61,6 @@ class Placer:
     """Places the operations of one graph, which may grow. Each operation is placed once, for all requests.
 
     Args:
-      devices: all devices.
       soft_placement: whether to use another device if the requested one does not exist.
     """
 

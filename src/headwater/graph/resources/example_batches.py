@@ -53,7 +53,7 @@ class ExampleBatches:
 
         Raises:
           FailedPreconditionError: no dataset is set.
-          OpError: an error in producing the examples.
+          OpError: the examples could not be produced.
         """
         with self._lock:
             if self._source is None:

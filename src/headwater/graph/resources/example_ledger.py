@@ -199,7 +199,6 @@ class ExampleLedger(Kept):
         all remaining ranges.
 
         Args:
-          step: the step.
           request: the step's request.
           starved: called without locks, once per round, when no step can give another gradient before the next update
             (see `is_starved`), so that the caller can have the update made from fewer gradients.
@@ -249,7 +248,6 @@ class ExampleLedger(Kept):
         """Waits for a range.
 
         Args:
-          step: the step.
           request: the step's request.
           reported: the round in which starvation was last reported to the caller; None if it never was. Starvation is
             reported once per round.

@@ -124,7 +124,7 @@ class IteratorState:
         that produces the elements.
 
         Raises:
-          OpError: as `next`.
+          OpError: see `next`.
         """
         element = self.next(host)
         if self._asked is prepare:

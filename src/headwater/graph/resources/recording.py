@@ -101,7 +101,6 @@ class Recorder(Protocol):
         or raises the recorded outcome instead.
 
         Args:
-          operation: the operation.
           step: the running step.
           inputs: the operation's inputs.
 

@@ -71,7 +71,7 @@ class BlockRunner:
         """Runs one block of at least one element.
 
         Raises:
-          OpError: an error in taking, processing or adding an element.
+          OpError: an element could not be taken, processed or added.
         """
         shared: Values = dict(zip(self._needed, self._setup(step), strict=True))
         queue = shared[self._block.sink.inputs[0]].item()

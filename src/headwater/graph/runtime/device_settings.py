@@ -118,7 +118,7 @@ def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
       device_type: changes only which devices of this type are used.
 
     Raises:
-      ValueError: not a device of this machine, or not of that type.
+      ValueError: this machine has no such device, or the device has another type.
       RuntimeError: the process uses its devices already, or ``devices`` does not include the CPU.
     """
     wanted: list[PhysicalDevice] = [devices] if isinstance(devices, PhysicalDevice) else list(devices)
@@ -148,7 +148,7 @@ def get_memory_growth(device: PhysicalDevice) -> bool:
     """Whether GPU memory is allocated only as needed.
 
     Raises:
-      ValueError: not a device of this machine.
+      ValueError: this machine has no such device.
       KeyError: a CPU, whose memory is always allocated as needed.
     """
     _require_known(device)
@@ -198,7 +198,7 @@ def get_virtual_device_configuration(device: PhysicalDevice) -> list[VirtualDevi
     """Returns the logical devices of ``device``; None if it was not divided.
 
     Raises:
-      ValueError: not a device of this machine.
+      ValueError: this machine has no such device.
     """
     _require_known(device)
     return _wanted.virtual_cpus if device.device_type == "CPU" else None

@@ -41,7 +41,6 @@ class CompiledPlan:
     """A plan compiled to run on this task.
 
     Args:
-      plan: the plan.
       resources: the task's state.
       master: full name of the master's task.
       number: the plan's number in its session.

@@ -129,7 +129,6 @@ class TaskRuntime:
         Args:
           session: handle of the session.
           number: number of the plan in the session.
-          plan: the plan.
           owner: the claim of the task that is the master of the session. If this claim prevails over an earlier claim
             to the same place (see `headwater.cluster.claims`), the earlier claimant's sessions are dropped and its
             later plans are refused. So an old incarnation of the master's task, for example on the other side of a

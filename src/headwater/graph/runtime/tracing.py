@@ -34,7 +34,6 @@ class PlanTracer:
     A context manager: leaving it waits until all instructions have ended.
 
     Args:
-      plan: the plan.
       trace: receives the records.
     """
 

@@ -240,7 +240,6 @@ def fetch(cluster: ClusterSpec, task: TaskName, *, inside_grpc: bool) -> Deposit
     """Fetches the state that the previous incarnation of a ``ps`` has deposited with the chief; None if there is none.
 
     Args:
-      cluster: the cluster.
       task: the ``ps``.
       inside_grpc: keep tensors inside gRPC.
     """

@@ -323,7 +323,6 @@ class StepService:
         """Registers a step.
 
         Args:
-          step: the step.
           again: whether the master resumes the step on another channel.
 
         Returns:

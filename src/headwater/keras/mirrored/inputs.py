@@ -26,7 +26,6 @@ class DistributedDataset(ShardedDataset):
 
     Args:
       dataset: yields this process's share of each batch.
-      replicas: all replicas.
       devices: number of this process's devices.
     """
 
@@ -90,7 +89,6 @@ def _empty_batch(dataset: object, last: object) -> Any:
     """Returns a batch without rows, of the structure of the dataset's batches.
 
     Args:
-      dataset: the dataset.
       last: its last batch; None if it had none.
 
     Raises:
@@ -130,7 +128,6 @@ def distributed_dataset(dataset: Any, replicas: Replicas, devices: int) -> Distr
 
     Args:
       dataset: any dataset that ``fit`` accepts.
-      replicas: all replicas.
       devices: number of this process's devices.
     """
     if hasattr(dataset, "distributed"):

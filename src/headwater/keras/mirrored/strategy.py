@@ -36,7 +36,6 @@ class _Mirrors(Strategy):
     """The common part of mirrored strategies.
 
     Args:
-      replicas: all replicas.
       devices: names of this process's devices with replicas.
     """
 

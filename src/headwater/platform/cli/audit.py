@@ -14,7 +14,6 @@ def show_audit(logdir: str, *, example: int | None, as_json: bool) -> int:
     """Prints the result of auditing the journals of a folder.
 
     Args:
-      logdir: the folder.
       example: reports only when and by which worker this example was applied; None for all examples.
       as_json: print JSON.
 

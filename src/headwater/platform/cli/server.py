@@ -50,7 +50,7 @@ def serve(config: TaskConfig, *, protocol: str, insecure: bool) -> None:
 
     Raises:
       OpError: the server cannot start; see `Server`.
-      KeyboardInterrupt: Ctrl-C.
+      KeyboardInterrupt: Ctrl-C was pressed.
     """
     assert config.task is not None
     if insecure:

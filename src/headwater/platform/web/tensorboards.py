@@ -62,7 +62,6 @@ class TensorBoards:
         """Returns the port of a job's TensorBoard; starts it if necessary, and waits until it serves.
 
         Args:
-          job_id: the job's id.
           folder: the job's log folder.
           prefix: the path under which browsers see it.
 

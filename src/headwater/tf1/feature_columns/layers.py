@@ -18,7 +18,6 @@ class DenseFeatures(Layer):
     """Concatenates dense columns, in the order of their names, to a matrix with a row per example.
 
     Args:
-      feature_columns: the columns.
       trainable: whether the variables are trained.
       name: the layer's name.
 

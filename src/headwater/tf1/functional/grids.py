@@ -52,7 +52,7 @@ def meshgrid(*args: Any, indexing: str = "xy", name: str = "meshgrid") -> list[T
       indexing: ``xy`` has the first two dimensions exchanged, as for pictures; ``ij`` has them in order.
 
     Raises:
-      ValueError: another ``indexing``.
+      ValueError: ``indexing`` is unknown.
     """
     if indexing not in ("xy", "ij"):
         raise ValueError("indexing parameter must be either 'xy' or 'ij'")

@@ -337,8 +337,8 @@ def add_n(inputs: Sequence[TensorLike], name: str | None = None) -> Tensor:
     """The sum of tensors of one shape and type.
 
     Raises:
-      ValueError: no inputs, or inputs of different shapes.
-      TypeError: inputs of different types.
+      ValueError: there are no inputs, or their shapes differ.
+      TypeError: the types of the inputs differ.
     """
     if not inputs or not isinstance(inputs, list | tuple):
         raise ValueError("inputs must be a list of at least one Tensor/IndexedSlices with the same dtype and shape")

@@ -142,7 +142,7 @@ def bias_add(value: TensorLike, bias: Any, data_format: str | None = None, name:
       data_format: where the channels are: last (``NHWC`` and its like, None) or second (``NCHW`` and its like).
 
     Raises:
-      ValueError: another ``data_format``.
+      ValueError: ``data_format`` is unknown.
     """
     with name_scope(name, "BiasAdd", [value, bias]) as scope:
         kind = "NHWC"

@@ -79,8 +79,8 @@ def quantize(
       The integers, and the range that they represent.
 
     Raises:
-      TypeError: another ``T``.
-      ValueError: another mode.
+      TypeError: ``T`` is another type.
+      ValueError: the mode is unknown.
     """
     _check("mode", mode, _MODES)
     _check("round_mode", round_mode, ("HALF_AWAY_FROM_ZERO", "HALF_TO_EVEN"))

@@ -44,7 +44,7 @@ def _depths(value: TensorLike) -> tuple[int | None, int]:
     """Returns the depth of scalars in nested lists (None without any), and the depth of the lists themselves.
 
     Raises:
-      ValueError: scalars of different depths.
+      ValueError: scalars are nested to different depths.
     """
     if not _is_list(value):
         return 0, 0

@@ -112,7 +112,7 @@ def squeeze(input: Any, axis: Any = None, name: str | None = None, squeeze_dims:
     """A ragged tensor without the dimensions ``axis``, which must have the size 1.
 
     Raises:
-      ValueError: no ``axis``.
+      ValueError: ``axis`` is None.
     """
     axis = either(axis, squeeze_dims, "axis", "squeeze_dims")
     if axis is None:
@@ -484,7 +484,7 @@ def softmax(logits: Any, axis: Any = None, name: str | None = None, dim: Any = N
     """The softmax of each row.
 
     Raises:
-      ValueError: another dimension than the last one.
+      ValueError: ``axis`` is not the last dimension.
     """
     with name_scope(name, "RaggedSoftmax", []):
         place = place_of(-1 if axis is None and dim is None else either(axis, dim, "axis", "dim"), logits.shape.ndims)

@@ -192,7 +192,7 @@ class RaggedTensor(CompositeTensor):
         """Returns a ragged tensor with several ragged dimensions from the rows of their values, the outermost first.
 
         Raises:
-          ValueError: another number of ``nested_nrows``.
+          ValueError: the number of ``nested_nrows`` is wrong.
         """
         counts = [None] * len(nested_value_rowids) if nested_nrows is None else list(nested_nrows)
         if len(counts) != len(nested_value_rowids):

@@ -95,7 +95,7 @@ def resize_images(
       preserve_aspect_ratio: resize to the largest size with the image's aspect ratio that fits into ``size``.
 
     Raises:
-      ValueError: another method, or images or a size of other dimensions.
+      ValueError: the method is unknown, or the images or the size have other dimensions.
     """
 
     def resize(batch: Tensor, wanted: Tensor) -> Tensor:
@@ -119,8 +119,8 @@ def resize_images_v2(
     ``tf.image.resize``).
 
     Raises:
-      NotImplementedError: ``antialias``.
-      ValueError: as `resize_images`.
+      NotImplementedError: ``antialias`` is true.
+      ValueError: see `resize_images`.
     """
     if antialias:
         raise NotImplementedError("tf.image.resize does not smooth images that it shrinks: remove antialias=True")

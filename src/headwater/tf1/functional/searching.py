@@ -99,7 +99,7 @@ def searchsorted(
     """Returns the positions of values in ascending rows: before equal elements (``left``) or after (``right``).
 
     Raises:
-      ValueError: another ``side``.
+      ValueError: ``side`` is unknown.
     """
     if side not in ("left", "right"):
         raise ValueError(f"side must be either 'right' or 'left'. Saw: {side}.")

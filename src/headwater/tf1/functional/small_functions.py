@@ -59,7 +59,7 @@ def extract_volume_patches(
       padding: ``SAME`` or ``VALID``.
 
     Raises:
-      ValueError: another ``padding``, or windows over examples or channels.
+      ValueError: ``padding`` is unknown, or windows extend over examples or channels.
     """
     if padding not in ("SAME", "VALID"):
         raise ValueError(f"padding must be SAME or VALID, not {padding!r}")

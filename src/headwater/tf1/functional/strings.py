@@ -215,6 +215,6 @@ def fingerprint(data: TensorLike, method: str = "farmhash64", name: str | None =
       method: ``farmhash64``, the only supported method.
 
     Raises:
-      ValueError: a scalar.
+      ValueError: ``data`` is a scalar.
     """
     return one("Fingerprint", data, method, name=name)

@@ -130,7 +130,7 @@ class _ResourceTable(Typed):
         """Returns the value of each key, or the default; a sparse or ragged tensor for such a tensor of keys.
 
         Raises:
-          TypeError: keys of another type.
+          TypeError: the keys have another type.
         """
         with name_scope(name, f"{self.name}_Lookup", [self.resource_handle]) as scope:
             values = _keys_of(keys, self.key_dtype)
@@ -332,7 +332,7 @@ def index_table_from_tensor(
       dtype: the dtype of keys.
 
     Raises:
-      ValueError: no elements, or a negative ``num_oov_buckets``.
+      ValueError: there are no elements, or ``num_oov_buckets`` is negative.
       TypeError: a ``dtype`` that keys cannot have.
     """
     elements = vocabulary_list if mapping is None else mapping
@@ -372,7 +372,7 @@ def index_table_from_file(
     """Returns a table from the lines of a file to their numbers. See `index_table_from_tensor`.
 
     Raises:
-      ValueError: no file, or a bad number.
+      ValueError: there is no file name, ``num_oov_buckets`` is negative, or ``vocab_size`` is not positive.
     """
     if vocabulary_file is None or (isinstance(vocabulary_file, str) and not vocabulary_file):
         raise ValueError("vocabulary_file must be specified and must not be empty.")
@@ -439,7 +439,7 @@ def string_to_hash_bucket(
     """Hashes strings to numbers below ``num_buckets``, with the hash function of TensorFlow's first versions.
 
     Raises:
-      ValueError: neither or both of ``string_tensor`` and ``input``, or no ``num_buckets``.
+      ValueError: not exactly one of ``string_tensor`` and ``input`` is given, or ``num_buckets`` is None.
     """
     text = either(string_tensor, input, "string_tensor", "input")
     if text is None or num_buckets is None:

@@ -44,7 +44,7 @@ class TensorArray:
       colocate_with_first_write_call: a hint for speed.
 
     Raises:
-      ValueError: neither or both of ``size`` and ``handle``.
+      ValueError: not exactly one of ``size`` and ``handle`` is given.
     """
 
     def __init__(

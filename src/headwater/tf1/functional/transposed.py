@@ -77,7 +77,7 @@ def conv_transpose(
     """Transposed convolution over one, two or three spatial dimensions, with the given ``output_shape``.
 
     Raises:
-      ValueError: another number of dimensions.
+      ValueError: the number of dimensions is wrong.
     """
     with name_scope(name, "conv_transpose", [input, filters, output_shape]) as scope:
         dims = output_shape.dims if isinstance(output_shape, Tensor) else np.shape(output_shape)
@@ -188,7 +188,7 @@ def max_pool_with_argmax(
       include_batch_in_index: count places in the whole batch.
 
     Raises:
-      ValueError: another ``data_format`` than ``NHWC``.
+      ValueError: ``data_format`` is not ``NHWC``.
     """
     if data_format != "NHWC":
         raise ValueError("Data formats other than 'NHWC' are not yet supported")

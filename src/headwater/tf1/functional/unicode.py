@@ -191,7 +191,7 @@ def unicode_transcode(
     """Texts in another encoding; see `unicode_decode`.
 
     Raises:
-      ValueError: an unknown value of ``errors``.
+      ValueError: ``errors`` is unknown.
     """
     if errors not in _ERRORS:
         raise ValueError(f"Value for attr 'errors' of '{errors}' not in: " + ", ".join(f'"{each}"' for each in _ERRORS))

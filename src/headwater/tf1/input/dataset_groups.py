@@ -43,7 +43,7 @@ def group_by_window(
       window_size_func: returns this number for a key.
 
     Raises:
-      ValueError: both or neither of the last two.
+      ValueError: not exactly one of the last two arguments is given.
     """
     if (window_size is None) == (window_size_func is None):
         raise ValueError("Must pass either window_size or window_size_func.")

@@ -141,7 +141,6 @@ class TFRecordWriter:
     """Writes a dataset's elements, strings, to a TFRecord file.
 
     Args:
-      filename: the file.
       compression_type: ``GZIP``, ``ZLIB``, or empty.
     """
 

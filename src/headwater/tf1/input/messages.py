@@ -38,7 +38,6 @@ def decode_proto(
     Args:
       bytes: the messages, of any shape.
       message_type: full name of their type.
-      field_names: the fields.
       output_types: the types of their values; nested messages are strings.
       descriptor_source: path of a ``FileDescriptorSet``, or its bytes after ``bytes://``, or ``local://`` for messages
         registered in this process.
@@ -82,7 +81,6 @@ def encode_proto(
     Args:
       sizes: int32, number of values of each field in each message.
       values: for each field its values.
-      field_names: the fields.
       message_type, descriptor_source: as for `decode_proto`.
     """
     given = [convert_to_tensor(each) for each in values]

@@ -96,7 +96,7 @@ def auc(
         ``careful_interpolation``, for ``PR`` the interpolation of Davis and Goadrich (2006).
 
     Raises:
-      ValueError: another curve or method.
+      ValueError: the curve or the method is unknown.
     """
     with variable_scope(name, "auc", (labels, predictions, weights)):
         if curve not in ("ROC", "PR"):

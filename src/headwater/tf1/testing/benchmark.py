@@ -51,7 +51,6 @@ class Benchmark:
         """Times steps, and reports the median.
 
         Args:
-          sess: the session.
           op_or_tensor: the operation or tensor to run.
           feed_dict: values to feed.
           burn_iters: number of warm-up steps, which are not timed.

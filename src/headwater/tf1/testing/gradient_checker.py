@@ -43,7 +43,6 @@ def compute_gradient(
       x: a tensor, or a list of tensors.
       x_shape: its shape, or a list of shapes.
       y: a tensor that depends on ``x``.
-      y_shape: its shape.
       x_init_value: the value of ``x`` at which to compute the Jacobian, or a list; random by default.
       delta: the change of ``x`` for the differences.
       init_targets: operations to run first.

@@ -61,7 +61,7 @@ class LoggingTensorHook(SessionRunHook):
       formatter: ``f(dict of values)`` returns the text; by default ``label = value`` for each.
 
     Raises:
-      ValueError: not exactly one of the intervals, and not ``at_end`` alone.
+      ValueError: neither exactly one of the intervals nor ``at_end`` alone is given.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class StopAtStepHook(SessionRunHook):
       last_step: the global step at which the loop ends.
 
     Raises:
-      ValueError: not exactly one of the two.
+      ValueError: not exactly one of the two is given.
     """
 
     def __init__(self, num_steps: int | None = None, last_step: int | None = None) -> None:
@@ -171,7 +171,6 @@ class NanTensorHook(SessionRunHook):
     """Fails, or ends the loop, when the loss is not a number.
 
     Args:
-      loss_tensor: the loss.
       fail_on_nan_loss: raise `NanLossDuringTrainingError`; else only stop.
     """
 

@@ -53,7 +53,6 @@ def generate_checkpoint_state_proto(
     When ``save_dir`` is relative, relative paths are made relative to it.
 
     Args:
-      save_dir: the folder.
       model_checkpoint_path: the newest checkpoint.
       all_model_checkpoint_paths: all of them, oldest first; the newest is appended if it is not the last.
       all_model_checkpoint_timestamps: when each was saved, in seconds since 1970.
@@ -95,7 +94,6 @@ def update_checkpoint_state(
     """Writes the state file of a folder atomically.
 
     Args:
-      save_dir: the folder.
       model_checkpoint_path, all_model_checkpoint_paths, all_model_checkpoint_timestamps, last_preserved_timestamp: see
         `generate_checkpoint_state_proto`.
       latest_filename: name of the state file; ``checkpoint`` by default.
@@ -130,7 +128,6 @@ def get_checkpoint_state(checkpoint_dir: Path, latest_filename: str | None = Non
     only that checkpoint, so that no caller deletes the others.
 
     Args:
-      checkpoint_dir: the folder.
       latest_filename: name of the state file; ``checkpoint`` by default.
 
     Returns:

@@ -59,7 +59,6 @@ class ConsistentOptimizer(Optimizer):
     `statistics`.
 
     Args:
-      opt: the optimizer.
       consistency: a choice such as ``KOfN(k=3, workers=5)``, a text such as ``"k=3 of 5"`` that
         `headwater.ps.consistency.from_text` parses, or a function that maps a variable to either, to choose per
         variable. The global step counts the updates of the strictest choice.

@@ -217,7 +217,6 @@ class FileWriter:
 
         Args:
           graph: anything that has ``as_graph_def``, or a ``GraphDef``.
-          global_step: the step.
           graph_def: old form of ``graph``.
 
         Raises:

@@ -69,7 +69,6 @@ def convert_variables_to_constants(
 
     Args:
       sess: the session that has the values of the variables.
-      input_graph_def: the graph.
       output_node_names: names of the nodes.
       variable_names_whitelist: names of the variables to replace; None replaces all.
       variable_names_blacklist: names of variables to keep.

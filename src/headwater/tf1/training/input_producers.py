@@ -174,7 +174,7 @@ def slice_input_producer(
     """Returns one row of each of several tensors, with the same index; see `input_producer` for the order.
 
     Raises:
-      ValueError: no tensors.
+      ValueError: there are no tensors.
     """
     with name_scope(name, "input_producer", list(tensor_list)):
         tensors = [convert_to_tensor(tensor) for tensor in tensor_list]

@@ -47,7 +47,6 @@ def checkpoints_iterator(
     """Yields the newest checkpoint of a folder, and then each newer one that appears.
 
     Args:
-      checkpoint_dir: the folder.
       min_interval_secs: least seconds between two checkpoints.
       timeout: number of seconds to wait for a newer checkpoint; None: forever.
       timeout_fn: called after the timeout; waiting continues unless it returns True.
@@ -74,7 +73,6 @@ def wait_for_new_checkpoint(
     """Waits until the newest checkpoint of a folder differs from ``last_checkpoint``; returns its path.
 
     Args:
-      checkpoint_dir: the folder.
       seconds_to_sleep: the time between two looks into the folder.
       timeout: seconds after which to return None; None: wait forever.
     """

@@ -133,7 +133,6 @@ class MixedPrecisionLossScaleOptimizer(Optimizer):
     """Wraps an optimizer: scales the loss up before its gradients are computed, and the gradients down again.
 
     Args:
-      opt: the optimizer.
       loss_scale: a number, "dynamic", or a `LossScale`.
 
     Raises:
@@ -207,7 +206,6 @@ def enable_mixed_precision_graph_rewrite(opt: Optimizer, loss_scale: object = "d
     CPU.
 
     Args:
-      opt: an optimizer.
       loss_scale: a number, "dynamic", or a `LossScale`.
 
     Raises:

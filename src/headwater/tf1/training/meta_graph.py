@@ -180,7 +180,7 @@ def export_meta_graph(
 
     Raises:
       TypeError: ``graph`` is not a `Graph`, or there is an unknown argument.
-      ValueError: ``clear_extraneous_savers`` or ``save_debug_info``.
+      ValueError: ``clear_extraneous_savers`` or ``save_debug_info`` is true.
     """
     if kwargs:
         raise TypeError(f"export_meta_graph() got unexpected arguments {', '.join(kwargs)}")

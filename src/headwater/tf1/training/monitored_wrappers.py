@@ -105,11 +105,7 @@ class StepContext:
 
 
 class HookedSession(WrappedSession):
-    """Calls hooks around every step.
-
-    Args:
-      sess: the session.
-    """
+    """Calls hooks around every step."""
 
     def __init__(self, sess: SessionLike | None, hooks: Sequence[SessionRunHook]) -> None:
         super().__init__(sess)
@@ -171,7 +167,6 @@ class CoordinatedSession(WrappedSession):
     """A session that raises errors of its coordinator's threads, and stops these threads when it is closed.
 
     Args:
-      sess: the session.
       coord: the threads' coordinator.
       stop_grace_period_secs: seconds that the threads may take to end.
     """

@@ -323,7 +323,6 @@ class CheckpointManager:
 
     Args:
       checkpoint: the objects to save.
-      directory: the folder.
       max_to_keep: number of checkpoints to keep; None: all.
       keep_checkpoint_every_n_hours: interval at which a further checkpoint is kept permanently, in hours.
       checkpoint_name: prefix of the names of the checkpoints.

@@ -170,7 +170,7 @@ class Optimizer:
 
         Raises:
           TypeError: a gradient that is neither tensor nor `IndexedSlices`.
-          ValueError: no variables, or no gradients.
+          ValueError: there are no variables, or no gradients.
         """
         pairs = [(_as_gradient(grad), var) for grad, var in grads_and_vars]
         if not pairs:

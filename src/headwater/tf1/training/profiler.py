@@ -215,7 +215,7 @@ def profile(
       options: options of `ProfileOptionBuilder`.
 
     Raises:
-      ValueError: an unsupported command or option.
+      ValueError: a command or option is not supported.
     """
     graph = get_default_graph() if graph is None else graph
     chosen: dict[str, object] = {**_BEGIN, **(options or {})}

@@ -45,7 +45,7 @@ class QueueRunner:
       import_scope: name scope that ``queue_runner_def`` was imported into.
 
     Raises:
-      ValueError: neither a queue with operations nor a definition, or both.
+      ValueError: not exactly one of a queue with operations and a definition is given.
       TypeError: ``queue_closed_exception_types`` is not a tuple of error classes.
 
     Attributes:

@@ -31,7 +31,6 @@ class VariableSaveable(SaveableObject):
     """A variable, or a part of a partitioned one.
 
     Args:
-      var: the variable.
       slice_spec: which part of a larger tensor it is; empty for a whole one.
       name: its name in the checkpoint.
     """

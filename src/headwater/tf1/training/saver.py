@@ -75,7 +75,7 @@ class Saver:
       filename: path of checkpoints if the save operation is run directly.
 
     Raises:
-      ValueError: ``builder``, or another ``write_version``.
+      ValueError: ``builder`` is given, or ``write_version`` is unknown.
       TypeError: ``var_list`` has another type, or contains an object that is not a variable.
       ValueError: there are no variables, or two have the same name.
     """
@@ -236,7 +236,6 @@ class Saver:
         """Saves the variables of ``sess``.
 
         Args:
-          sess: the session.
           save_path: path of the checkpoint, to which ``-<step>`` is added.
           global_step: the step: a number, or a tensor or variable to read; None: nothing is added.
           latest_filename: name of the state file; ``checkpoint`` if None.

@@ -65,7 +65,7 @@ class CheckpointSaverHook(SessionRunHook):
       listeners: called before and after every save.
 
     Raises:
-      ValueError: both ``saver`` and ``scaffold``, or not exactly one of the intervals.
+      ValueError: both ``saver`` and ``scaffold`` are given, or not exactly one of the intervals.
     """
 
     def __init__(
@@ -200,7 +200,7 @@ class StepCounterHook(SessionRunHook):
       summary_writer: writes them, in place of ``output_dir``.
 
     Raises:
-      ValueError: not exactly one of the intervals.
+      ValueError: not exactly one of the intervals is given.
     """
 
     def __init__(
@@ -256,7 +256,7 @@ class SummarySaverHook(SessionRunHook):
       summary_op: the summary operation, or several, in place of ``scaffold``.
 
     Raises:
-      ValueError: not exactly one of ``scaffold`` and ``summary_op``, or of the intervals.
+      ValueError: not exactly one of ``scaffold`` and ``summary_op``, or of the intervals, is given.
     """
 
     def __init__(

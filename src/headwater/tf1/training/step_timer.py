@@ -15,7 +15,7 @@ class SecondOrStepTimer:
       clock: returns monotonic seconds.
 
     Raises:
-      ValueError: not exactly one of the two.
+      ValueError: not exactly one of the two is given.
     """
 
     def __init__(

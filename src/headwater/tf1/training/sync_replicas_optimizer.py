@@ -61,7 +61,6 @@ class SyncReplicasOptimizer(Optimizer):
     replicas aggregated every gradient counts exactly once.
 
     Args:
-      opt: the optimizer.
       replicas_to_aggregate: number of gradients per update. If less than the number of replicas, updates do not wait
         for the slowest ones; if more, some replicas contribute several gradients.
       total_num_replicas: number of replicas; ``replicas_to_aggregate`` if None.
@@ -118,7 +117,7 @@ class SyncReplicasOptimizer(Optimizer):
           global_step: counts the updates; needed.
 
         Raises:
-          ValueError: no variables, or no global step.
+          ValueError: there are no variables, or ``global_step`` is None.
         """
         pairs = list(grads_and_vars)
         if not pairs:

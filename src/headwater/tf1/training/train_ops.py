@@ -199,7 +199,7 @@ def optimize_loss(
       increment_global_step: whether to increment ``global_step``.
 
     Raises:
-      ValueError: an unknown optimizer, or an invalid learning rate or summary.
+      ValueError: the optimizer is unknown, or the learning rate or a summary is invalid.
     """
     loss = convert_to_tensor(loss)
     step = get_global_step() if global_step is None else global_step

@@ -169,7 +169,7 @@ class Generator:
         """Draws uniform numbers in [minval, maxval), ``maxval`` by default 1: float32, float64, or integers.
 
         Raises:
-          ValueError: integers without ``maxval``.
+          ValueError: integers are requested without ``maxval``.
         """
         kind = as_dtype(dtype)
         if maxval is None and kind.is_integer:

@@ -113,7 +113,6 @@ def make_template(
 
     Args:
       name_: name of the variables' scope; a suffix makes it unique.
-      func_: the function.
       create_scope_now_: make the scope's name unique now instead of at the first call.
       unique_name_: the scope's exact name.
       custom_getter_: as for `variable_scope`.

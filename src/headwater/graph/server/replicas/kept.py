@@ -180,7 +180,6 @@ class TryResult:
 
     Args:
       resources: the task's resources; the caller holds their lock.
-      operation: the operation.
       attempt: the step of the try.
       inputs: the operation's inputs.
 

@@ -227,7 +227,7 @@ class CopiedTaskLink:
 
         Raises:
           AbortedError: the task has restarted with another generation.
-          OpError: an error of the task.
+          OpError: the task answered with an error.
         """
         frame = Frame(COPY_PLAN, (session, number, claim_words(self._owner)), [np.frombuffer(plan, np.uint8)])
         while True:

@@ -86,7 +86,7 @@ class ModelAverageOptimizer(CopyOptimizer):
         """Updates the copies, and averages them in every nth step; then the chief increments ``global_step``.
 
         Raises:
-          ValueError: no variables, or no ``global_step``.
+          ValueError: there are no variables, or ``global_step`` is None.
         """
         pairs = list(grads_and_vars)
         if not pairs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,7 @@ class LARSOptimizer(OneOperationOptimizer):
 
     _kind = "Momentum"
     _updated = ("momentum",)
+    _inputs: Mapping[str, str] = {"lr": "learning_rate", "grad": "grad", "momentum": "momentum"}
 
     def __init__(
         self,
@@ -66,10 +67,6 @@ class LARSOptimizer(OneOperationOptimizer):
         self._skip_list = skip_list
         self._attrs = {"use_nesterov": use_nesterov}
 
-    def _create_slots(self, var_list: Sequence[Variable]) -> None:
-        for var in var_list:
-            self._zeros_slot(var, "momentum", self._name)
-
     def _prepare(self) -> None:
         self._prepare_settings(learning_rate=self._learning_rate, momentum=self._momentum)
 
@@ -89,10 +86,6 @@ class LARSOptimizer(OneOperationOptimizer):
         one = ops.cast(1.0, var.dtype.base_dtype)
         values = [("lr", one), ("grad", decayed * rate), ("momentum", self._setting("momentum", var))]
         return self._apply("ApplyMomentum", var, self._updated, values, **self._attrs)
-
-    def _values(self, grad: Any, var: Any) -> list[tuple[str, Any]]:
-        rate, momentum = self._setting("learning_rate", var), self._setting("momentum", var)
-        return [("lr", rate), ("grad", grad), ("momentum", momentum)]
 
 
 class RegAdagradOptimizer(AdagradOptimizer):

@@ -73,7 +73,6 @@ class MovingAverageOptimizer(WrappingOptimizer):
         saver = opt.swapping_saver()
 
     Args:
-      opt: the optimizer.
       average_decay, num_updates: as for `ExponentialMovingAverage`.
       sequential_update: update the averages after the variables; otherwise in any order.
     """
@@ -147,7 +146,6 @@ class VariableClippingOptimizer(WrappingOptimizer):
     """Clips the norms of variables after each update of them.
 
     Args:
-      opt: the optimizer.
       vars_to_clip_dims: for each variable, the axes over which a norm is computed: ``{weights: [0]}`` limits each
         column's norm.
       max_norm: greatest norm.
@@ -212,9 +210,6 @@ class MultitaskOptimizerWrapper:
     one loss are then updated only in the steps of this loss. All attributes are the wrapped optimizer's, which it
     changes.
 
-    Args:
-      opt: the optimizer.
-
     Raises:
       TypeError: ``opt`` is not an optimizer.
     """
@@ -273,7 +268,6 @@ class DropStaleGradientOptimizer(WrappingOptimizer):
     staleness percentage*.
 
     Args:
-      opt: the optimizer.
       staleness: greatest staleness of an applied gradient, in global steps.
     """
 

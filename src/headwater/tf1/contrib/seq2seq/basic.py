@@ -51,7 +51,6 @@ class BasicDecoder(Decoder):
 
     Args:
       cell: an `RNNCell`.
-      helper: a `Helper`.
       initial_state: the cell's state before the first step.
       output_layer: applied to outputs before the helper samples from them.
 

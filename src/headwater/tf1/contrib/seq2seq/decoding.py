@@ -88,7 +88,6 @@ def dynamic_decode(
     If the inputs determine the number of steps, as in training, the steps are one scan with a gradient; else a loop.
 
     Args:
-      decoder: a `Decoder`.
       output_time_major: outputs are [time, batch, …] in place of [batch, time, …].
       impute_finished: outputs of finished sequences are zeros, and their states do not change.
       maximum_iterations: the largest number of steps.

@@ -440,7 +440,7 @@ def monotonic_attention(p_choose_i: TensorLike, previous_attention: TensorLike, 
         probabilities that are 0 or 1.
 
     Raises:
-      ValueError: another ``mode``.
+      ValueError: ``mode`` is unknown.
     """
     p = convert_to_tensor(p_choose_i, name="p_choose_i")
     previous = convert_to_tensor(previous_attention, name="previous_attention")

@@ -94,7 +94,7 @@ class AttentionWrapper(RNNCell):
 
     Raises:
       TypeError: a mechanism, the cell or ``cell_input_fn`` has another type.
-      ValueError: both layer arguments, or another number of them than mechanisms.
+      ValueError: both layer arguments are given, or there are not as many layers as mechanisms.
     """
 
     def __init__(

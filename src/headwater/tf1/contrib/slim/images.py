@@ -107,7 +107,7 @@ def images_to_sequence(
     """Returns [width, batch height, channels]: each row of an image as a sequence, time first.
 
     Raises:
-      ValueError: a bad ``data_format``.
+      ValueError: ``data_format`` is unknown.
     """
     _check_order(data_format)
     with name_scope(scope, "ImagesToSequence", [inputs]) as entered:

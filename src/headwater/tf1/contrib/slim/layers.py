@@ -190,7 +190,7 @@ def convolution_layer(
       conv_dims: the number of spatial dimensions that there must be.
 
     Raises:
-      ValueError: another number of dimensions, or a bad ``data_format``.
+      ValueError: the inputs have another number of dimensions, or ``data_format`` is unknown.
     """
     arguments = dict(locals())
     channels = _channels(data_format)

@@ -67,7 +67,7 @@ def batch_norm(
       reuse, variables_collections, outputs_collections, trainable, scope: see `headwater.tf1.contrib.slim.layers`.
 
     Raises:
-      ValueError: batch weights or debiasing, or a bad ``data_format``.
+      ValueError: batch weights or debiasing are requested, or ``data_format`` is unknown.
     """
     if batch_weights is not None or zero_debias_moving_mean:
         raise ValueError("batch_weights and zero_debias_moving_mean are not supported; omit them")

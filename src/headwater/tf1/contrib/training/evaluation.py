@@ -31,7 +31,7 @@ class SummaryAtEndHook(SessionRunHook):
       feed_dict: fed to the summary.
 
     Raises:
-      ValueError: neither ``log_dir`` nor ``summary_writer``, or both.
+      ValueError: not exactly one of ``log_dir`` and ``summary_writer`` is given.
     """
 
     def __init__(

@@ -45,7 +45,6 @@ def make_early_stopping_hook(
     """Returns a hook that ends the training in all tasks when ``should_stop_fn()``, called by the chief, is true.
 
     Args:
-      estimator: the `Estimator`.
       run_every_secs: seconds between two calls of ``should_stop_fn``; or
       run_every_steps: steps between two calls.
 
@@ -74,7 +73,6 @@ def stop_if_higher_hook(
     """Returns a hook that ends the training when an evaluation found a metric above ``threshold``.
 
     Args:
-      metric_name: the metric.
       eval_dir: folder with the summaries of evaluations; the estimator's if None.
       min_steps: evaluations of earlier steps do not count.
       estimator, run_every_secs, run_every_steps: see `make_early_stopping_hook`.

@@ -64,7 +64,7 @@ class Estimator:
       warm_start_from: a checkpoint or `WarmStartSettings`.
 
     Raises:
-      ValueError: no ``model_fn``, one with other arguments, or two different folders.
+      ValueError: ``model_fn`` is None or has other arguments, or two different folders are given.
     """
 
     def __init__(

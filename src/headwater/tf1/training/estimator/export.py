@@ -73,7 +73,7 @@ class ClassificationOutput(ExportOutput):
     """Classes as text, scores, or both.
 
     Raises:
-      ValueError: neither, or tensors of another type.
+      ValueError: neither is given, or tensors have another type.
     """
 
     def __init__(self, scores: TensorLike | None = None, classes: Structure = None) -> None:

@@ -110,7 +110,7 @@ class ArrayEstimator(canned.Estimator):
           batch_size: examples of a step; all if None.
 
         Raises:
-          ValueError: both arrays and ``input_fn``, or neither.
+          ValueError: both arrays and ``input_fn`` are given, or neither.
         """
         given = input_fn_of(x, y, input_fn, batch_size, epochs=None)
         return self.train(given, monitors, steps, max_steps)
@@ -158,7 +158,7 @@ class ArrayEstimator(canned.Estimator):
           as_iterable: whether to yield the results; otherwise, returns an array of all results.
 
         Raises:
-          ValueError: both arrays and ``input_fn``, or neither.
+          ValueError: both arrays and ``input_fn`` are given, or neither.
         """
         input_fn = input_fn_of(x, None, input_fn, batch_size, epochs=1)
         if outputs is not None:
@@ -440,7 +440,7 @@ def run(
       schedule: name of the method to call; chosen by the task's job if None.
 
     Raises:
-      ValueError: neither ``output_dir`` nor ``run_config``, or an unknown schedule.
+      ValueError: neither ``output_dir`` nor ``run_config`` is given, or the schedule is unknown.
     """
     if output_dir is None and run_config is None:
         raise ValueError("Must specify an output directory or a run_config")

@@ -156,7 +156,7 @@ def training_op(
     """Returns the training operation, which runs after ``update_ops``.
 
     Raises:
-      ValueError: both or neither of ``optimizer`` and ``train_op_fn``.
+      ValueError: not exactly one of ``optimizer`` and ``train_op_fn`` is given.
     """
     if (optimizer is None) == (train_op_fn is None):
         raise ValueError("train_op_fn and optimizer cannot both be None, nor both be given")

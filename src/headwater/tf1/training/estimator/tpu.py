@@ -87,7 +87,6 @@ class TPURunConfig(RunConfig):
     """A `RunConfig` with settings for TPUs.
 
     Args:
-      tpu_config: a `TPUConfig`.
       evaluation_master, master: addresses of the evaluating and the training task, in place of ``TF_CONFIG``.
       cluster: a resolver that returns the master's address.
       **kwargs: see `tf.estimator.RunConfig`.

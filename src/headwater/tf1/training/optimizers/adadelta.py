@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from headwater.tf1.training.optimizers.common import OneOperationOptimizer
 
 if TYPE_CHECKING:
-    from headwater.graph.types import GraphTensor, TensorLike
     from headwater.tf1.training.optimizer import Hyperparameter
-    from headwater.tf1.variables.variables import Variable
 
 
 class AdadeltaOptimizer(OneOperationOptimizer):
@@ -31,6 +29,7 @@ class AdadeltaOptimizer(OneOperationOptimizer):
 
     _kind = "Adadelta"
     _updated = ("accum", "accum_update")
+    _inputs: Mapping[str, str] = {"lr": "lr", "rho": "rho", "epsilon": "epsilon", "grad": "grad"}
 
     def __init__(
         self,
@@ -45,13 +44,5 @@ class AdadeltaOptimizer(OneOperationOptimizer):
         self._rho = rho
         self._epsilon = epsilon
 
-    def _create_slots(self, var_list: Sequence[Variable]) -> None:
-        for var in var_list:
-            self._zeros_slot(var, "accum", self._name)
-            self._zeros_slot(var, "accum_update", self._name)
-
     def _prepare(self) -> None:
         self._prepare_settings(lr=self._lr, rho=self._rho, epsilon=self._epsilon)
-
-    def _values(self, grad: TensorLike, var: GraphTensor) -> list[tuple[str, Any]]:
-        return [*((key, self._setting(key, var)) for key in ("lr", "rho", "epsilon")), ("grad", grad)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headwater.dtypes import int32, int64
@@ -29,6 +29,9 @@ def _constant_slot(optimizer: Any, var: Any, value: float, slot: str, name: str)
         shape = graph.create_op("Shape", [var.initialized_value()], {"out_type": int32}).outputs[0]
         filled = graph.create_op("Fill", [shape, convert_to_tensor(value, dtype)]).outputs[0]
     return optimizer._get_or_make_slot(var, filled, slot, name)
+
+
+_PENALTIES = {"l1": "l1_regularization_strength", "l2": "l2_regularization_strength"}
 
 
 class _AccumulatingOptimizer(OneOperationOptimizer):
@@ -69,6 +72,7 @@ class AdagradOptimizer(_AccumulatingOptimizer):
     """
 
     _kind = "Adagrad"
+    _inputs: Mapping[str, str] = {"lr": "learning_rate", "grad": "grad"}
 
     def __init__(
         self,
@@ -81,9 +85,6 @@ class AdagradOptimizer(_AccumulatingOptimizer):
 
     def _prepare(self) -> None:
         self._prepare_settings(learning_rate=self._learning_rate)
-
-    def _values(self, grad: TensorLike, var: GraphTensor) -> list[tuple[str, Any]]:
-        return [("lr", self._setting("learning_rate", var)), ("grad", grad)]
 
 
 class ProximalAdagradOptimizer(_AccumulatingOptimizer):
@@ -104,6 +105,7 @@ class ProximalAdagradOptimizer(_AccumulatingOptimizer):
     """
 
     _kind = "ProximalAdagrad"
+    _inputs: Mapping[str, str] = {"lr": "learning_rate", **_PENALTIES, "grad": "grad"}
 
     def __init__(
         self,
@@ -122,14 +124,6 @@ class ProximalAdagradOptimizer(_AccumulatingOptimizer):
         self._prepare_settings(
             learning_rate=self._learning_rate, l1_regularization_strength=self._l1, l2_regularization_strength=self._l2
         )
-
-    def _values(self, grad: TensorLike, var: GraphTensor) -> list[tuple[str, Any]]:
-        return [
-            ("lr", self._setting("learning_rate", var)),
-            ("l1", self._setting("l1_regularization_strength", var)),
-            ("l2", self._setting("l2_regularization_strength", var)),
-            ("grad", grad),
-        ]
 
 
 class AdagradDAOptimizer(OneOperationOptimizer):
@@ -153,6 +147,7 @@ class AdagradDAOptimizer(OneOperationOptimizer):
 
     _kind = "AdagradDA"
     _updated = ("gradient_accumulator", "gradient_squared_accumulator")
+    _inputs: Mapping[str, str] = {"grad": "grad", "lr": "learning_rate", **_PENALTIES}
 
     def __init__(
         self,
@@ -193,10 +188,4 @@ class AdagradDAOptimizer(OneOperationOptimizer):
         self._step: Tensor = graph.create_op("Add", [before, convert_to_tensor(1, int64)], name="step").outputs[0]
 
     def _values(self, grad: TensorLike, var: GraphTensor) -> list[tuple[str, Any]]:
-        return [
-            ("grad", grad),
-            ("lr", self._setting("learning_rate", var)),
-            ("l1", self._setting("l1_regularization_strength", var)),
-            ("l2", self._setting("l2_regularization_strength", var)),
-            ("global_step", self._step),
-        ]
+        return [*super()._values(grad, var), ("global_step", self._step)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headwater.tf1.functional.control_flow import group
@@ -10,7 +10,6 @@ from headwater.tf1.training.optimizers.common import OneOperationOptimizer
 
 if TYPE_CHECKING:
     from headwater.graph.operation import Operation
-    from headwater.graph.types import GraphTensor, TensorLike
     from headwater.tf1.training.optimizer import Hyperparameter
     from headwater.tf1.variables.variables import Variable
 
@@ -39,6 +38,15 @@ class AdamOptimizer(OneOperationOptimizer):
 
     _kind = "Adam"
     _updated = ("m", "v")
+    _inputs: Mapping[str, str] = {
+        "beta1_power": "beta1_power",
+        "beta2_power": "beta2_power",
+        "lr": "learning_rate",
+        "beta1": "beta1",
+        "beta2": "beta2",
+        "epsilon": "epsilon",
+        "grad": "grad",
+    }
 
     def __init__(
         self,
@@ -62,25 +70,12 @@ class AdamOptimizer(OneOperationOptimizer):
         first = min(var_list, key=lambda var: var.name)
         self._create_non_slot_variable(self._call_if_callable(self._beta1), "beta1_power", first)
         self._create_non_slot_variable(self._call_if_callable(self._beta2), "beta2_power", first)
-        for var in var_list:
-            self._zeros_slot(var, "m", self._name)
-            self._zeros_slot(var, "v", self._name)
+        super()._create_slots(var_list)
 
     def _prepare(self) -> None:
         self._prepare_settings(learning_rate=self._lr, beta1=self._beta1, beta2=self._beta2, epsilon=self._epsilon)
         for name, power in zip(("beta1_power", "beta2_power"), self._get_beta_accumulators(), strict=True):
             self._settings[name] = power.value()
-
-    def _values(self, grad: TensorLike, var: GraphTensor) -> list[tuple[str, Any]]:
-        return [
-            ("beta1_power", self._setting("beta1_power", var)),
-            ("beta2_power", self._setting("beta2_power", var)),
-            ("lr", self._setting("learning_rate", var)),
-            ("beta1", self._setting("beta1", var)),
-            ("beta2", self._setting("beta2", var)),
-            ("epsilon", self._setting("epsilon", var)),
-            ("grad", grad),
-        ]
 
     def _finish(self, update_ops: Sequence[Operation], name_scope: str) -> Any:
         powers = self._get_beta_accumulators()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headwater.graph.convert import convert_to_tensor
@@ -56,17 +56,24 @@ class OneOperationOptimizer(SettingsOptimizer):
 
     Attributes:
       _kind: see above.
-      _updated: the slots that the operation updates besides the variable.
+      _updated: the slots that the operation updates besides the variable, zeros at first.
+      _inputs: the further arguments of the operation in order, each with the name of its setting or ``grad``.
       _attrs: attributes of the operation.
     """
 
     _kind: str
     _updated: tuple[str, ...]
+    _inputs: Mapping[str, str]
     _attrs: Mapping[str, object] = {}
+
+    def _create_slots(self, var_list: Sequence[Variable]) -> None:
+        for var in var_list:
+            for slot in self._updated:
+                self._zeros_slot(var, slot, self._name)
 
     def _values(self, grad: Any, var: GraphTensor) -> list[tuple[str, Any]]:
         """Returns the further inputs in order, by argument name."""
-        raise NotImplementedError
+        return [(key, grad if name == "grad" else self._setting(name, var)) for key, name in self._inputs.items()]
 
     def _apply_dense(self, grad: Tensor, var: Variable) -> Operation:
         return self._apply(f"Apply{self._kind}", var, self._updated, self._values(grad, var), **self._attrs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from headwater.tf1.training.optimizers.common import OneOperationOptimizer, SettingsOptimizer
@@ -10,7 +10,7 @@ from headwater.tf1.variables.state import update_op
 
 if TYPE_CHECKING:
     from headwater.graph.operation import Operation, Tensor
-    from headwater.graph.types import GraphTensor, TensorLike
+    from headwater.graph.types import GraphTensor
     from headwater.tf1.training.optimizer import Hyperparameter
     from headwater.tf1.variables.variables import Variable
 
@@ -60,6 +60,7 @@ class MomentumOptimizer(OneOperationOptimizer):
 
     _kind = "Momentum"
     _updated = ("momentum",)
+    _inputs: Mapping[str, str] = {"lr": "learning_rate", "grad": "grad", "momentum": "momentum"}
 
     def __init__(
         self,
@@ -74,16 +75,8 @@ class MomentumOptimizer(OneOperationOptimizer):
         self._momentum = momentum
         self._attrs = {"use_nesterov": use_nesterov}
 
-    def _create_slots(self, var_list: Sequence[Variable]) -> None:
-        for var in var_list:
-            self._zeros_slot(var, "momentum", self._name)
-
     def _prepare(self) -> None:
         self._prepare_settings(learning_rate=self._learning_rate, momentum=self._momentum)
-
-    def _values(self, grad: TensorLike, var: GraphTensor) -> list[tuple[str, Any]]:
-        rate, momentum = self._setting("learning_rate", var), self._setting("momentum", var)
-        return [("lr", rate), ("grad", grad), ("momentum", momentum)]
 
 
 class ProximalGradientDescentOptimizer(SettingsOptimizer):

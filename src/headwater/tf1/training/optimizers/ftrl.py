@@ -9,7 +9,6 @@ from headwater.tf1.training.optimizers.common import OneOperationOptimizer
 from headwater.tf1.variables.initializers import Constant
 
 if TYPE_CHECKING:
-    from headwater.graph.types import TensorLike
     from headwater.tf1.variables.variables import Variable
 
 
@@ -65,8 +64,10 @@ class FtrlOptimizer(OneOperationOptimizer):
         self._learning_rate = learning_rate
         self._learning_rate_power = learning_rate_power
         self._initial_accumulator_value = initial_accumulator_value
-        self._shrinks = l2_shrinkage_regularization_strength > 0
-        self._kind = "FtrlV2" if self._shrinks else "Ftrl"
+        shrinks = l2_shrinkage_regularization_strength > 0
+        self._kind = "FtrlV2" if shrinks else "Ftrl"
+        penalties = dict(zip(("l1", "l2", "l2_shrinkage") if shrinks else ("l1", "l2"), self._NAMES, strict=False))
+        self._inputs = {"grad": "grad", "lr": "learning_rate", **penalties, "lr_power": "learning_rate_power"}
         self._accum_name = accum_name
         self._linear_name = linear_name
 
@@ -83,10 +84,3 @@ class FtrlOptimizer(OneOperationOptimizer):
         self._prepare_settings(
             learning_rate=self._learning_rate, **self._strengths, learning_rate_power=self._learning_rate_power
         )
-
-    def _values(self, grad: TensorLike, var: Any) -> list[tuple[str, Any]]:
-        taken = self._NAMES if self._shrinks else self._NAMES[:2]
-        arguments = ("lr", "l1", "l2", "l2_shrinkage")
-        names = ("learning_rate", *taken)
-        values = [(key, self._setting(name, var)) for key, name in zip(arguments, names, strict=False)]
-        return [("grad", grad), *values, ("lr_power", self._setting("learning_rate_power", var))]

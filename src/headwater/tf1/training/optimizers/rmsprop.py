@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from headwater.tf1.training.optimizers.common import OneOperationOptimizer
 from headwater.tf1.variables.initializers import Ones
 
 if TYPE_CHECKING:
-    from headwater.graph.types import GraphTensor, TensorLike
     from headwater.tf1.training.optimizer import Hyperparameter
     from headwater.tf1.variables.variables import Variable
 
@@ -34,6 +33,14 @@ class RMSPropOptimizer(OneOperationOptimizer):
 
     Slots: ``rms`` is s, ``momentum`` is p, ``mg`` is m (centered only).
     """
+
+    _inputs: Mapping[str, str] = {
+        "lr": "learning_rate",
+        "rho": "decay",
+        "momentum": "momentum",
+        "epsilon": "epsilon",
+        "grad": "grad",
+    }
 
     def __init__(
         self,
@@ -66,12 +73,3 @@ class RMSPropOptimizer(OneOperationOptimizer):
         self._prepare_settings(
             learning_rate=self._learning_rate, decay=self._decay, momentum=self._momentum, epsilon=self._epsilon
         )
-
-    def _values(self, grad: TensorLike, var: GraphTensor) -> list[tuple[str, Any]]:
-        return [
-            ("lr", self._setting("learning_rate", var)),
-            ("rho", self._setting("decay", var)),
-            ("momentum", self._setting("momentum", var)),
-            ("epsilon", self._setting("epsilon", var)),
-            ("grad", grad),
-        ]
