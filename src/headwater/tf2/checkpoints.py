@@ -1,13 +1,15 @@
-"""``tf.train.Checkpoint`` of Keras's models and optimizers, and of variables.
+"""``tf.train.Checkpoint`` of Keras's models and optimizers, of modules and variables.
 
-Files have TensorFlow's format, with Headwater's names of variables: the name that the program gave an object, and the
-number of the variable within it. Keras's own names of variables depend on other objects that a program has built.
+Files have TensorFlow 2's format in both directions: values by the attributes through which a program reaches them, and
+the graph of the objects (`headwater.tf1.training.object_graph`). Objects without variables so far, such as layers that
+have not been built, get their values when they are built.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Self
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Self, cast
 
 import jax.numpy as jnp
 import keras
@@ -15,9 +17,11 @@ import numpy as np
 
 from headwater.data.io.bundle_writer import BundleWriter
 from headwater.data.io.files import Path, as_path
+from headwater.tensorboard_protos import trackable_object_graph_pb2
 from headwater.tf1.training.checkpoint_reader import CheckpointReader
 from headwater.tf1.training.checkpoint_state import update_checkpoint_state
 from headwater.tf1.training.object_checkpoints import CheckpointManager as GraphManager
+from headwater.tf1.training.object_graph import OBJECT_GRAPH_KEY, VARIABLE_VALUE, matches, object_graph
 from headwater.tf2.modules import Module
 from headwater.tf2.tape import value_of
 from headwater.tf2.tensors import Variable
@@ -27,42 +31,54 @@ _Optimizer = keras.optimizers.Optimizer
 _Layer = keras.layers.Layer
 _Metric = keras.metrics.Metric
 
-_COUNTER = "save_counter"
+_COUNTER: Final = "save_counter"
+#: Types of variables that Keras declares by purpose, as arrays here and in files: TensorFlow has no signless seeds, and
+#: counts updates in 64 bits.
+_TYPES_IN_FILES: Final = {"uint32": "int64"}
+_UPDATES: Final = "iteration"
 
 
 class Checkpoint:
-    """The state of objects: variables, models, layers, optimizers, metrics, lists and dicts of these.
+    """The state of objects: variables, models, layers, optimizers, metrics, modules, lists and dicts of these.
 
     Args:
-      root: not supported; in TensorFlow, an object with attributes to save.
+      root: an object whose attributes are saved as attributes of the checkpoint.
       **kwargs: the objects, by the names of their attributes of the checkpoint.
 
+    Attributes:
+      save_counter: number of calls of `save`, a variable.
+
     Raises:
-      ValueError: an object has no state to save.
+      ValueError: an object has no state to save, or ``root`` has another object under one of the names.
     """
 
     def __init__(self, root: object = None, **kwargs: object) -> None:
-        if root is not None:
-            raise NotImplementedError("tf.train.Checkpoint: root is not supported; pass objects by name")
         self.save_counter: Any = Variable(0, dtype="int64", trainable=False, name=_COUNTER)
-        self._objects: dict[str, Any] = dict(sorted(kwargs.items()))
-        for name, value in self._objects.items():
-            _variables_of(value, name)
+        self._root = root
+        if root is not None:
+            _check_trackable("root", root)
+        parts = {} if root is None else dict(parts_of(root))
+        for name, value in sorted(kwargs.items()):
+            _check_trackable(name, value)
+            if parts.get(name, value) is not value:
+                raise ValueError(f"Checkpoint: root has another object as its attribute {name!r}")
             setattr(self, name, value)
 
-    def _variables(self) -> dict[str, Any]:
-        found = {f"{_COUNTER}/0": self.save_counter}
-        for name, value in self._objects.items():
-            found.update((f"{name}/{key}", variable) for key, variable in _variables_of(value, name).items())
-        return found
+    def trackable_parts(self) -> dict[str, object]:
+        """Returns the objects by their names."""
+        parts = {} if self._root is None else dict(parts_of(self._root))
+        return parts | {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
     def write(self, file_prefix: Path, options: object = None) -> str:
         """Writes the values to files with this prefix, and returns the prefix."""
         _refuse(options)
         prefix = as_path(file_prefix)
+        found = object_graph(self, parts_of, _kind_of)
+        values: dict[str, Any] = {key: _array_of(variable) for key, variable in found.values.items()}
+        values[OBJECT_GRAPH_KEY] = np.array(found.proto.SerializeToString(deterministic=True), object)
         with BundleWriter(prefix) as writer:
-            for name, variable in sorted(self._variables().items()):
-                writer.add(name, np.asarray(value_of(variable)))
+            for name, value in sorted(values.items()):
+                writer.add(name, value)
             writer.finish()
         return prefix
 
@@ -89,37 +105,82 @@ class Checkpoint:
         return self.restore(save_path, options)
 
     def restore(self, save_path: Path | None, options: object = None) -> Status:
-        """Restores the objects from a checkpoint; does nothing for None. An optimizer that has made no step yet is
-        built for the model that is saved with it.
+        """Restores the objects from a checkpoint; does nothing for None. Layers, models and optimizers that have not
+        been built are restored when they are.
 
         Raises:
           NotFoundError: there is no such checkpoint.
-          ValueError: the shapes of a value and of its variable differ.
+          ValueError: the shapes of a value and of its variable differ, or the file has no graph of objects.
         """
         _refuse(options)
         if save_path is None:
-            return Status(set(), set())
-        path = as_path(save_path)
-        reader = CheckpointReader(path)
-        stored = set(reader.get_variable_to_shape_map())
-        self._build_optimizers(stored)
-        variables = self._variables()
-        for name, variable in variables.items():
-            if name in stored:
-                value = reader.get_tensor(name)
-                if tuple(value.shape) != tuple(variable.shape):
-                    raise ValueError(
-                        f"{name} in {path} has shape {value.shape}, but the variable {tuple(variable.shape)}"
-                    )
-                variable.assign(jnp.asarray(value))
-        return Status(stored - set(variables), set(variables) - stored)
+            return Status(self, None)
+        return Status(self, _Restoring(as_path(save_path)).restored(self))
 
-    def _build_optimizers(self, stored: set[str]) -> None:
-        models = [value for value in self._objects.values() if isinstance(value, keras.Model) and value.built]
-        for name, value in self._objects.items():
-            slots = sum(key.startswith(f"{name}/") for key in stored)
-            if isinstance(value, _Optimizer) and not value.built and slots > len(value.variables) and len(models) == 1:
-                value.build(models[0].trainable_variables)
+
+class _Restoring:
+    """A checkpoint whose values are assigned to existing objects, and to others when they are built.
+
+    Args:
+      path: the checkpoint.
+
+    Attributes:
+      keys: of all values.
+      assigned: for each value in use, the variable.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._reader = CheckpointReader(path)
+        if not self._reader.has_tensor(OBJECT_GRAPH_KEY):
+            raise ValueError(
+                f"{path} has no graph of objects: it was written by tf.compat.v1.train.Saver or by version 0.1 or "
+                "older; restore it with the program that wrote it"
+            )
+        graph = self._reader.get_tensor(OBJECT_GRAPH_KEY)
+        self._proto: Any = trackable_object_graph_pb2.TrackableObjectGraph.FromString(graph)
+        self.keys: set[str] = {each.checkpoint_key for node in self._proto.nodes for each in node.attributes}
+        self.assigned: dict[str, Any] = {}
+        self._waiting: set[int] = set()
+
+    def restored(self, root: object, number: int = 0) -> _Restoring:
+        """Assigns the values of the node ``number``, which is ``root``, and of its parts; returns itself."""
+        for value, at in matches(root, self._proto, parts_of, number):
+            if isinstance(value, _KerasVariable):
+                for attribute in self._proto.nodes[at].attributes:
+                    self._assign(attribute.checkpoint_key, value)
+            elif isinstance(value, (_Layer, _Optimizer)) and not value.built and id(value) not in self._waiting:
+                self._waiting.add(id(value))
+                _after_build(value, functools.partial(self.restored, value, at))
+        return self
+
+    def _assign(self, key: str, variable: Any) -> None:
+        if key in self.assigned:
+            return
+        value = self._reader.get_tensor(key)
+        if tuple(value.shape) != tuple(variable.shape):
+            raise ValueError(f"{key} in {self._path} has shape {value.shape}, but the variable {tuple(variable.shape)}")
+        if variable._initializer is None:
+            variable.assign(jnp.asarray(value, variable.dtype))
+        else:  # Keras builds layers in a trial of the call, and initialises their variables afterwards
+            variable._initializer = lambda shape, dtype: jnp.asarray(value, dtype)
+        self.assigned[key] = variable
+
+
+def _after_build(owner: Any, restore: Callable[[], object]) -> None:
+    """Calls ``restore`` once a layer or an optimizer has been built."""
+    name = "_post_build" if isinstance(owner, _Layer) else "build"
+    original = getattr(owner, name)
+
+    def hook(*args: Any, **kwargs: Any) -> None:
+        object.__delattr__(owner, name)
+        original(*args, **kwargs)
+        restore()
+
+    object.__setattr__(owner, name, hook)
+
+
+_KINDS: Final = (_KerasVariable, _Layer, _Optimizer, Module, Checkpoint)
 
 
 def _refuse(options: object) -> None:
@@ -131,24 +192,51 @@ class Status:
     """The result of a restore.
 
     Args:
-      unused: names of values in the checkpoint without a variable.
-      missing: names of variables without a value in the checkpoint.
+      root: the objects.
+      restoring: the checkpoint; None if nothing is restored.
     """
 
-    def __init__(self, unused: set[str], missing: set[str]) -> None:
-        self._unused = unused
-        self._missing = missing
+    def __init__(self, root: Checkpoint, restoring: _Restoring | None) -> None:
+        self._root = root
+        self._restoring = restoring
 
     def assert_consumed(self) -> Self:
-        """Returns itself; raises AssertionError if a value has no variable, or a variable no value."""
-        if self._unused:
-            raise AssertionError(f"values without a variable: {', '.join(sorted(self._unused))}")
-        return self.assert_existing_objects_matched()
+        """Returns itself.
+
+        Raises:
+          AssertionError: a value has no variable, or a variable no value.
+        """
+        self.assert_existing_objects_matched()
+        if self._restoring is not None:
+            unused = self._restoring.keys - set(self._restoring.assigned)
+            if unused:
+                raise AssertionError(f"values without a variable: {', '.join(sorted(unused))}")
+        return self
 
     def assert_existing_objects_matched(self) -> Self:
-        """Returns itself; raises AssertionError if a variable has no value."""
-        if self._missing:
-            raise AssertionError(f"variables without a value: {', '.join(sorted(self._missing))}")
+        """Returns itself.
+
+        Raises:
+          AssertionError: a variable has no value.
+        """
+        if self._restoring is not None:
+            matched = set(map(id, self._restoring.assigned.values()))
+            variables = object_graph(self._root, parts_of, _kind_of).values
+            missing = [key.partition("/.ATTRIBUTES")[0] for key, value in variables.items() if id(value) not in matched]
+            if missing:
+                raise AssertionError(f"variables without a value: {', '.join(sorted(missing))}")
+        return self
+
+    def assert_nontrivial_match(self) -> Self:
+        """Returns itself.
+
+        Raises:
+          AssertionError: no variable besides the counter of saves has a value.
+        """
+        if self._restoring is not None:
+            counter = self._root.save_counter
+            if all(variable is counter for variable in self._restoring.assigned.values()):
+                raise AssertionError("no value of the checkpoint belongs to a variable")
         return self
 
     def expect_partial(self) -> Self:
@@ -156,25 +244,50 @@ class Status:
         return self
 
 
-def _variables_of(value: object, name: str) -> dict[str, object]:
-    """Returns the variables of an object, by their names within it."""
-    if isinstance(value, _KerasVariable):
-        return {"0": value}
-    if isinstance(value, (_Layer, _Optimizer, _Metric, Module)):
-        variables: object = value.variables
-        return {str(at): variable for at, variable in enumerate(variables)}
+def parts_of(value: object) -> list[tuple[str, Any]]:
+    """Returns the parts of an object that have variables or may get some, with the names of their attributes. As in
+    TensorFlow, models do not save the metrics that `compile` and layers made."""
+    kinds = (*_KINDS, _Metric)
+    match value:
+        case Checkpoint():
+            found: Any = value.trackable_parts().items()
+        case _Layer() | _Optimizer() | _Metric() | Module():
+            # A model's layers are attributes, too, by which TensorFlow names them.
+            found, kinds = [(name, part) for name, part in vars(value).items() if name != "_layers"], _KINDS
+        case Mapping():
+            found = [(key, part) for key, part in cast("Mapping[Any, Any]", value).items() if isinstance(key, str)]
+        case list() | tuple():
+            found = [(str(index), part) for index, part in enumerate(cast("list[Any]", value))]
+        case _:
+            found = ()
+    return [(name, part) for name, part in found if _is_trackable(part, kinds)]
+
+
+def _is_trackable(value: object, kinds: tuple[Any, ...]) -> bool:
+    """Whether an object is of one of these kinds, or a container with such objects."""
+    if isinstance(value, (list, tuple)):
+        return any(_is_trackable(part, kinds) for part in cast("list[Any]", value))
     if isinstance(value, Mapping):
-        parts: object = {str(key): part for key, part in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    elif isinstance(value, (list, tuple)):
-        parts = {str(at): part for at, part in enumerate(value)}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    else:
+        return any(_is_trackable(part, kinds) for part in cast("Mapping[Any, Any]", value).values())
+    return isinstance(value, kinds)
+
+
+def _check_trackable(name: str, value: object) -> None:
+    if not _is_trackable(value, (*_KINDS, _Metric)) and not isinstance(value, (list, tuple, dict)):
         raise ValueError(
             "`Checkpoint` was expecting a trackable object (an object derived from `Trackable`), got "
             f"{value!r} as {name}: variables, models, layers, optimizers, metrics, lists and dicts of these have state"
         )
-    return {
-        f"{key}/{inner}": v for key, part in parts.items() for inner, v in _variables_of(part, f"{name}/{key}").items()
-    }
+
+
+def _kind_of(value: object) -> tuple[str, str] | None:
+    return (VARIABLE_VALUE, cast("Any", value).path) if isinstance(value, _KerasVariable) else None
+
+
+def _array_of(variable: Any) -> np.ndarray[Any, Any]:
+    """Returns the value of a variable, of the type that TensorFlow gives this variable."""
+    kind = "int64" if variable.name == _UPDATES else _TYPES_IN_FILES.get(variable.dtype, variable.dtype)
+    return np.asarray(value_of(variable)).astype(np.dtype(kind) if kind != "bfloat16" else jnp.bfloat16)
 
 
 class CheckpointManager(GraphManager):

@@ -16,6 +16,7 @@ import math
 import os
 import struct
 import threading
+import weakref
 from collections.abc import Mapping
 from functools import partial
 from types import MappingProxyType
@@ -185,6 +186,7 @@ class BundleReader:
         self.prefix: str = as_path(prefix)
         self._index = Index(prefix)
         self._descriptors: dict[int, int] = {}
+        weakref.finalize(self, _close_all, self._descriptors)
         self._lock = threading.Lock()
 
     @property
@@ -327,12 +329,7 @@ class BundleReader:
     def close(self) -> None:
         """Closes the data files; reading opens them again."""
         with self._lock:
-            while self._descriptors:
-                os.close(self._descriptors.popitem()[1])
-
-    def __del__(self) -> None:
-        if hasattr(self, "_descriptors"):
-            self.close()
+            _close_all(self._descriptors)
 
     def __enter__(self) -> BundleReader:
         return self
@@ -369,3 +366,8 @@ def _decode_strings(data: npt.NDArray[np.uint8], count: int) -> tuple[npt.NDArra
         strings[index] = content[position:end]
         position = end
     return strings, crc32c.extend(crc32c.extend(crc, stored), content)
+
+
+def _close_all(descriptors: dict[int, int]) -> None:
+    while descriptors:
+        os.close(descriptors.popitem()[1])

@@ -270,8 +270,8 @@ class CheckpointLoadStatus(LoadStatus):
     def _restored(self) -> dict[str, object]:
         return {
             attribute.checkpoint_key: value
-            for value, node in matches(self._root, self._proto)
-            for attribute in node.attributes
+            for value, number in matches(self._root, self._proto)
+            for attribute in self._proto.nodes[number].attributes
             if isinstance(value, Variable)
         }
 
@@ -281,9 +281,9 @@ class CheckpointLoadStatus(LoadStatus):
 
     def restore_states(self, reader: CheckpointReader) -> None:
         """Restores the program's own Python states immediately."""
-        for value, node in list(matches(self._root, self._proto)):
+        for value, number in list(matches(self._root, self._proto)):
             if isinstance(value, PythonState):
-                for attribute in node.attributes:
+                for attribute in self._proto.nodes[number].attributes:
                     self._states[attribute.checkpoint_key] = value
                     value.deserialize(reader.get_tensor(attribute.checkpoint_key))
 

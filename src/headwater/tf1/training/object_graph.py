@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from headwater.tensorboard_protos import trackable_object_graph_pb2
 from headwater.tf1.layers.base import Layer
@@ -24,14 +24,13 @@ from headwater.tf1.variables.partitioned import PartitionedVariable
 from headwater.tf1.variables.variables import Variable
 
 if TYPE_CHECKING:
-    from headwater.graph.operation import Tensor
     from headwater.tensorboard_protos import NodeDef
 
 
 OBJECT_GRAPH_KEY: Final = "_CHECKPOINTABLE_OBJECT_GRAPH"
 """The key of the serialised graph in a checkpoint."""
 
-_VARIABLE: Final = "VARIABLE_VALUE"
+VARIABLE_VALUE: Final = "VARIABLE_VALUE"
 _STATE: Final = "py_state"
 _ATTRIBUTES: Final = ".ATTRIBUTES"
 _SLOTS: Final = ".OPTIMIZER_SLOT"
@@ -56,6 +55,11 @@ class PythonState(ABC):
     def deserialize(self, string_value: bytes) -> None:
         """Restores the state returned by `serialize`."""
 
+
+Parts: TypeAlias = Callable[[Any], list[tuple[str, Any]]]
+"""Returns the parts of an object, with the names by which the object has them."""
+
+KindOf: TypeAlias = Callable[[Any], "tuple[str, str] | None"]
 
 _KINDS: Final = (Variable, PartitionedVariable, Optimizer, Layer, Module, Trackable, PythonState)
 
@@ -85,6 +89,13 @@ def parts_of(value: object) -> list[tuple[str, Any]]:
     return [(name, part) for name, part in found if is_trackable(part) or isinstance(part, list | dict)]
 
 
+def kind_of(value: object) -> tuple[str, str] | None:
+    """Returns the kind of a value to save, and its name in the program; None for an object without a value."""
+    if isinstance(value, Variable | PartitionedVariable):
+        return VARIABLE_VALUE, value.name.partition(":")[0]
+    return (_STATE, "") if isinstance(value, PythonState) else None
+
+
 @dataclass(kw_only=True)
 class ObjectGraph:
     """Objects reachable from a root object.
@@ -100,7 +111,7 @@ class ObjectGraph:
     proto: Any = None
 
 
-def object_graph(root: object) -> ObjectGraph:
+def object_graph(root: object, parts_of: Parts = parts_of, kind_of: KindOf = kind_of) -> ObjectGraph:
     """The objects that can be reached from ``root``."""
     found = ObjectGraph(proto=trackable_object_graph_pb2.TrackableObjectGraph())
     paths: dict[int, tuple[str, ...]] = {id(root): ()}
@@ -119,20 +130,18 @@ def object_graph(root: object) -> ObjectGraph:
         node = found.proto.nodes.add()
         for name, part in parts_of(each):
             node.children.add(node_id=numbers[id(part)], local_name=name)
-        _add_value(found, node, each, "/".join(paths[id(each)]))
+        _add_value(found, node, each, "/".join(paths[id(each)]), kind_of)
     for number, each in enumerate(plain):
         if isinstance(each, Optimizer):
             _add_slots(found, number, plain, paths)
     return found
 
 
-def _add_value(found: ObjectGraph, node: NodeDef, value: Tensor, path: str) -> None:
-    if isinstance(value, Variable | PartitionedVariable):
-        kind, full_name = _VARIABLE, value.name.partition(":")[0]
-    elif isinstance(value, PythonState):
-        kind, full_name = _STATE, ""
-    else:
+def _add_value(found: ObjectGraph, node: NodeDef, value: object, path: str, kind_of: KindOf) -> None:
+    stored = kind_of(value)
+    if stored is None:
         return
+    kind, full_name = stored
     key = f"{path}/{_ATTRIBUTES}/{kind}" if path else f"{_ATTRIBUTES}/{kind}"
     node.attributes.add(name=kind, full_name=full_name, checkpoint_key=key)
     found.values[key] = value
@@ -150,7 +159,7 @@ def _add_slots(found: ObjectGraph, number: int, plain: list[Any], paths: Mapping
             )
             found.objects.append(slot)
             way = (*paths[id(variable)], _SLOTS, *paths[id(optimizer)], _escaped(slot_name))
-            _add_value(found, found.proto.nodes.add(), slot, "/".join(way))
+            _add_value(found, found.proto.nodes.add(), slot, "/".join(way), kind_of)
 
 
 def _escaped(name: str) -> str:
@@ -166,16 +175,17 @@ def keys_by_name(path: str) -> dict[str, str]:
     return {each.full_name: each.checkpoint_key for node in proto.nodes for each in node.attributes if each.full_name}
 
 
-def matches(root: object, proto: Any) -> Iterator[tuple[Any, Any]]:
-    """Returns pairs of existing objects and the corresponding nodes of ``proto``."""
+def matches(root: object, proto: Any, parts_of: Parts = parts_of, number: int = 0) -> Iterator[tuple[Any, int]]:
+    """Returns pairs of existing objects and the numbers of the corresponding nodes of ``proto``; ``root`` is the node
+    ``number``."""
     seen: dict[int, Any] = {}
-    waiting = deque([(root, 0)])
+    waiting = deque([(root, number)])
     while waiting:
         each, number = waiting.popleft()
         if number in seen:
             continue
         seen[number] = each
-        yield each, proto.nodes[number]
+        yield each, number
         parts = dict(parts_of(each))
         for child in proto.nodes[number].children:
             if child.local_name in parts:
@@ -187,4 +197,4 @@ def matches(root: object, proto: Any) -> Iterator[tuple[Any, Any]]:
             original = seen.get(slot.original_variable_node_id)
             variable = optimizer.get_slot(original, slot.slot_name) if original is not None else None
             if variable is not None:
-                yield variable, proto.nodes[slot.slot_variable_node_id]
+                yield variable, slot.slot_variable_node_id
