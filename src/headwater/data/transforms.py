@@ -27,6 +27,8 @@ from headwater.dtypes import DType, int64
 from headwater.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from headwater.graph.registry import HostArray
     from headwater.graph.types import TensorLike
 
@@ -269,12 +271,11 @@ class Shuffle(Wrapper):
                 yield held[place]
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
-        # Like `elements`, except that the elements of one block are drawn from distinct places of the buffer.
         size = positive(int(self.buffer_size), "buffer_size")
         draw = self._generator()
         held: list[HostArray] = []
         filled = 0
-        with closing(self.input.blocks(context, max(1, min(rows, size)))) as source:
+        with closing(self.input.blocks(context, rows)) as source:
             for block in source:
                 if not held:
                     held = [np.empty((size, *column.shape[1:]), column.dtype) for column in block]
@@ -284,14 +285,30 @@ class Shuffle(Wrapper):
                     buffer[filled : filled + room] = column[:room]
                 filled += room
                 if room < count:
-                    places = draw.choice(size, count - room, replace=False, shuffle=True)
-                    yield tuple(buffer[places] for buffer in held)
+                    places = draw.integers(size, size=count - room)
+                    before = _previous(places)
+                    again = np.flatnonzero(before >= 0)
+                    result: list[HostArray] = []
                     for buffer, column in zip(held, block, strict=True):
-                        buffer[places] = column[room:]
+                        given, taken = column[room:], buffer[places]
+                        taken[again] = given[before[again]]
+                        buffer[places] = given
+                        result.append(taken)
+                    yield tuple(result)
             order = draw.permutation(filled)
             for start in range(0, filled, rows):
                 places = order[start : start + rows]
                 yield tuple(buffer[places] for buffer in held)
+
+
+def _previous(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Returns the index of the last equal value before each value; -1 if there is none."""
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    same = np.flatnonzero(ordered[1:] == ordered[:-1])
+    result = np.full(len(values), -1)
+    result[order[same + 1]] = order[same]
+    return result
 
 
 @dataclass(eq=False, kw_only=True)

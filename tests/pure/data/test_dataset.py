@@ -18,6 +18,7 @@ from headwater.data.node import Context
 from headwater.data.options import AutoShardPolicy, Options
 from headwater.data.prefetch import AUTOTUNE
 from headwater.data.readers import FixedLengthRecordDataset, TextLineDataset, TFRecordDataset
+from headwater.dtypes import int64
 from headwater.errors import DataLossError, InvalidArgumentError, NotFoundError
 
 
@@ -61,6 +62,15 @@ def test_shards_are_all_elements_once(count: int) -> None:
     for dataset in (Dataset.range(11), Dataset.range(11).map(lambda n: n)):
         parts = [numbers(dataset.shard(count, index)) for index in range(count)]
         assert parts == [list(range(11))[index::count] for index in range(count)]
+
+
+@pytest.mark.parametrize("size", [1, 7, 100, 150, 3000])
+def test_shuffle_draws_elements_of_blocks_one_after_the_other(size: int) -> None:
+    in_blocks = [n for batch in Dataset.range(2000).shuffle(size, seed=5).batch(100) for n in batch.tolist()]
+    one_by_one = Dataset.from_generator(lambda: iter(range(2000)), int64, [])
+    assert in_blocks == numbers(one_by_one.shuffle(size, seed=5))
+    waited = max(place - number for place, number in enumerate(in_blocks))
+    assert waited > 2 * size or size in (1, 3000), "an element may stay in the buffer for long"
 
 
 def test_shuffle_is_seeded_and_stays_within_its_buffer() -> None:
