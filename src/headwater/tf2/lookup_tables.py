@@ -60,35 +60,35 @@ class _Held:
         with graph.as_default(), building():
             super().__init__(*args, **kwargs)
             values = Evaluation(graph)
-            self.resource: Table = values.structure(self._handle).item()
+            self.resource: Table = values.structure(self.resource_handle).item()
             values.structure(getattr(self, "_initializer", None))
-            default = values.structure(self._default)
+            default = values.structure(self.default_value)
         self._value_of_default = np.asarray(default)
         self._held = HostFunction(lambda: self.resource)
 
     @property
-    def _handle(self) -> Tensor:
+    def resource_handle(self) -> Tensor:
         return self._made if self._held is None else table_in_graph(self._held)
 
-    @_handle.setter
-    def _handle(self, value: Tensor) -> None:
+    @resource_handle.setter
+    def resource_handle(self, value: Tensor) -> None:
         self._made = value
 
     @property
-    def _default(self) -> Tensor:
+    def default_value(self) -> Tensor:
         if self._held is None:
             return self._default_made
-        dtype: Tree = vars(self)["_value_dtype"]
+        dtype: Tree = self.value_dtype
         return convert_to_tensor(self._value_of_default, dtype)
 
-    @_default.setter
-    def _default(self, value: Tensor) -> None:
+    @default_value.setter
+    def default_value(self, value: Tensor) -> None:
         self._default_made = value
 
     def _op(
         self, op_type: str, inputs: list[Tree], name: str | None, attrs: dict[str, Tree] | None = None
     ) -> Operation:
-        return get_default_graph().create_op(op_type, [self._handle, *inputs], attrs, name)
+        return get_default_graph().create_op(op_type, [self.resource_handle, *inputs], attrs, name)
 
     def __getitem__(self, keys: object) -> Tree:
         """Returns the value of each key, or the default."""
