@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import numpy as np
 
@@ -19,10 +19,6 @@ from headwater.data.composites import Composite, is_dense
 from headwater.data.spec import TensorSpec, is_array
 from headwater.dtypes import DType
 from headwater.errors import InvalidArgumentError
-
-if TYPE_CHECKING:
-    from headwater.graph.types import TensorLike
-
 
 Array = np.ndarray[Any, Any]
 Element = tuple[Any, ...]
@@ -120,10 +116,6 @@ class Node(ABC):
         for name in self.children:
             child = getattr(self, name)
             yield from child if isinstance(child, tuple) else (child,)
-
-    def is_known(self, value: TensorLike) -> bool:
-        """Returns whether a value is known without running a graph."""
-        return is_array(value)
 
 
 def static_value(value: Any) -> Any:

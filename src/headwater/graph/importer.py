@@ -446,9 +446,7 @@ class _Importer:
             self.used.add(item)
             return mapped if isinstance(mapped, Operation) else mapped.op
         name = source_of(item)
-        if name in self._controls:
-            return self._controls[name]
-        return self._op(name)
+        return self._controls[name] if name in self._controls else self._op(name)
 
     def _colocate(self, name: str, others: Sequence[str]) -> None:
         """Colocates a node with others. In `import_graph_def`, it gets the device of the first of them that has one."""

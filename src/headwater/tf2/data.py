@@ -114,9 +114,7 @@ class DatasetIterator:
 
     def __next__(self) -> Tree:
         trace = tracing()
-        if trace is not None:
-            return trace.pull(self)
-        return _mapped(_as_tensor, self.pull())
+        return trace.pull(self) if trace is not None else _mapped(_as_tensor, self.pull())
 
     def get_next(self) -> Tree:
         """The next element.

@@ -319,9 +319,7 @@ def _content(encoded: bytes, repack: Callable[[bytes], bytes]) -> bytes:
     if encoded[0] != _PACKED:
         return _content(repack(encoded), repack)
     size, start = varint.decode(encoded, 1, len(encoded))
-    if start + size != len(encoded):
-        return _content(repack(encoded), repack)
-    return encoded[start:]
+    return _content(repack(encoded), repack) if start + size != len(encoded) else encoded[start:]
 
 
 def _repack_floats(encoded: bytes) -> bytes:

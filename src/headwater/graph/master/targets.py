@@ -86,9 +86,7 @@ def forget_master(target: str) -> None:
 
 def local_master(target: str, device_counts: Mapping[str, int] | None = None) -> Master | None:
     """Returns the master of this process that ``target`` names, or None; see `LocalMaster` for ``device_counts``."""
-    if target in ("", "local"):
-        return LocalMaster(device_counts)
-    return _masters.get(target)
+    return LocalMaster(device_counts) if target in ("", "local") else _masters.get(target)
 
 
 __all__ = [

@@ -50,9 +50,7 @@ def _nested(array: HostArray, left: list[int]) -> str:
 def both_ends(array: HostArray, count: int) -> str:
     """Formats an array in NumPy's layout, with the first and last ``count`` elements of each dimension (all if
     negative)."""
-    if array.ndim == 0:
-        return _quoted(array[()], array.dtype)
-    return _laid_out(array, count, 1)
+    return _quoted(array[()], array.dtype) if array.ndim == 0 else _laid_out(array, count, 1)
 
 
 def _quoted(value: HostArray | np.generic | bytes, dtype: np.dtype[np.generic]) -> str:

@@ -486,9 +486,7 @@ def values_of(cells: Sequence[Cell]) -> list[AnyArray]:
     # This runs in each step, so the usual case uses functions in C. The loop in Python only finds the variable for the
     # error message.
     values = list(map(_value_of, cells))
-    if _NONE in map(type, values):
-        return [cell_value(cell) for cell in cells]
-    return values
+    return [cell_value(cell) for cell in cells] if _NONE in map(type, values) else values
 
 
 def _static_key(value: object) -> object:

@@ -144,7 +144,7 @@ def smart_cond(
 
 
 def smart_constant_value(pred: TensorLike) -> bool | None:
-    """The truth value that ``pred`` certainly has, or None."""
+    """Returns the truth value of ``pred``, or None if it is known only when a graph runs."""
     if pred in (0, 1, False, True):
         return bool(pred)
     if not isinstance(pred, Tensor):

@@ -336,7 +336,7 @@ def avg_pool(
 def max_pool2d(
     input: TensorLike, ksize: Ints, strides: Ints, padding: str, data_format: str = "NHWC", name: str | None = None
 ) -> Tensor:
-    """`max_pool`."""
+    """Same as `max_pool`."""
     return _pool("MaxPool", input, ksize, strides, padding, data_format, name, "max_pool2d")
 
 

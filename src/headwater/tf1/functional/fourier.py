@@ -45,9 +45,7 @@ def _lengths(tensor: Tensor, rank: int, inverse: bool) -> Tensor:
             sizes[-1] = max(0, 2 * (sizes[-1] - 1))
         return constant(sizes)
     sizes = arrays.shape(tensor)[-rank:]
-    if not inverse:
-        return sizes
-    return arrays.concat([sizes[:-1], 2 * (sizes[-1:] - 1)], 0)
+    return sizes if not inverse else arrays.concat([sizes[:-1], 2 * (sizes[-1:] - 1)], 0)
 
 
 rfft: Function = _real("RFFT", 1, "Half of the spectrum of real numbers along the last dimension; the rest mirrors it.")

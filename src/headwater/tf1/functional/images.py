@@ -252,7 +252,7 @@ def _as_floats(image: TensorLike, change: Callable[[Tensor], Tensor]) -> Tensor:
 
 
 def adjust_brightness(image: TensorLike, delta: TensorLike) -> Tensor:
-    """``delta``, of [0, 1], added."""
+    """Adds ``delta``, between 0 and 1, to every element."""
     with name_scope(None, "adjust_brightness", [image, delta]):
         return _as_floats(image, lambda values: math.add(values, math.cast(delta, values.dtype)))
 
@@ -275,7 +275,7 @@ def hsv_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
 
 
 def adjust_hue(image: TensorLike, delta: TensorLike, name: str | None = None) -> Tensor:
-    """The hue turned by ``delta``, of [-1, 1]."""
+    """Turns the hue by ``delta``, between -1 and 1."""
 
     def change(values: Tensor) -> Tensor:
         hue, saturation, value = arrays.split(rgb_to_hsv(values), 3, -1)
@@ -286,7 +286,7 @@ def adjust_hue(image: TensorLike, delta: TensorLike, name: str | None = None) ->
 
 
 def adjust_saturation(image: TensorLike, saturation_factor: TensorLike, name: str | None = None) -> Tensor:
-    """The saturation times a factor."""
+    """Multiplies the saturation by a factor."""
 
     def change(values: Tensor) -> Tensor:
         hue, saturation, value = arrays.split(rgb_to_hsv(values), 3, -1)

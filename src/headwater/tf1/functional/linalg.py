@@ -87,7 +87,7 @@ def sparse_matmul(
 
 
 def adjoint(matrix: TensorLike, name: str | None = None) -> Tensor:
-    """The conjugate, its last two dimensions exchanged."""
+    """The conjugate, with its last two dimensions exchanged."""
     with name_scope(name, "adjoint", [matrix]):
         return arrays.matrix_transpose(convert_to_tensor(matrix, name="matrix"), conjugate=True)
 

@@ -278,9 +278,7 @@ def _trips(op: Operation) -> Tensor:
         attrs = {"cond": op.attrs["cond"], "body": op.attrs["body"], "used": tuple(used), "loop": tuple(loop)}
         return op.graph.create_op("WhileTrips", [op.inputs[i] for i in used], attrs).outputs[0]
     bound = op.attrs.get("bound", -1)
-    if bound >= 0:
-        return convert_to_tensor([bound, 0], dtypes.int32)
-    return one("RoundedTrips", op.outputs[-1])
+    return convert_to_tensor([bound, 0], dtypes.int32) if bound >= 0 else one("RoundedTrips", op.outputs[-1])
 
 
 def _end_depends_on(op: Operation) -> tuple[list[int], list[int]]:

@@ -60,7 +60,7 @@ sigmoid: Function = of_x("Sigmoid", "1 / (1 + e⁻ˣ)")
 sign: Function = of_x("Sign", "-1, 0 or 1, the sign", sparse=True)
 floor: Function = of_x("Floor", "The largest integer not above")
 ceil: Function = of_x("Ceil", "The smallest integer not below")
-rint: Function = of_x("Rint", "The nearest integer, of two the even one,")
+rint: Function = of_x("Rint", "The nearest integer (the even one if two are equally near)")
 is_nan: Function = of_x("IsNan", "Whether it is not a number,")
 is_inf: Function = of_x("IsInf", "Whether it is infinite,")
 is_finite: Function = of_x("IsFinite", "Whether it is neither infinite nor NaN,")
@@ -80,7 +80,7 @@ def abs(x: TensorLike, name: str | None = None) -> Any:
 
 
 def round(x: TensorLike, name: str | None = None) -> Tensor:
-    """The nearest integer, of two the even one."""
+    """The nearest integer; the even one if two are equally near."""
     x = convert_to_tensor(x, name="x")
     return x if x.dtype.is_integer else one("Round", x, name=name)
 

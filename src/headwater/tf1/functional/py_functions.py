@@ -23,7 +23,7 @@ class Value(np.ndarray[Any, Any]):
     """An argument: an array that also has the method `numpy`."""
 
     def numpy(self) -> Any:
-        """The plain array; of one string its bytes."""
+        """The plain array, or the bytes of a single string."""
         plain = np.asarray(self)
         return plain.item() if plain.dtype == object and plain.ndim == 0 else plain
 

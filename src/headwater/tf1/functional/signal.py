@@ -171,7 +171,7 @@ def inverse_stft(
     window_fn: Window | None = hann_window,
     name: str | None = None,
 ) -> Tensor:
-    """Returns the signals of short-time Fourier transforms, if the window is the inverse of the forward window.
+    """Returns the signals with the given short-time Fourier transforms. See `inverse_stft_window_fn` for the window.
 
     Args:
       stfts: complex64, [..., frames, fft_length // 2 + 1].
@@ -365,7 +365,7 @@ def _half_angles(size: Tensor) -> Tensor:
 
 
 def _first(count: Size, first: float, others: float) -> Tensor:
-    """``first``, then ``others``."""
+    """Returns a vector of ``count`` numbers: ``first``, then ``others``."""
     return math.cast(math.equal(arrays.range(count), 0), dtypes.float32) * (first - others) + others
 
 
@@ -406,8 +406,8 @@ def linear_to_mel_weight_matrix(
     """Returns the matrix that converts a spectrum to mel bins: triangles over the mel scale.
 
     Args:
-      num_mel_bins: its columns.
-      num_spectrogram_bins: its rows, from zero to half of the sample rate.
+      num_mel_bins: number of columns of the matrix.
+      num_spectrogram_bins: number of rows, for frequencies from zero to half of the sample rate.
       sample_rate: samples per second.
       lower_edge_hertz: the lower end of the first triangle, in Hz.
       upper_edge_hertz: where the last triangle ends.

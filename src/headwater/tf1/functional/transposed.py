@@ -147,7 +147,7 @@ def dilation2d(
     filters: object = None,
     dilations: TensorLike | None = None,
 ) -> Tensor:
-    """max over a window of input + filter: grey-scale dilation.
+    """Grey-scale dilation: the maximum of input + filter over each window.
 
     Args:
       input: [batch, height, width, channels].

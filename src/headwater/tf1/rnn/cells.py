@@ -42,9 +42,7 @@ def zeros_of(size: TensorLike, batch_size: Any, dtype: Any) -> Structure:
             return result
         return arrays.zeros([int(batch_size), *inner], kind)
 
-    if isinstance(size, list | tuple):
-        return nest.map_structure(zeros, size)
-    return zeros(size)
+    return nest.map_structure(zeros, size) if isinstance(size, list | tuple) else zeros(size)
 
 
 class RNNCell(Layer):

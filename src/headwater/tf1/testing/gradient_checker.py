@@ -166,9 +166,7 @@ def _units(dtype: Any) -> tuple[complex, ...]:
 def _reals(value: object) -> Any:
     """Flattens elements; complex ones to alternating real and imaginary parts."""
     array: Any = np.ascontiguousarray(value)
-    if array.dtype.kind == "c":
-        return np.stack([array.real, array.imag], axis=-1).ravel()
-    return array.ravel()
+    return np.stack([array.real, array.imag], axis=-1).ravel() if array.dtype.kind == "c" else array.ravel()
 
 
 def _interleaved(jacobian: Jacobian, axis: int, parts: int) -> Jacobian:

@@ -25,7 +25,7 @@ class LossScale(ABC):
 
     @abstractmethod
     def __call__(self) -> Tensor:
-        """The number, float32."""
+        """Returns the scale, float32."""
 
     @abstractmethod
     def update(self, grads: object) -> tuple[Any, Any]:

@@ -271,7 +271,7 @@ class Optimizer:
         return group(*update_ops, name=name_scope)
 
     def _call_if_callable(self, param: object) -> Any:
-        """A setting that may be given as a function."""
+        """Returns a setting; calls it first if it is a function."""
         return param() if callable(param) else param
 
     # Slots ------------------------------------------------------------------------------------------------------

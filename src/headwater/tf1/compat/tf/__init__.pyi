@@ -696,7 +696,7 @@ def reduce_prod(input_tensor: TensorLike, axis: TensorLike | None = ..., keepdim
 def reduce_sum(input_tensor: TensorLike, axis: TensorLike | None = ..., keepdims: builtins.bool | None = ..., name: str | None = ..., reduction_indices: Ints | None = ..., keep_dims: builtins.bool | None = ...) -> Tensor:
     """The sum."""
 def rint(x: TensorLike, name: str | None = ...) -> Tensor:
-    """The nearest integer, of two the even one, of every element."""
+    """The nearest integer (the even one if two are equally near) of every element."""
 def rsqrt(x: TensorLike, name: str | None = ...) -> Tensor:
     """1 / √x of every element."""
 def scatter_add(ref: Variable | Tensor, indices: TensorLike, updates: TensorLike, use_locking: builtins.bool = ..., name: str | None = ...) -> Tensor:

@@ -159,7 +159,7 @@ def reduce_sum(input_tensor: TensorLike, axis: TensorLike | None = ..., keepdims
 def reduce_variance(input_tensor: TensorLike, axis: TensorLike | None = ..., keepdims: bool = ..., name: str | None = ...) -> Tensor:
     """The mean square of the distance from the mean."""
 def rint(x: TensorLike, name: str | None = ...) -> Tensor:
-    """The nearest integer, of two the even one, of every element."""
+    """The nearest integer (the even one if two are equally near) of every element."""
 def rsqrt(x: TensorLike, name: str | None = ...) -> Tensor:
     """1 / √x of every element."""
 def segment_max(data: TensorLike, segment_ids: TensorLike, name: str | None = ...) -> Tensor:

@@ -196,7 +196,7 @@ class Mixture(Distribution):
         return arrays.stack(list(values), -1)
 
     def _shares(self) -> Tensor:
-        """[batch, 1 for each dimension of samples, components]."""
+        """Returns the probabilities of the components, [batch, 1 for each dimension of samples, components]."""
         found = self.cat.probs
         for _ in range(self.event_shape.ndims or 0):
             found = arrays.expand_dims(found, -2)

@@ -155,7 +155,7 @@ class VocabularyProcessor:
         return self
 
     def fit_transform(self, raw_documents: Iterable[str], unused_y: object = None) -> Iterator[Ids]:
-        """Same as `fit` and `transform`."""
+        """Calls `fit`, then `transform`."""
         del unused_y
         self.fit(raw_documents)
         return self.transform(raw_documents)

@@ -103,7 +103,7 @@ def nth_element(input: TensorLike, n: TensorLike, reverse: bool = False, name: s
 
 @custom_gradient
 def _nth(values: Tensor, *, position: TensorLike, reverse: bool) -> Any:
-    """The gradient is divided among equal elements."""
+    """Returns the element at a position of each sorted row; its gradient is divided among equal elements."""
     chosen = gather(sort(values, direction="DESCENDING" if reverse else "ASCENDING"), position, axis=-1)
 
     def gradient(grad: Tensor) -> Tensor:

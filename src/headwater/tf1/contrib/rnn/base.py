@@ -44,7 +44,7 @@ class _Sized:
 
 
 class WrappingCell(RNNCell):
-    """A cell with another cell inside, whose sizes it has."""
+    """A cell that wraps another cell and has its sizes."""
 
     def __init__(self, cell: RNNCell, reuse: bool | None = None) -> None:
         super().__init__(_reuse=reuse)

@@ -50,7 +50,7 @@ class ConversionError(TypeError):
 
 
 class _Converter(api.PyToPy):
-    """The rewriting, with the operators of this package."""
+    """Rewrites functions to call the operators of this package."""
 
     def get_extra_locals(self) -> dict[str, types.ModuleType]:
         if self._extra_locals is None:

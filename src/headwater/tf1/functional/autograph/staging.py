@@ -81,7 +81,7 @@ _stagings: list[Staging] = []
 
 
 def add_staging(staging: Staging) -> None:
-    """Makes a kind of tensors known."""
+    """Registers the control flow over a kind of tensors."""
     _stagings.append(staging)
 
 

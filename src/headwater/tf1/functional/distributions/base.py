@@ -149,7 +149,7 @@ class Distribution:
 
     @property
     def event_shape(self) -> TensorShape:
-        """The shape of one thing that is drawn."""
+        """The shape of a single draw."""
         return as_shape(self._event_shape())
 
     def _batch_shape(self) -> Any:
@@ -171,7 +171,7 @@ class Distribution:
             return _ints(static.as_list()) if static.is_fully_defined() else self._batch_shape_tensor()
 
     def event_shape_tensor(self, name: str = "event_shape_tensor") -> Tensor:
-        """The shape of one thing that is drawn as a tensor."""
+        """The shape of a single draw, as a tensor."""
         static = self.event_shape
         with name_scope(f"{self.name}{name}/", ""):
             return _ints(static.as_list()) if static.is_fully_defined() else self._event_shape_tensor()

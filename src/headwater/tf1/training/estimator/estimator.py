@@ -489,7 +489,7 @@ class Estimator:
         checkpoint_path: str | None = None,
         strip_default_attrs: bool = False,
     ) -> bytes:
-        """`export_saved_model`.
+        """Same as `export_saved_model`.
 
         Args:
           strip_default_attrs: omit attributes of operations that have their default.

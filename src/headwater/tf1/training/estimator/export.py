@@ -54,7 +54,7 @@ class PredictOutput(ExportOutput):
 
 
 class RegressionOutput(ExportOutput):
-    """Numbers.
+    """Numbers, such as those that a regression predicts.
 
     Raises:
       ValueError: ``value`` is not floating.

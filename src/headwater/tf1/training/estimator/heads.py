@@ -94,9 +94,11 @@ def _column(value: TensorLike) -> Tensor:
 
 @dataclass(frozen=True, kw_only=True)
 class _ClassHead(Head):
-    """Attributes:
-    n_classes: number of classes.
-    label_vocabulary: names of the classes, if labels are names; else labels are numbers.
+    """A head for classes.
+
+    Attributes:
+      n_classes: number of classes.
+      label_vocabulary: names of the classes, if labels are names; else labels are numbers.
     """
 
     n_classes: int

@@ -410,7 +410,7 @@ class Experiment:
         return self.estimator.evaluate(input_fn=spec.input_fn, steps=spec.steps, hooks=spec.hooks, name=name)
 
     def train_and_evaluate(self) -> Any:
-        """`train_and_evaluate`."""
+        """Calls `tf.estimator.train_and_evaluate` with this experiment's estimator and specifications."""
         return train_and_evaluate(self.estimator, self._train_spec, self._eval_spec)
 
     local_run = train_and_evaluate

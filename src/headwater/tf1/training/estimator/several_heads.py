@@ -195,7 +195,7 @@ class MultiHead(Head):
         return sum(head.logits_dimension for head in self._heads)
 
     def _divided(self, logits: Any) -> dict[str, Tensor]:
-        """Each head's logits."""
+        """Returns the logits of each head."""
         if isinstance(logits, Mapping):
             named = cast("Mapping[str, Any]", logits)
             self._require("logits", named)
