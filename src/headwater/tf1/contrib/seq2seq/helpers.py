@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from headwater import dtypes
 from headwater.graph.convert import convert_to_tensor, name_scope
@@ -20,6 +20,9 @@ from headwater.tf1.variables.embedding import embedding_lookup
 if TYPE_CHECKING:
     from headwater.dtypes import DTypeLike
     from headwater.graph.types import Structure, TensorLike
+
+#: Which sequences are finished after a step, the inputs of the next step, and the state.
+Next: TypeAlias = tuple[Any, Any, Any]
 
 
 class Helper:
@@ -50,7 +53,7 @@ class Helper:
 
     def next_inputs(
         self, time: Tensor, outputs: object, state: object, sample_ids: object, name: str | None = None
-    ) -> tuple[Any, Any, Any]:
+    ) -> Next:
         """Returns which sequences are finished, the next inputs, and the next state."""
         raise NotImplementedError
 
@@ -94,7 +97,7 @@ class CustomHelper(_DescribedHelper):
         self,
         initialize_fn: Callable[[], tuple[Any, Any]],
         sample_fn: Callable[..., Any],
-        next_inputs_fn: Callable[..., tuple[Any, Any, Any]],
+        next_inputs_fn: Callable[..., Next],
         sample_ids_shape: Any = None,
         sample_ids_dtype: DTypeLike | None = None,
     ) -> None:
@@ -124,7 +127,7 @@ class CustomHelper(_DescribedHelper):
 
     def next_inputs(
         self, time: Tensor, outputs: object, state: object, sample_ids: object, name: str | None = None
-    ) -> tuple[Any, Any, Any]:
+    ) -> Next:
         with name_scope(name, f"{type(self).__name__}NextInputs", [time]):
             return self._next_inputs_fn(time=time, outputs=outputs, state=state, sample_ids=sample_ids)
 
@@ -179,7 +182,7 @@ class TrainingHelper(_DescribedHelper):
 
     def next_inputs(
         self, time: Tensor, outputs: object, state: object, name: str | None = None, **unused_kwargs: object
-    ) -> tuple[Any, Any, Any]:
+    ) -> Next:
         with name_scope(name, "TrainingHelperNextInputs", [time]):
             following = time + 1
             finished = following >= self.sequence_length
@@ -252,7 +255,7 @@ class ScheduledEmbeddingTrainingHelper(TrainingHelper):
 
     def next_inputs(
         self, time: Tensor, outputs: object, state: object, sample_ids: Any, name: str | None = None
-    ) -> tuple[Any, Any, Any]:
+    ) -> Next:
         with name_scope(name, "ScheduledEmbeddingTrainingHelperNextInputs", [time]):
             finished, given, state = super().next_inputs(time, outputs, state)
             sampled = math.logical_and(sample_ids > -1, math.logical_not(reductions.reduce_all(finished)))
@@ -300,9 +303,7 @@ class ScheduledOutputTrainingHelper(TrainingHelper):
         with name_scope(name, "ScheduledOutputTrainingHelperSample", [time]):
             return math.cast(_drawn(self._sampling_probability, self._batch_size, self._seed), dtypes.int32)
 
-    def next_inputs(
-        self, time: Tensor, outputs: Any, state: Any, sample_ids: Any, name: str | None = None
-    ) -> tuple[Any, Any, Any]:
+    def next_inputs(self, time: Tensor, outputs: Any, state: Any, sample_ids: Any, name: str | None = None) -> Next:
         with name_scope(name, "ScheduledOutputTrainingHelperNextInputs", [time]):
             finished, given, state = super().next_inputs(time, outputs, state)
             over = reductions.reduce_all(finished)
@@ -344,9 +345,7 @@ class GreedyEmbeddingHelper(_DescribedHelper):
         """
         return reductions.argmax(_single(outputs), axis=-1, output_type=dtypes.int32)
 
-    def next_inputs(
-        self, time: Tensor, outputs: object, state: Any, sample_ids: Any, name: str | None = None
-    ) -> tuple[Any, Any, Any]:
+    def next_inputs(self, time: Tensor, outputs: object, state: Any, sample_ids: Any, name: str | None = None) -> Next:
         return math.equal(sample_ids, self._end_token), self._embedding_fn(sample_ids), state
 
 
@@ -432,6 +431,6 @@ class InferenceHelper(_DescribedHelper):
 
     def next_inputs(
         self, time: Tensor, outputs: object, state: object, sample_ids: object, name: str | None = None
-    ) -> tuple[Any, Any, Any]:
+    ) -> Next:
         following = sample_ids if self._next_inputs_fn is None else self._next_inputs_fn(sample_ids)
         return self._end_fn(sample_ids), following, state
