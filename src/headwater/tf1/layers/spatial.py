@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from headwater.shapes import TensorShape, as_shape
+from headwater.shapes import Dimension, TensorShape, as_shape
 
 if TYPE_CHECKING:
     from headwater.graph.operation import Tensor
@@ -20,7 +20,10 @@ def per_dimension(value: Any, rank: int, name: str) -> tuple[int, ...]:
     Raises:
       ValueError: anything else; the message names the argument.
     """
-    found: list[Any] = [value] * rank if np.isscalar(value) else list(value)
+    if isinstance(value, TensorShape):
+        value = value.as_list()
+    sizes: list[Any] = [value] * rank if np.isscalar(value) or isinstance(value, Dimension) else list(value)
+    found: list[Any] = [size.value if isinstance(size, Dimension) else size for size in sizes]
     if len(found) != rank or not all(isinstance(n, int | np.integer) for n in found):
         raise ValueError(f"The `{name}` argument must be a tuple of {rank} integers. Received: {value}")
     return tuple(int(n) for n in found)
