@@ -23,6 +23,7 @@ from keras.src.callbacks import callback_list as callback_list
 from keras.src.callbacks import tensorboard as tensorboard
 from keras.src.callbacks.callback import Callback as Callback
 from keras.src.callbacks.callback_list import CallbackList as CallbackList
+from keras.src.callbacks.monitor_callback import MonitorCallback as MonitorCallback
 from keras.src.export import export_utils as _export_utils
 from keras.src.layers.layer import CallSpec as _CallSpec
 from keras.src.layers.layer import Layer as Layer
@@ -32,6 +33,7 @@ from keras.src.metrics import reduction_metrics as _reduction_metrics
 from keras.src.models import functional as functional
 from keras.src.models.functional import Functional as Functional
 from keras.src.ops.function import Function as _Function
+from keras.src.ops.function import map_graph as _map_graph
 from keras.src.ops.operation import Operation as _Operation
 from keras.src.optimizers.base_optimizer import BaseOptimizer as BaseOptimizer
 from keras.src.random import seed_generator as _seed_generator
@@ -47,6 +49,7 @@ from keras.src.trainers.trainer import Trainer as Trainer
 from keras.src.utils import backend_utils as _backend_utils
 from keras.src.utils import module_utils as module_utils
 from keras.src.utils import naming as _naming
+from keras.src.utils import python_utils as _python_utils
 from keras.src.utils.python_utils import pythonify_logs as pythonify_logs
 
 #: The package of Keras's own modules.
@@ -64,6 +67,8 @@ global_state: Any = _global_state
 keras_rnn: Any = _rnn
 keras_skipgrams: Any = _skipgrams
 losses: Any = _losses
+map_graph: Any = _map_graph
+python_utils: Any = _python_utils
 reduction_metrics: Any = _reduction_metrics
 seed_generator: Any = _seed_generator
 

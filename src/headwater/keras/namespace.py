@@ -22,12 +22,16 @@ from headwater.keras.graphs.initial_values import accept_graph_types
 from headwater.keras.graphs.layers import accept_graphs_in_layers
 from headwater.keras.graphs.metrics import accept_graphs_in_metrics
 from headwater.keras.graphs.names import number_names_by_graph
+from headwater.keras.graphs.optimizers import accept_graphs_in_optimizers
 from headwater.keras.graphs.phase import compute_arrays_in_training, computing_arrays
 from headwater.keras.graphs.program_functions import accept_program_functions
 from headwater.keras.graphs.symbols import accept_symbols_in_graphs
 from headwater.keras.old_arguments import MODULES, adapted
+from headwater.keras.old_layer_arguments import accept_old_layer_arguments
+from headwater.keras.old_metric_names import accept_old_metric_names
 from headwater.keras.old_names import OLD
 from headwater.keras.old_training import add_old_methods
+from headwater.keras.symbolic_losses import accept_symbolic_losses
 from headwater.tf1.compat.dialect import is_eager
 
 #: Replaced or added names of each module of Keras, by its path, and the modules that define them.
@@ -76,6 +80,10 @@ compute_arrays_in_training()
 number_names_by_graph()
 if not is_eager():
     add_old_methods()
+    accept_graphs_in_optimizers()
+    accept_old_layer_arguments()
+    accept_old_metric_names()
+    accept_symbolic_losses()
 
 
 class _Overlay(ModuleType):

@@ -48,6 +48,7 @@ _RENAMED: Mapping[str, Mapping[str, str]] = {
 """Arguments with other names in Keras 3."""
 _WITHOUT_EFFECT: Mapping[str, Mapping[str, tuple[object, ...] | None]] = {
     "layers.BatchNormalization": {"fused": None, "virtual_batch_size": (None,), "adjustment": (None,)},
+    "layers.Embedding": {},
     "layers.RNN": {"time_major": (False,)},
     **{f"initializers.{name}": {"dtype": None, "verify_shape": None} for name in _INITIALIZERS},
     "callbacks.ModelCheckpoint": {"period": (1,), "load_weights_on_restart": (False,)},
@@ -100,6 +101,9 @@ def _translated(
         value = given.pop(name, None)
         if values is not None and value is not None and value not in values:
             raise NotImplementedError(f"{name}={value!r} of tf.keras.{path} is not supported")
+    if path == "layers.Embedding" and given.get("input_length") is not None:
+        length = given.pop("input_length")
+        given["input_shape"] = tuple(length) if isinstance(length, list | tuple) else (length,)
     if path.startswith("losses.") and given.get("reduction") == "auto":
         given["reduction"] = "sum_over_batch_size"
     if path.startswith("optimizers.") and given.get("decay"):

@@ -17,10 +17,28 @@ def add_old_methods() -> None:
     """Gives models the methods of this module. Idempotent."""
     for method in (fit_generator, evaluate_generator, predict_generator):
         setattr(_keras.Model, method.__name__, method)
+    _keras.Model.reset_states = _reset_all_states
+    _keras.layers.RNN.reset_states = reset_states
     for name in ("input", "output"):
         setattr(_keras.Sequential, name, property(_end(name, getattr(_keras.Sequential, name))))
     for method in (predict_classes, predict_proba):
         setattr(_keras.Sequential, method.__name__, method)
+
+
+def reset_states(self: Any, states: Tree = None) -> None:
+    """Sets the states of a stateful recurrent layer: to zeros, or to arrays for all states."""
+    if states is None:
+        self.reset_state()
+        return
+    for state, value in zip(_keras.tree.flatten(self.states), _keras.tree.flatten(states), strict=True):
+        state.assign(value)
+
+
+def _reset_all_states(self: Any) -> None:
+    """Sets the states of all stateful recurrent layers to zeros."""
+    for layer in self._flatten_layers():
+        if isinstance(layer, _keras.layers.RNN) and layer.stateful:
+            layer.reset_state()
 
 
 def _end(name: str, original: property) -> Callable[[Any], Any]:

@@ -18,7 +18,9 @@ from keras import KerasTensor
 
 from headwater.dtypes import DTypeLike, as_dtype
 from headwater.graph import convert
+from headwater.graph.context import get_default_graph
 from headwater.graph.convert import name_scope as graph_name_scope
+from headwater.graph.graph import Graph
 from headwater.graph.operation import Tensor
 from headwater.graph.sparse_tensor import SparseTensor, SparseTensorValue
 from headwater.keras.backend.sessions import get_session
@@ -47,6 +49,11 @@ Dims = Sequence[int | None]
 
 def _adds_to_graph(value: object = None) -> bool:
     return builds_graph() or isinstance(value, Tensor)
+
+
+def _calls_function() -> bool:
+    """Returns whether the default graph is the graph of one call of a function on arrays."""
+    return type(get_default_graph()) is not Graph
 
 
 def variable(
@@ -186,6 +193,10 @@ def _drawn(
 ) -> Any:
     """Returns random numbers: in a graph of each step, seeded by NumPy's generator, as in TensorFlow 1.15."""
     kind = as_dtype(dtype or _keras.config.floatx())
+    if (
+        type(get_default_graph()) is not Graph
+    ):  # the graph of one call of a function, whose steps draw different numbers
+        return getattr(random, function)(shape, low, high, dtype=kind, seed=seed)
     if _adds_to_graph():
         seed = np.random.randint(10_000_000) if seed is None else seed
         return getattr(random, function)(shape, low, high, dtype=kind, seed=seed)
@@ -330,7 +341,7 @@ def int_shape(x: Value) -> tuple[int | None, ...] | None:
 
 def shape(x: Value) -> Value | Tensor:
     """The sizes of ``x`` as one tensor of integers."""
-    if isinstance(x, Tensor | Variable):
+    if isinstance(x, Tensor | Variable) or (_calls_function() and not isinstance(x, KerasTensor)):
         return arrays.shape(x)
     return ops.stack([ops.cast(size, "int32") for size in ops.shape(x)])
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 
 import keras
 
@@ -53,19 +54,30 @@ class _VariableScope(_scope):
       values: the current value of each variable that was used, by id.
     """
 
-    def __init__(self, graph: FunctionGraph) -> None:
+    def __init__(self, graph: FunctionGraph | None, values: Mapping[int, Tensor] = MappingProxyType({})) -> None:
         super().__init__()
         self._graph = graph
-        self.values: dict[int, Tensor] = {}
+        self.values: dict[int, Tensor] = dict(values)
         self.written: dict[int, Tree] = {}
 
-    def get_current_value(self, variable: Tree) -> Tensor:
-        return self.values[id(variable)] if id(variable) in self.values else self._graph.read(variable)
+    def get_current_value(self, variable: Tree) -> Tensor | None:
+        if id(variable) in self.values:
+            return self.values[id(variable)]
+        return None if self._graph is None else self._graph.read(variable)
 
     def add_update(self, update: Sequence[Tree]) -> None:
         variable, value = update
         self.written[id(variable)] = variable
         self.values[id(variable)] = value
+
+
+def values_in_graph(pairs: Iterable[tuple[Tree, Tensor]]) -> _VariableScope:
+    """Returns a context in which functions of Keras add operations to the default graph, and variables have values.
+
+    Args:
+      pairs: each variable of Keras, and the tensor that is its value.
+    """
+    return _VariableScope(None, {id(variable): value for variable, value in pairs})
 
 
 def is_exporting() -> bool:

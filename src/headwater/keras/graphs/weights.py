@@ -102,6 +102,28 @@ def allocate(variable: Tree, scope: str, name: str, collections: Sequence[str] |
     return variable.by_graph[graph]
 
 
+_stands: WeakKeyDictionary[Operation, GraphVariable] = WeakKeyDictionary()
+
+
+def stand_in(variable: Variable, made: Tree = None) -> GraphVariable:
+    """Returns the variable of Keras that represents a variable of the default graph.
+
+    Args:
+      variable: the variable of the graph.
+      made: Keras's variable; created without a value if None.
+    """
+    if variable.op not in _stands or made is not None:
+        if made is None:
+            with keras.StatelessScope(initialize_variables=False):
+                kind = variable.dtype.base_dtype.name
+                made = keras.Variable("zeros", shape=tuple(variable.shape.as_list()), dtype=kind)
+        made._path = variable.op.name
+        made.__class__ = GraphVariable
+        made.by_graph = WeakKeyDictionary({get_default_graph(): variable})
+        _stands[variable.op] = made
+    return _stands[variable.op]
+
+
 def graph_value(variable: Tree) -> Tree:
     """Returns the value of a layer's variable in the default graph: a variable of `tf`, or an input of a function."""
     return variable.variable if isinstance(variable, GraphVariable) and variable.in_graph() else variable.value
