@@ -356,7 +356,12 @@ class ParameterClient:
         frames = [
             self._pull_frame(index, extras, step_request, returned, number) for index, extras in enumerate(self._extras)
         ]
-        return self._values(frames, self._extras)[0]
+        # The first ps answers when the epoch begins. The others are asked after that: the chief may assign values
+        # between epochs.
+        step_number, _ = self._values([frames[0], *(None for _ in frames[1:])], self._extras)
+        if len(frames) > 1:
+            self._values([None, *frames[1:]], self._extras)
+        return step_number
 
     def _pull_frame(
         self,
@@ -404,7 +409,8 @@ class ParameterClient:
         Args:
           gradients: by variable; None for variables that are not optimized.
           changes: summands for other variables, by variable.
-          weight: number of examples in the gradients' mean.
+          weight: number of examples in the gradients' mean; negative if they are not finite, so that the
+            update makes no step.
           rows: by variable, for tables: numbers of rows, ascending, and their gradients.
           hyperparameters: hyperparameters, see `headwater.ps.updater.Updater.apply`.
           step_request: request for the next step.
@@ -614,9 +620,10 @@ class ParameterClient:
 
     # Frames -----------------------------------------------------------------------------------------------------------
 
-    def _values(self, frames: Sequence[Frame], extras: Sequence[Sequence[int]]) -> tuple[int, bool]:
-        """Sends requests for values and stores the received values. Returns the step number from the first ``ps``, and
-        whether every ``ps`` applied the gradients.
+    def _values(self, frames: Sequence[Frame | None], extras: Sequence[Sequence[int]]) -> tuple[int, bool]:
+        """Sends requests for values, at most one to each ``ps``, and stores the received values.
+
+        Returns the step number from the first ``ps``, and whether every ``ps`` applied the gradients.
 
         The frame is repeated, with the same number, to a ``ps`` that was lost and still has its values. A ``ps`` that
         was restarted without them has lost the gradients, too: its values are read again, and the worker continues.
@@ -626,7 +633,7 @@ class ParameterClient:
 
         def handle_first_answer(answer: Frame | None) -> None:
             # If the first ps has dropped a gradient of accounted examples, do not repeat that gradient to other ps.
-            if carries_examples(frames[0]) and is_dropped(answer):
+            if frames[0] is not None and carries_examples(frames[0]) and is_dropped(answer):
                 self.conversation.repeat_instead(
                     lambda index, frame: self._pull_frame(index, frame.header[2], None, (), frame.header[-1])
                 )
@@ -635,6 +642,8 @@ class ParameterClient:
         for index, (session, found) in enumerate(zip(self._sessions, answers, strict=True)):
             answer = found
             frame = frames[index]
+            if frame is None:
+                continue
             while answer is None:
                 # The ps was restarted without its values, and has lost this request's gradients: only read.
                 if session.filled != filled[index]:

@@ -110,6 +110,8 @@ class OptaxUpdater:
     ) -> None:
         self._blocks.check_gradients(gradients)
         self._blocks.change(changes)
+        if not scale:
+            return
         if self._norms and not hyperparameters:
             raise InvalidArgumentError("gradients arrived without their global norm")
         total = np.float32(hyperparameters[-1]) if self._norms else None

@@ -39,7 +39,8 @@ class Round:
         hyperparameters: Sequence[float],
         source: Source,
     ) -> None:
-        """Adds the gradients of one worker; see `Updater.apply`. ``weight`` is the number of examples."""
+        """Adds the gradients of one worker; see `Updater.apply`. ``weight`` is the number of examples; negative if the
+        gradients are not finite, so that the update makes no step."""
         self._weights.append(weight)
         self._gradients.append(gradients)
         self._changes.append(changes)
@@ -61,18 +62,20 @@ class Round:
         hyperparameters, sources = self._hyperparameters, self._sources
         # Clear the round first: if the update fails, its gradients must not be part of the next round.
         self.clear()
-        everything = sum(weights)
-        # Gradients that are not finite have weight 0. Skip an update that consists only of such gradients.
+        everything = sum(map(abs, weights))
+        # Shares without examples have weight 0.
         if not everything:
             return
         mean, changed, changed_rows = gradients[0], changes[0], rows[0]
         if len(weights) > 1:
-            shares = [weight / everything for weight in weights]
+            shares = [abs(weight) / everything for weight in weights]
             mean = [_mean(parts, shares) for parts in zip(*gradients, strict=True)]
             # All workers run one program, so the same variables change at all of them.
             changed = {number: _mean([each[number] for each in changes], shares) for number in changed}
             changed_rows = [_mean_rows(parts, shares) for parts in zip(*rows, strict=True)]
             scale = 1.0  # all gradients of a mean are of one version, so none of them is stale
+        if min(weights) < 0:
+            scale = 0.0
         if total is not None:
             hyperparameters = (*hyperparameters, total(sources, mean))
         updater.apply(mean, changed, changed_rows, hyperparameters, scale)

@@ -124,7 +124,8 @@ class Updater(Protocol):
           changes: arrays to add to some of the other blocks, by position among the other blocks.
           tables: for each table, the numbers of rows, each at most once, and the gradients of these rows.
           hyperparameters: hyperparameters that the workers' program sets, such as the learning rate.
-          scale: factor for the change of the values; the optimizer's state accumulates the unscaled gradients.
+          scale: factor for the change of the values; the optimizer's state accumulates the unscaled gradients. 0 if
+            gradients are not finite: values and state of the optimizer do not change.
         """
         ...
 

@@ -155,9 +155,10 @@ class Collective:
 
     def _add(self, own: Array, others: dict[int, Sequence[Array]], out: Array | None = None) -> Array:
         parts = [own if rank == self.rank else others[rank][0] for rank in range(self.size)]
-        total = np.add(parts[0], parts[1], out=out)
-        for part in parts[2:]:
-            np.add(total, part, out=total)
+        with np.errstate(over="ignore", invalid="ignore"):  # gradients of scaled losses may overflow
+            total = np.add(parts[0], parts[1], out=out)
+            for part in parts[2:]:
+                np.add(total, part, out=total)
         return total
 
     def _call(self, what: str, length: int | None) -> tuple[int, str, int | None]:

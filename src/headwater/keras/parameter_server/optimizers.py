@@ -281,6 +281,8 @@ class KerasUpdater:
             gradients = _clip(gradients, float(self._original.global_clipnorm or 0), math.sqrt(total))
         if hyperparameters:
             self._set_rate(hyperparameters[0])
+        if not scale:
+            return
         if self._blocks.optimized:
             self._blocks.optimized, self._state = self._update(
                 self._blocks.optimized, self._state, list(gradients), None if scale == 1 else np.float32(scale)
