@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -88,3 +88,8 @@ def contents(data: object) -> str:
                     found,
                 )
     return f"{found:08x}"
+
+
+def list_paths(variables: Sequence[Any]) -> str:
+    """Returns the paths of the first three variables, for a message."""
+    return ", ".join([*(variable.path for variable in variables[:3]), *(["…"] if len(variables) > 3 else [])])

@@ -186,6 +186,115 @@ def by_hand(model: Any) -> Found:
     }
 
 
+class Counts(keras.layers.Layer):
+    """Multiplies its inputs by a number that grows in each call, also in inference."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: Any = self.add_weight(shape=(), initializer="zeros", trainable=False, name="calls")
+
+    def call(self, inputs: Any) -> Any:
+        self.calls.assign_add(1.0)
+        return inputs * (1 + 0.1 * self.calls)
+
+
+def changed_between_steps(model: Any) -> Found:
+    """Changes variables between steps in all ways, and reads them directly."""
+    found: list[Any] = []
+    for step in range(6):
+        part = slice(step % 2 * 8, step % 2 * 8 + 8)
+        found.append(model.train_on_batch(DENSE[part], TARGETS[part]))
+        match step:
+            case 0:
+                found.append(model.evaluate(*PART, batch_size=5, verbose=0))
+            case 1:
+                model.set_weights([value * 0.5 for value in model.get_weights()])
+                found.append(model.predict(DENSE, batch_size=5, verbose=0))
+            case 2:
+                model.layers[-1].bias.assign(model.layers[-1].bias * 0.25)
+            case 3:
+                for slot in model.optimizer.variables[2:]:
+                    slot.assign(slot * 0.1)
+            case _:
+                model.optimizer.learning_rate = 0.01
+        found += [model(DENSE[:3]), model.layers[-1].get_weights(), int(model.optimizer.iterations)]
+    return {"found": found, **fit(model)}
+
+
+class Rows(keras.metrics.Metric):
+    """The number of examples."""
+
+    def __init__(self) -> None:
+        super().__init__(name="rows")
+        self.rows: Any = self.add_weight(shape=(), initializer="zeros", name="rows")
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        self.rows.assign_add(ops.cast(ops.shape(y_true)[0], "float32"))
+
+    def result(self) -> Any:
+        return self.rows * 1.0
+
+
+class Reads(keras.callbacks.Callback):
+    """Uses the model within epochs, and evaluates it between them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[Any] = []
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        assert self.model is not None
+        self.found += [self.model.predict(DENSE, verbose=0), self.model(DENSE[:3]), self.model.get_weights()]
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        assert self.model is not None
+        self.found.append(self.model.evaluate(*PART, batch_size=5, verbose=0))
+
+
+def read_by_callbacks(model: Any) -> Found:
+    reads = Reads()
+    return {**fit(model, callbacks=[reads]), "found": reads.found}
+
+
+def evaluated_between_epochs(model: Any) -> Found:
+    """Evaluations change state, on which the next steps depend."""
+
+    class Evaluates(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            logs["again"] = model.evaluate(*PART, batch_size=5, verbose=0)[0]
+
+    return {**fit(model, validation_data=PART, callbacks=[Evaluates()]), **model.fit(**ARRAYS, epochs=1).history}
+
+
+def overflows() -> Any:
+    """Returns a model with gradients of 16 bits, which overflow in some steps, in some rows of a batch."""
+    inputs = keras.Input((4,))
+    hidden = layers.Dense(8, activation="tanh", dtype="mixed_float16")(Counts()(inputs))
+    model = with_weights(keras.Model(inputs, layers.Dense(1)(layers.Dense(8, "relu", dtype="mixed_float16")(hidden))))
+    scaling = optimizers.LossScaleOptimizer(optimizers.SGD(0.01), initial_scale=2.0**20, dynamic_growth_steps=2)
+    model.compile(scaling, "mse")
+    return model
+
+
+class Scales(keras.callbacks.Callback):
+    """Records the loss scale and the number of updates after each epoch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[Any] = []
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        assert self.model is not None
+        self.found.append((float(self.model.optimizer.dynamic_scale), int(self.model.optimizer.iterations)))
+
+
+def scaled_in_epochs(model: Any) -> Found:
+    scales = Scales()
+    # All shares have the same number of rows, so that their gradients are rounded alike.
+    history = model.fit(DENSE[:16], TARGETS[:16], batch_size=8, epochs=6, shuffle=False, verbose=0, callbacks=[scales])
+    return {"scales": scales.found, "weights": model.get_weights(), "losses": history.history["loss"]}
+
+
 def uneven() -> Iterator[Any]:
     while True:
         at = 0
@@ -251,6 +360,8 @@ PROGRAMS: dict[str, tuple[Callable[[], Any], Callable[[Any], Found]]] = {
     "compiled again": (model_of, compiled_again),
     "by hand": (model_of, by_hand),
     "saved averages": (lambda: model_of(optimizer=optimizers.SGD(0.05, use_ema=True)), saved_averages),
+    "read by callbacks": (lambda: model_of(metrics=[Rows()]), read_by_callbacks),
+    "evaluated between epochs": (lambda: model_of(Counts()), evaluated_between_epochs),
 }
 MORE: dict[str, tuple[Callable[[], Any], Callable[[Any], Found]]] = {
     "eager steps": (lambda: with_steps(run_eagerly=True), fit),
@@ -298,6 +409,33 @@ def test_programs_give_what_one_process_gives(name: str) -> None:
         for key, value in expected.items():
             for ours, theirs in zip(keras.tree.flatten(results[key]), keras.tree.flatten(value), strict=True):
                 np.testing.assert_allclose(ours, theirs, rtol=3e-4, atol=1e-5, err_msg=f"{how}: {key}")
+
+
+def test_losses_of_16_bits_overflow_in_the_steps_of_one_process() -> None:
+    expected = scaled_in_epochs(overflows())
+    scales = [scale for scale, _ in expected["scales"]]
+    assert max(np.diff(scales)) > 0 > min(np.diff(scales))
+    for found in (
+        mirrored(overflows, scaled_in_epochs),
+        served(overflows, scaled_in_epochs, 2),
+        served(overflows, scaled_in_epochs, 1, "async"),
+    ):
+        assert found["scales"] == expected["scales"]
+        for name in ("losses", "weights"):
+            for ours, theirs in zip(found[name], expected[name], strict=True):
+                np.testing.assert_allclose(ours, theirs, rtol=5e-3, atol=2e-3)
+
+
+def test_changes_between_steps_reach_the_ps_or_are_refused_by_name() -> None:
+    expected = changed_between_steps(model_of(Counts()))
+    for run in (mirrored, functools.partial(served, workers=1, consistency="async")):
+        found = run(lambda: model_of(Counts()), changed_between_steps)
+        for ours, theirs in zip(keras.tree.flatten(found), keras.tree.flatten(expected), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=3e-4, atol=1e-5)
+    with pytest.raises(
+        ValueError, match=r"changed .*calls of model .* between calls of train_on_batch, and several work"
+    ):
+        served(lambda: model_of(Counts()), changed_between_steps, workers=2)
 
 
 def test_a_log_that_is_computed_from_metrics_is_refused_by_name() -> None:

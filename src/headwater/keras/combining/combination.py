@@ -30,6 +30,7 @@ from headwater.keras.combining.trial import (
 )
 from headwater.keras.internals import OWN_MODULES, JAXTrainer, Trainer, data_adapter_utils
 from headwater.keras.metrics_in_calls import metrics_in_call, refusing_metrics_in_call
+from headwater.keras.programs import list_paths
 from headwater.keras.recording import record_gradients
 
 if TYPE_CHECKING:
@@ -294,9 +295,9 @@ def _require_unchanged(model: Any, before: Any, after: Any) -> None:
     """
     variables = [*model.trainable_variables, *model.optimizer.variables]
     values = zip((*before[0], *before[2]), (*after[0], *after[2]), strict=True)
-    if changed := [variable.path for variable, pair in zip(variables, values, strict=True) if pair[0] is not pair[1]]:
+    if changed := [variable for variable, pair in zip(variables, values, strict=True) if pair[0] is not pair[1]]:
         raise ValueError(
-            f"train_step of {type(model).__name__} changes {', '.join(changed[:3])}{', …' if changed[3:] else ''} "
+            f"train_step of {type(model).__name__} changes {list_paths(changed)} "
             "other than by self.optimizer.stateless_apply, which several workers cannot share: use one optimizer and "
             "constraints of variables, or train in one process"
         )

@@ -185,8 +185,8 @@ class MirroredModel:
         **kwargs: object,
     ) -> Tree:
         """Keras's ``evaluate``: each process evaluates its share of the data; all return the results for all data."""
+        x, y, sample_weight = shards_of(self._share(0), x, y, sample_weight, batch_size, steps), None, None
         if not self._fitting:
-            x, y, sample_weight = shards_of(self._share(0), x, y, sample_weight, batch_size, steps), None, None
             callbacks = [*prepare_callbacks(callbacks, self), Mirror(self)]
         self._evaluating = True
         self.run += 1

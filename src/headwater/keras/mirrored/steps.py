@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import jax
 import jax.numpy as jnp
 import numpy as np
+from keras.optimizers import LossScaleOptimizer
 
 from headwater.keras.combining.combination import (
     Combination,
     Outcome,
     find_combination,
     flat_logs,
+    keeps_train_step,
     losses_of,
     results_of,
 )
@@ -306,7 +308,7 @@ class TrainStep(SharedStep):
         self,
         trainable: Sequence[jax.Array],
         others: Sequence[jax.Array],
-        optimizer: object,
+        optimizer: Sequence[Any],
         metrics: Sequence[jax.Array],
         batch: Tree,
         stop_wanted: object,
@@ -318,14 +320,22 @@ class TrainStep(SharedStep):
         salted = [self._add_rank(index, value, self._owner.replicas.rank) for index, value in enumerate(others)]
         starts = [rule.start(value) for rule, value in zip(self._rules, metrics, strict=True)]
         recording = recorded_losses(factors, combination.sums)
+        scales = keeps_train_step(model) and isinstance(model.optimizer, LossScaleOptimizer)
+        processes = self._owner.replicas.processes if scales else 1
+        if scales:  # as if the whole batch were here, so that numbers overflow where they do in one process
+            optimizer = [
+                value / processes if variable is model.optimizer.dynamic_scale else value
+                for variable, value in zip(model.optimizer.variables, optimizer, strict=True)
+            ]
         with record_gradients(model.optimizer) as calls, recording, self._synchronize(batch):
             logs, (_, after, _, counted) = model.train_step((trainable, salted, optimizer, starts), batch)
         logs = flat_logs(logs)
+        gradients: list[Any] = gradients_of(model, calls, "a mirrored strategy")
         return layout.pack(
             rows_of(batch),
             stop_wanted,
             [
-                *gradients_of(model, calls, "a mirrored strategy"),
+                *(gradient * processes for gradient in gradients),
                 *(rule.contribution(*pair) for rule, *pair in zip(combination.layers, salted, after, strict=True)),
                 *(rule.contribution(*pair) for rule, *pair in zip(self._rules, starts, counted, strict=True)),
                 *(logs[name] for name in combination.averaged),

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from headwater.keras.internals import OWN_MODULES
+from headwater.keras.programs import list_paths
 
 #: Methods of callbacks between the beginning and the end of training.
 _HOOKS = (
@@ -62,18 +63,18 @@ def _refuse_in(
 ) -> Callable[..., object]:
     @functools.wraps(hook)
     def call(*args: object, **kwargs: object) -> object:
-        holder = holder_of(callback.model)
+        # `callback.model` reads all variables, which an evaluation keeps elsewhere; between steps that would be slow.
+        holder = holder_of(callback.model if "_test_" in name else callback._model)
         if holder is None or not holder.is_training:
             return hook(*args, **kwargs)
-        # Between the steps of an evaluation, all variables have new arrays, which Keras's evaluation has returned.
         before = {id(variable): variable._value for variable in holder.assigned_variables()}
         result = hook(*args, **kwargs)
         after = holder.assigned_variables()
-        if paths := [variable.path for variable in after if before.get(id(variable)) is not variable._value]:
+        if assigned := [variable for variable in after if before.get(id(variable)) is not variable._value]:
             raise ValueError(
-                f"{name} of callback {type(callback).__name__} assigns {', '.join(paths[:3])}"
-                f"{', …' if paths[3:] else ''}: the ps hold the variables during training, and the assignment would "
-                "have no effect; assign in on_train_begin or on_train_end, or use a mirrored strategy"
+                f"{name} of callback {type(callback).__name__} assigns {list_paths(assigned)}: the ps hold the "
+                "variables during training, and the assignment would have no effect; assign in on_train_begin or "
+                "on_train_end, or use a mirrored strategy"
             )
         return result
 

@@ -32,7 +32,7 @@ from headwater.keras.parameter_server.place import ProcessPlace
 from headwater.keras.parameter_server.steps import GradientStep, find_shares
 from headwater.keras.parameter_server.values import ModelValues
 from headwater.keras.preemption import Preempted
-from headwater.keras.programs import optimizer_topics, same_settings
+from headwater.keras.programs import list_paths, optimizer_topics, same_settings
 from headwater.keras.progress import progress_callbacks
 from headwater.ps.accounting.ledger import Plan, Work
 from headwater.ps.client import ParameterClient
@@ -109,7 +109,6 @@ class ServedModel(ModelValues):
         self._found: Combination | None = None
         self._embeddings: ModelEmbeddings | None = None
         self._training = 0
-        self._stale: set[str] = set()
         self._logs: dict[str, Any] = {}
         self._compiled: Any = None
         self._trained: list[str] = []
@@ -124,11 +123,16 @@ class ServedModel(ModelValues):
     ) -> Tree:
         """`keras.Model.train_on_batch` on parameter servers: reads values, computes gradients, pushes them.
 
-        This worker uses the whole batch. The model's own variables keep their old values until `sync`, or until the
-        model evaluates or predicts.
+        This worker uses the whole batch. Values that the program has assigned since the previous step are sent first.
+
+        Raises:
+          ValueError: both weights are given, as in Keras; or the program has assigned values, and several workers
+            train.
         """
         model = self.model
         if class_weight is not None:
+            if sample_weight is not None:
+                raise ValueError("class_weight and sample_weight must not be given together: both weight the examples")
             sample_weight = _utils.class_weight_to_sample_weights(y, class_weight)
         share = share_of((x, y) if sample_weight is None else (x, y, sample_weight), 0, 1)
         data = share.data
@@ -141,13 +145,11 @@ class ServedModel(ModelValues):
             raise RuntimeError("a task of job evaluator cannot train: call fit, which only validates on it")
         client = self.connect()
         step = self._make_step(data)
+        self._send_assignments()
         model.reset_metrics()
         step.start_epoch()
         self._one_step(client, step, share, None)
-        self._stale = {"values", "state"}
-        if self._shares_variables:
-            self._stale.remove("values")
-            self.sync()
+        self.hold_values()
         step.end()
         logs = pythonify_logs(self._logs)
         return logs if return_dict else model._flatten_metrics_in_order(logs)
@@ -164,23 +166,59 @@ class ServedModel(ModelValues):
         self.model._symbolic_build(data_batch=_as_triple(batch, stand_in))
 
     def with_current_values(self, method: Callable[..., Any], *, state: bool) -> Callable[..., Any]:
-        """Wraps a method of the model: if `train_on_batch` has changed the values of the ``ps``, the wrapper first
-        reads these values and, with ``state``, the optimizer's state."""
+        """Wraps a method of the model: after steps, the wrapper first reads the values of the ``ps`` and, with
+        ``state``, the optimizer's state. Values that the program has assigned since the steps remain."""
         wanted = {"values", "state"} if state else {"values"}
 
         @functools.wraps(method)
         def wrapper(*args: object, **kwargs: object) -> Any:
-            if self._stale & wanted:
-                self._stale -= wanted
-                self.sync(state=state)
-            if not self.is_training:
+            if self._client is None:
                 return method(*args, **kwargs)
-            assigned = self.assigned_variables()
+            if self._within_epoch and not state:
+                self._hold_latest()  # a request for values would also give back the assigned step
+            elif self._within_epoch or self._stale & wanted:
+                self.read_others(state=state)
+            within, step = self._within_epoch, self._step
+            if within and step is not None:
+                step.return_local_state()
             result = method(*args, **kwargs)
-            self.accept_arrays(except_for=assigned)
+            if within and step is not None:
+                step.take_local_state()
+            elif self.is_training:
+                self.send_evaluated_state()
             return result
 
         return wrapper
+
+    def jax_state_sync(self) -> None:
+        """`keras.Model.jax_state_sync`, which Keras calls before a callback or a save uses the model: the model's
+        variables get the values of the latest step."""
+        type(self.model).jax_state_sync(self.model)
+        self._hold_latest()
+
+    def _hold_latest(self) -> None:
+        if self._outdated and not self.assigned_variables():
+            self.hold_values()
+
+    def _send_assignments(self) -> None:
+        """Sends the ``ps`` the values that the program has assigned, and the state that an evaluation has changed,
+        since the previous step of `train_on_batch`.
+
+        Raises:
+          ValueError: several workers train. Their gradients of the previous values would be mixed with the new ones.
+        """
+        assigned = self.assigned_variables()
+        if not assigned:
+            return
+        if self.place.workers > 1:
+            raise ValueError(
+                f"the program has changed {list_paths(assigned)} of model {self.model.name!r} between calls of "
+                "train_on_batch, and several workers train the model, which would use the new values at different "
+                "times: use fit, or one worker"
+            )
+        slots = set(map(id, self.optimizer.variables))
+        self.read_others(state=any(id(variable) in slots for variable in assigned))
+        self._send_changes()
 
     def _adapt_to_compile(self) -> None:
         """Makes a new step if the model was compiled since the last training. The ``ps`` keep the first optimizer.
@@ -370,7 +408,6 @@ class ServedModel(ModelValues):
                         self._dynamic.save()
                     if chief and validation_data is not None and model._should_eval(epoch, validation_freq):
                         logs |= validation()
-                        self.send_evaluated_state()
                     container.on_epoch_end(epoch, logs)
                     if chief and model.stop_training:
                         client.stop_training()
@@ -563,6 +600,7 @@ class ServedModel(ModelValues):
         ``works`` are the ranges of the epoch's plan that these examples fill, if examples are accounted for; ``part``
         is, in synchronous training, the position of these examples in their batch.
         """
+        self._stale = set()  # the step itself needs no state of the optimizer
         rows = share.rows
         fraction = rows / share.whole
         variables = client.values()
@@ -588,7 +626,7 @@ class ServedModel(ModelValues):
         number, applied = client.push(
             [*gradients, *others],
             changes=changes,
-            weight=rows if step.finite else 0,
+            weight=rows if step.finite else -rows,
             rows=pushed,
             hyperparameters=self._hyperparameters(),
             sums=step.sums
@@ -600,8 +638,11 @@ class ServedModel(ModelValues):
         )
         if dynamic is not None and late and applied:
             dynamic.push(found.keys[count:], of_rows[count:], part=fraction, version=version)
+        self._outdated, self._stale = True, {"values", "state"}
         for sums in client.sums_so_far:
             self._logs = step.logs_so_far(sums)
+        step.adapt_scale()
+        self.count_update(made=step.finite)
         return number
 
     def _validate(self, data: Tree, batch_size: object, steps: object, container: object) -> dict[str, Any]:
@@ -710,9 +751,10 @@ def serve_model(model: object, place: ProcessPlace) -> None:
         object.__setattr__(model, _MODEL, served)
         object.__setattr__(model, "fit", served.fit)
         object.__setattr__(model, "train_on_batch", served.train_on_batch)
+        object.__setattr__(model, "jax_state_sync", served.jax_state_sync)
         for name in _READING:
             if hasattr(model, name):  # a layer that is a trainer, but no `keras.Model`, has no files
-                method = served.with_current_values(getattr(model, name), state=name == "save")
+                method = served.with_current_values(getattr(model, name), state=name in ("save", "save_weights"))
                 object.__setattr__(model, name, method)
 
 

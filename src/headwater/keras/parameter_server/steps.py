@@ -41,8 +41,8 @@ class GradientStep:
     """Computes gradients of a model's loss, and its metrics.
 
     A custom ``train_step`` runs unchanged, but the gradients that it passes to the optimizer are returned instead of
-    applied. With a `keras.optimizers.LossScaleOptimizer`, each worker has its own loss scale, and gradients that are
-    not finite are replaced by zeros.
+    applied. With a `keras.optimizers.LossScaleOptimizer`, each worker keeps the loss scale, and gradients that are not
+    finite are replaced by zeros.
 
     Args:
       model: a Keras model, built and compiled.
@@ -53,7 +53,8 @@ class GradientStep:
 
     Attributes:
       sums: the last step's contribution to the metrics of the job, as one vector; see `results`.
-      finite: whether the gradients of the last step are finite; if not, they are zeros.
+      finite: whether the gradients of the last step are finite, after `logs_so_far` those of all workers; if not, they
+        are zeros.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class GradientStep:
         self._named: list[str] = combination.averaged
         self._codes: Array | None = None
         self._scaled: list[Any] = scaling_variables(model.optimizer)
-        self._scaling: list[Any] = []
+        self._scaling: list[Array] = []
         self.sums: Array = np.zeros(0, np.float32)
         self.finite: bool = True
 
@@ -131,9 +132,8 @@ class GradientStep:
         self._fresh = [np.asarray(variable.value) for variable in model.metrics_variables]
         self._counted = np.zeros(0)
         self._codes = self._find_codes()
-        self._scaling = [variable.value for variable in self._scaled]
-        others = model.non_trainable_variables
-        self._own = [jax.numpy.array(others[at].value) for at in self._split.rest]
+        self._scaling = [np.asarray(variable.value) for variable in self._scaled]
+        self.take_local_state()
 
     def end(self) -> None:
         """At the end of an epoch: copies the local state back to the model."""
@@ -142,9 +142,19 @@ class GradientStep:
             variable.assign(value)
         for variable, value in zip(self._scaled, self._scaling, strict=True):
             variable.assign(value)
+        self.return_local_state()
+
+    def take_local_state(self) -> None:
+        """Takes the values of the variables that each worker keeps for itself from the model."""
+        others = self._model.non_trainable_variables
+        self._own = [jax.numpy.array(others[at].value) for at in self._split.rest]
+
+    def return_local_state(self) -> None:
+        """Gives the model's variables the values that `take_local_state` has taken and steps have changed since."""
+        others = self._model.non_trainable_variables
         for at, value in zip(self._split.rest, self._own, strict=True):
             if at not in self._split.elsewhere:
-                model.non_trainable_variables[at].assign(value)
+                others[at].assign(value)
 
     def trained(self, values: Sequence[Any], own: Any = None) -> tuple[list[Any], list[Any]]:
         """Splits the values of `Split.served` into the dense trainable variables, and all non-trainable variables."""
@@ -181,7 +191,7 @@ class GradientStep:
             shares = [self._divisors(values, self._own, self._encode_batch(it)) for it in (data, batch())]
             own, whole = (np.asarray(it, np.float64) for it in shares)
             factors = factors_of(self.combination.divisors, own, whole, part)
-        gradients, of_rows, after, logs, self._own, self._metrics, self._scaling, sums, finite = self._compiled(
+        gradients, of_rows, after, logs, self._own, self._metrics, sums, finite = self._compiled(
             list(values[:count]),
             list(values[count:]),
             self._own,
@@ -205,6 +215,8 @@ class GradientStep:
         before, self._counted = self._counted, sums
         # Other logs than results of metrics are values of this update.
         update = sums - before if len(before) == len(sums) else sums
+        # Gradients of another worker that are not finite omit the update, as if the whole batch were here.
+        self.finite = not update[self._averaged_from(sums) - 1]
         return self._shown(self._fresh, sums.astype(np.float32), self._averages(update))
 
     def _logs_of(self, fresh: Sequence[Array], sums: Any, averages: Sequence[object]) -> dict[str, object]:
@@ -212,8 +224,12 @@ class GradientStep:
 
     def _averages(self, sums: Array) -> list[float]:
         """Returns the logs that are averaged over rows, given `sums`."""
-        start = len(sums) - 1 - len(self._named)
-        return [float(value / (sums[-1] or 1)) for value in sums[start:-1]]
+        return [float(value / (sums[-1] or 1)) for value in sums[self._averaged_from(sums) : -1]]
+
+    def _averaged_from(self, sums: Array) -> int:
+        """The position in `sums` of the logs that are averaged over rows. Before it is the number of gradients that
+        were not finite."""
+        return len(sums) - 1 - len(self._named)
 
     def _totals(self, fresh: Sequence[Array], sums: Any) -> list[Any]:
         """Returns the values of the metrics' variables, which were ``fresh`` before the epoch, given `sums`."""
@@ -246,7 +262,7 @@ class GradientStep:
             largest = {Merge.MAX: (MAX, ADD_MAX), Merge.MIN: (MIN, ADD_MIN)}
             of_state, of_change = largest.get(rule.merge, (LAST, ADD))
             codes += [of_state if rule.state else of_change] * fresh.size
-        return np.array([*codes, *[ADD] * (len(self._named) + 1)], np.float32) if any(codes) else None
+        return np.array([*codes, *[ADD] * (len(self._named) + 2)], np.float32) if any(codes) else None
 
     def _encode_batch(self, data: Tree) -> Tree:
         """Encodes a batch without looking up its ids."""
@@ -277,8 +293,9 @@ class GradientStep:
         model, split = self._model, self._split
         part, first, factors = share
         starts = [rule.start(value) for rule, value in zip(self._rules, metrics, strict=True)]
-        scaled = {id(variable): value for variable, value in zip(self._scaled, scaling, strict=True)}
-        state = _optimizer_state(model, scaled)
+        if scaling:  # as if the whole batch were here, so that numbers overflow where they do in one process
+            scaling = [scaling[0], scaling[1] * part]
+        state = _optimizer_state(model, {id(it): value for it, value in zip(self._scaled, scaling, strict=True)})
         others = split.others(floats, own)
         step = self._keras_step if keeps_train_step(model) else self._custom_step
         with recorded_losses(factors, self.combination.sums):
@@ -288,15 +305,16 @@ class GradientStep:
         changes = [rule.contribution(*pair) for rule, *pair in zip(self._rules, starts, counted, strict=True)]
         brought = [share_of_metric(rule, it, part, first) for rule, it in zip(self._rules, changes, strict=True)]
         metrics = [rule.apply_merge(*pair) for rule, *pair in zip(self._rules, metrics, changes, strict=True)]
+        found, finite = self._unscale(found, scaling)
         summed = jax.numpy.concatenate(
             [
                 *(jax.numpy.ravel(value).astype(np.float32) for value in brought),
+                jax.numpy.reshape(1 - jax.numpy.asarray(finite, np.float32), 1),
                 *(jax.numpy.reshape(logs[name], 1).astype(np.float32) * rows for name in self._named),
                 np.asarray([rows], np.float32),
             ]
         )
         logs = self.combination.logs_from(results_of(model, metrics), [logs[name] for name in self._named])
-        found, scaling, finite = self._unscale(found, scaling)
         optimizer = inner_optimizer(model.optimizer)
         if self._clips and (optimizer.clipnorm or optimizer.global_clipnorm):
             found = optimizer._clip_gradients(found)  # pyright: ignore[reportPrivateUsage]
@@ -307,7 +325,7 @@ class GradientStep:
         ]
         count = split.dense_count
         rest = [after[at] for at in split.rest]
-        return found[:count], found[count:], changed, logs, rest, metrics, scaling, summed, finite
+        return found[:count], found[count:], changed, logs, rest, metrics, summed, finite
 
     def _keras_step(
         self, dense: object, others: object, state: Tree, metrics: Sequence[jax.Array], read: Tree, data: Tree
@@ -356,21 +374,27 @@ class GradientStep:
             )
         return gradients_of(model, calls, "parameter servers"), after, counted, logs
 
-    def _unscale(self, gradients: list[Any], scaling: Any) -> tuple[list[Any], list[Any], Any]:
-        """Returns the gradients of the unscaled loss; the next scaling variables, see `scaling_variables`; and whether
-        the gradients are finite."""
-        optimizer = self._model.optimizer
+    def _unscale(self, gradients: list[Any], scaling: Any) -> tuple[list[Any], Any]:
+        """Returns the gradients of the unscaled loss, or zeros if the gradients are not finite; and whether they are
+        finite."""
         if not self._scaled:
-            factor = optimizer.loss_scale_factor
-            return gradients if factor is None else [g / factor for g in gradients], [], True
+            factor = self._model.optimizer.loss_scale_factor
+            return gradients if factor is None else [g / factor for g in gradients], True
         jnp = jax.numpy
-        steps, scale = scaling
         finite = jnp.all(jnp.stack([jnp.asarray(True), *(jnp.all(jnp.isfinite(g)) for g in gradients)]))
-        grows = finite & (steps == optimizer.dynamic_growth_steps - 1)
-        after = jnp.where(finite, jnp.where(grows, scale * 2.0, scale), scale * 0.5)
-        count = jnp.where(finite & ~grows, steps + 1, 0).astype(steps.dtype)
-        found = [jnp.where(finite, g.astype(np.float32) / scale, 0) for g in gradients]
-        return found, [count, after], finite
+        return [jnp.where(finite, g.astype(np.float32) / scaling[1], 0) for g in gradients], finite
+
+    def adapt_scale(self) -> None:
+        """Changes the loss scale after an update, as Keras does: halves it if gradients were not finite, and doubles it
+        after many updates."""
+        if self._scaled:
+            count, scale = self._scaling
+            grows = self.finite and count == self._model.optimizer.dynamic_growth_steps - 1
+            factor = 2 if grows else 1 if self.finite else 0.5
+            self._scaling = [
+                np.asarray(count + 1 if self.finite and not grows else 0, count.dtype),
+                np.asarray(scale * factor, scale.dtype),
+            ]
 
 
 def find_shares(model: Any, embeddings: ModelEmbeddings, batch: Tree, *, divided: bool, several: bool) -> Combination:

@@ -29,6 +29,7 @@ from headwater.keras.parameter_server.optimizers import (
 )
 from headwater.keras.parameter_server.own_momentum import momentum_of
 from headwater.keras.parameter_server.place import ProcessPlace
+from headwater.keras.parameter_server.slots import as_slot
 from headwater.keras.parameter_server.steps import Split, inner_optimizer
 from headwater.keras.programs import optimizer_topics, updates_made
 from headwater.ps.client import ParameterClient
@@ -75,7 +76,14 @@ class ModelValues:
         #: A batch as ``(x, y, sample_weight)``, if its shapes are certain to be equal on all tasks; else None.
         self._batch: Any = None
         self._sent_rate: float | None = None
-        self._known: list[Any] = []
+        #: The array of each variable, by the variable's ``id``, as it was last read or sent.
+        self._known: dict[int, Any] = {}
+        #: Updates that the optimizer had made before those that the version of the ``ps`` counts; None if not known.
+        self._earlier_updates: int | None = None
+        #: Whether this worker has read values that the model's variables do not have yet.
+        self._outdated = False
+        #: Parts of the training that steps have changed on the ``ps`` since the last read: "values", "state".
+        self._stale: set[str] = set()
         self._kept: dict[int, list[TableVariable]] | None = None
         self._dynamic_tables: DynamicTables | None = None
         #: Whether the ``ps`` host this model from a description, because their program serves another model.
@@ -114,12 +122,6 @@ class ModelValues:
     def _others(self) -> list[ModelValues]:
         """The other models of this strategy."""
         return [other for other in _MODELS if other is not self and other.place is self.place]
-
-    @property
-    def _shares_variables(self) -> bool:
-        """Whether another model of this strategy has some of this model's variables."""
-        others = {id(variable) for other in self._others() for variable in other.model.variables}
-        return bool(others) and any(id(variable) in others for variable in self.model.variables)
 
     @property
     def _dynamic(self) -> DynamicTables | None:
@@ -414,63 +416,118 @@ class ModelValues:
         if client is None:
             return
         set_rate = self._unsent_rate() if self._sent_rate is not None else None
+        self._stale -= {"values", "state"} if state else {"values"}
         if state:
             snapshot = client.snapshot()
             self._reach_tables()
             join_state(self.optimizer, self.layout(), self.variables, snapshot.states)
             self._sent_rate = self._rate()
+            self._known = {}
+            self._count_from(client.version)
+            kept = getattr(self.optimizer, "_learning_rate", None), self.optimizer._iterations
+            for slot in self.optimizer.variables:
+                if not any(slot is variable for variable in kept):
+                    as_slot(slot, self._read_state)
         else:
             client.pull()
-        variables = self.variables
-        for variable, value in zip(variables[: self.table_numbers().start], client.values(), strict=False):
-            variable.assign(value)
-        self._known = [variable._value for variable in (*variables, *self.optimizer.variables)]
+        self.hold_values()
         if set_rate is not None:
             self.optimizer.learning_rate = set_rate
+
+    def hold_values(self) -> None:
+        """Gives the model's variables the values that this worker last read from the ``ps``, and its optimizer the
+        number of updates."""
+        assert self._client is not None
+        read = self.variables[: self.table_numbers().start]
+        for variable, value in zip(read, self._client.values(), strict=False):
+            variable.assign(value)
+        if self._earlier_updates is not None:
+            self.optimizer._iterations.assign(self._earlier_updates + self._client.version)
+            read.append(self.optimizer._iterations)
+        self._note_known(read if self._known else self._held)
+        self._outdated = False
+
+    def _read_state(self) -> None:
+        if "state" in self._stale:
+            self.read_others(state=True)
+
+    def _count_from(self, version: int) -> None:
+        self._earlier_updates = int(np.asarray(self.optimizer._iterations.value)) - version
+
+    def count_update(self, *, made: bool) -> None:
+        """Notes that this worker's latest update was made, or was omitted because gradients were not finite."""
+        if not made and self._earlier_updates is not None:
+            self._earlier_updates -= 1
+
+    def read_others(self, *, state: bool = False) -> None:
+        """As `sync`, but variables that the program has assigned keep the assigned values, which remain to be sent."""
+        assigned = [(variable, variable._value) for variable in self.assigned_variables()]
+        self.sync(state=state)
+        for variable, value in assigned:
+            variable._value, self._known[id(variable)] = value, None
+
+    def _note_known(self, variables: Sequence[Any]) -> None:
+        self._known |= {id(variable): variable._value for variable in variables}
+
+    @property
+    def _held(self) -> list[Any]:
+        """The model's variables on the ``ps``, then the optimizer's."""
+        return [*self.variables, *self.optimizer.variables]
 
     def _send_changes(self) -> None:
         """Sends the ``ps`` the changes that the chief's program has made to variables since they were read."""
         assert self._client is not None
         if self._dynamic is not None:
             self._dynamic.send_loaded_rows()
-        variables, slots = self.variables, self.optimizer.variables
-        values = [variable._value for variable in (*variables, *slots)]
-        if not self._known or all(value is old for value, old in zip(values, self._known, strict=True)):
+        assigned = self.assigned_variables()
+        rate = self._unsent_rate() if self._known else None
+        if not assigned and rate is None:
             return
-        pairs = list(zip(values, self._known, strict=True))[len(variables) :]
-        state = self._split_state if any(value is not old for value, old in pairs) else None
+        slots = set(map(id, self.optimizer.variables))
+        state = self._split_state if rate is not None or any(id(it) in slots for it in assigned) else None
         dense = self.table_numbers().start
-        self._client.assign([np.asarray(v.value) if at < dense else None for at, v in enumerate(variables)], state)
+        self._client.assign([np.asarray(v.value) if at < dense else None for at, v in enumerate(self.variables)], state)
         self._reach_tables()
+        if state is not None:
+            self._count_from(self._client.version)
+        self._note_known(self._held)
 
     def send_evaluated_state(self) -> None:
-        """Sends the ``ps`` the state of layers that an evaluation on the chief has changed, as in one Keras process.
+        """Sends the ``ps`` the state of layers that an evaluation on the chief has changed, as in one Keras process;
+        drops changes of other workers.
 
         Asynchronous workers update this state during the evaluation, so with several of them it is not sent.
         """
         place, client = self.place, self._client
         assert client is not None
-        values = list(client.values())
         start, stop = self._split.dense_count, self.table_numbers().start
-        state = [np.asarray(variable.value) for variable in self.variables[start:stop]]
-        changed = any(not np.array_equal(*pair, equal_nan=True) for pair in zip(state, values[start:stop], strict=True))
-        if changed and (place.workers == 1 or isinstance(place.choice, Synchronous)):
-            values[start:stop] = state
+        state = {id(variable) for variable in self.variables[start:stop]}
+        if not any(id(variable) in state for variable in self.assigned_variables()):
+            return
+        if place.is_chief and (place.workers == 1 or isinstance(place.choice, Synchronous)):
+            values = list(client.values())
+            values[start:stop] = [np.asarray(variable.value) for variable in self.variables[start:stop]]
             client.assign(values)
+        else:
+            self.hold_values()
 
     def assigned_variables(self) -> list[Any]:
         """Returns the variables, except for the learning rate, with other values than the ``ps`` last sent."""
-        held = [*self.variables, *self.optimizer.variables]
+        if self._client is None or not self._known:
+            return []
         rate = getattr(self.optimizer, "_learning_rate", None)
-        pairs = zip(held, self._known, strict=False)  # none are known before the first read
-        return [variable for variable, old in pairs if variable._value is not old and variable is not rate]
-
-    def accept_arrays(self, *, except_for: Sequence[Any]) -> None:
-        """Counts only ``except_for`` as assigned, although all variables have new arrays, with equal values, after an
-        evaluation."""
-        assigned = set(map(id, except_for))
-        pairs = zip([*self.variables, *self.optimizer.variables], self._known, strict=False)
-        self._known = [old if id(variable) in assigned else variable._value for variable, old in pairs]
+        found: list[Any] = []
+        sent = dict(zip(map(id, self.variables[: self.table_numbers().start]), self._client.values(), strict=False))
+        for variable in self._held:
+            key, value = id(variable), variable._value
+            # A variable has no value while Keras evaluates the model.
+            if value is self._known.get(key) or value is None or variable is rate:
+                continue
+            if key in sent and np.array_equal(np.asarray(value), sent[key], equal_nan=True):
+                self._known[key] = value  # an evaluation makes new arrays with the same values
+            else:
+                found.append(variable)
+        return found
 
     def _split_state(self, index: int) -> list[HostArray]:
         layout = self.layout()
@@ -508,7 +565,7 @@ class ModelValues:
             self._client.connect()
             self._reach_tables()
             self._client.check_program(encode_topics(optimizer_topics(self.optimizer)))
-            self._client.pull()
+            self.sync(state=True)
         return self._client
 
     def use(self, client: ParameterClient) -> None:
