@@ -78,7 +78,7 @@ class _Held:
     def default_value(self) -> Tensor:
         if self._held is None:
             return self._default_made
-        dtype: Tree = self.value_dtype
+        dtype: Tree = vars(self)["value_dtype"]
         return convert_to_tensor(self._value_of_default, dtype)
 
     @default_value.setter
@@ -105,7 +105,7 @@ def _eager_methods(kind: type[Tree]) -> type[Tree]:
 
 
 @_eager_methods
-class StaticHashTable(_Held, tables.StaticHashTable):
+class StaticHashTable(_Held, tables.StaticHashTable):  # pyright: ignore[reportIncompatibleVariableOverride]
     __doc__ = tables.StaticHashTable.__doc__
 
     def __init__(
@@ -120,7 +120,7 @@ class StaticHashTable(_Held, tables.StaticHashTable):
 
 
 @_eager_methods
-class MutableHashTable(_Held, tables.MutableHashTable):
+class MutableHashTable(_Held, tables.MutableHashTable):  # pyright: ignore[reportIncompatibleVariableOverride]
     __doc__ = tables.MutableHashTable.__doc__
 
     def __init__(
@@ -137,7 +137,7 @@ class MutableHashTable(_Held, tables.MutableHashTable):
 
 
 @_eager_methods
-class DenseHashTable(_Held, dense_tables.DenseHashTable):
+class DenseHashTable(_Held, dense_tables.DenseHashTable):  # pyright: ignore[reportIncompatibleVariableOverride]
     __doc__ = dense_tables.DenseHashTable.__doc__
 
     def __init__(

@@ -22,6 +22,7 @@ import keras
 
 from headwater.keras.internals import BaseOptimizer, JAXTrainer, Trainer, data_adapter_utils
 from headwater.keras.models import strategy_of
+from headwater.tf1.variables.variables import Variable as GraphVariable
 from headwater.tf2.function import NEEDS_VALUES, Function
 from headwater.tf2.random_state import drawing_for
 from headwater.tf2.scope import RecordingScope
@@ -66,10 +67,11 @@ def attach() -> None:
     for kind, name, value in (
         (model, "compiled_loss", _compiled_loss),
         (model, "compiled_metrics", property(_CompiledMetrics)),
-        (BaseOptimizer, "minimize", _minimize),
     ):
         if not hasattr(kind, name):
             setattr(kind, name, value)
+    optimizer: Any = BaseOptimizer
+    optimizer.minimize = _minimizing(getattr(optimizer, "minimize", None))
 
 
 def _adapt(cls: object) -> None:
@@ -346,13 +348,24 @@ def _compiled_loss(
     return loss
 
 
-def _minimize(self: Any, loss: Any, var_list: Any, tape: GradientTape | None = None) -> Tree:
+def _minimizing(original: Callable[..., Any] | None) -> Callable[..., Any]:
+    """Returns `minimize`; a method of that name for variables of graphs still gets these."""
+
+    def minimize(self: Any, loss: Any, var_list: Any, *args: Any, **kwargs: Any) -> Tree:
+        given: Any = var_list() if callable(var_list) else var_list
+        variables: list[Any] = list(given)
+        if original is not None and any(isinstance(variable, GraphVariable) for variable in variables):
+            return original(self, loss, variables, *args, **kwargs)
+        return _minimize(self, loss, variables, *args, **kwargs)
+
+    return minimize
+
+
+def _minimize(self: Any, loss: Any, variables: list[Any], tape: GradientTape | None = None) -> Tree:
     """Computes the gradients of a loss, or of the result of a function, and applies them."""
     if callable(loss):
         with GradientTape() as tape:
             loss = loss()
     if tape is None:
         raise ValueError("minimize: a loss that is a tensor needs the tape that has recorded it: give tape")
-    given: Any = var_list() if callable(var_list) else var_list
-    variables: list[Any] = list(given)
     return self.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))

@@ -117,7 +117,7 @@ class JobOver:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """A task joins the cluster: its name, and the address where it listens."""
+    """A task joins the cluster: its name and its address."""
 
     task: str
     address: str

@@ -82,7 +82,7 @@ class MetricsServer:
       snapshot: returns the current snapshot.
 
     Attributes:
-      address: the ``host:port`` where it listens.
+      address: the ``host:port`` of its server.
 
     Raises:
       UnavailableError: the address is not available.

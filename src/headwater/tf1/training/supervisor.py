@@ -150,7 +150,7 @@ class Supervisor:
         self.save_summaries_secs: float | None = save_summaries_secs if is_chief else None
         self.save_model_secs: float | None = save_model_secs if is_chief else None
         self.save_path: str | Any = os.path.join(logdir, checkpoint_basename) if is_chief and logdir else None
-        self.summary_writer: FileWriter | None = None
+        self.summary_writer: FileWriter | Any = None
         if is_chief and not isinstance(summary_writer, int):
             self.summary_writer = summary_writer
         elif self._logdir and summary_writer == self.USE_DEFAULT:

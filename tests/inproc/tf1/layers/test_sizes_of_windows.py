@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,7 @@ slim = tf.contrib.slim
 def test_shapes_and_dimensions_as_sizes() -> None:
     with tf.Graph().as_default(), tf.Session() as session:
         images = tf.constant(np.arange(32, dtype=np.float32).reshape(2, 4, 4, 1))
-        shape = images.get_shape()
+        shape: Any = images.get_shape()
         pooled = [
             slim.avg_pool2d(images, shape[1:3]),
             slim.max_pool2d(images, [shape[1], shape[2]], stride=shape[1]),
