@@ -172,7 +172,7 @@ def _after_build(owner: Any, restore: Callable[[], object]) -> None:
     name = "_post_build" if isinstance(owner, _Layer) else "build"
     original = getattr(owner, name)
 
-    def hook(*args: Any, **kwargs: Any) -> None:
+    def hook(*args: object, **kwargs: object) -> None:
         object.__delattr__(owner, name)
         original(*args, **kwargs)
         restore()

@@ -70,7 +70,7 @@ def attach() -> None:
     ):
         if not hasattr(kind, name):
             setattr(kind, name, value)
-    optimizer: Any = BaseOptimizer
+    optimizer: Tree = BaseOptimizer
     optimizer.minimize = _minimizing(getattr(optimizer, "minimize", None))
 
 
@@ -348,12 +348,12 @@ def _compiled_loss(
     return loss
 
 
-def _minimizing(original: Callable[..., Any] | None) -> Callable[..., Any]:
+def _minimizing(original: Callable[..., Tree] | None) -> Callable[..., Tree]:
     """Returns `minimize`; a method of that name for variables of graphs still gets these."""
 
-    def minimize(self: Any, loss: Any, var_list: Any, *args: Any, **kwargs: Any) -> Tree:
-        given: Any = var_list() if callable(var_list) else var_list
-        variables: list[Any] = list(given)
+    def minimize(self: Tree, loss: Tree, var_list: Tree, *args: Tree, **kwargs: Tree) -> Tree:
+        given: Tree = var_list() if callable(var_list) else var_list
+        variables: list[Tree] = list(given)
         if original is not None and any(isinstance(variable, GraphVariable) for variable in variables):
             return original(self, loss, variables, *args, **kwargs)
         return _minimize(self, loss, variables, *args, **kwargs)
@@ -361,7 +361,7 @@ def _minimizing(original: Callable[..., Any] | None) -> Callable[..., Any]:
     return minimize
 
 
-def _minimize(self: Any, loss: Any, variables: list[Any], tape: GradientTape | None = None) -> Tree:
+def _minimize(self: Tree, loss: Tree, variables: list[Tree], tape: GradientTape | None = None) -> Tree:
     """Computes the gradients of a loss, or of the result of a function, and applies them."""
     if callable(loss):
         with GradientTape() as tape:
