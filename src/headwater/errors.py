@@ -67,6 +67,8 @@ class OpError(Exception):
     def __init__(self, node_def: Any, op: Any, message: str, error_code: int | None = None) -> None: ...
     def __init__(self, node_def: Any, op: Any = None, message: Any = None, error_code: int | None = None) -> None:
         if message is None:
+            if op is not None or not isinstance(node_def, str):
+                raise TypeError(f"{type(self).__name__}: missing argument message")
             node_def, message = None, node_def
         super().__init__(message)
         self.node_def: Any = node_def

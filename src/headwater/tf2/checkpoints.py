@@ -32,8 +32,7 @@ _Layer = keras.layers.Layer
 _Metric = keras.metrics.Metric
 
 _COUNTER: Final = "save_counter"
-#: Types of variables that Keras declares by purpose, as arrays here and in files: TensorFlow has no signless seeds, and
-#: counts updates in 64 bits.
+#: Types that differ between variables here and in files: Keras on TensorFlow stores the state of generators as int64.
 _TYPES_IN_FILES: Final = {"uint32": "int64"}
 _UPDATES: Final = "iteration"
 
@@ -115,7 +114,9 @@ class Checkpoint:
         _refuse(options)
         if save_path is None:
             return Status(self, None)
-        return Status(self, _Restoring(as_path(save_path)).restored(self))
+        restoring = _Restoring(as_path(save_path))
+        restoring.assign_values(self)
+        return Status(self, restoring)
 
 
 class _Restoring:
@@ -143,16 +144,15 @@ class _Restoring:
         self.assigned: dict[str, Any] = {}
         self._waiting: set[int] = set()
 
-    def restored(self, root: object, number: int = 0) -> _Restoring:
-        """Assigns the values of the node ``number``, which is ``root``, and of its parts; returns itself."""
+    def assign_values(self, root: object, number: int = 0) -> None:
+        """Assigns the values of the node ``number``, which is ``root``, and of its parts."""
         for value, at in matches(root, self._proto, parts_of, number):
             if isinstance(value, _KerasVariable):
                 for attribute in self._proto.nodes[at].attributes:
                     self._assign(attribute.checkpoint_key, value)
             elif isinstance(value, (_Layer, _Optimizer)) and not value.built and id(value) not in self._waiting:
                 self._waiting.add(id(value))
-                _after_build(value, functools.partial(self.restored, value, at))
-        return self
+                _after_build(value, functools.partial(self.assign_values, value, at))
 
     def _assign(self, key: str, variable: Any) -> None:
         if key in self.assigned:

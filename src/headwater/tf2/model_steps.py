@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 import jax
 import keras
 
+from headwater.keras.graphs.optimizers import minimizing
 from headwater.keras.internals import BaseOptimizer, JAXTrainer, Trainer, data_adapter_utils
 from headwater.keras.models import strategy_of
-from headwater.tf1.variables.variables import Variable as GraphVariable
 from headwater.tf2.function import NEEDS_VALUES, Function
 from headwater.tf2.random_state import drawing_for
 from headwater.tf2.scope import RecordingScope
@@ -71,7 +71,7 @@ def attach() -> None:
         if not hasattr(kind, name):
             setattr(kind, name, value)
     optimizer: Tree = BaseOptimizer
-    optimizer.minimize = _minimizing(getattr(optimizer, "minimize", None))
+    optimizer.minimize = minimizing(_minimize)
 
 
 def _adapt(cls: object) -> None:
@@ -346,19 +346,6 @@ def _compiled_loss(
     loss = sum(regularization_losses or (), self._compile_loss(y, y_pred, sample_weight))
     self._loss_tracker.update_state(loss, sample_weight=jax.tree_util.tree_leaves(y_pred)[0].shape[0])
     return loss
-
-
-def _minimizing(original: Callable[..., Tree] | None) -> Callable[..., Tree]:
-    """Returns `minimize`; a method of that name for variables of graphs still gets these."""
-
-    def minimize(self: Tree, loss: Tree, var_list: Tree, *args: Tree, **kwargs: Tree) -> Tree:
-        given: Tree = var_list() if callable(var_list) else var_list
-        variables: list[Tree] = list(given)
-        if original is not None and any(isinstance(variable, GraphVariable) for variable in variables):
-            return original(self, loss, variables, *args, **kwargs)
-        return _minimize(self, loss, variables, *args, **kwargs)
-
-    return minimize
 
 
 def _minimize(self: Tree, loss: Tree, variables: list[Tree], tape: GradientTape | None = None) -> Tree:

@@ -193,9 +193,7 @@ def _drawn(
 ) -> Any:
     """Returns random numbers: in a graph of each step, seeded by NumPy's generator, as in TensorFlow 1.15."""
     kind = as_dtype(dtype or _keras.config.floatx())
-    if (
-        type(get_default_graph()) is not Graph
-    ):  # the graph of one call of a function, whose steps draw different numbers
+    if _calls_function():  # its steps draw different numbers without a seed
         return getattr(random, function)(shape, low, high, dtype=kind, seed=seed)
     if _adds_to_graph():
         seed = np.random.randint(10_000_000) if seed is None else seed

@@ -50,7 +50,8 @@ def accept_graphs_in_optimizers() -> None:
     """Gives optimizers `get_updates`, `get_gradients` and `minimize`, and `apply_gradients` for variables of graphs."""
     _optimizer.get_gradients = get_gradients
     _optimizer.get_updates = get_updates
-    _optimizer.minimize = _minimizing(getattr(_optimizer, "minimize", None))
+    if not hasattr(_optimizer, "minimize"):
+        _optimizer.minimize = minimize
     _optimizer.apply_gradients = _applying(_optimizer.apply_gradients)
     _optimizer.lr = property(lambda self: self.learning_rate, _set_rate)
     _optimizer.iterations = _optimizer.iterations.setter(_set_iterations)
@@ -107,26 +108,28 @@ def minimize(
       name: of the operation.
     """
     value = loss()
-    given: Tree = var_list() if callable(var_list) else var_list
-    variables: list[Variable] = list(given)
+    variables = _listed(var_list)
     pairs = zip(gradients(value, variables, grad_loss), variables, strict=True)
     found = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
     clipped = self._clip_gradients([convert_to_tensor(gradient) for gradient, _ in found])
     return self.apply_gradients(zip(clipped, (variable for _, variable in found), strict=True), name=name)
 
 
-def _minimizing(original: Callable[..., Tree] | None) -> Callable[..., Tree]:
-    """Returns `minimize`; if another dialect has a method of that name, it gets variables that belong to no graph."""
+def minimizing(eager: Callable[..., Tree]) -> Callable[..., Tree]:
+    """Returns a method that calls `minimize` for variables of graphs, and ``eager`` for others."""
 
-    @functools.wraps(minimize)
-    def minimize_in_graph(self: Tree, loss: Tree, var_list: Tree, *args: Tree, **kwargs: Tree) -> Tree:
-        given: Tree = var_list() if callable(var_list) else var_list
-        variables: list[Tree] = list(given)
-        if original is None or any(isinstance(variable, Variable) for variable in variables):
-            return minimize(self, loss, variables, *args, **kwargs)
-        return original(self, loss, variables, *args, **kwargs)
+    @functools.wraps(eager)
+    def minimize_by_kind(self: Tree, loss: Tree, var_list: Tree, *args: Tree, **kwargs: Tree) -> Tree:
+        variables = _listed(var_list)
+        method = minimize if any(isinstance(variable, Variable) for variable in variables) else eager
+        return method(self, loss, variables, *args, **kwargs)
 
-    return minimize_in_graph
+    return minimize_by_kind
+
+
+def _listed(var_list: Tree) -> list[Tree]:
+    given: Tree = var_list() if callable(var_list) else var_list
+    return list(given)
 
 
 def _applying(original: Callable[..., Tree]) -> Callable[..., Tree]:
