@@ -224,6 +224,7 @@ DATA = (
     "pydataset",
     "endless pydataset",
     "threaded pydataset",
+    "finite threaded pydataset",
     "generator",
     "finite generator",
     "ending generator",
@@ -250,7 +251,17 @@ VALIDATION: dict[str, Callable[[Any], dict[str, Any]]] = {
     "data": lambda held: {"validation_data": part(held, 0, 13), "validation_batch_size": 5},
     "rarely": lambda held: {"validation_data": part(held, 0, 13), "validation_batch_size": 5, "validation_freq": 2},
     "steps": lambda held: {"validation_data": Dataset.from_tensor_slices(held).batch(5), "validation_steps": 3},
+    "steps of arrays": lambda held: {
+        "validation_data": part(held, 0, 13),
+        "validation_batch_size": 5,
+        "validation_steps": 2,
+    },
+    "generator": lambda held: {
+        "validation_data": (Batches(held, endless=False)[index % 3] for index in itertools.count()),
+        "validation_steps": 2,
+    },
     "pydataset": lambda held: {"validation_data": Batches(held, endless=False)},
+    "threaded pydataset": lambda held: {"validation_data": Batches(held, endless=False, workers=2)},
     "split": lambda held: {"validation_split": 0.3},
 }
 EXECUTED_STEPS = (1, 3)
@@ -466,6 +477,8 @@ def data_of(program: Program) -> dict[str, Any]:
             found |= {"x": Dataset.from_tensor_slices(held).batch(8)}
         case "pydataset":
             found |= {"x": whole}
+        case "finite threaded pydataset":
+            found |= {"x": Batches(held, endless=False, workers=2)}
         case "endless pydataset" | "threaded pydataset":
             threads = 2 if program.data == "threaded pydataset" else 1
             found |= {"x": Batches(held, endless=True, workers=threads), "steps_per_epoch": 2}

@@ -18,6 +18,7 @@ from keras.src.backend.common.stateless_scope import get_stateless_scope as get_
 from keras.src.backend.common.stateless_scope import in_stateless_scope as in_stateless_scope
 from keras.src.backend.common.symbolic_scope import in_symbolic_scope as in_symbolic_scope
 from keras.src.backend.jax.core import JaxVariable as JaxVariable
+from keras.src.backend.jax.trainer import JAXEpochIterator as _JAXEpochIterator
 from keras.src.backend.jax.trainer import JAXTrainer as JAXTrainer
 from keras.src.callbacks import callback_list as callback_list
 from keras.src.callbacks import tensorboard as tensorboard
@@ -57,6 +58,7 @@ OWN_MODULES = "keras.src"
 
 # Keras's annotations of these are incomplete, so a type checker cannot use them.
 Function: Any = _Function
+JAXEpochIterator: Any = _JAXEpochIterator
 KerasOperation: Any = _Operation
 backend: Any = _backend
 backend_utils: Any = _backend_utils

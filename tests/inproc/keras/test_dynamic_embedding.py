@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,24 @@ def two_towers(optimizer: Any, name: str) -> Any:
     model = keras.Model({"user": user, "item": item}, keras.layers.Dense(1, activation="sigmoid")(hidden), name=name)
     model.compile(optimizer, "binary_crossentropy", metrics=["accuracy"])
     return model
+
+
+def test_validations_continue_a_generator_and_begin_arrays_again() -> None:
+    strategy = ParameterServerStrategy()
+    x, y = examples()
+    with strategy.scope():
+        model = two_towers(keras.optimizers.SGD(0.0), "validated")
+    parts = [({name: values[at : at + 64] for name, values in x.items()}, y[at : at + 64]) for at in range(0, 512, 64)]
+    losses = [model.evaluate(*part, verbose=0)[0] for part in parts]
+    settings: dict[str, Any] = {"epochs": 3, "validation_steps": 2, "validation_batch_size": 64, "verbose": 0}
+    found = model.fit(x, y, validation_data=(part for part in parts), **settings).history["val_loss"]
+    np.testing.assert_allclose(found, np.mean(np.reshape(losses[:6], (3, 2)), 1), rtol=1e-5)
+    found = model.fit(x, y, validation_data=(x, y), **settings).history["val_loss"]
+    np.testing.assert_allclose(found, [np.mean(losses[:2])] * 3, rtol=1e-5)
+    loss, _ = model.evaluate(itertools.cycle(parts), steps=3, verbose=0)
+    assert loss == pytest.approx(np.mean(losses[:3]), rel=1e-5)
+    assert len(model.predict((part for part, _ in itertools.cycle(parts)), steps=3, verbose=0)) == 3 * 64
+    closed(strategy)
 
 
 def test_a_model_of_64_bit_and_string_ids_learns_is_saved_loaded_and_trained_further(tmp_path: Path) -> None:

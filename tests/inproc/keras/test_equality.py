@@ -31,11 +31,11 @@ FEW = (
     Program(reduction="sum", penalty="kernel", optimizer="accumulated", data="threaded pydataset"),
     Program(model="classes", data="finite generator", metrics="largest", callbacks="rates"),
     Program(data="ending generator", callbacks="stops", validation="data"),
-    Program(data="generator", executed_steps=3),
+    Program(data="generator", executed_steps=3, validation="generator"),
     Program(model="outputs", weights="sample", metrics="weighted", data="dataset", validation="steps"),
     Program(model="recurrent", optimizer="scaled and accumulated", data="pydataset", executed_steps=2),
     Program(model="measured", metrics="largest", validation="data"),
-    Program(optimizer="anchored"),
+    Program(optimizer="anchored", data="finite threaded pydataset", validation="threaded pydataset"),
     Program(model="measured", penalty="activity", data="dataset", optimizer="adam", executed_steps=3),
 )
 

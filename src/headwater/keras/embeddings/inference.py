@@ -7,7 +7,8 @@ needs. They call callbacks in the same order as Keras.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import jax
@@ -20,7 +21,7 @@ from headwater.keras.embeddings.bags import Bags, with_bags
 from headwater.keras.embeddings.calls import is_tracing, reading
 from headwater.keras.embeddings.ids import stand_in
 from headwater.keras.embeddings.rows import ModelEmbeddings, ReadRows, StepInputs
-from headwater.keras.internals import Functional, JAXTrainer, data_adapter_utils
+from headwater.keras.internals import Functional, JAXEpochIterator, JAXTrainer, data_adapter_utils
 from headwater.keras.parameter_server.batches import Batches, make_batches
 
 if TYPE_CHECKING:
@@ -119,10 +120,12 @@ class Inference:
         """`keras.Model.evaluate`."""
         model = self._model
         model._assert_compile_called("evaluate")
-        settings.pop("_use_cached_eval_dataset", None)
+        cached = settings.pop("_use_cached_eval_dataset", False)
         if settings:
             raise ValueError(f"evaluate has no arguments {sorted(settings)}")
-        batches = _batches(x, y, sample_weight, batch_size, steps)
+        batches, epoch = (
+            next(model._eval_epoch_iterator) if cached else (_batches(x, y, sample_weight, batch_size, steps), 0)
+        )
         container = self._callbacks(callbacks, verbose, batches)
         model.stop_evaluating = False
         container.on_test_begin()
@@ -130,8 +133,7 @@ class Inference:
         dense, others = self._values()
         metrics = [jax.numpy.array(variable.value) for variable in model.metrics_variables]
         logs: dict[str, Tree] | None = {}
-        step = 0
-        while not model.stop_evaluating and (batch := batches.get(0, step)) is not None:
+        for step, batch in _numbered(batches, epoch):
             container.on_test_batch_begin(step)
             x, y, sample_weight = _utils.unpack_x_y_sample_weight(_arrays(batch))
             found = self.find(x)
@@ -139,7 +141,8 @@ class Inference:
                 dense, others, metrics, found.where, found.rows, found.coded, (found.x, y, sample_weight)
             )
             container.on_test_batch_end(step, logs)
-            step += 1
+            if model.stop_evaluating:
+                break
         for variable, value in zip(model.metrics_variables, metrics, strict=True):
             variable.assign(value)
         for variable, value in zip(model.non_trainable_variables, others, strict=True):
@@ -163,16 +166,16 @@ class Inference:
         model.stop_predicting = False
         container.on_predict_begin()
         outputs: list[Any] = []
-        step = 0
         dense, others = self._values()
-        while not model.stop_predicting and (batch := batches.get(0, step)) is not None:
+        for step, batch in _numbered(batches):
             container.on_predict_batch_begin(step)
             x, _, _ = _utils.unpack_x_y_sample_weight(_arrays(batch))
             found = self.find(x)
             made = self._predict_step(dense, others, found.where, found.rows, found.coded, found.x)
             outputs.append(_tree.map_structure(np.asarray, made))
             container.on_predict_batch_end(step, {"outputs": made})
-            step += 1
+            if model.stop_predicting:
+                break
         container.on_predict_end()
         return _tree.map_structure(lambda *parts: np.concatenate(parts), *outputs)
 
@@ -188,6 +191,15 @@ def _batches(x: Tree, y: Tree, sample_weight: Tree, batch_size: int | None, step
     return make_batches(
         x, y, sample_weight, batch_size=batch_size, shuffle=False, class_weight=None, steps=steps, by_number=False
     )
+
+
+def _numbered(batches: Batches, epoch: int = 0) -> Iterator[tuple[int, Tree]]:
+    """Returns the numbers and batches of an epoch."""
+    steps = batches.steps_of(epoch)
+    for step in itertools.count() if steps is None else range(steps):
+        if (batch := batches.get(epoch, step)) is None:
+            return
+        yield step, batch
 
 
 def _arrays(batch: Tree) -> Tree:
@@ -218,6 +230,20 @@ def inference_of(model: Any, x: Tree) -> Inference | None:
         known = Inference(model, _OwnRows(model, layers))
         object.__setattr__(model, _INFERENCE, known)
     return known
+
+
+def validation_iterator(
+    model: Any, x: Tree, y: Tree, sample_weight: Tree, batch_size: int | None, steps: int | None
+) -> Any:
+    """Returns the data of all validations of a training, as `evaluate` of ``model`` expects in
+    ``_eval_epoch_iterator``. As in Keras, each validation continues a generator, and begins other data again."""
+    if inference_of(model, x) is not None:
+        if isinstance(x, Iterator):
+            return zip(itertools.repeat(_batches(x, y, sample_weight, batch_size, steps)), itertools.count())
+        return ((_batches(x, y, sample_weight, batch_size, steps), 0) for _ in itertools.count())
+    return JAXEpochIterator(
+        x, y, sample_weight, batch_size, steps, shuffle=False, steps_per_execution=model.steps_per_execution
+    )
 
 
 def dynamic_layers(model: Any) -> list[Any]:

@@ -87,20 +87,27 @@ def prepare_callbacks(callbacks: object, mirrored: _Fits) -> list[object]:
     in every process too, and write their files in the first process only. Callbacks with output for one reader, such as
     TensorBoard's files, run in the first process only.
     """
-    listed: list[object] = []
-    if isinstance(callbacks, _list):
-        listed = list(callbacks.callbacks)
-    elif isinstance(callbacks, Iterable):
-        listed = list(callbacks)  # pyright: ignore[reportUnknownArgumentType]
-    elif callbacks is not None:
-        listed = [callbacks]
     prepared: list[object] = [_EpochEnds(mirrored)]
-    for callback in listed:
+    for callback in _listed(callbacks):
         if isinstance(callback, (keras.callbacks.ModelCheckpoint, keras.callbacks.BackupAndRestore)):
             prepared.append(ours.adapt_to_mirror(callback, mirrored))
         elif mirrored.is_chief or not isinstance(callback, _only_once()):
             prepared.append(callback)
     return prepared
+
+
+def reads_batch_logs(callbacks: object) -> bool:
+    """Returns whether a callback of the program is called after each batch of an evaluation."""
+    modules = [callback.on_test_batch_end.__module__ for callback in _listed(callbacks)]
+    return not all(module.startswith(("keras.", "headwater.")) for module in modules)
+
+
+def _listed(callbacks: object) -> list[Any]:
+    if isinstance(callbacks, _list):
+        return list(callbacks.callbacks)
+    if isinstance(callbacks, Iterable):
+        return list(callbacks)  # pyright: ignore[reportUnknownArgumentType]
+    return [] if callbacks is None else [callbacks]
 
 
 def _only_once() -> tuple[Any, ...]:

@@ -22,7 +22,7 @@ from headwater.keras import saving
 from headwater.keras.combining.combination import require_no_state_of_rows
 from headwater.keras.combining.merges import Rule, combined, layer_rule
 from headwater.keras.internals import array_slicing, data_adapter_utils
-from headwater.keras.mirrored.callbacks import Mirror, SavesProgress, prepare_callbacks
+from headwater.keras.mirrored.callbacks import Mirror, SavesProgress, prepare_callbacks, reads_batch_logs
 from headwater.keras.mirrored.shards import ArrayShards, Shards, Share, shards_of
 from headwater.keras.mirrored.steps import NOTHING, Replicas, State, TestStep, TrainStep, rows_of
 from headwater.keras.preemption import Preempted
@@ -72,6 +72,7 @@ class MirroredModel:
       stop_wanted: whether this process has been asked to end.
       stopping: whether any process has been asked to end. All processes learn this in the same step.
       run: number of the current `fit` or `evaluate`.
+      reads_batch_logs: whether a callback of any process reads the logs of each batch of the evaluation.
       skipping: whether `fit` skips a step that was finished before the restart of this process.
       layer_rules: the rule of each variable that is not trained, as of the latest `fit` or `evaluate`.
     """
@@ -84,6 +85,7 @@ class MirroredModel:
         self.stopping: bool = False
         self.skipping: bool = False
         self.run: int = 0
+        self.reads_batch_logs: bool = False
         self.layer_rules: Sequence[Rule] | None = None
         self._test_step: TestStep | None = None
         self._keras: Any = type(model)
@@ -189,6 +191,7 @@ class MirroredModel:
         if not self._fitting:
             callbacks = [*prepare_callbacks(callbacks, self), Mirror(self)]
         self._evaluating = True
+        self.reads_batch_logs = reads_batch_logs(callbacks)
         self.run += 1
         try:
             return self._keras.evaluate(
@@ -310,7 +313,7 @@ class MirroredModel:
                 step.prepare(state, first)
                 prepared = self.run
                 iterator = itertools.chain([first], iterator)
-            return run(state, iterator) if step.combination.linear else run_shared(state, iterator)
+            return run(state, iterator) if self._adds_up_at_end else run_shared(state, iterator)
 
         self.model.test_function = test
 
@@ -338,13 +341,17 @@ class MirroredModel:
 
     def get_metrics_result_or_logs(self, logs: dict[str, Tree]) -> Tree:
         """The logs at the end of an epoch or an evaluation, for the data of all processes."""
-        if self._evaluating and self.replicas.processes > 1:
-            assert self._test_step is not None
-            if self._test_step.combination.linear:
-                self._add_up_metrics()
-                logs = {}
+        if self._evaluating and self.replicas.processes > 1 and self._adds_up_at_end:
+            self._add_up_metrics()
+            logs = {}
         # Logs are empty if all steps of an epoch were finished before a restart.
         return self._keras._get_metrics_result_or_logs(self.model, logs) if logs else self.model.get_metrics_result()
+
+    @property
+    def _adds_up_at_end(self) -> bool:
+        """Whether the processes add up their metrics once, after the last batch of the evaluation."""
+        assert self._test_step is not None
+        return self._test_step.combination.linear and not self.reads_batch_logs
 
     def _local(self, function: Any, donate: bool) -> Any:
         """A step without exchanges, on all devices of this process."""

@@ -99,6 +99,9 @@ class Owner(Protocol):
     stopping: bool
     #: Number of the current run: the calls of `fit` and `evaluate` are counted.
     run: int
+    #: Whether a callback reads the logs of each batch of the evaluation. `SharedStep.prepare` sets it if a callback of
+    #: any process does.
+    reads_batch_logs: bool
     #: The rule of each variable that is not trained; None before the first step.
     layer_rules: Sequence[Rule] | None
 
@@ -173,7 +176,9 @@ class SharedStep:
                 assert self._known is not None
                 own = self._known[1].to_text()
         texts = [np.frombuffer(text.encode(), np.uint8) for text in (own, error)]
-        gathered = self._owner.replicas.gather(texts, "how shares combine")
+        reads = np.asarray(self._owner.reads_batch_logs)
+        gathered = self._owner.replicas.gather([*texts, reads], "how shares combine")
+        self._owner.reads_batch_logs = any(bool(part[2]) for part in gathered)
         owns, errors = ([bytes(np.asarray(part[at])).decode() for part in gathered] for at in (0, 1))
         if any(errors):
             raise ValueError(next(text for text in errors if text))
@@ -373,7 +378,7 @@ class TestStep(SharedStep):
     """An evaluation step with an exchange in each batch.
 
     Most models need only one exchange, after the last batch. This class is for models with losses or metrics whose
-    totals per process cannot be combined afterwards.
+    totals per process cannot be combined afterwards, and for callbacks that read the logs of each batch.
     """
 
     __test__ = False

@@ -322,10 +322,10 @@ class PyDatasetBatches(_WholeBatches):
         self, data: Any, steps: int | None, class_weight: object = None, *, shuffle: bool = False, builds: bool = False
     ) -> None:
         self._data = data
-        # Keras restarts the threads or processes that read an endless dataset, but not their count of items: the item
-        # with which it has built the model is not used for training.
+        # Keras restarts the threads or processes that read the data, but not their count of items: after the item with
+        # which it has built the model, training begins with the next one. Each pass ends with the first item.
         concurrent = data.workers > 1 or (data.workers > 0 and data.use_multiprocessing)
-        self._first_item = int(builds and concurrent and self.count < 0)
+        self._first_item = int(builds and concurrent)
         self._steps = steps
         self._class_weight = class_weight
         self._shuffle = shuffle
@@ -360,10 +360,12 @@ class PyDatasetBatches(_WholeBatches):
             self._epoch = epoch
         turn, start, _ = self.span(epoch)
         item = self._first_item + start + number
-        if self._shuffle and self.count > 0:
-            if self._order[0] != turn:
-                self._order = turn, shuffled(self._seed, turn, self.count)
-            item = int(self._order[1][item])
+        if self.count > 0:
+            item %= self.count
+            if self._shuffle:
+                if self._order[0] != turn:
+                    self._order = turn, shuffled(self._seed, turn, self.count)
+                item = int(self._order[1][item])
         return _add_class_weights(self._data[item], self._class_weight)
 
 

@@ -21,7 +21,7 @@ from headwater.keras.callbacks import serve_backup
 from headwater.keras.combining.combination import Combination
 from headwater.keras.embeddings.calls import plain_embeddings
 from headwater.keras.embeddings.ids import stand_in
-from headwater.keras.embeddings.inference import dynamic_layers, set_source
+from headwater.keras.embeddings.inference import dynamic_layers, set_source, validation_iterator
 from headwater.keras.embeddings.rows import ModelEmbeddings, without_bags
 from headwater.keras.internals import array_slicing, data_adapter_utils, pythonify_logs
 from headwater.keras.parameter_server.assignments import refuse_assignments
@@ -305,6 +305,7 @@ class ServedModel(ModelValues):
         """
         model = self.model
         model._assert_compile_called("fit")
+        model._eval_epoch_iterator = None
         epochs = _limit("epochs", epochs) or 0
         if steps_per_epoch := _limit("steps_per_epoch", steps_per_epoch):
             # As in Keras, an epoch consists of whole executions.
@@ -645,9 +646,12 @@ class ServedModel(ModelValues):
         self.count_update(made=step.finite)
         return number
 
-    def _validate(self, data: Tree, batch_size: object, steps: object, container: object) -> dict[str, Any]:
+    def _validate(self, data: Tree, batch_size: int | None, steps: int | None, container: object) -> dict[str, Any]:
         x, y, sample_weight = _utils.unpack_x_y_sample_weight(data)
-        logs = self.model.evaluate(
+        model = self.model
+        if model._eval_epoch_iterator is None:
+            model._eval_epoch_iterator = validation_iterator(model, x, y, sample_weight, batch_size, steps)
+        logs = model.evaluate(
             x=x,
             y=y,
             sample_weight=sample_weight,
@@ -655,6 +659,7 @@ class ServedModel(ModelValues):
             steps=steps,
             callbacks=container,
             return_dict=True,
+            _use_cached_eval_dataset=True,
         )
         return {f"val_{name}": value for name, value in logs.items()}
 

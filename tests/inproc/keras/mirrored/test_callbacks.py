@@ -207,3 +207,39 @@ def test_a_flipped_bit_in_a_model_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "model").write_bytes(whole)
     with pytest.raises(DataLossError, match=f"{tmp_path / 'model'} is damaged"):
         saving.load_model(tmp_path / "model")
+
+
+class OfBatches(keras.callbacks.Callback):
+    """Records the logs of the batches of evaluations."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.logs: list[Any] = []
+
+    def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
+        self.logs.append([float(value) for value in logs.values()])
+
+
+def test_logs_of_the_batches_of_an_evaluation_cover_all_workers() -> None:
+    def evaluated(model: Any, *, records: bool = True) -> Any:
+        callback = OfBatches()
+        listed = [callback] if records else []
+        held = {"validation_data": (X, Y), "validation_batch_size": 16}
+        history = model.fit(X, Y, batch_size=10, verbose=0, shuffle=False, callbacks=listed, **held).history
+        last = model.evaluate(X, Y, batch_size=16, verbose=0, callbacks=listed)
+        return callback.logs, history["val_loss"], last
+
+    def without_dropout() -> Any:
+        model = make_model()
+        model.layers[1].rate = 0.0
+        model.set_weights([np.full_like(value, 0.1) for value in model.get_weights()])
+        return model
+
+    logs, *results = evaluated(without_dropout())
+    assert len(logs) == 6
+    # One process has no such callback: all processes agree to combine the logs of each batch.
+    found = with_workers(2, lambda rank, mirror: evaluated(mirror(without_dropout()), records=rank == 0))
+    np.testing.assert_allclose(found[0][0], logs, rtol=1e-5)
+    for _, *others in found:
+        for ours, theirs in zip(others, results, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5)
