@@ -2,15 +2,22 @@
 
 Keras 3 has the argument ``training`` only: ``fit`` passes True, ``evaluate`` and ``predict`` pass False. The phase set
 here applies if a layer or model is called on values without this argument.
+
+In TensorFlow 1.15, a layer that is called with ``training`` on a symbolic tensor keeps this value in every use of the
+model, such as ``Dropout(0.5)(x, training=True)`` in `predict`, and a phase that is set before a model is made becomes a
+part of it. Keras 3 replaces both; `keep_given_phases` keeps them.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
-from headwater.keras.internals import Layer, any_symbolic_tensors
+from headwater.keras.internals import Layer, any_symbolic_tensors, functional
 
+_functional: Any = functional
 _layer: Any = Layer
 _symbolic: Any = any_symbolic_tensors
 _TRAINING = "training"
@@ -58,14 +65,57 @@ def restore_learning_phase(value: int | None) -> None:
     _phase.value = value
 
 
+def keep_given_phases() -> None:
+    """Makes functional models keep the ``training`` of symbolic calls of their layers, or the phase set for these."""
+    operation_fn, resolve = _functional.operation_fn, _layer._resolve_and_populate_arg
+    loading = ContextVar("a functional model is made from a configuration", default=False)
+
+    @functools.wraps(resolve)
+    def resolved(self: Any, arg_name: str, call_spec: Any, call_context: Any, kwargs: dict[str, object]) -> None:
+        resolve(self, arg_name, call_spec, call_context, kwargs)
+        if arg_name != _TRAINING or arg_name not in kwargs or not _symbolic(call_spec.user_arguments_dict.values()):
+            return
+        given = arg_name in call_spec.user_arguments_dict
+        if loading.get():  # Keras 3 saves defaults like arguments
+            given = kwargs[arg_name] != self._call_signature.parameters[arg_name].default
+        if not given and _phase.value is not None:
+            kwargs[arg_name] = bool(_phase.value)
+        elif not given:
+            del kwargs[arg_name]
+
+    @functools.wraps(operation_fn)
+    def operation_with_given_phase(operation: object, **context: object) -> Callable[..., object]:
+        others = {name: value for name, value in context.items() if name != _TRAINING}
+        if _phase.value == 0 and context.get(_TRAINING):
+            context[_TRAINING] = False  # `fit` of TensorFlow 1.15 uses the phase
+        replacing, keeping = operation_fn(operation, **context), operation_fn(operation, **others)
+        return lambda *args, **kwargs: (replacing if kwargs.get(_TRAINING) is None else keeping)(*args, **kwargs)
+
+    def loaded(function: Callable[..., object]) -> Callable[..., object]:
+        @functools.wraps(function)
+        def load(*args: object, **kwargs: object) -> object:
+            token = loading.set(True)
+            try:
+                return function(*args, **kwargs)
+            finally:
+                loading.reset(token)
+
+        return load
+
+    _layer._resolve_and_populate_arg = resolved
+    _functional.operation_fn = operation_with_given_phase
+    _functional.functional_from_config = loaded(_functional.functional_from_config)
+
+
 def _watch_calls() -> None:
     resolve = _layer._resolve_and_populate_arg
 
     @functools.wraps(resolve)
     def resolved(self: object, arg_name: str, call_spec: Any, call_context: Any, kwargs: dict[str, object]) -> None:
-        given = arg_name != _TRAINING or arg_name in call_spec.user_arguments_dict
+        arguments = call_spec.user_arguments_dict
+        given = arg_name != _TRAINING or arg_name in arguments
         # Symbolic calls ignore the phase: it would become part of the model, and `fit` could not change it.
-        if not given and call_context.get_value(arg_name) is None and not _symbolic(call_spec.user_arguments_dict):
+        if not given and call_context.get_value(arg_name) is None and not _symbolic(arguments.values()):
             call_context.set_value(arg_name, bool(_phase.value))
         resolve(self, arg_name, call_spec, call_context, kwargs)
 

@@ -26,6 +26,7 @@ from headwater.keras.graphs.optimizers import accept_graphs_in_optimizers
 from headwater.keras.graphs.phase import compute_arrays_in_training, computing_arrays
 from headwater.keras.graphs.program_functions import accept_program_functions
 from headwater.keras.graphs.symbols import accept_symbols_in_graphs
+from headwater.keras.learning_phase import keep_given_phases
 from headwater.keras.old_arguments import MODULES, adapted
 from headwater.keras.old_layer_arguments import accept_old_layer_arguments
 from headwater.keras.old_metric_names import accept_old_metric_names
@@ -84,6 +85,7 @@ if not is_eager():
     accept_old_layer_arguments()
     accept_old_metric_names()
     accept_symbolic_losses()
+    keep_given_phases()
 
 
 class _Overlay(ModuleType):

@@ -26,6 +26,8 @@ _ZIP = b"PK\x03\x04"
 _HDF5 = b"\x89HDF"
 #: Endings of Keras's other formats, which Keras writes.
 _OTHERS = (".h5", ".hdf5")
+#: Names of losses and metrics that Keras 3.15 writes into HDF5 files, but does not find when it loads these.
+_SHORT_NAMES = ("mse", "mae", "mape", "msle", "bce", "kld")
 
 
 def save_model(model: object, path: Any) -> None:
@@ -73,7 +75,9 @@ def load_model(path: Any, custom_objects: Any = None, compile: bool = True, safe
     name = os.fspath(path)
     if _begins_with(name, _ZIP):
         _check_archive(name)
-    settings = {"custom_objects": custom_objects, "compile": compile, "safe_mode": safe_mode}
+    short: dict[str, Any] = {key: keras.losses.get(key) for name in _SHORT_NAMES for key in (name, name.upper())}
+    known = {**short, **(custom_objects or {})}
+    settings: dict[str, Any] = {"custom_objects": known, "compile": compile, "safe_mode": safe_mode}
     if not name.endswith((".keras", *_OTHERS)) and _begins_with(name, _ZIP):
         with tempfile.TemporaryDirectory() as folder:
             copy = Path(folder, "model.keras")

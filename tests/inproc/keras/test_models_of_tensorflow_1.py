@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -10,7 +11,9 @@ import numpy as np
 import pytest
 
 from headwater import tf
+from headwater.keras.learning_phase import chosen_phase, restore_learning_phase
 
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 K, layers = tf.keras.backend, tf.keras.layers
 X = np.arange(16).reshape(8, 2).astype(np.float32) / 10
 Y = X.sum(1, keepdims=True)
@@ -194,3 +197,79 @@ def test_a_step_assigns_a_state_that_keras_does_not_know() -> None:
     model.evaluate(X, Y, batch_size=4, verbose=0)
     model.predict(X, batch_size=4, verbose=0)
     assert float(counter.value) == 16
+
+
+def _noise(values: Any) -> bool:
+    """Returns whether dropout was active."""
+    return bool(np.mean(np.asarray(values) == 0) > 0.1)
+
+
+def _dropping(**phase: bool) -> Any:
+    given = tf.keras.Input((200,))
+    return tf.keras.Model(given, layers.Dropout(0.5)(given, **phase))
+
+
+ONES = np.ones((2, 200), np.float32)
+
+
+@pytest.mark.parametrize("phase", [{}, {"training": False}, {"training": True}], ids=str)
+def test_models_keep_the_phase_of_symbolic_calls(phase: dict[str, bool], tmp_path: Path) -> None:
+    always, never = phase.get("training") is True, phase.get("training") is False
+    model = _dropping(**phase)
+    assert _noise(model.predict(ONES, verbose=0)) is always
+    model.compile("sgd", "mse")
+    assert (round(model.train_on_batch(ONES, 0 * ONES), 1) != 1) is not never
+    assert (round(model.test_on_batch(ONES, 0 * ONES), 1) != 1) is always
+    model.save(tmp_path / "model.h5")
+    loaded = tf.keras.models.load_model(tmp_path / "model.h5")
+    assert _noise(loaded.predict(ONES, verbose=0)) is always
+    assert (round(loaded.train_on_batch(ONES, 0 * ONES), 1) != 1) is not never
+    given = tf.keras.Input((200,))
+    outer = tf.keras.Model(given, _dropping()(given, **phase))
+    assert _noise(outer.predict(ONES, verbose=0)) is always
+    function = K.function([model.input, K.learning_phase()], [model.output])
+    assert [_noise(function([ONES, number])[0]) for number in (0, 1)] == [always, not never]
+
+
+@pytest.mark.parametrize(("number", "before"), [(0, True), (1, True), (0, False)])
+def test_a_phase_set_before_a_model_is_made_is_a_part_of_it(number: int, before: bool) -> None:
+    chosen = chosen_phase()
+    model = _dropping()
+    try:
+        K.set_learning_phase(number)
+        model = _dropping() if before else model
+        always = number == 1
+        assert _noise(model.predict(ONES, verbose=0)) is always
+        model.compile("sgd", "mse")
+        assert (round(model.train_on_batch(ONES, 0 * ONES), 1) != 1) is always
+        assert (round(model.test_on_batch(ONES, 0 * ONES), 1) != 1) is always
+    finally:
+        restore_learning_phase(chosen)
+
+
+@pytest.mark.parametrize("phase", [{}, {"training": False}, {"training": True}], ids=str)
+def test_graphs_keep_the_phase_of_symbolic_calls(phase: dict[str, bool]) -> None:
+    always, never = phase.get("training") is True, phase.get("training") is False
+    with tf.Graph().as_default(), tf.Session() as session:
+        model = _dropping(**phase)
+        outputs = [model(tf.constant(ONES)), model.output]
+        for number, expected in ((0, always), (1, not never)):
+            feeds = {K.learning_phase(): number, model.input: ONES}
+            assert [_noise(session.run(output, feeds)) for output in outputs] == [expected] * 2
+
+
+def test_fine_tuning_with_frozen_statistics() -> None:
+    given = tf.keras.Input((2,))
+    normalized = layers.BatchNormalization()
+    model = tf.keras.Model(given, layers.Dense(1)(tf.keras.Sequential([normalized])(given, training=False)))
+    fitted(model, Y, "mse")
+    assert not np.any(K.get_value(normalized.moving_mean))
+
+
+@pytest.mark.parametrize("name", ["mse", "MAE", "mape", "msle", "kld"])
+def test_models_with_short_names_of_losses_are_loaded_from_hdf5(name: str, tmp_path: Path) -> None:
+    model = tf.keras.Sequential([layers.Dense(1, input_shape=(2,), activation="sigmoid")])
+    fitted(model, Y, name, metrics=[name])
+    model.save(tmp_path / "model.h5")
+    loaded = tf.keras.models.load_model(tmp_path / "model.h5")
+    np.testing.assert_allclose(loaded.evaluate(X, Y, verbose=0), model.evaluate(X, Y, verbose=0), rtol=1e-6)

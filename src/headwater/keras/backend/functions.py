@@ -16,7 +16,7 @@ from headwater.graph.convert import convert_to_tensor
 from headwater.graph.gradients import gradients as graph_gradients
 from headwater.keras.backend.sessions import get_session
 from headwater.keras.graphs.phase import builds_graph
-from headwater.keras.internals import Function, tree
+from headwater.keras.internals import Function, functional, tree
 from headwater.keras.types import Value
 from headwater.tf1.functional.control_flow import group
 from headwater.tf1.functional.default_graph import control_dependencies
@@ -25,6 +25,7 @@ from headwater.tf1.variables.state import assign
 if TYPE_CHECKING:
     from headwater.tensorboard_protos import RunMetadata, RunOptions
 
+_functional: Any = functional
 _keras: Any = keras
 ops: Any = keras.ops
 
@@ -55,17 +56,12 @@ class BackendFunction:
         values = [np.asarray(v) for v, is_phase in zip(inputs, self._is_phase, strict=True) if not is_phase]
         training = bool(phases[-1]) if phases else None
         tensors = [ops.convert_to_tensor(value) for value in values]
-        found = self._function._run_through_graph(tensors, operation_fn=lambda op: _in_phase(op, training))
+        found = self._function._run_through_graph(
+            tensors, operation_fn=lambda op: _functional.operation_fn(op, training=training)
+        )
         for each, value in zip(self._variables, found[self._count :], strict=True):
             each.assign(value)
         return _keras.tree.pack_sequence_as(self._outputs, [np.asarray(value) for value in found[: self._count]])
-
-
-def _in_phase(operation: Any, training: bool | None) -> Callable[..., Any]:
-    """Returns ``operation``, for training or inference where a phase is given."""
-    has_phase = training is not None and getattr(operation, "_call_has_training_arg", False)
-    # The symbolic call has recorded an argument of its own.
-    return (lambda *args, **kwargs: operation(*args, **{**kwargs, "training": training})) if has_phase else operation
 
 
 class GraphFunction:

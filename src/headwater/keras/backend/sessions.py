@@ -13,6 +13,7 @@ from headwater.graph.context import get_default_graph, get_default_session, in_g
 from headwater.graph.graph import Graph
 from headwater.graph.session.session import Session
 from headwater.keras.graphs.phase import builds_graph
+from headwater.keras.learning_phase import restore_learning_phase
 from headwater.keras.types import Value
 from headwater.tf1.compat.dialect import is_eager
 from headwater.tf1.variables.state import is_variable_initialized
@@ -91,6 +92,7 @@ def clear_session(free_memory: bool = True) -> None:
     _Kept.session = None
     if not is_eager() and not in_graph_block():
         reset_default_graph()
+        restore_learning_phase(None)
     keras.utils.clear_session(free_memory)
 
 

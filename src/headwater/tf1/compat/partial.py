@@ -69,7 +69,8 @@ PARTIAL: Final[Mapping[str, str]] = {
     "tf.feature_column.embedding_column": "without `ckpt_to_load_from`; use `tf.train.init_from_checkpoint`",
     "tf.feature_column.shared_embedding_columns": "without `ckpt_to_load_from`",
     "tf.keras.backend.set_learning_phase": (
-        "for layers and models that are called directly; it has no effect on `fit`, `evaluate` and `predict`"
+        "a phase that is set before a model is made is a part of it; phase 1 has no effect on `fit`, `evaluate` and "
+        "`predict` of other models"
     ),
     "tf.keras.estimator.model_to_estimator": (
         "trains in one task, which divides each batch among its devices; writes checkpoints of `tf.train.Saver`; "
