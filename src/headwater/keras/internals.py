@@ -9,6 +9,7 @@ from typing import Any
 
 from keras.src import api_export as _api_export
 from keras.src import backend as _backend
+from keras.src import optimizers as _optimizers
 from keras.src import tree as tree
 from keras.src.backend import rnn as _rnn
 from keras.src.backend.common import global_state as _global_state
@@ -29,6 +30,8 @@ from keras.src.export import export_utils as _export_utils
 from keras.src.layers.layer import CallSpec as _CallSpec
 from keras.src.layers.layer import Layer as Layer
 from keras.src.legacy.preprocessing.sequence import skipgrams as _skipgrams
+from keras.src.legacy.saving import legacy_h5_format as _hdf5
+from keras.src.legacy.saving import saving_utils as _old_saving
 from keras.src.losses import loss as _losses
 from keras.src.metrics import reduction_metrics as _reduction_metrics
 from keras.src.models import functional as functional
@@ -63,9 +66,12 @@ KerasOperation: Any = _Operation
 backend: Any = _backend
 backend_utils: Any = _backend_utils
 naming: Any = _naming
+old_saving: Any = _old_saving
+optimizers: Any = _optimizers
 CallSpec: Any = _CallSpec
 export_utils: Any = _export_utils
 global_state: Any = _global_state
+hdf5: Any = _hdf5
 keras_rnn: Any = _rnn
 keras_skipgrams: Any = _skipgrams
 losses: Any = _losses
@@ -83,6 +89,13 @@ def name_as(kind: object, other: object) -> None:
     names: Any = _api_export.REGISTERED_OBJS_TO_NAMES
     if kind in names:
         names[other] = names[kind]
+
+
+def replace_class(kind: object, other: object) -> None:
+    """Makes saved models contain Keras's name of ``kind`` for the class ``other``, and the name mean ``other``."""
+    name_as(kind, other)
+    names: Any = _api_export.REGISTERED_NAMES_TO_OBJS
+    names[_api_export.REGISTERED_OBJS_TO_NAMES[kind]] = other  # pyright: ignore[reportArgumentType]
 
 
 #: Modules of names that `headwater.keras.old_names` brings back.

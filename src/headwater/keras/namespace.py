@@ -27,12 +27,14 @@ from headwater.keras.graphs.phase import compute_arrays_in_training, computing_a
 from headwater.keras.graphs.program_functions import accept_program_functions
 from headwater.keras.graphs.symbols import accept_symbols_in_graphs
 from headwater.keras.learning_phase import keep_given_phases
-from headwater.keras.old_arguments import MODULES, adapted
+from headwater.keras.old_arguments import MODULES, accept_old_configurations, adapted
 from headwater.keras.old_layer_arguments import accept_old_layer_arguments
 from headwater.keras.old_metric_names import accept_old_metric_names
 from headwater.keras.old_names import OLD
+from headwater.keras.old_optimizers import accept_old_optimizers
 from headwater.keras.old_training import add_old_methods
 from headwater.keras.symbolic_losses import accept_symbolic_losses
+from headwater.keras.train_optimizers import accept_graph_optimizers
 from headwater.tf1.compat.dialect import is_eager
 
 #: Replaced or added names of each module of Keras, by its path, and the modules that define them.
@@ -82,8 +84,11 @@ number_names_by_graph()
 if not is_eager():
     add_old_methods()
     accept_graphs_in_optimizers()
+    accept_old_configurations()
     accept_old_layer_arguments()
     accept_old_metric_names()
+    accept_old_optimizers()
+    accept_graph_optimizers()
     accept_symbolic_losses()
     keep_given_phases()
 

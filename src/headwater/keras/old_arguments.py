@@ -14,8 +14,8 @@ from typing import Any
 import keras
 import numpy as np
 
-from headwater.keras import old_losses
-from headwater.keras.internals import name_as
+from headwater.keras import old_losses, old_optimizers
+from headwater.keras.internals import name_as, replace_class
 from headwater.keras.old_activations import hard_sigmoid
 from headwater.keras.types import Tree
 
@@ -32,14 +32,12 @@ _DEFAULTS: Mapping[str, Mapping[str, object]] = {
     **{f"layers.{name}{n}D": {"pool_size": (2,) * n} for name in ("AvgPool", "AveragePooling") for n in (1, 2, 3)},
 }
 """Arguments with other defaults in TensorFlow 1.15."""
-_OPTIMIZERS = ("Adadelta", "Adagrad", "Adam", "Adamax", "Ftrl", "Nadam", "RMSprop", "SGD")
 _INITIALIZERS = (
     *("Constant", "Identity", "Ones", "Orthogonal", "RandomNormal", "RandomUniform", "TruncatedNormal"),
     *("VarianceScaling", "Zeros", "constant", "glorot_normal", "glorot_uniform", "identity", "ones", "orthogonal"),
-    *("random_normal", "random_uniform", "truncated_normal", "zeros"),
+    *("random_normal", "random_uniform", "truncated_normal", "zeros", "GlorotNormal", "GlorotUniform"),
 )
 _RENAMED: Mapping[str, Mapping[str, str]] = {
-    **{f"optimizers.{name}": {"lr": "learning_rate"} for name in _OPTIMIZERS},
     "activations.relu": {"alpha": "negative_slope"},
     "regularizers.l1": {"l": "l1"},
     "regularizers.l2": {"l": "l2"},
@@ -49,7 +47,6 @@ _RENAMED: Mapping[str, Mapping[str, str]] = {
 _WITHOUT_EFFECT: Mapping[str, Mapping[str, tuple[object, ...] | None]] = {
     "layers.BatchNormalization": {"fused": None, "virtual_batch_size": (None,), "adjustment": (None,)},
     "layers.Embedding": {},
-    "layers.RNN": {"time_major": (False,)},
     **{f"initializers.{name}": {"dtype": None, "verify_shape": None} for name in _INITIALIZERS},
     "callbacks.ModelCheckpoint": {"period": (1,), "load_weights_on_restart": (False,)},
     "callbacks.TensorBoard": {
@@ -63,9 +60,10 @@ _WITHOUT_EFFECT: Mapping[str, Mapping[str, tuple[object, ...] | None]] = {
 _REPLACED = {
     "losses.CosineSimilarity": old_losses.CosineSimilarity,
     "losses.cosine_similarity": old_losses.cosine_proximity,
+    **{f"optimizers.{kind.__name__}": kind for kind in old_optimizers.CLASSES},
 }
-"""Losses with another sign."""
-MODULES = {path.partition(".")[0] for path in (*_DEFAULTS, *_RENAMED, *_WITHOUT_EFFECT)}
+"""Losses with another sign, and optimizers with other updates."""
+MODULES = {path.partition(".")[0] for path in (*_DEFAULTS, *_RENAMED, *_REPLACED, *_WITHOUT_EFFECT)}
 """Modules of ``tf.keras`` with such classes or functions."""
 
 
@@ -80,6 +78,15 @@ def adapted(path: str, found: Any) -> Any:
     if path not in {*_DEFAULTS, *_RENAMED, *_WITHOUT_EFFECT} and not (is_class and path.startswith("losses.")):
         return found
     return (_class if is_class else _function)(path, found)
+
+
+def accept_old_configurations() -> None:
+    """Makes configurations in saved models of TensorFlow 1.15 accepted, whose classes have the arguments above."""
+    for path in {*_RENAMED, *_WITHOUT_EFFECT}:
+        module, _, name = path.partition(".")
+        found = getattr(getattr(_keras, module), name, None)
+        if inspect.isclass(found):
+            replace_class(found, adapted(path, found))
 
 
 def _translated(
@@ -106,11 +113,6 @@ def _translated(
         given["input_shape"] = tuple(length) if isinstance(length, list | tuple) else (length,)
     if path.startswith("losses.") and given.get("reduction") == "auto":
         given["reduction"] = "sum_over_batch_size"
-    if path.startswith("optimizers.") and given.get("decay"):
-        rate = given.get("learning_rate", known["learning_rate"].default)
-        given["learning_rate"] = _keras.optimizers.schedules.InverseTimeDecay(rate, 1, given["decay"])
-    if path.startswith("optimizers."):
-        given.pop("decay", None)
     return {**_DEFAULTS.get(path, {}), **given}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import keras
 
-from headwater.keras.internals import Layer
+from headwater.keras.internals import Layer, old_saving
 from headwater.keras.types import Tree
 
 _keras: Tree = keras
@@ -26,6 +26,7 @@ def accept_old_layer_arguments() -> None:
     _layer.__init__ = _accepting(_layer.__init__)
     _layer._post_build = _setting_weights(_layer._post_build)
     _keras.Sequential.add = _adding_input(_keras.Sequential.add)
+    old_saving.model_from_config = _with_shapes(old_saving.model_from_config)
 
 
 def _accepting(original: Callable[..., None]) -> Callable[..., None]:
@@ -34,6 +35,8 @@ def _accepting(original: Callable[..., None]) -> Callable[..., None]:
         weights, size, shape, one = (kwargs.pop(name, None) for name in _ARGUMENTS)
         if kwargs.pop("dynamic", False):
             raise NotImplementedError(f"dynamic=True of {type(self).__name__}: use run_eagerly=True of compile")
+        if kwargs.pop("time_major", False):
+            raise NotImplementedError(f"time_major=True of {type(self).__name__}: transpose its input and its output")
         if one is None and "input_dim" in kwargs:
             one = (kwargs.pop("input_dim"),)
         original(self, **kwargs)
@@ -67,3 +70,15 @@ def _adding_input(original: Callable[..., None]) -> Callable[..., None]:
         original(self, layer, rebuild=rebuild)
 
     return add
+
+
+def _with_shapes(original: Callable[..., Tree]) -> Callable[..., Tree]:
+    @functools.wraps(original)
+    def model_from_config(config: Tree, custom_objects: Tree = None) -> Tree:
+        settings = config["config"]
+        if config["class_name"] != "InputLayer" and "batch_input_shape" in settings:
+            # Keras would pass it with the size of the batch as shape of an example.
+            settings["batch_size"], *settings["input_shape"] = settings.pop("batch_input_shape")
+        return original(config, custom_objects)
+
+    return model_from_config

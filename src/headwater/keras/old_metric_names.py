@@ -16,12 +16,13 @@ _monitor: Tree = MonitorCallback
 _OLD = {
     "accuracy": "acc",
     "crossentropy": "ce",
+    "learning_rate": "lr",
     "mae": "mean_absolute_error",
     "mape": "mean_absolute_percentage_error",
     "mse": "mean_squared_error",
     "msle": "mean_squared_logarithmic_error",
 }
-"""TensorFlow 1.15's name of a metric that is given as text."""
+"""TensorFlow 1.15's name of a metric that is given as text, and of the rate that callbacks log."""
 
 
 class Logs(dict[str, Any]):

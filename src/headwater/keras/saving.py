@@ -7,6 +7,7 @@ write a whole model as a ``.keras`` archive and weights as HDF5, and recognize t
 from __future__ import annotations
 
 import io
+import logging
 import os
 import tempfile
 import zipfile
@@ -14,13 +15,17 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import h5py
 import keras
+import numpy as np
 
 from headwater.data.io import files
 from headwater.errors import DataLossError
-from headwater.keras.internals import saving_lib
+from headwater.keras.internals import hdf5, saving_lib
+from headwater.keras.types import Tree
 
 _lib = saving_lib
+_log = logging.getLogger("headwater")
 
 _ZIP = b"PK\x03\x04"
 _HDF5 = b"\x89HDF"
@@ -83,7 +88,28 @@ def load_model(path: Any, custom_objects: Any = None, compile: bool = True, safe
             copy = Path(folder, "model.keras")
             copy.write_bytes(_read(name))
             return keras.saving.load_model(str(copy), **settings)
-    return keras.saving.load_model(path, **settings)
+    model: Tree = keras.saving.load_model(path, **settings)
+    if name.endswith(_OTHERS) and compile:
+        _build_optimizer(model, name)
+    return model
+
+
+def _build_optimizer(model: Tree, path: str) -> None:
+    """Builds the optimizer of a model from an HDF5 file: Keras builds it without the variables of layers."""
+    made = getattr(model, "optimizer", None)
+    if made is None or not made.built or made._trainable_variables or not model.trainable_variables:
+        return
+    model.optimizer = type(made).from_config(made.get_config())
+    model.optimizer.build(model.trainable_variables)
+    with h5py.File(path, "r") as file:
+        values = [np.asarray(value) for value in hdf5.load_optimizer_weights_from_hdf5_group(file)]
+    if len(values) == len(model.optimizer.variables):
+        model.optimizer.set_weights(values)
+    else:
+        _log.warning(
+            "%s contains %d variables of an optimizer that has %d here: training continues with new ones",
+            *(path, len(values), len(model.optimizer.variables)),
+        )
 
 
 def load_weights(model: object, path: Any, **settings: Any) -> None:

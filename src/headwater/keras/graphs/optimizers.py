@@ -210,4 +210,6 @@ def _name_of(optimizer: Tree, variable: Tree, stands: Sequence[Tree]) -> str:
         if variable.name.startswith(prefix):
             slot = variable.name.removeprefix(prefix)
             return f"{stand.path}/{_SLOTS.get((kind, slot), slot)}"
+    if variable is getattr(optimizer, "_u_product", None):
+        return "momentum_cache"
     return "iter" if variable is optimizer._iterations else variable.name

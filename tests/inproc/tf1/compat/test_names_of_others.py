@@ -275,10 +275,16 @@ def test_old_names_of_keras_losses_and_optimizers() -> None:
     assert reduction.AUTO == reduction.SUM_OVER_BATCH_SIZE
     with pytest.raises(ValueError, match="Invalid Reduction Key: most"):
         reduction.validate("most")
-    optimizer = tf.keras.optimizers.legacy.SGD(lr=1.0, decay=1.0, momentum=0.5)
+    optimizer = tf.keras.optimizers.legacy.SGD(lr=1.0, decay=1.0, clipvalue=0.5)
     assert isinstance(optimizer, keras.optimizers.SGD)
-    assert optimizer.momentum == 0.5
-    assert [float(optimizer._learning_rate(step)) for step in (0, 1, 3)] == [1.0, 0.5, 0.25]  # type: ignore[operator]
+    assert optimizer.clipvalue == 0.5
+    variable = keras.Variable(0.0)
+    changes: list[float] = []
+    for _ in range(3):  # by the rates 1, 1/2 and 1/3
+        before = float(variable)
+        optimizer.apply_gradients([(np.float32(0.5), variable)])
+        changes.append(before - float(variable))
+    np.testing.assert_allclose(changes, [1 / 2, 1 / 4, 1 / 6], rtol=1e-6)
 
 
 def test_inner_modules_of_averages_logging_and_saved_models() -> None:
