@@ -28,6 +28,7 @@ from headwater.keras.graphs.program_functions import accept_program_functions
 from headwater.keras.graphs.symbols import accept_symbols_in_graphs
 from headwater.keras.learning_phase import keep_given_phases
 from headwater.keras.old_arguments import MODULES, accept_old_configurations, adapted
+from headwater.keras.old_compile import accept_old_compile_arguments
 from headwater.keras.old_layer_arguments import accept_old_layer_arguments
 from headwater.keras.old_metric_names import accept_old_metric_names
 from headwater.keras.old_names import OLD
@@ -84,6 +85,7 @@ number_names_by_graph()
 if not is_eager():
     add_old_methods()
     accept_graphs_in_optimizers()
+    accept_old_compile_arguments()
     accept_old_configurations()
     accept_old_layer_arguments()
     accept_old_metric_names()

@@ -41,6 +41,7 @@ class Logs(dict[str, Any]):
     def _present(self, name: Any) -> Any:
         if super().__contains__(name) or not isinstance(name, str):
             return name
+        name = name.removeprefix("weighted_")
         for new, old in _OLD.items():
             if name == old or name.endswith(f"_{old}"):
                 return name.removesuffix(old) + new

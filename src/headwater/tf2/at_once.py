@@ -33,7 +33,7 @@ from headwater.graph.ops.bodies import call
 from headwater.graph.ops.dataset_functions import LoneContext
 from headwater.graph.ops.faults import error_of, fault_of
 from headwater.graph.registry import Kind, as_outputs
-from headwater.keras.graphs.captured import array_of
+from headwater.keras.graphs.captured import array_of, run_in_session
 from headwater.keras.internals import any_symbolic_tensors, in_stateless_scope
 from headwater.tf1.compat.dialect import is_eager
 from headwater.tf1.functional.apply import one
@@ -100,6 +100,18 @@ class CallGraph(Graph):
             value = constant_value(tensor)
             self._outside[tensor] = self.capture(array_of(tensor)) if value is None else make_const(value)
         return self._outside[tensor]
+
+    @contextmanager
+    def control_dependencies(self, control_inputs: Sequence[Tree] | None) -> Generator[None]:
+        """See `Graph.control_dependencies`; operations of the program's graph are run in its session."""
+        own: list[Tree] | None = None if control_inputs is None else []
+        for each in control_inputs or ():
+            if isinstance(each, Operation | Tensor) and each.graph is not self and self.captures:
+                run_in_session(each if isinstance(each, Operation) else each.op)
+            elif own is not None and isinstance(each, Operation | Tensor):
+                own.append(each)
+        with super().control_dependencies(own):
+            yield
 
     def evaluate(self, tensor: Tensor) -> Tree:
         """Returns the value of a tensor."""
@@ -244,15 +256,21 @@ class Evaluation:
     """Values of a graph's tensors."""
 
     def __init__(self, graph: CallGraph) -> None:
+        self._graph = graph
         self._values: dict[Tensor, object] = dict(graph.given.values())
         self._done: set[Operation] = {tensor.op for tensor in self._values}
 
     def structure(self, result: object) -> Tree:
         """``result`` with values in place of tensors; None for an operation without results."""
         if isinstance(result, Tensor):
+            if self._graph.captures and result.graph is not self._graph:
+                return array_of(result)
             self._compute(result.op)
             return as_value(self._values[result])
         if isinstance(result, Operation):
+            if self._graph.captures and result.graph is not self._graph:
+                run_in_session(result)
+                return None
             self._compute(result)
             return None
         if isinstance(result, EagerComposite):

@@ -26,7 +26,7 @@ from headwater.graph.sparse_tensor import SparseTensor, SparseTensorValue
 from headwater.keras.backend.sessions import get_session
 from headwater.keras.graphs.phase import builds_graph
 from headwater.keras.internals import backend as keras_backend
-from headwater.keras.internals import global_state
+from headwater.keras.internals import global_state, in_stateless_scope
 from headwater.keras.internals import name_scope as keras_name_scope
 from headwater.keras.learning_phase import chosen_phase, restore_learning_phase, set_learning_phase
 from headwater.keras.types import Value
@@ -321,6 +321,11 @@ def moving_average_update(x: keras.Variable, value: Value, momentum: float) -> V
     """
     if isinstance(x, Variable):
         return assign_moving_average(x, value, momentum, zero_debias=True)
+    if in_stateless_scope():
+        raise NotImplementedError(
+            f"moving_average_update of {x.path!r} in a layer that fit trains: use x.assign(momentum * x + "
+            "(1 - momentum) * value)"
+        )
     average = _averages.setdefault(id(x), _Average(ops.zeros_like(x.value)))
     if average.updates == 0:
         weakref.finalize(x, _averages.pop, id(x), None)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import keras
 import numpy as np
 
-from headwater.graph.operation import Operation
+from headwater.graph.operation import Operation, Tensor
 from headwater.keras.backend.sessions import get_session
 from headwater.keras.graphs.calls import has_graph_value, map_leaves, plain
 from headwater.keras.graphs.captured import note_owner
@@ -24,7 +24,7 @@ from headwater.keras.graphs.states import (
     states_of,
 )
 from headwater.keras.graphs.weights import GraphVariable, record_update
-from headwater.keras.internals import JAXTrainer, Layer, global_state, tree
+from headwater.keras.internals import JAXTrainer, Layer, get_stateless_scope, global_state, tree
 from headwater.keras.types import Tree
 from headwater.tf1.functional import arrays
 from headwater.tf1.variables.initializers import Initializer
@@ -41,6 +41,7 @@ def extend_layers() -> None:
     _layer.add_weight = _adding_weights(_layer.add_weight)
     _layer.updates = property(lambda self: _collected(self, "updates"))
     _layer.add_update = _add_update
+    _keras.StatelessScope.add_update = _remembering(_keras.StatelessScope.add_update)
     _layer.add_loss = _adding_losses(_layer.add_loss)
     losses = _layer.losses
     _layer.losses = property(
@@ -108,10 +109,67 @@ def _zero_state(self: Tree, batch_size: Tree, dtype: Tree) -> Tree:
 
 
 def _add_update(self: Tree, updates: Tree, inputs: Tree = None) -> None:
-    """Adds operations to `updates`."""
-    del self, inputs
+    """Adds operations to `updates`; where Keras computes arrays, updates the layer's variables in training only.
+
+    Args:
+      updates: a list or a single one of: an operation, the result of an assignment, or a function that makes it.
+      inputs: without effect, as an update belongs to the call.
+
+    Raises:
+      NotImplementedError: an operation belongs to the program's graph, which `fit` does not run.
+    """
+    del inputs
+    is_training = _is_training(self)
     for update in updates if isinstance(updates, list | tuple) else [updates]:
-        record_update(update if isinstance(update, Operation) else update.op)
+        if isinstance(update, Operation | Tensor):
+            if not record_update(update if isinstance(update, Operation) else update.op):
+                raise NotImplementedError(
+                    f"add_update({update.name!r}) of {self.name!r} outside of call(): fit does not run operations of "
+                    "the program's graph; assign in the call of a layer, or run the operation in a callback"
+                )
+        elif not callable(update):
+            if not is_training:
+                _undo(update)
+        elif is_training:
+            update()
+
+
+def _is_training(layer: Tree) -> bool:
+    """Returns whether the layer is being called in a step of training, or in a graph."""
+    context = global_state.get_global_attribute("current_call_ctx")
+    return in_graph(layer) or bool(getattr(context, "training", False))
+
+
+class _Assigned:
+    """An assignment in a stateless scope, by the identity of its result."""
+
+    def __init__(self, variable: Tree, result: Tree, before: Tree) -> None:
+        self.variable, self.result, self.before = variable, result, before
+
+
+_ASSIGNMENTS = "_assignments"
+
+
+def _remembering(original: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(original)
+    def add_update(self: Tree, update: tuple[Tree, Tree]) -> None:
+        variable, result = update
+        found = vars(self).setdefault(_ASSIGNMENTS, {})
+        found[id(result)] = _Assigned(variable, result, self.state_mapping.get(id(variable)))
+        original(self, update)
+
+    return add_update
+
+
+def _undo(result: Tree) -> None:
+    """Restores the variable that an assignment with this result has changed in this step."""
+    scope = get_stateless_scope()
+    made: _Assigned | None = vars(scope).get(_ASSIGNMENTS, {}).get(id(result)) if scope is not None else None
+    if scope is not None and made is not None:
+        if made.before is None:
+            scope.state_mapping.pop(id(made.variable), None)
+        else:
+            scope.state_mapping[id(made.variable)] = made.before
 
 
 def _adding_losses(original: Callable[..., Tree]) -> Callable[..., Tree]:

@@ -8,7 +8,9 @@ import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
+from jax.experimental import io_callback
 
+from headwater.graph.ancestry import needed_operations
 from headwater.graph.operation import Operation, Tensor
 from headwater.keras.backend.sessions import get_session
 from headwater.keras.types import Tree
@@ -49,4 +51,25 @@ def array_of(tensor: Tensor) -> Tree:
 
     if not isinstance(jnp.ones(()), jax.core.Tracer):
         return jnp.asarray(read())
-    return jax.pure_callback(read, jax.ShapeDtypeStruct(tuple(tensor.shape.as_list()), dtype))
+    kind = jax.ShapeDtypeStruct(tuple(tensor.shape.as_list()), dtype)
+    # A read may be omitted or repeated; an assignment may not.
+    return io_callback(read, kind, ordered=True) if _changes(tensor.op) else jax.pure_callback(read, kind)
+
+
+def run_in_session(op: Operation) -> None:
+    """Runs an operation of a program's graph in each call of the function that is being computed or compiled."""
+
+    def run() -> None:
+        with op.graph.as_default():
+            session: Tree = get_session()
+        session.run(op)
+
+    if isinstance(jnp.ones(()), jax.core.Tracer):
+        io_callback(run, None, ordered=True)
+    else:
+        run()
+
+
+def _changes(op: Operation) -> bool:
+    """Returns whether an operation, or one that it needs, changes a variable."""
+    return any(each.definition.updates for each in needed_operations([op]))

@@ -142,11 +142,12 @@ def updates_of(layer_updates: list[Operation]) -> Generator[None]:
         _updates.reset(token)
 
 
-def record_update(update: Operation) -> None:
-    """Adds an operation to the updates of the layer that is being called."""
+def record_update(update: Operation) -> bool:
+    """Adds an operation to the updates of the layer that is being called, and returns whether there is one."""
     found = _updates.get()
     if found is not None:
         found.append(update)
+    return found is not None
 
 
 def _converted(value: GraphVariable, dtype: Tree, name: str | None, as_ref: bool) -> Tree:

@@ -83,6 +83,8 @@ def assign(
     Raises:
       ValueError: the static shapes contradict each other.
     """
+    if isinstance(getattr(ref, "dtype", None), str):  # of a variable of Keras
+        return ref.assign(value)
     if not _is_reference(ref):
         return ref.assign(value, name=name)
     attrs: dict[str, Any] = {
@@ -119,10 +121,10 @@ def assign_slice(ref: Variable | Tensor, taken: Operation, value: TensorLike, na
 
 
 def _is_reference(ref: TensorLike) -> bool:
-    """Returns whether ``ref`` is a reference, or has no element type. Any other value, such as a variable, has its own
-    methods for assignments."""
+    """Returns whether ``ref`` is a reference, or has no element type. Any other value, such as a variable, also of
+    Keras, whose element type is a text, has its own methods for assignments."""
     dtype = getattr(ref, "dtype", None)
-    return not isinstance(dtype, DType) or dtype.is_ref
+    return not isinstance(dtype, DType | str) or (isinstance(dtype, DType) and dtype.is_ref)
 
 
 def _add_or_subtract(
