@@ -194,6 +194,13 @@ class Anchored(keras.optimizers.SGD):
         super().update_step(gradient + pull, variable, learning_rate)
 
 
+class Warming(keras.optimizers.schedules.LearningRateSchedule):
+    """A schedule of a program, which is not registered and has no configuration."""
+
+    def __call__(self, step: Any) -> Any:
+        return 0.01 * ops.minimum(1.0, (ops.cast(step, "float32") + 1) / 4)
+
+
 _losses: Any = keras.losses
 _optimizers: Any = keras.optimizers
 
@@ -239,6 +246,7 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
         0.01, momentum=0.3, global_clipnorm=0.3, use_ema=True, ema_overwrite_frequency=2, gradient_accumulation_steps=2
     ),
     "decayed": lambda: _optimizers.AdamW(_optimizers.schedules.ExponentialDecay(0.02, 2, 0.5), weight_decay=0.1),
+    "warming": lambda: _optimizers.SGD(Warming(), momentum=0.5),
     "scaled and accumulated": lambda: _optimizers.LossScaleOptimizer(
         _optimizers.Adam(0.02, gradient_accumulation_steps=2), initial_scale=64.0, dynamic_growth_steps=3
     ),
@@ -343,7 +351,7 @@ class Program:
         if self.validation == "split" and self.data not in ("arrays", "shorter epochs"):
             return False
         # The rate of a schedule cannot be set.
-        if self.optimizer == "decayed" and self.callbacks in ("plateau", "schedule", "rates"):
+        if self.optimizer in ("decayed", "warming") and self.callbacks in ("plateau", "schedule", "rates"):
             return False
         # Keras 3.15 fails, or makes no updates, in executions of several steps after the end of a generator.
         if self.executed_steps > 1 and self.data == "ending generator":

@@ -26,7 +26,7 @@ def optimizer_topics(optimizer: keras.Optimizer) -> dict[str, Mapping[str, objec
     The learning rate is a topic of its own, and is omitted once the optimizer has made updates, because callbacks may
     have changed the rate since.
     """
-    config = _without_names(optimizer.get_config())
+    config = _described(optimizer)
     rate = config.pop("learning_rate", None)
     topics: dict[str, Mapping[str, object]] = {
         "settings of its optimizer": {"class": type(optimizer).__name__, **config}
@@ -40,10 +40,34 @@ def same_settings(one: keras.Optimizer, other: keras.Optimizer) -> bool:
     """Whether two optimizers differ at most in their name, and in a learning rate that is a number."""
 
     def settings(optimizer: keras.Optimizer) -> object:
-        config = {**_without_names(optimizer.get_config()), "class": type(optimizer).__name__}
+        config = {**_described(optimizer), "class": type(optimizer).__name__}
         return {name: value for name, value in config.items() if name != "learning_rate" or isinstance(value, dict)}
 
     return settings(one) == settings(other)
+
+
+def settings_for_copies(optimizer: Any) -> dict[str, Any]:
+    """Returns the configuration of an optimizer, for `from_config`.
+
+    It contains a schedule or function of the learning rate as an object: the class of a program's own schedule need not
+    be registered, nor have a configuration.
+    """
+    rate = getattr(optimizer, "_learning_rate", None)
+    if not callable(rate):
+        return optimizer.get_config()
+    described = object.__new__(type(optimizer))  # Keras copies objects by their configuration
+    described.__dict__.update(optimizer.__dict__, _learning_rate=None)
+    return {**described.get_config(), "learning_rate": rate}
+
+
+def _described(optimizer: keras.Optimizer) -> dict[str, Any]:
+    config = settings_for_copies(optimizer)
+    if callable(config.get("learning_rate")):
+        try:
+            config["learning_rate"] = _keras.saving.serialize_keras_object(config["learning_rate"])
+        except NotImplementedError:
+            config["learning_rate"] = {"class_name": type(config["learning_rate"]).__name__}
+    return _without_names(config)
 
 
 def _without_names(config: Any) -> Any:

@@ -22,6 +22,7 @@ import numpy as np
 from headwater.data.io import files
 from headwater.errors import DataLossError
 from headwater.keras.internals import hdf5, saving_lib
+from headwater.keras.programs import settings_for_copies
 from headwater.keras.types import Tree
 
 _lib = saving_lib
@@ -99,7 +100,7 @@ def _build_optimizer(model: Tree, path: str) -> None:
     made = getattr(model, "optimizer", None)
     if made is None or not made.built or made._trainable_variables or not model.trainable_variables:
         return
-    model.optimizer = type(made).from_config(made.get_config())
+    model.optimizer = type(made).from_config(settings_for_copies(made))
     model.optimizer.build(model.trainable_variables)
     with h5py.File(path, "r") as file:
         values = [np.asarray(value) for value in hdf5.load_optimizer_weights_from_hdf5_group(file)]

@@ -30,7 +30,7 @@ FEW = (
     Program(model="classes", weights="class", penalty="activity", metrics="last", data="pydataset"),
     Program(reduction="sum", penalty="kernel", optimizer="accumulated", data="threaded pydataset"),
     Program(model="classes", data="finite generator", metrics="largest", callbacks="rates"),
-    Program(data="ending generator", callbacks="stops", validation="data"),
+    Program(data="ending generator", callbacks="stops", validation="data", optimizer="warming"),
     Program(data="generator", executed_steps=3, validation="generator"),
     Program(model="outputs", weights="sample", metrics="weighted", data="dataset", validation="steps"),
     Program(model="recurrent", optimizer="scaled and accumulated", data="pydataset", executed_steps=2),

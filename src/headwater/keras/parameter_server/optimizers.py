@@ -18,6 +18,7 @@ import numpy as np
 from headwater.errors import InvalidArgumentError
 from headwater.keras.embeddings.variables import TableVariable, as_table
 from headwater.keras.parameter_server.table_updates import TableUpdates
+from headwater.keras.programs import settings_for_copies
 from headwater.ps.block_values import BlockValues, fill_state, scaled_steps
 from headwater.ps.layout import Layout
 from headwater.ps.leaf_dependencies import sources_of_update
@@ -45,7 +46,7 @@ class ServerPart:
 
 def clone_optimizer(optimizer: keras.Optimizer, part: ServerPart) -> keras.Optimizer:
     """Returns an optimizer like ``optimizer``, not built, that does ``part`` of its work."""
-    config = optimizer.get_config()
+    config = settings_for_copies(optimizer)
     # Workers push gradients of the unscaled loss.
     config["loss_scale_factor"] = None
     if part.clips != "each":
