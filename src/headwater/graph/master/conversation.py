@@ -14,7 +14,7 @@ from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
 from headwater.errors import CancelledError, DeadlineExceededError, OpError, UnavailableError
 from headwater.graph.master.ahead import OutdatedError, ReadsAhead, Values
-from headwater.graph.master.protocol import WANTS_VALUES, transfer_of
+from headwater.graph.master.protocol import NO_TRANSFER, WANTS_VALUES, transfer_of
 from headwater.graph.runtime.step import Step
 
 _log = logging.getLogger("headwater")
@@ -256,7 +256,7 @@ class ChannelConversation:
             end = len(results) - ahead
             if self._ahead is None or not 0 <= ahead <= len(results) or not 0 <= count <= end:
                 raise bad_header(frame, self._task)
-            if count:
+            if transfer != NO_TRANSFER:  # without tensors, it still states that the task's operations have run
                 self._store_transfer(transfer, results[end - count : end])
             self._ahead.keep_values(Values(version, results[end:]))
             results = results[: end - count]

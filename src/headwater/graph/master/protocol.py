@@ -11,7 +11,8 @@ A master and a task exchange frames of these kinds; the tensors of a frame are i
     DONE     task -> master   (step,)                                       the fetches, and the trace if there is one
                               (step, transfer, its tensors' count)          likewise, then the last transfer
                               (step, transfer, its tensors' count,          likewise, then the values for the next run,
-                               number of values, their version)             which ``ahead`` requested
+                               number of values, their version)             which ``ahead`` requested; `NO_TRANSFER`
+                                                                            and 0 if there is no last transfer
     ERROR    task -> master   (step, code, message)                         instead of DONE
     TRANSFER task -> task     (session, step, transfer)                     a transfer between two tasks of which
                                                                             neither is the master
@@ -53,6 +54,8 @@ from headwater.cluster.transport.frames import Frame
 
 WANTS_VALUES: Final = -1
 """In place of the version in a RUN frame without values read ahead: requests values for the next run."""
+NO_TRANSFER: Final = -1
+"""In place of the last transfer in a DONE frame without one. A transfer may have no tensors: control dependencies."""
 
 
 def transfer_of(frame: Frame, sender: str) -> tuple[int, int, int]:

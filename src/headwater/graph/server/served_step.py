@@ -29,7 +29,7 @@ from headwater.errors import (
     UnavailableError,
 )
 from headwater.graph.master.peers import Confirm
-from headwater.graph.master.protocol import WANTS_VALUES, transfer_of
+from headwater.graph.master.protocol import NO_TRANSFER, WANTS_VALUES, transfer_of
 from headwater.graph.runtime.first_reads import FirstReads
 from headwater.graph.runtime.step import Step, Stopped
 from headwater.graph.runtime.task import TaskRuntime
@@ -365,7 +365,7 @@ class ServedStep(Step):
             with contextlib.suppress(FailedPreconditionError):  # another session has discarded the values
                 # Read after the update, because the next run must use the updated values.
                 version, values = self._reads.read()
-                header = (*(*header, 0, 0)[:3], len(values), version)
+                header = (*(*header, NO_TRANSFER, 0)[:3], len(values), version)
                 tensors = [*tensors, *values]
         self._put(Frame(DONE, header, tensors))
 

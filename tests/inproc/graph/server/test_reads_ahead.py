@@ -86,6 +86,15 @@ def test_a_step_that_is_repeated_takes_one_round_trip(trained: Training) -> None
     assert frames == [LONG] * RUNS + [SHORT] * 4
 
 
+def test_a_worker_learns_that_an_update_without_results_has_run(trained: Training) -> None:
+    """The last transfer of the ``ps`` has no tensors: only a control dependency waits for it."""
+    minimize, value = trained.step
+    with tf.device(WORKER), tf.control_dependencies([minimize]):
+        trained.step = [minimize, tf.identity(value)]
+    values = [trained.run(number % 2) for number in range(8)]
+    assert values == [1024.0 * 0.75**number for number in range(8)]
+
+
 def test_a_step_reads_the_latest_updates_of_others(trained: Training) -> None:
     """Two workers take turns: each always gets the other's latest values."""
     for number in range(12):
