@@ -34,6 +34,7 @@ from headwater.keras.old_metric_names import accept_old_metric_names
 from headwater.keras.old_names import OLD
 from headwater.keras.old_optimizers import accept_old_optimizers
 from headwater.keras.old_training import add_old_methods
+from headwater.keras.saving import accept_old_weights
 from headwater.keras.symbolic_losses import accept_symbolic_losses
 from headwater.keras.train_optimizers import accept_graph_optimizers
 from headwater.tf1.compat.dialect import is_eager
@@ -66,7 +67,10 @@ _REPLACEMENTS: Mapping[str, Mapping[str, str]] = {
     },
     "utils.experimental": {"DatasetCreator": "headwater.keras.strategy:DatasetCreator"},
     "utils": {"clear_session": "headwater.keras.backend.sessions:clear_session"},
-    "models": {"load_model": "headwater.keras.saving:load_model"},
+    "models": {
+        "load_model": "headwater.keras.saving:load_model",
+        "model_from_json": "headwater.keras.old_models:model_from_json",
+    },
     "saving": {"load_model": "headwater.keras.saving:load_model"},
 }
 _NAMES: Mapping[str, Mapping[str, str]] = {
@@ -81,6 +85,7 @@ accept_program_functions()
 accept_graphs_in_metrics()
 accept_symbols_in_graphs()
 compute_arrays_in_training()
+accept_old_weights()
 number_names_by_graph()
 if not is_eager():
     add_old_methods()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -12,6 +13,8 @@ import numpy as np
 
 from headwater.graph.registry import HostArray
 from headwater.keras.internals import keras_skipgrams
+from headwater.keras.old_files import is_old, model_of_old_config
+from headwater.keras.types import Tree
 
 
 def model_from_config(config: Mapping[str, object], custom_objects: Mapping[str, type] | None = None) -> keras.Model:
@@ -25,9 +28,16 @@ def model_from_config(config: Mapping[str, object], custom_objects: Mapping[str,
             "`model_from_config` expects a dictionary, not a list. Maybe you meant to use "
             "`Sequential.from_config(config)`?"
         )
+    if is_old(config):
+        return model_of_old_config(config, custom_objects)
     # A configuration without a module names one of Keras's own classes.
     full = {"module": "keras", "registered_name": None, **config}
     return keras.saving.deserialize_keras_object(full, custom_objects=custom_objects)
+
+
+def model_from_json(json_string: str, custom_objects: Mapping[str, type] | None = None) -> Tree:
+    """Makes a model from the text of ``model.to_json``, also of Keras 2."""
+    return model_from_config(json.loads(json_string), custom_objects)
 
 
 class BaseLogger(keras.callbacks.Callback):

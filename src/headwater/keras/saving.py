@@ -6,6 +6,7 @@ write a whole model as a ``.keras`` archive and weights as HDF5, and recognize t
 
 from __future__ import annotations
 
+import functools
 import io
 import logging
 import os
@@ -22,6 +23,7 @@ import numpy as np
 from headwater.data.io import files
 from headwater.errors import DataLossError
 from headwater.keras.internals import hdf5, saving_lib
+from headwater.keras.old_files import is_old, load_old_model
 from headwater.keras.programs import settings_for_copies
 from headwater.keras.types import Tree
 
@@ -89,6 +91,11 @@ def load_model(path: Any, custom_objects: Any = None, compile: bool = True, safe
             copy = Path(folder, "model.keras")
             copy.write_bytes(_read(name))
             return keras.saving.load_model(str(copy), **settings)
+    if _begins_with(name, _HDF5):
+        with h5py.File(name, "r") as file:
+            old = is_old(file.attrs)
+        if old:
+            return load_old_model(name, known, compile, safe_mode)
     model: Tree = keras.saving.load_model(path, **settings)
     if name.endswith(_OTHERS) and compile:
         _build_optimizer(model, name)
@@ -114,12 +121,14 @@ def _build_optimizer(model: Tree, path: str) -> None:
 
 
 def load_weights(model: object, path: Any, **settings: Any) -> None:
-    """Loads the weights in a file of any name into ``model``.
+    """Loads the weights in a file of any name into ``model``, also from HDF5 files of Keras 2 under names of Keras 3's.
 
     Raises:
       ValueError: the file contains no weights, or weights of another model.
     """
     name = os.fspath(path)
+    if not settings.get("skip_mismatch") and _load_old_weights(model, name):
+        return
     known = (".keras", ".weights.h5", ".weights.json", *_OTHERS)
     for first, ending in ((_ZIP, ".keras"), (_HDF5, ".weights.h5")):
         if not name.endswith(known) and _begins_with(name, first):
@@ -129,6 +138,31 @@ def load_weights(model: object, path: Any, **settings: Any) -> None:
                 keras.saving.load_weights(model, str(copy), **settings)
                 return
     keras.saving.load_weights(model, path, **settings)
+
+
+def accept_old_weights() -> None:
+    """Makes `load_weights` of models read the weights of Keras 2 from files with the ending of Keras 3's."""
+    kind: Tree = keras.Model
+    original = kind.load_weights
+
+    @functools.wraps(original)
+    def load(self: object, filepath: Any, skip_mismatch: bool = False, **kwargs: Any) -> None:
+        if skip_mismatch or kwargs or not _load_old_weights(self, os.fspath(filepath)):
+            original(self, filepath, skip_mismatch, **kwargs)
+
+    kind.load_weights = load
+
+
+def _load_old_weights(model: object, path: str) -> bool:
+    """Loads weights in the form of Keras 2; returns whether the file has this form."""
+    if not _begins_with(path, _HDF5):
+        return False
+    with h5py.File(path, "r") as file:
+        group: Any = file.get("model_weights", file)
+        if "layer_names" not in group.attrs:
+            return False
+        hdf5.load_weights_from_hdf5_group(group, model)
+    return True
 
 
 def _check_archive(path: str) -> None:
