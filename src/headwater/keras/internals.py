@@ -31,7 +31,6 @@ from keras.src.layers.layer import CallSpec as _CallSpec
 from keras.src.layers.layer import Layer as Layer
 from keras.src.legacy.preprocessing.sequence import skipgrams as _skipgrams
 from keras.src.legacy.saving import legacy_h5_format as _hdf5
-from keras.src.legacy.saving import saving_utils as _old_saving
 from keras.src.losses import loss as _losses
 from keras.src.metrics import reduction_metrics as _reduction_metrics
 from keras.src.models import functional as functional
@@ -66,7 +65,6 @@ KerasOperation: Any = _Operation
 backend: Any = _backend
 backend_utils: Any = _backend_utils
 naming: Any = _naming
-old_saving: Any = _old_saving
 optimizers: Any = _optimizers
 CallSpec: Any = _CallSpec
 export_utils: Any = _export_utils

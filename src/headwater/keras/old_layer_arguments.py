@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import keras
 
-from headwater.keras.internals import Layer, old_saving
+from headwater.keras.internals import Layer
 from headwater.keras.types import Tree
 
 _keras: Tree = keras
@@ -26,7 +26,6 @@ def accept_old_layer_arguments() -> None:
     _layer.__init__ = _accepting(_layer.__init__)
     _layer._post_build = _setting_weights(_layer._post_build)
     _keras.Sequential.add = _adding_input(_keras.Sequential.add)
-    old_saving.model_from_config = _with_shapes(old_saving.model_from_config)
 
 
 def _accepting(original: Callable[..., None]) -> Callable[..., None]:
@@ -70,15 +69,3 @@ def _adding_input(original: Callable[..., None]) -> Callable[..., None]:
         original(self, layer, rebuild=rebuild)
 
     return add
-
-
-def _with_shapes(original: Callable[..., Tree]) -> Callable[..., Tree]:
-    @functools.wraps(original)
-    def model_from_config(config: Tree, custom_objects: Tree = None) -> Tree:
-        settings = config["config"]
-        if config["class_name"] != "InputLayer" and "batch_input_shape" in settings:
-            # Keras would pass it with the size of the batch as shape of an example.
-            settings["batch_size"], *settings["input_shape"] = settings.pop("batch_input_shape")
-        return original(config, custom_objects)
-
-    return model_from_config

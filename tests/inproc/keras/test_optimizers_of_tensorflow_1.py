@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 import pytest
 
@@ -213,21 +211,3 @@ def test_five_updates_in_a_graph(make: Callable[[], Any], expected: list[float])
         np.testing.assert_allclose(session.run(v), expected, rtol=1e-5)
         if len(tf.global_variables()) == 6:  # Nadam's
             assert "Nadam/momentum_cache" in [variable.op.name for variable in tf.global_variables()]
-
-
-def test_a_file_of_tensorflow_1(tmp_path: Path) -> None:
-    model = model_of(optimizers.SGD(0.1))
-    path = str(tmp_path / "model.h5")
-    model.save(path)
-    zeros = {"class_name": "Zeros", "config": {"dtype": "float32"}}
-    glorot = {"class_name": "GlorotUniform", "config": {"seed": None, "dtype": "float32"}}
-    common = {"dtype": "float32", "kernel_initializer": glorot, "bias_initializer": zeros}
-    first = {"name": "first", "batch_input_shape": [None, 2], "units": 2, "activation": "tanh", **common}
-    layers = [("Dense", first), ("Dense", {"name": "second", "units": 1, "activation": "linear", **common})]
-    described = [{"class_name": kind, "config": config} for kind, config in layers]
-    with h5py.File(path, "a") as file:
-        config = {"class_name": "Sequential", "config": {"name": "sequential", "layers": described}}
-        file.attrs["model_config"] = json.dumps(config)
-    loaded = tf.keras.models.load_model(path)
-    assert loaded.input_shape == (None, 2)
-    np.testing.assert_array_equal(loaded.predict(X, verbose=0), model.predict(X, verbose=0))
