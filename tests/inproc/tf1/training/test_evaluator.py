@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from headwater.tf1.compat import tf
-from headwater.tf1.training.estimator.train_and_evaluate import _Evaluator
+from headwater.tf1.training.estimator.train_and_evaluate import Evaluator
 
 
 def _inputs() -> tuple[dict[str, Any], Any]:
@@ -31,7 +31,7 @@ def test_a_checkpoint_deleted_before_it_is_restored_is_replaced_by_the_latest(tm
                 estimator().train(_inputs, steps=1)  # deletes the checkpoint that is about to be restored
         return _inputs()
 
-    evaluator = _Evaluator(estimator(), tf.estimator.EvalSpec(inputs, steps=1), max_steps=2)
+    evaluator = Evaluator(estimator(), tf.estimator.EvalSpec(inputs, steps=1), max_steps=2)
     assert evaluator.evaluate()
     assert restored == ["model.ckpt-1", "model.ckpt-2"]
     assert evaluator.finished

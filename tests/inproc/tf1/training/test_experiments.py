@@ -124,3 +124,43 @@ def test_elements_pass_through_a_staging_area_in_order() -> None:
         assert session.run(got)["x"].tolist() == [4.0, 4.0]
         with pytest.raises(ValueError, match="names"):
             area.put({"y": tf.ones([2])})
+
+
+def test_metrics_of_an_evaluation(tmp_path: Path) -> None:
+    """All values are TensorFlow 1.15's."""
+    learn, squared = tf.contrib.learn, tf.contrib.metrics.streaming_mean_squared_error
+    x = np.array([1.0, 2.0, 3.0, 4.0], np.float32)
+
+    def model(features: dict[str, tf.Tensor], labels: tf.Tensor, mode: str):
+        y = features["x"] * tf.get_variable("w", [], initializer=tf.constant_initializer(2.0))
+        loss = tf.losses.mean_squared_error(labels, y)
+        train = tf.contrib.layers.optimize_loss(loss, tf.train.get_global_step(), 0.1, "SGD")
+        return {"y": y, "z": y + 1.0}, loss, train if mode != tf.contrib.learn.ModeKeys.INFER else None
+
+    def inputs():
+        return {"x": tf.constant(x), "w": tf.constant([1.0, 0.0, 0.0, 3.0])}, tf.constant(x * 3)
+
+    estimator, spec = learn.Estimator(model, str(tmp_path)), tf.contrib.learn.MetricSpec
+    estimator.fit(input_fn=inputs, steps=1)
+    specs = {
+        "a": spec(squared, prediction_key="y"),
+        "b": spec(tf.metrics.mean_absolute_error, "z", weight_key="w"),
+        "d": spec(lambda logits: tf.metrics.mean(logits), "y"),
+    }
+    found = estimator.evaluate(input_fn=inputs, steps=1, metrics=specs)
+    assert found == {"a": 1.875, "b": 2.625, "d": 8.75, "loss": 1.875, "global_step": 1}
+    by_key = {("c", "z"): lambda predictions, labels: tf.metrics.mean(predictions - labels)}
+    assert estimator.evaluate(input_fn=inputs, steps=1, metrics=by_key) == {"c": 2.25, "loss": 1.875, "global_step": 1}
+    experiment = learn.Experiment(estimator, inputs, inputs, eval_metrics={"a": specs["a"]}, eval_steps=1)
+    assert experiment.evaluate()["a"] == 1.875
+    for metric, message in (
+        (spec(squared), "MetricSpec without specified prediction_key requires"),
+        (spec(squared, "y", label_key="l"), "MetricSpec with label_key specified requires labels dict"),
+        (squared, "Metrics passed provide only name, no prediction"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            estimator.evaluate(input_fn=inputs, steps=1, metrics={"m": metric})
+    with pytest.raises(KeyError, match="Key 'q' missing"):
+        estimator.evaluate(input_fn=inputs, steps=1, metrics={"m": spec(squared, "q")})
+    with pytest.raises(ValueError, match="weight"):
+        spec(lambda predictions: predictions, weight_key="w")

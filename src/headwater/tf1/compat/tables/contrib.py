@@ -228,11 +228,12 @@ CONTRIB: Final[Mapping[str, Area]] = {
         "``tf.contrib.learn``: estimators and experiments before ``tf.estimator``.",
         names={
             "headwater.tf1.training.estimator.learn": """
-                DNNClassifier DNNLinearCombinedClassifier Experiment LinearClassifier RunConfig=LearnRunConfig
+                DNNClassifier DNNLinearCombinedClassifier Experiment LinearClassifier ModeKeys=LearnModeKeys
+                RunConfig=LearnRunConfig
                 infer_real_valued_columns_from_input run""",
             "headwater.tf1.training.estimator.learn_estimator": "Estimator=LearnEstimator ModelFnOps",
+            "headwater.tf1.training.estimator.metric_spec": "MetricSpec",
             "headwater.tf1.training.estimator.run_config": "TaskType",
-            "headwater.tf1.training.estimator.specs": "ModeKeys",
         },
         modules={
             "headwater.tf1.training.estimator": "learn_runner=learn",

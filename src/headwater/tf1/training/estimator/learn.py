@@ -18,7 +18,7 @@ from headwater.tf1.training.estimator import canned
 from headwater.tf1.training.estimator.inputs import numpy_input_fn
 from headwater.tf1.training.estimator.run_config import RunConfig, TaskType
 from headwater.tf1.training.estimator.specs import EvalSpec, TrainSpec
-from headwater.tf1.training.estimator.train_and_evaluate import start_server, train_and_evaluate
+from headwater.tf1.training.estimator.train_and_evaluate import Evaluator, run_task, start_server
 
 if TYPE_CHECKING:
     from headwater.graph.operation import Tensor
@@ -32,6 +32,14 @@ if TYPE_CHECKING:
     from headwater.tf1.training.session_run_hook import SessionRunHook
 
 _MEAN = Reduction.SUM_OVER_BATCH_SIZE
+
+
+class LearnModeKeys:
+    """The purposes for which a model function of ``tf.contrib.learn`` builds a graph."""
+
+    TRAIN = "train"
+    EVAL = "eval"
+    INFER = "infer"
 
 
 class LearnRunConfig(RunConfig):
@@ -345,7 +353,8 @@ class Experiment:
         evaluated, and ``RunConfig`` sets the interval of checkpoints.
       check_interval_secs: seconds between two checks for a new checkpoint.
       saving_listeners: saving listeners of `train`'s checkpoints.
-      eval_metrics, export_strategies, delay_workers_by_global_step, train_steps_per_iteration: not supported.
+      eval_metrics: further metrics by name, with an estimator for any model function; see `MetricSpec`.
+      export_strategies, delay_workers_by_global_step, train_steps_per_iteration: not supported.
       checkpoint_and_export: not supported.
 
     Raises:
@@ -375,14 +384,16 @@ class Experiment:
     ) -> None:
         del local_eval_frequency, min_eval_frequency, check_interval_secs  # each new checkpoint triggers an evaluation
         _require_none(
-            eval_metrics=eval_metrics,
+            eval_metrics=None if hasattr(estimator, "eval_metrics") else eval_metrics,
             export_strategies=export_strategies or None,
             delay_workers_by_global_step=delay_workers_by_global_step or None,
             train_steps_per_iteration=train_steps_per_iteration,
             checkpoint_and_export=checkpoint_and_export or None,
         )
         self._saving_listeners = saving_listeners
-        self.estimator: Estimator = estimator
+        self.estimator: Any = estimator
+        if eval_metrics is not None:
+            self.estimator.eval_metrics = eval_metrics
         self._train_spec = TrainSpec(train_input_fn, train_steps, train_monitors)
         self._eval_spec = EvalSpec(
             eval_input_fn,
@@ -410,8 +421,15 @@ class Experiment:
         return self.estimator.evaluate(input_fn=spec.input_fn, steps=spec.steps, hooks=spec.hooks, name=name)
 
     def train_and_evaluate(self) -> Any:
-        """Calls `tf.estimator.train_and_evaluate` with this experiment's estimator and specifications."""
-        return train_and_evaluate(self.estimator, self._train_spec, self._eval_spec)
+        """Does what `tf.estimator.train_and_evaluate` does with this experiment's estimator and specifications.
+
+        Returns:
+          The last metrics and the results of exporters, if this task has evaluated; else None.
+        """
+        spec = self._train_spec
+        evaluator = Evaluator(self.estimator, self._eval_spec, spec.max_steps)
+        run_task(evaluator, self.estimator, spec, self._eval_spec)
+        return None if evaluator.metrics is None else (evaluator.metrics, evaluator.exported)
 
     local_run = train_and_evaluate
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -10,7 +10,8 @@ import numpy as np
 from headwater.tf1.training.estimator.estimator import Estimator
 from headwater.tf1.training.estimator.inputs import arguments_of
 from headwater.tf1.training.estimator.learn import ArrayEstimator, input_fn_of
-from headwater.tf1.training.estimator.specs import EstimatorSpec
+from headwater.tf1.training.estimator.metric_spec import metric_ops
+from headwater.tf1.training.estimator.specs import EstimatorSpec, ModeKeys
 
 if TYPE_CHECKING:
     from headwater.graph.operation import Operation, Tensor
@@ -78,9 +79,30 @@ class LearnEstimator(ArrayEstimator):
                 features, labels = feature_engineering_fn(features, labels)
             more = {"mode": mode, "params": params, "config": config, "model_dir": self.model_dir}
             found = model_fn(features, labels, **{name: value for name, value in more.items() if name in wanted})
-            return found if isinstance(found, EstimatorSpec) else ModelFnOps(mode, *found)
+            spec = found if isinstance(found, EstimatorSpec) else ModelFnOps(mode, *found)
+            if mode != ModeKeys.EVAL or not self.eval_metrics:
+                return spec
+            further = metric_ops(self.eval_metrics, features, labels, spec.predictions)
+            return spec._replace(eval_metric_ops={**spec.eval_metric_ops, **further})
 
+        self.eval_metrics: Mapping[Structure, Structure] | None = None
         super().__init__(adapted, model_dir, config)
+
+    def evaluate(
+        self, *args: Any, metrics: Mapping[Structure, Structure] | None = None, **kwargs: Any
+    ) -> dict[str, Any]:
+        """Returns the metrics of a checkpoint; see `ArrayEstimator.evaluate`.
+
+        Args:
+          args, kwargs: see `ArrayEstimator.evaluate`.
+          metrics: further metrics, by name, see `headwater.tf1.training.estimator.metric_spec.metric_ops`.
+        """
+        kept = self.eval_metrics
+        self.eval_metrics = metrics or kept
+        try:
+            return super().evaluate(*args, **kwargs)
+        finally:
+            self.eval_metrics = kept
 
     def predict(
         self,

@@ -25,7 +25,7 @@ _logger: Final = logging.getLogger(__name__)
 _POLL_S: Final = 1.0
 
 
-class _Evaluator:
+class Evaluator:
     """Evaluates the newest checkpoint, each once, and calls the exporters."""
 
     def __init__(self, estimator: Estimator, eval_spec: EvalSpec, max_steps: int | None) -> None:
@@ -85,7 +85,7 @@ class _Evaluator:
 class _EvaluateAfterSaving(CheckpointSaverListener):
     """Evaluates after checkpoints, at most once in an interval of seconds, and after the last one."""
 
-    def __init__(self, evaluator: _Evaluator, throttle_secs: float) -> None:
+    def __init__(self, evaluator: Evaluator, throttle_secs: float) -> None:
         self._evaluator = evaluator
         self._timer = SecondOrStepTimer(every_secs=throttle_secs)
         self._first = True
@@ -133,8 +133,14 @@ def train_and_evaluate(
     for value, kind in ((estimator, Estimator), (train_spec, TrainSpec), (eval_spec, EvalSpec)):
         if not isinstance(value, kind):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"`{kind.__name__}` expected, given {type(value)}")
+    return run_task(Evaluator(estimator, eval_spec, train_spec.max_steps), estimator, train_spec, eval_spec)
+
+
+def run_task(
+    evaluator: Evaluator, estimator: Estimator, train_spec: TrainSpec, eval_spec: EvalSpec
+) -> tuple[dict[str, Any] | None, list[Any]] | None:
+    """Does this task's part of `train_and_evaluate`; evaluations are ``evaluator``'s, which keeps the last metrics."""
     config = estimator.config
-    evaluator = _Evaluator(estimator, eval_spec, train_spec.max_steps)
     training_end = TrainingEnd(estimator.model_dir)
     if config.task_type == EVALUATOR:
         _evaluate_continuously(evaluator, eval_spec, training_end)
@@ -175,7 +181,7 @@ def start_server(config: Any) -> Server:
     )
 
 
-def _evaluate_continuously(evaluator: _Evaluator, spec: EvalSpec, training_end: TrainingEnd) -> None:
+def _evaluate_continuously(evaluator: Evaluator, spec: EvalSpec, training_end: TrainingEnd) -> None:
     """Evaluates each new checkpoint up to the last step's, or until training has ended earlier."""
     pause(spec.start_delay_secs)
     while not evaluator.finished:
