@@ -63,7 +63,7 @@ PARTIAL: Final[Mapping[str, str]] = {
         "without times, which `Timeline` shows"
     ),
     "tf.contrib.learn.DNNLinearCombinedClassifier": "without `gradient_clip_norm`",
-    "tf.contrib.learn.Experiment": "without `export_strategies`; metrics are defined by the estimator",
+    "tf.contrib.learn.Experiment": "without `export_strategies`",
     "tf.contrib.layers.batch_norm": "without `batch_weights` and `zero_debias_moving_mean`",
     "tf.estimator.tpu.TPUEstimator": "with `use_tpu=False`, as in TensorFlow without TPUs",
     "tf.feature_column.embedding_column": "without `ckpt_to_load_from`; use `tf.train.init_from_checkpoint`",
