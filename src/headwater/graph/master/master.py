@@ -20,6 +20,7 @@ from headwater.graph.graph import Graph
 from headwater.graph.master.ahead import OutdatedError, ReadsAhead
 from headwater.graph.passes.ahead import read_ahead_by
 from headwater.graph.passes.bags import combine_bags
+from headwater.graph.passes.final_reads import read_finally
 from headwater.graph.passes.lookups import join_lookups
 from headwater.graph.passes.merge import merge_equal
 from headwater.graph.passes.partition import partition
@@ -327,7 +328,8 @@ class MasterSession:
           UnavailableError: a task cannot be reached.
         """
         self._check_open()
-        placement = self._place(prune(request))
+        placement = read_finally(self._place(prune(request)), self.runtime.task)
+        request = placement.pruned.request
         plans = join_lookups(combine_bags(merge_equal(schedule(partition(placement)))), placement.pruned)
         number = next(self._plans)
         local: CompiledPlan | None = None

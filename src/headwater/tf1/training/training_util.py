@@ -133,4 +133,12 @@ def global_step_value(asked_by: str) -> Any:
     found = get_global_step()
     if found is None:
         raise RuntimeError(f"Global step should be created to use {asked_by}.")
-    return found.value() if isinstance(found, Variable) else found
+    if not isinstance(found, Variable):
+        return found
+    # A fetch of the variable itself would have the value after the step.
+    graph = get_default_graph()
+    held = graph.get_collection_ref("global_step_read_op_cache")
+    if not held:
+        with graph.name_scope(f"{found.op.name}/"):
+            held.append(found + 0)
+    return held[0]

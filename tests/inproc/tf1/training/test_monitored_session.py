@@ -154,7 +154,7 @@ def test_stopping_at_a_step() -> None:
                 _, step = sess.run([train.op, train.step])
             with pytest.raises(RuntimeError, match="after should_stop"):
                 sess.run(train.op)
-        assert step == last - 1
+        assert step == last
 
 
 def test_saving_session_saves_at_sigterm_until_it_is_closed(tmp_path: Path) -> None:
@@ -376,7 +376,7 @@ def test_recovery_from_lost_tasks() -> None:
     with tf.train.MonitoredSession(creator, hooks=[hook]) as sess:
         steps = [int(sess.run([train.op, train.step])[1]) for _ in range(3)]
     assert creator.made == 3
-    assert steps == [0, 0, 1]
+    assert steps == [1, 1, 2]
     assert hook.calls.count("after_create_session") == 2
     assert hook.calls.count("begin") == 1
 
