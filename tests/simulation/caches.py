@@ -28,7 +28,7 @@ def _share_plans() -> None:
     """Shares plans among graphs with an equal attribute ``same_as``."""
     master: Any = headwater.graph.master.master
     prune, partition, schedule, join = master.prune, master.partition, master.schedule, master.join_lookups
-    placed = master.MasterSession._place
+    placed, read_finally = master.MasterSession._place, master.read_finally
     made: dict[Any, Any] = {}
 
     class Later:
@@ -50,7 +50,10 @@ def _share_plans() -> None:
                 placer = Placer(found, soft_placement=session.options.soft_placement)
                 with running().apart():
                     pruned = prune(request)
-                    made[key] = join(schedule(partition(placer.place(pruned))), pruned)
+                    placement = placer.place(pruned)
+                    # Cached plans have the fetches of the request, which this pass would change.
+                    assert read_finally(placement, session.runtime.task) is placement, names
+                    made[key] = join(schedule(partition(placement)), pruned)
             return made[key]
 
     def place(session: Any, pruned: Any) -> Any:
@@ -64,6 +67,9 @@ def _share_plans() -> None:
 
     master.prune = Later
     master.MasterSession._place = place
+    master.read_finally = lambda placement, task: (
+        placement if isinstance(placement, Later) else read_finally(placement, task)
+    )
     master.partition = lambda placement: placement if isinstance(placement, Later) else partition(placement)
     master.join_lookups = lambda plans, pruned: plans if isinstance(pruned, Later) else join(plans, pruned)
     master.schedule = lambda parts: parts.plans() if isinstance(parts, Later) else schedule(parts)
