@@ -20,6 +20,7 @@ import keras
 
 from headwater.keras.embeddings.calls import noting, patch_layers
 from headwater.keras.embeddings.ids import IdFinder
+from headwater.keras.old_optimizers import CLASSES as OLD_OPTIMIZERS
 
 if TYPE_CHECKING:
     from headwater.keras.types import Tree
@@ -35,7 +36,7 @@ _BY_ELEMENT: Final = ("SGD", "Adagrad", "RMSprop", "Adam", "AdamW", "Nadam", "Ad
 
 def is_elementwise(optimizer: keras.Optimizer) -> bool:
     """Whether ``optimizer`` updates each element of a variable independently, with per-element state only."""
-    kinds = [getattr(keras.optimizers, name) for name in _BY_ELEMENT]
+    kinds = [*(getattr(keras.optimizers, name) for name in _BY_ELEMENT), *OLD_OPTIMIZERS]
     return type(optimizer) in kinds and not optimizer.use_ema and not optimizer.gradient_accumulation_steps
 
 
