@@ -22,12 +22,12 @@ def read_finally(placement: Placement, task: str) -> Placement:
     """
     pruned, request = placement.pruned, placement.pruned.request
     fed = set(request.feeds)
-    variables = {t: variable for t in request.fetches if t not in fed and (variable := _aliased(t, fed)) is not None}
+    # A program that makes operations wait for a read, such as the statements of a function, reads before these.
+    awaited = {before for op in pruned.ops for before in op.control_inputs}
+    found = {t: _aliased(t, fed, awaited) for t in request.fetches if t not in fed}
+    variables = {t: variable for t, variable in found.items() if variable is not None}
     updates: dict[Operation, list[Operation]] = {}
     if variables:
-        # A program that makes operations wait for a read reads before these.
-        awaited = {before for op in pruned.ops for before in op.control_inputs}
-        variables = {t: variable for t, variable in variables.items() if t.op not in awaited}
         for op in pruned.ops:
             for at in op.definition.updates:
                 updates.setdefault(_variable_of(op.inputs[at]), []).append(op)
@@ -38,14 +38,16 @@ def read_finally(placement: Placement, task: str) -> Placement:
     }
     if not reads:
         return placement
-    found = prune(replace(request, fetches=tuple(reads.get(fetched, fetched) for fetched in request.fetches)))
+    changed = prune(replace(request, fetches=tuple(reads.get(fetched, fetched) for fetched in request.fetches)))
     devices = placement.devices
-    return Placement(found, {op: devices[op if op in devices else op.inputs[0].op] for op in found.ops})
+    return Placement(changed, {op: devices[op if op in devices else op.inputs[0].op] for op in changed.ops})
 
 
-def _aliased(fetched: Tensor, fed: set[Tensor]) -> Tensor | None:
+def _aliased(fetched: Tensor, fed: set[Tensor], awaited: set[Operation]) -> Tensor | None:
     """Returns the variable whose buffer a fetched tensor shares in TensorFlow."""
     while fetched.op.type == "Identity" and fetched.op.inputs[0] not in fed:
+        if fetched.op in awaited or fetched.op.control_inputs:
+            return None  # the program has given the read a place
         fetched = fetched.op.inputs[0]
     return fetched if fetched.op.type == "VariableV2" else None
 

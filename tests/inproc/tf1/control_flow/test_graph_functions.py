@@ -35,7 +35,7 @@ def test_a_read_after_a_change_returns_the_new_value(resource: bool) -> None:
         ordered = reads(v)
         gradient = tf.gradients(ordered[0], v)[0]
     (found,) = values([unordered, *ordered, gradient])
-    expected = [[3.0, 3.0], [8.0, 8.0], [4.0], [4.0, 4.0], [4.0, 4.0], 4.0, [8.0, 8.0], [4.0], [2.0, 2.0]]
+    expected = [[4.0, 4.0], [8.0, 8.0], [4.0], [4.0, 4.0], [4.0, 4.0], 4.0, [8.0, 8.0], [4.0], [2.0, 2.0]]
     assert [value.tolist() for value in found] == expected
 
 
