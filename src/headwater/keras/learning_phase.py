@@ -16,6 +16,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from headwater.keras.internals import Layer, any_symbolic_tensors, functional
+from headwater.keras.types import Tree
 
 _functional: Any = functional
 _layer: Any = Layer
@@ -65,6 +66,20 @@ def restore_learning_phase(value: int | None) -> None:
     _phase.value = value
 
 
+def marking(variable: ContextVar[bool], function: Callable[..., Tree]) -> Callable[..., Tree]:
+    """Returns ``function`` such that a context variable is True while it runs."""
+
+    @functools.wraps(function)
+    def call(*args: object, **kwargs: object) -> Tree:
+        token = variable.set(True)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            variable.reset(token)
+
+    return call
+
+
 def keep_given_phases() -> None:
     """Makes functional models keep the ``training`` of symbolic calls of their layers, or the phase set for these."""
     operation_fn, resolve = _functional.operation_fn, _layer._resolve_and_populate_arg
@@ -91,20 +106,9 @@ def keep_given_phases() -> None:
         replacing, keeping = operation_fn(operation, **context), operation_fn(operation, **others)
         return lambda *args, **kwargs: (replacing if kwargs.get(_TRAINING) is None else keeping)(*args, **kwargs)
 
-    def loaded(function: Callable[..., object]) -> Callable[..., object]:
-        @functools.wraps(function)
-        def load(*args: object, **kwargs: object) -> object:
-            token = loading.set(True)
-            try:
-                return function(*args, **kwargs)
-            finally:
-                loading.reset(token)
-
-        return load
-
     _layer._resolve_and_populate_arg = resolved
     _functional.operation_fn = operation_with_given_phase
-    _functional.functional_from_config = loaded(_functional.functional_from_config)
+    _functional.functional_from_config = marking(loading, _functional.functional_from_config)
 
 
 def _watch_calls() -> None:

@@ -54,19 +54,10 @@ _UNUSED_BY: Final = {
 }
 _DEFAULTS: Final = (None, False, 1, "auto")
 """Values that an argument has by default if Keras 3 does not know it."""
-_SLOTS: Final = {
-    ("Adadelta", "accumulated_grad"): ("accum_grad",),
-    ("Adadelta", "accumulated_delta_var"): ("accum_var",),
-    ("Adamax", "norm"): ("v", "u"),
-    ("RMSprop", "velocity"): ("rms",),
-    ("RMSprop", "average_gradient"): ("mg",),
-    ("", "momentum"): ("m",),
-    ("", "velocity"): ("v",),
-    ("", "velocity_hat"): ("vhat",),
-}
-"""Names of slots in files, by the class and Keras 3's name; Keras 3's name is also possible."""
-_OWN_SLOTS: Final = {slot for _, slot in _SLOTS} | {"accumulator", "linear"}
-_NAMES_OF_SLOTS: Final = _OWN_SLOTS.union(*_SLOTS.values())
+_LATER_SLOTS: Final = {"momentum": "m", "norm": "u", "velocity": "v", "velocity_hat": "vhat"}
+"""Names of slots since TensorFlow 2.11, by Keras 3's name, where these differ."""
+_OWN_SLOTS: Final = {slot for _, slot in old_optimizers.SLOTS}
+_NAMES_OF_SLOTS: Final = _OWN_SLOTS.union(old_optimizers.SLOTS.values(), _LATER_SLOTS.values())
 
 
 def is_old(described: Mapping[str, Tree]) -> bool:
@@ -314,7 +305,8 @@ def _restore_optimizer(optimizer: Tree, variables: Sequence[Tree], group: Tree, 
         if slot:
             waiting.setdefault(slot, []).append(variable)
     for slot, held in waiting.items():
-        names = (*_SLOTS.get((type(optimizer).__name__, slot), _SLOTS.get(("", slot), ())), slot)
+        old = old_optimizers.SLOTS.get((type(optimizer).__name__, slot), slot)
+        names = (old, _LATER_SLOTS.get(slot, slot), slot)
         values = next((found[name] for name in names if name in found), [])
         if [value.shape for value in values] == [tuple(variable.shape) for variable in held]:
             for variable, value in zip(held, values, strict=True):

@@ -19,6 +19,23 @@ _keras: Tree = keras
 _of_3: Tree = keras.optimizers
 Optimizer = _of_3.Optimizer
 _SCHEDULE: Final = 0.004
+SLOTS: Final = {
+    ("Adagrad", "accumulator"): "accumulator",
+    ("Adam", "momentum"): "m",
+    ("Adam", "velocity"): "v",
+    ("Adam", "velocity_hat"): "vhat",
+    ("Adamax", "momentum"): "m",
+    ("Adamax", "norm"): "v",
+    ("Ftrl", "accumulator"): "accumulator",
+    ("Ftrl", "linear"): "linear",
+    ("Nadam", "momentum"): "m",
+    ("Nadam", "velocity"): "v",
+    ("RMSprop", "velocity"): "rms",
+    ("RMSprop", "average_gradient"): "mg",
+    ("Adadelta", "accumulated_grad"): "accum_grad",
+    ("Adadelta", "accumulated_delta_var"): "accum_var",
+}
+"""TensorFlow 1.15's names of slots, by the class and Keras's name."""
 
 
 class _Old:

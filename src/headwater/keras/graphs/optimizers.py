@@ -16,6 +16,7 @@ from headwater.graph.operation import Operation, Tensor
 from headwater.keras.graphs.functions import values_in_graph
 from headwater.keras.graphs.weights import allocate, stand_in
 from headwater.keras.internals import BaseOptimizer
+from headwater.keras.old_optimizers import SLOTS
 from headwater.keras.types import Tree
 from headwater.tf1.functional.control_flow import group
 from headwater.tf1.functional.default_graph import control_dependencies
@@ -27,23 +28,6 @@ _keras: Tree = keras
 _optimizer: Tree = BaseOptimizer
 _TOUCH_ALL_ROWS = ("Adagrad", "Adam", "RMSprop")
 """Optimizers of TensorFlow 1.15 whose update by rows equals the update by the dense gradient."""
-_SLOTS = {
-    ("Adagrad", "accumulator"): "accumulator",
-    ("Adam", "momentum"): "m",
-    ("Adam", "velocity"): "v",
-    ("Adam", "velocity_hat"): "vhat",
-    ("Adamax", "momentum"): "m",
-    ("Adamax", "norm"): "v",
-    ("Ftrl", "accumulator"): "accumulator",
-    ("Ftrl", "linear"): "linear",
-    ("Nadam", "momentum"): "m",
-    ("Nadam", "velocity"): "v",
-    ("RMSprop", "velocity"): "rms",
-    ("RMSprop", "average_gradient"): "mg",
-    ("Adadelta", "accumulated_grad"): "accum_grad",
-    ("Adadelta", "accumulated_delta_var"): "accum_var",
-}
-"""TensorFlow 1.15's names of slots, by the class and Keras's name."""
 
 
 def accept_graphs_in_optimizers() -> None:
@@ -209,7 +193,7 @@ def _name_of(optimizer: Tree, variable: Tree, stands: Sequence[Tree]) -> str:
         prefix = f"{stand.path.replace('/', '_')}_"
         if variable.name.startswith(prefix):
             slot = variable.name.removeprefix(prefix)
-            return f"{stand.path}/{_SLOTS.get((kind, slot), slot)}"
+            return f"{stand.path}/{SLOTS.get((kind, slot), slot)}"
     if variable is getattr(optimizer, "_u_product", None):
         return "momentum_cache"
     return "iter" if variable is optimizer._iterations else variable.name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from contextvars import ContextVar
 
@@ -10,7 +9,7 @@ from headwater.graph.context import get_default_graph, in_graph_block
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.graph import Graph
 from headwater.keras.internals import JAXTrainer, JaxVariable, global_state, in_stateless_scope
-from headwater.keras.learning_phase import chosen_phase
+from headwater.keras.learning_phase import chosen_phase, marking
 from headwater.keras.types import Tree
 from headwater.tf1.compat.dialect import is_eager
 from headwater.tf1.functional import arrays
@@ -44,16 +43,7 @@ def compute_arrays_in_training() -> None:
 
 def computing_arrays(function: Callable[..., Tree]) -> Callable[..., Tree]:
     """Returns ``function`` such that functions of Keras compute arrays while it runs."""
-
-    @functools.wraps(function)
-    def call(*args: Tree, **kwargs: Tree) -> Tree:
-        token = _computes.set(True)
-        try:
-            return function(*args, **kwargs)
-        finally:
-            _computes.reset(token)
-
-    return call
+    return marking(_computes, function)
 
 
 def learning_phase() -> Tree:
