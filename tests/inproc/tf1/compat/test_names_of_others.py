@@ -44,7 +44,7 @@ OF_KERAS = """
     datasets.cifar10.load_data datasets.cifar100.load_data datasets.imdb.get_word_index datasets.imdb.load_data
     datasets.reuters.get_word_index datasets.reuters.load_data layers.Bidirectional layers.InputLayer
     layers.StackedRNNCells layers.Wrapper layers.deserialize losses.deserialize losses.serialize metrics.deserialize
-    metrics.get models.clone_model models.model_from_json models.save_model optimizers.serialize
+    metrics.get models.clone_model models.save_model optimizers.serialize
     optimizers.schedules.deserialize metrics.MeanIoU optimizers.deserialize
     utils.CustomObjectScope utils.Progbar utils.custom_object_scope utils.deserialize_keras_object
     utils.get_custom_objects utils.get_file utils.get_source_inputs utils.model_to_dot utils.plot_model
