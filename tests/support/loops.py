@@ -12,5 +12,4 @@ from headwater.graph.kernels import compiled_loops
 def use_loops(monkeypatch: pytest.MonkeyPatch, *, compiled: bool) -> None:
     """Uses compiled loops for all work, or for none."""
     importlib.import_module("headwater.tables.compiled")
-    monkeypatch.setattr(compiled_loops, "_loading", None)
     monkeypatch.setattr(compiled_loops, "_CALL_NS", 0 if compiled else 1 << 62)

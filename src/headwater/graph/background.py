@@ -1,4 +1,4 @@
-"""Imports JAX and numba and compiles executables in the background of running steps, one at a time."""
+"""Imports JAX and compiles executables in the background of running steps, one at a time."""
 
 from __future__ import annotations
 
