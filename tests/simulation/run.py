@@ -21,7 +21,7 @@ from typing import Any
 
 _HASHES = "PYTHONHASHSEED"
 #: Longest real time of one history, in seconds; then all stacks are printed, and this process ends.
-_STUCK_S = 180.0
+_STUCK_S = 600.0
 
 
 def main() -> int:

@@ -26,7 +26,9 @@ NODE = {"num_cpus": 1, "object_store_memory": 80 << 20}
 
 def try_it(cluster: Cluster, folder: Path) -> None:
     other = cluster.add_node(**NODE)
-    backend = RayBackend(RaySettings(state_dir=folder, address=str(cluster.address), place_s=60.0))
+    backend = RayBackend(
+        RaySettings(state_dir=folder, address=str(cluster.address), place_s=60.0, call_timeout_s=180.0)
+    )
     told = ValuePipe(folder)
     assert sum(host.total.cpus for host in backend.capacity().hosts) == 2
 
