@@ -53,7 +53,9 @@ def count_wholes(copies: Iterable[KeptCopy]) -> int:
     follow = {copy.name for copy, _ in terms if not (copy.serves or copy.is_free)}
     return sum(
         term == newest[copy.name]
-        and (copy.is_whole and copy.name in follow if copy.backup is not None else copy.has_desired_placement)
+        and (
+            copy.has_complete_backup and copy.name in follow if copy.backup is not None else copy.has_desired_placement
+        )
         for copy, term in terms
     )
 

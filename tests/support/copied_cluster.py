@@ -284,7 +284,7 @@ class CopiedCluster:
     def paired(self) -> None:
         """Waits until each task has a primary and a complete backup."""
         looks = threading.Event()
-        while sum(copy.is_whole for copies in self.copies for copy in copies) < _SERVERS:
+        while sum(copy.has_complete_backup for copies in self.copies for copy in copies) < _SERVERS:
             looks.wait(0.01)
 
     def move(self, task: int, primary: int, second: int | None) -> GraphCopy:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from headwater.state.views import View
 
 
-class Aim(NamedTuple):
+class Placement(NamedTuple):
     """The desired placement: the number of the ``ps`` for the primary, and for the backup (None: no backup)."""
 
     primary: int
@@ -38,7 +38,7 @@ class Step(NamedTuple):
     ps: int | None = None
 
 
-def feasible_placement(view: View, aim: Aim | None, beside: int | None, staying: Sequence[int]) -> Aim:
+def feasible_placement(view: View, aim: Placement | None, beside: int | None, staying: Sequence[int]) -> Placement:
     """Returns the placement to aim for, given that some ``ps`` are shutting down.
 
     Args:
@@ -48,7 +48,7 @@ def feasible_placement(view: View, aim: Aim | None, beside: int | None, staying:
         only while it moves.
       staying: the ``ps`` that are not shutting down.
     """
-    now = Aim(view.primary.ps, beside if beside is None or view.backup is None else view.backup.ps)
+    now = Placement(view.primary.ps, beside if beside is None or view.backup is None else view.backup.ps)
     if not staying:
         return now
     primary, backup = aim or now
@@ -59,8 +59,8 @@ def feasible_placement(view: View, aim: Aim | None, beside: int | None, staying:
         if found is not None:
             primary, backup = found, backup if backup != found else None
     if alone or (backup in staying and backup != primary):
-        return Aim(primary, backup)
-    return Aim(primary, _next_after(primary, (primary,), staying))
+        return Placement(primary, backup)
+    return Placement(primary, _next_after(primary, (primary,), staying))
 
 
 def _next_after(ps: int, excluded: Collection[int], staying: Sequence[int]) -> int | None:
@@ -72,7 +72,7 @@ def _next_after(ps: int, excluded: Collection[int], staying: Sequence[int]) -> i
     return next((each for each in ring if each not in excluded), None)
 
 
-def next_step(view: View, aim: Aim) -> Step:
+def next_step(view: View, aim: Placement) -> Step:
     """Returns the next step of the primary of ``view`` towards the placement ``aim``."""
     me, backup = view.primary.ps, None if view.backup is None else view.backup.ps
     if aim.primary != me:
@@ -82,7 +82,7 @@ def next_step(view: View, aim: Aim) -> Step:
     return Step(Move.DROP) if aim.backup is None else Step(Move.BRING, aim.backup)
 
 
-def distribute_replicas(homes: Sequence[int], staying: Sequence[int]) -> list[Aim]:
+def distribute_replicas(homes: Sequence[int], staying: Sequence[int]) -> list[Placement]:
     """Returns a placement of all shards that balances the number of replicas per ``ps`` and moves few replicas.
 
     Args:
@@ -90,13 +90,13 @@ def distribute_replicas(homes: Sequence[int], staying: Sequence[int]) -> list[Ai
       staying: the numbers of the available ``ps``, at least one.
 
     >>> distribute_replicas([0, 1], [0, 1])
-    [Aim(primary=0, backup=1), Aim(primary=1, backup=0)]
+    [Placement(primary=0, backup=1), Placement(primary=1, backup=0)]
     >>> distribute_replicas([0, 1], [0, 1, 2])
-    [Aim(primary=0, backup=2), Aim(primary=1, backup=0)]
+    [Placement(primary=0, backup=2), Placement(primary=1, backup=0)]
     >>> distribute_replicas([0, 1], [1, 2])
-    [Aim(primary=2, backup=1), Aim(primary=1, backup=2)]
+    [Placement(primary=2, backup=1), Placement(primary=1, backup=2)]
     >>> distribute_replicas([0, 1], [1])
-    [Aim(primary=1, backup=None), Aim(primary=1, backup=None)]
+    [Placement(primary=1, backup=None), Placement(primary=1, backup=None)]
     """
     copies = dict.fromkeys(staying, 0)
     primaries: dict[int, int] = {}
@@ -104,12 +104,12 @@ def distribute_replicas(homes: Sequence[int], staying: Sequence[int]) -> list[Ai
     for shard, home in sorted(enumerate(homes), key=lambda each: each[1] not in copies):
         primaries[shard] = home if home in copies else min(staying, key=lambda ps: (copies[ps], ps))
         copies[primaries[shard]] += 1
-    found: list[Aim] = []
+    found: list[Placement] = []
     for shard in range(len(homes)):
         others = [ps for ps in staying if ps != primaries[shard]]
         beside = homes[(shard + 1) % len(homes)]
         backup = min(others, key=lambda ps: (copies[ps], ps != beside, ps), default=None)
         if backup is not None:
             copies[backup] += 1
-        found.append(Aim(primaries[shard], backup))
+        found.append(Placement(primaries[shard], backup))
     return found

@@ -10,7 +10,7 @@ from headwater.cluster.task.answers import bad_header
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
 from headwater.errors import OpError, UnavailableError
-from headwater.state.aims import Aim
+from headwater.state.aims import Placement
 from headwater.state.feed import END_OF_SNAPSHOT
 from headwater.state.member import DIAL_TIMEOUT_S, Member, new_incarnation
 from headwater.state.sites import PeerServerLink
@@ -90,7 +90,7 @@ class BackupCopy(Member):
                 case kinds.NEW_VIEW, (int(), words, aim):
                     view = from_words(words)
                     with self._changed:
-                        self.requested_placement = Aim(*aim) if aim is not None else self.requested_placement
+                        self.requested_placement = Placement(*aim) if aim is not None else self.requested_placement
                         if view is not None:
                             known = self._standing.view
                             self._record_view(view)
@@ -103,7 +103,7 @@ class BackupCopy(Member):
         except Exception as error:
             # The frame was confirmed before it was applied. So the primary may have acknowledged a change that this
             # replica lacks: discard the whole state, and rejoin with a new incarnation.
-            _log.exception("%s drops its copy of %s: it could not apply a change", self._task, self._called)
+            _log.exception("%s drops its copy of %s: it could not apply a change", self._task, self._description)
             with self._changed:
                 me = Copy(self._standing.me.ps, new_incarnation(self._standing.me.incarnation))
                 self._standing = replace(self._standing, me=me)

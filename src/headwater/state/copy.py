@@ -48,8 +48,8 @@ _REPORT_INTERVAL_S: Final = 2.0
 class KeptCopy(PrimaryCopy):
     """A replica of a shard, with its keeper thread; see `headwater.state.member.Member` for arguments."""
 
-    def __init__(self, name: str, shard: int, *, site: Site, called: str) -> None:
-        super().__init__(name, shard, site=site, called=called)
+    def __init__(self, name: str, shard: int, *, site: Site, description: str) -> None:
+        super().__init__(name, shard, site=site, description=description)
         self._keeper = threading.Thread(target=self._run_keeper, name=f"replica-{self.name}", daemon=True)
 
     def start(self) -> None:
@@ -103,10 +103,10 @@ class KeptCopy(PrimaryCopy):
             except CancelledError:
                 return
             except OpError as error:
-                _log.info("%s: %s: %s", self._task, self._called, error.message)
+                _log.info("%s: %s: %s", self._task, self._description, error.message)
                 self._pause(PAUSE_S)
             except Exception:  # noqa: BLE001 - without its keeper a replica is never promoted, and feeds no backup
-                _log.exception("%s: the keeper of %s continues after an error", self._task, self._called)
+                _log.exception("%s: the keeper of %s continues after an error", self._task, self._description)
                 self._pause(PAUSE_S)
 
     def _follow(self) -> None:
@@ -132,7 +132,7 @@ class KeptCopy(PrimaryCopy):
                 return
         if follows:
             log = _log.info if self._over else _log.warning
-            log("%s lost %s, the primary of %s", self._task, self._other, self._called)
+            log("%s lost %s, the primary of %s", self._task, self._other, self._description)
         self._request_view(RequestKind.ALONE if follows else RequestKind.VIEW)
         # A spare replica outside the initial pair usually stays spare. It asks less often, to reduce the load of the
         # witness.
@@ -172,7 +172,7 @@ class KeptCopy(PrimaryCopy):
         elif feed.filling:
             feed.fill()
         if not feed.ended.is_set() and self._standing.serves:
-            _log.warning("%s has a copy of %s now", self._other, self._called)
+            _log.warning("%s has a copy of %s now", self._other, self._description)
         while self._standing.serves and not self._closed and not feed.ended.is_set():
             feed.check_channel()
             self._do_periodic_work()
@@ -198,7 +198,7 @@ class KeptCopy(PrimaryCopy):
         """
         # Determine `has_other` before stopping the keeper, which ends the feed: without a feed, no backup counts as
         # connected.
-        has_other = self.is_whole if self._standing.serves else self._primary_channel is not None
+        has_other = self.has_complete_backup if self._standing.serves else self._primary_channel is not None
         self._stop_acknowledging()
         self._stop_keeper()
         self._has_shut_down = True
@@ -214,7 +214,7 @@ class KeptCopy(PrimaryCopy):
         except (OpError, MemoryError) as error:
             log = _log.warning if self._standing.serves else _log.info
             what = "%s could not deposit its replica of %s with %s; the state is lost unless another replica has it: %s"
-            log(what, self._task, self._called, deposits.chief if deposits is not None else "no chief", error)
+            log(what, self._task, self._description, deposits.chief if deposits is not None else "no chief", error)
         finally:
             self._resign()
         return reached
@@ -232,7 +232,7 @@ class KeptCopy(PrimaryCopy):
             feed.wait(feed.last_number, lambda: True)
             channel.end()
             what = "%s has deposited its replica of %s with %s until a ps serves it again: term %d"
-            _log.warning(what, self._task, self._called, deposits.chief, view.term)
+            _log.warning(what, self._task, self._description, deposits.chief, view.term)
         # Send this request only after the deposit is complete: as soon as the witness has the request, it may promote
         # an empty replica, which fetches the state from the chief.
         self._request_last_view(RequestKind.LEAVE)

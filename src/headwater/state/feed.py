@@ -91,7 +91,7 @@ class Feed:
         #: The number of the last frame sent before `target` replaced another backup. Once `target` has confirmed this
         #: frame, `target` has every earlier change, and workers that still wait for the previous backup's confirmation
         #: can be answered.
-        self.secures: int = END_OF_SNAPSHOT
+        self.last_before_replacement: int = END_OF_SNAPSHOT
         self._lock = threading.Lock()
         self._snapshot = snapshot
         self._on_filled = on_filled
@@ -167,7 +167,7 @@ class Feed:
 
     def _fill(self, continues: Callable[[], bool]) -> None:
         try:
-            for frame in self._first_frames():
+            for frame in self._snapshot_frames():
                 # All frames of the snapshot except the last have number 0. Lower `confirmed` below the frame's number
                 # before sending the frame: otherwise `wait` would take the confirmation of the previous frame, which
                 # has the same number, for the confirmation of this one.
@@ -189,8 +189,9 @@ class Feed:
             with self._lock:
                 self._waiting_bytes -= _nbytes(frame)
 
-    def _first_frames(self) -> Iterator[Frame]:
-        last: Frame | None = None
+    def _snapshot_frames(self) -> Iterator[Frame]:
+        """Yields the frames of the snapshot with their numbers: 0, and `END_OF_SNAPSHOT` for the last."""
+        last: Frame | None = None  # one frame is held back, to know which is the last
         for kind, header, tensors in self._snapshot:
             if last is not None:
                 yield last
@@ -201,7 +202,7 @@ class Feed:
     def _send_confirmed(self, frame: Frame, continues: Callable[[], bool]) -> None:
         """Sends a frame and waits for its confirmation.
 
-        Unsent bytes therefore accumulate only in the queue, whose size is limited, and not in the channel.
+        At most one frame is therefore unsent in the channel; the others wait in the queue, whose size is limited.
         """
         self._send_now(frame)
         if not self.wait(frame.header[0], continues):

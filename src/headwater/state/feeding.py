@@ -45,7 +45,7 @@ class FeedingCopy(BackupCopy):
             return None
         if not self._fills_slowly:
             log = _log.info if self._over else _log.warning
-            log("%s has no backup now: %s cannot be reached", self._called, self._other)
+            log("%s has no backup now: %s cannot be reached", self._description, self._other)
         self._request_view(RequestKind.ALONE)
         if self._standing.view == view:
             self._pause(PAUSE_S)
@@ -104,7 +104,7 @@ class FeedingCopy(BackupCopy):
         finally:
             self._end_other_feed()
         if self._feed is third:
-            _log.warning("%s has a copy of %s now, in the place of %s", self._other, self._called, before)
+            _log.warning("%s has a copy of %s now, in the place of %s", self._other, self._description, before)
         return self._feed or feed
 
     def _open_filled_feed(self, view: View, ps: int) -> Feed | None:
@@ -116,7 +116,7 @@ class FeedingCopy(BackupCopy):
         except CancelledError:
             raise
         except Exception:  # noqa: BLE001 - such as a lack of memory: this replica then serves without a backup
-            _log.exception("%s cannot send %s to %s", self._task, self._called, self._processes.name(ps))
+            _log.exception("%s cannot send %s to %s", self._task, self._description, self._processes.name(ps))
             return None
         return None if feed is None or feed.ended.is_set() else feed
 
@@ -245,7 +245,7 @@ class FeedingCopy(BackupCopy):
             feed.replacement = None
             replaced = view is not None and view.backup == third.target
             if replaced:
-                third.secures = third.last_number
+                third.last_before_replacement = third.last_number
                 self._feed = third
             self._changed.notify_all()
         if not whole or not replaced:

@@ -12,7 +12,7 @@ from typing import Final
 
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.handshake import new_generation
-from headwater.state.aims import Aim, Move, feasible_placement, next_step
+from headwater.state.aims import Move, Placement, feasible_placement, next_step
 from headwater.state.contents import Contents
 from headwater.state.feed import Feed
 from headwater.state.sites import Site
@@ -42,21 +42,21 @@ class Member(Contents):
       name: the name of the set of shards, in requests to the witness.
       shard: the number of the shard in the set.
       site: the location of the replica.
-      called: a description of the shard, for messages.
+      description: a description of the shard, for messages.
 
     Attributes:
       requested_placement: the requested placement; None if none was requested.
       name: the name of the shard, the first word of its frames' headers.
     """
 
-    def __init__(self, name: str, shard: int, *, site: Site, called: str) -> None:
+    def __init__(self, name: str, shard: int, *, site: Site, description: str) -> None:
         self.name: str = f"{name}/{shard}"
         self._set = name
         self._shard = shard
         self._site = site
         self._processes = site.processes
         self._task = site.task
-        self._called = called
+        self._description = description
         self._changed = threading.Condition()
         self._standing = Standing(me=Copy(site.ps, new_incarnation()))
         # A thread holds this lock while it applies the primary's frames, or promotes, demotes or resets the replica. To
@@ -73,7 +73,7 @@ class Member(Contents):
         self._backup_exited = False
         # The backup's feed while `_replace_backup` opens the feed of the replica that will replace the backup.
         self._replaced_feed: Feed | None = None
-        self.requested_placement: Aim | None = None
+        self.requested_placement: Placement | None = None
         # `_received_handoff`: a primary has handed off to this replica. `_handed_off`: this replica was the primary
         # and has handed off. Until the state changes, the new primary can feed the old primary without a snapshot.
         self._received_handoff = False
@@ -94,7 +94,7 @@ class Member(Contents):
     # Service interface ------------------------------------------------------------------------------------------------
 
     @property
-    def is_whole(self) -> bool:
+    def has_complete_backup(self) -> bool:
         """Whether this replica serves, and its backup has the whole state."""
         standing, feed = self._standing, self._feed
         paired = standing.serves and standing.view is not None and standing.view.backup is not None
@@ -103,7 +103,7 @@ class Member(Contents):
     @property
     def lacks_backup(self) -> bool:
         """Whether this replica serves, and lacks a complete backup that it should have."""
-        return self._standing.serves and not self.is_whole and self._wants_backup
+        return self._standing.serves and not self.has_complete_backup and self._wants_backup
 
     @property
     def _wants_backup(self) -> bool:
@@ -157,7 +157,7 @@ class Member(Contents):
         if not self._standing.serves or view is None:
             return False
         return next_step(view, self._desired_placement(view)).move is Move.STAY and (
-            view.backup is None or self.is_whole
+            view.backup is None or self.has_complete_backup
         )
 
     def request_placement(self, primary: int, backup: int | None) -> None:
@@ -168,11 +168,15 @@ class Member(Contents):
           backup: the number of the ``ps`` that should have the backup; None if no backup is wanted.
         """
         with self._changed:
-            self.requested_placement = Aim(primary, backup)
+            self.requested_placement = Placement(primary, backup)
             self._changed.notify_all()
 
     def wait_for(self, done: Callable[[], bool], timeout_s: float) -> bool:
-        """Waits for a change of the view or of the placement that makes ``done`` true; returns whether it is true."""
+        """Waits until ``done`` returns True; tests it after each change of the view or the placement.
+
+        Returns:
+          False if ``timeout_s`` seconds have passed first.
+        """
         with self._changed:
             return self._changed.wait_for(done, timeout_s)
 
@@ -206,7 +210,7 @@ class Member(Contents):
         """Records that the job is over, as the chief's program has ended."""
         self._over = True
 
-    def _desired_placement(self, view: View) -> Aim:
+    def _desired_placement(self, view: View) -> Placement:
         """Returns the desired placement, given ``view``."""
         home, beside = self._site.initial[0], self._site.initial[1] if self._site.has_backup else None
         other = home if view.primary.ps == beside else beside
@@ -272,10 +276,12 @@ class Member(Contents):
                 pairing = self._standing.pairing if view != known else None
                 self._standing = replace(self._standing, pairing=pairing)
                 return
-            stays = standing_after(self._standing, view, 0).me == self._standing.me
+            # `standing_after` uses the new incarnation number, here 0, only if the view removes this replica.
+            following = standing_after(self._standing, view, 0)
+            stays = following.me == self._standing.me
             if stays:
                 self._starts_empty = starts_empty(self._standing, view)
-                self._standing = standing_after(self._standing, view, 0)
+                self._standing = following
                 self._changed.notify_all()
             deposed = self._serving and not self._standing.serves
             fed = self._primary_channel
@@ -299,7 +305,7 @@ class Member(Contents):
             standing_after(self._standing, view, new_incarnation(self._standing.me.incarnation)),
         )
         if self._standing.me != before.me:
-            _log.warning("%s drops its copy of %s: %s", self._task, self._called, view)
+            _log.warning("%s drops its copy of %s: %s", self._task, self._description, view)
             self._discard_state()
 
     def _discard_state(self) -> None:

@@ -64,13 +64,13 @@ class PrimaryCopy(FeedingCopy):
                 self._apply(frame, channel)
                 count += 1
         except Exception:  # noqa: BLE001 - serve without the deposited state: the chief then restores its own values
-            _log.exception("%s cannot continue with the deposited replica of %s", self._task, self._called)
+            _log.exception("%s cannot continue with the deposited replica of %s", self._task, self._description)
             with self._changed:
                 self._discard_state()
             return
         if count:
             what = "%s continues with the copy of %s of term %d, which was deposited with %s"
-            _log.warning(what, self._task, self._called, term, deposits.chief)
+            _log.warning(what, self._task, self._description, term, deposits.chief)
 
     def _stop_serving(self) -> None:
         """Stops serving: changes that arrive later are neither sent to the other replica nor answered."""
@@ -108,10 +108,10 @@ class PrimaryCopy(FeedingCopy):
             if serving:
                 return found
             if elsewhere:
-                reason = f"{self._other} serves {self._called}, not {self._task}"
+                reason = f"{self._other} serves {self._description}, not {self._task}"
                 channel.send(error_frame(0, UnavailableError(reason), self._task))
                 return None
-            reminder.send_if_due(channel, f"{self._task} to learn which ps serves {self._called}")
+            reminder.send_if_due(channel, f"{self._task} to learn which ps serves {self._description}")
         return None
 
     def _secure_answer(self, channel: Channel, feed: Feed | None, number: int, serves: Callable[[], bool]) -> None:
@@ -149,7 +149,7 @@ class PrimaryCopy(FeedingCopy):
         while True:
             with self._changed:
                 if not serves() or not self._serving or self._closed:
-                    raise UnavailableError(f"{self._task} no longer serves {self._called}")
+                    raise UnavailableError(f"{self._task} no longer serves {self._description}")
                 now = self._feed
                 third = now.replacement if now is not None else None
                 # When the job is over, the witness may have ended, so that there can be no view without the backup.
@@ -164,8 +164,8 @@ class PrimaryCopy(FeedingCopy):
                     return
                 if now is not feed:
                     # The update is older than this feed. The target of the feed has the update once it has confirmed
-                    # frame `secures`.
-                    feed, number = now, now.secures if now is not None else 0
+                    # frame `last_before_replacement`.
+                    feed, number = now, now.last_before_replacement if now is not None else 0
                 is_needed = third is not None and self._standing.needs(third.target)
                 if feed is None or feed.ended.is_set() or (is_needed and third is not None and third.ended.is_set()):
                     self._changed.wait(CHECK_INTERVAL_S)
@@ -177,7 +177,8 @@ class PrimaryCopy(FeedingCopy):
                 ):
                     return
             waits(
-                f"{self._other} to confirm changes of {self._called}, or {self._task} to get a view without the backup"
+                f"{self._other} to confirm changes of {self._description}, "
+                f"or {self._task} to get a view without the backup"
             )
 
     # Moving -----------------------------------------------------------------------------------------------------------
@@ -250,7 +251,7 @@ class PrimaryCopy(FeedingCopy):
             _log.warning(
                 "%s has handed off %s to %s in %.3f s: %s",
                 self._task,
-                self._called,
+                self._description,
                 self._other,
                 self.interruption_s,
                 now,

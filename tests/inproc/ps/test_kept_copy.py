@@ -41,7 +41,7 @@ class Copied(KeptCopy):
 def _copied() -> Copied:
     processes = FixedProcesses(0, "/job:ps/task:0", {1: ("/job:ps/task:1", PeerLink())})
     site = Site(ps=0, initial=(0, 1), processes=processes, request_view=lambda *_: None)
-    return Copied("set", 0, site=site, called="shard 0")
+    return Copied("set", 0, site=site, description="shard 0")
 
 
 class Slow:
@@ -131,7 +131,7 @@ def test_a_process_that_is_away_is_not_dialled_for_as_long_as_another_has_the_ba
     away = Counted()
     processes = FixedProcesses(0, "/job:ps/task:0", {1: ("/job:ps/task:1", PeerLink()), 2: ("/job:ps/task:2", away)})
     site = Site(ps=0, initial=(0, 1), processes=processes, request_view=lambda *_: None)
-    copy, backup = Copied("set", 0, site=site, called="shard 0"), Copy(1, 5)
+    copy, backup = Copied("set", 0, site=site, description="shard 0"), Copy(1, 5)
     monkeypatch.setattr(copy, "_standing", Standing(me=copy._standing.me, view=View(4, copy._standing.me, backup)))
     copy.request_placement(0, 2)
     feed = Feed(memory_pair()[0], backup, ())

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from headwater.state.aims import Aim, Move, next_step
+from headwater.state.aims import Move, Placement, next_step
 from headwater.state.views import (
     Copy,
     RequestKind,
@@ -238,7 +238,7 @@ class _World:
         #: By term what a primary has left with the chief.
         self.left: dict[int, list[int]] = {}
         self.found = 0
-        self.aim = Aim(0, 1)
+        self.aim = Placement(0, 1)
 
     def run(self, steps: int) -> None:
         for _ in range(steps):
@@ -298,7 +298,7 @@ class _World:
     def aims(self, _: int) -> None:
         """Copies are to be somewhere else."""
         ps = self.chance.sample(range(len(self.copies)), 2)
-        self.aim = Aim(ps[0], self.chance.choice((ps[1], ps[1], ps[1], None)))
+        self.aim = Placement(ps[0], self.chance.choice((ps[1], ps[1], ps[1], None)))
 
     def works(self, ps: int) -> None:
         """The worker brings its push to a copy that says it serves."""

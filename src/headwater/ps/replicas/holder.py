@@ -30,7 +30,7 @@ from headwater.ps.replicas.processes import KnownServers, server_name, server_nu
 from headwater.ps.shards.directory import Directory, Load, ShardReport
 from headwater.ps.shards.moves import MOVE_TIMEOUT_S, balance_shards
 from headwater.ps.shards.places import Places
-from headwater.state.aims import Aim
+from headwater.state.aims import Placement
 from headwater.state.leaving import LOST_TIMEOUT_S, shut_down_now
 from headwater.state.views import View
 
@@ -55,7 +55,7 @@ class MovingCopy(Hosted, Protocol):
         ...
 
     @property
-    def requested_placement(self) -> Aim | None:
+    def requested_placement(self) -> Placement | None:
         """The requested placement; None if none was requested."""
         ...
 
@@ -333,7 +333,7 @@ class CopyHolder:
             raise FailedPreconditionError(f"no shards of {self._name!r} move: the job is over")
         # The size is determined now, as this replica may be empty after the move.
         nbytes, stays = copy.load().nbytes, primary == self._task
-        aim = Aim(server_number(primary), server_number(backup) if backup else None)
+        aim = Placement(server_number(primary), server_number(backup) if backup else None)
         copy.request_placement(*aim)
         give_up_at = time.monotonic() + MOVE_TIMEOUT_S
         while not copy.wait_for(lambda: not copy.serves or (stays and copy.has_desired_placement), CHECK_INTERVAL_S):

@@ -62,7 +62,7 @@ class ShardCopy(KeptCopy):
         self._awaited: tuple[Collection[str], float] | None = None
         self._steps = 0
         self._since = 0.0
-        super().__init__(name, shard, site=site, called=f"shard {shard} of {name!r}")
+        super().__init__(name, shard, site=site, description=f"shard {shard} of {name!r}")
         self.start()
 
     def _reset(self) -> None:
@@ -237,7 +237,7 @@ class ShardCopy(KeptCopy):
             _log.warning(
                 "%s serves %s now, from update %d on: %s",
                 self._task,
-                self._called,
+                self._description,
                 self._host.version,
                 self._standing.view,
             )
@@ -290,7 +290,7 @@ class ShardCopy(KeptCopy):
         # again, so the gradient would be lost. With other choices, workers push again to the next primary.
         host = self._host
         goes_on = isinstance(host.updates.state.choice, KOfN)
-        return not goes_on or host.waiting.freeze_outside_rounds(f"another ps to serve {self._called}", ROUND_S)
+        return not goes_on or host.waiting.freeze_outside_rounds(f"another ps to serve {self._description}", ROUND_S)
 
     def _step_down(self) -> None:
         host = self._host

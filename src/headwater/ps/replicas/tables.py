@@ -260,14 +260,14 @@ class TablesCopy(KeptCopy):
         self._tasks = tasks
         self._moving = tasks if moves else None
         self._since = 0.0
-        super().__init__(TABLES, shard, site=site, called=f"part {shard} of the tables")
+        super().__init__(TABLES, shard, site=site, description=f"part {shard} of the tables")
         self.start()
 
     def _reset(self) -> None:
         self._contents: CopiedTables = CopiedTables(self, self._task, self._shard, self._tasks)
 
     def _end(self) -> None:
-        self._contents.end(f"{self._task} no longer serves {self._called}")
+        self._contents.end(f"{self._task} no longer serves {self._description}")
 
     def _step_down(self) -> None:
         contents = self._contents
@@ -275,7 +275,7 @@ class TablesCopy(KeptCopy):
             self._stop_serving()
             # The tables stay in place, under a new service to which old connections have no access.
             self._contents = contents.with_same_tables()
-        contents.end(f"{self._task} no longer serves {self._called}")
+        contents.end(f"{self._task} no longer serves {self._description}")
 
     # Service interface ------------------------------------------------------------------------------------------------
 
@@ -317,7 +317,7 @@ class TablesCopy(KeptCopy):
     def group(self) -> GroupProgress:
         """Returns the state of the replicas."""
         return GroupProgress(
-            name=self._called,
+            name=self._description,
             updates=self.version,
             copies=self.status_text(),
             lacks_backup=self.lacks_backup,
@@ -395,7 +395,7 @@ class TablesCopy(KeptCopy):
         view = self._standing.view
         # The first view is the start of the job and not a failover, so it is not reported.
         if view is not None and view.term > 1:
-            _log.warning("%s serves %s now: %s", self._task, self._called, view)
+            _log.warning("%s serves %s now: %s", self._task, self._description, view)
 
     @property
     def _fills_slowly(self) -> bool:

@@ -48,7 +48,7 @@ from headwater.graph.server.replicas.changes import Changes
 from headwater.graph.server.replicas.kept import CopiedResources
 from headwater.graph.server.served_step import Push
 from headwater.graph.server.steps import StepService
-from headwater.state.aims import Aim
+from headwater.state.aims import Placement
 from headwater.state.copy import KeptCopy
 from headwater.state.feed import Feed, FeedChannel
 from headwater.state.sites import Site
@@ -208,7 +208,7 @@ class GraphCopy(KeptCopy):
     """
 
     def __init__(
-        self, served: TaskName, *, site: Site, around: ProcessAccess, aims: Callable[[], Aim | None] | None = None
+        self, served: TaskName, *, site: Site, around: ProcessAccess, aims: Callable[[], Placement | None] | None = None
     ) -> None:
         self.served: TaskName = served
         self._around = around
@@ -217,7 +217,7 @@ class GraphCopy(KeptCopy):
         # executables of the old plans as long as these exist. So the old contents are kept until this replica is
         # promoted or gets another snapshot.
         self._before: _Contents | None = None
-        super().__init__(SET, served.index, site=site, called=f"the state of {served}")
+        super().__init__(SET, served.index, site=site, description=f"the state of {served}")
 
     def _reset(self) -> None:
         self._contents = _Contents(self, new_generation(), self._around)
@@ -366,7 +366,7 @@ class GraphCopy(KeptCopy):
         self._before = None
         view = self._standing.view
         if view is not None and view.term > 1:
-            _log.warning("%s serves %s now: %s", self._task, self._called, view)
+            _log.warning("%s serves %s now: %s", self._task, self._description, view)
 
     def _promote(self) -> None:
         super()._promote()
@@ -377,7 +377,7 @@ class GraphCopy(KeptCopy):
             for (session, step), plan in contents.changes.committed_steps():
                 contents.steps.resume_step(session, step, plan)
 
-    def _desired_placement(self, view: View) -> Aim:
+    def _desired_placement(self, view: View) -> Placement:
         if self._aims is not None:
             self.requested_placement = self._aims()
         return super()._desired_placement(view)

@@ -27,7 +27,7 @@ from headwater.cluster.task.exchange import exchange
 from headwater.cluster.task.lifetime import PS
 from headwater.cluster.transport.frames import Frame
 from headwater.errors import InvalidArgumentError, OpError, UnavailableError
-from headwater.state.aims import Aim, distribute_replicas
+from headwater.state.aims import Placement, distribute_replicas
 from headwater.state.member import new_incarnation
 from headwater.state.sites import PeerServerLink, may_be_reachable
 
@@ -128,7 +128,7 @@ class GraphProcesses:
         processes that have announced neither their drain nor their end count, too."""
         return any(may_be_reachable(self, number) or lost for number in self.staying() if number != self._me)
 
-    def desired_placement(self, task: int) -> Aim | None:
+    def desired_placement(self, task: int) -> Placement | None:
         """Returns the processes that should hold the replicas of a task; None if all processes drain or have ended."""
         staying = list(self.staying())
         return distribute_replicas(self.tasks, staying)[self.tasks.index(task)] if staying else None
