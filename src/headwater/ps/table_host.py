@@ -401,7 +401,7 @@ class TableService:
         def keys() -> list[tuple[Table, Keys]]:
             return [pair for asked, _, _ in over for pair in asked.admitted()]
 
-        if given := self.rounds.pop_complete_round(named):
+        if given := self.rounds.complete_round_gradients(named):
             over.append(combine_gradients(given, self._table))
         with self._changes(client, Frame(kinds.SETTLE, named), keys):
             for asked, gradients, rates in over:

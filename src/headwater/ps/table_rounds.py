@@ -1,10 +1,10 @@
 """Gradients of rows in rounds of synchronous training: gathered, and applied as one update when their round is over.
 
 In each step, a worker first sends the gradients of its rows and then its other gradients. The round is complete when
-the other gradients of all workers have arrived, so the gradients of rows have arrived before. All lookups and gradients
-of rows name the round of the worker's step. So the first request that names a later round shows that all gradients of
-rows of the present round have arrived, and only then are they applied. As a result, no worker reads a row that was
-changed in its own round.
+the other gradients of all workers have arrived; all gradients of rows have then arrived, too. All lookups and gradients
+of rows name the round of the worker's step. The first request that names a later round shows that the present round is
+complete, and only then are its gradients of rows applied. As a result, no worker reads a row that was changed in its
+own round.
 
 A round is a pair: the incarnation of the ``ps`` from which the worker has read the values of its step, and the number
 of updates of these values (``version``). If a ``ps`` is restarted with values of an earlier version, the gradients of
@@ -46,11 +46,11 @@ class RowGradients:
 
     Attributes:
       names: the names of the tables.
-      rates: new learning rate of each table, or None.
-      counts: number of keys of each table.
-      words: the first words of the distinct keys, concatenated over the tables.
-      checks: the second words of the keys; empty if no keys are strings.
-      gradients: the gradients of all keys in one flat array.
+      rates: the new learning rate of each table; None leaves the rate unchanged.
+      counts: the number of keys of each table.
+      words: the first words of the keys, [sum(counts)], table by table; distinct within a table.
+      checks: the second words of the keys, [sum(counts)]; empty if no keys are strings.
+      gradients: the gradients of all keys, in one flat array: ``dim`` numbers of the table for each key.
     """
 
     names: Sequence[str]
@@ -97,20 +97,18 @@ class TableRounds:
         # Incarnations are random numbers without an order: an unknown one is new, unless it is a past one.
         return named.incarnation not in self.past
 
-    def pop_complete_round(self, named: Round) -> list[RowGradients]:
-        """Returns the gradients to apply as one update before a request that names a round is handled.
+    def complete_round_gradients(self, named: Round) -> list[RowGradients]:
+        """Returns the gradients of the present round, to apply as one update, if ``named`` shows that it is complete.
 
-        Empty unless the named round has a later version, as only then is the present round known to be complete.
+        Empty unless ``named`` has a later version. The gradients are kept until `start` is called.
         """
         ends = self.is_later(named) and named.version > self.version
         # Sort by worker: otherwise the last bits of the sums would depend on the order of arrival.
         return [self.given[worker] for worker in sorted(self.given)] if ends else []
 
     def start(self, named: Round) -> None:
-        """Begins the named round, for which `is_later` has returned True; gradients of another version are dropped.
-
-        Call `pop_complete_round` first: it returns the gradients of a complete round.
-        """
+        """Begins the named round if it follows the present one. If its version differs, the present gradients are
+        dropped: apply the result of `complete_round_gradients` first."""
         if not self.is_later(named):
             return
         if named.version != self.version:
@@ -177,11 +175,12 @@ def combine_gradients(
     """Adds up the gradients of several workers.
 
     Args:
-      given: by worker.
-      table_of: returns a table by its name.
+      given: the gradients of each worker, in the order in which they are summed.
+      table_of: returns the table with a name.
 
     Returns:
-      The distinct keys, all numbers of their gradients, flat, and the learning rate of each table or None.
+      The distinct keys of all tables; the sums of their gradients, in one flat array, as in `RowGradients`; and the new
+      learning rate of each table, or None.
     """
     names = list(dict.fromkeys(name for one in given for name in one.names))
     tables = [table_of(name) for name in names]
