@@ -28,14 +28,14 @@ class _Kind:
     """How lookups of one operation type are joined.
 
     Attributes:
-      joined: type of the operation that replaces them.
+      joined: type of the operation that replaces the lookups.
       gather: type of the operation that reads rows of one part; its second input has the requested rows.
       columns: for each tensor that is sent to a part, the columns of the part's layout that have its sizes.
-      found: column of the number of rows that a part returns.
-      common: attributes that have the same values in all joined lookups.
-      listed: attributes of the lookups that the joined operation takes as lists, by their names there.
-      of_group: whether these lists have one value for each group, not for each lookup.
-      shared: number of outputs, after the tensors for the parts, that are equal for all lookups of a group.
+      found: column of the part's layout with the number of rows that the part returns.
+      common: attributes that must be equal in all joined lookups.
+      listed: maps an attribute of the joined operation, a list, to the lookups' attribute with the list's elements.
+      of_group: whether a list has one element for each group; otherwise one for each lookup.
+      shared: number of outputs that are equal for all lookups of a group and are not sent to parts.
     """
 
     joined: str
@@ -91,7 +91,7 @@ def join_lookups(plans: Mapping[str, TaskPlan], pruned: Pruned) -> Mapping[str, 
         for nodes in _adjacent_lookups(plan):
             kept = [node for node in nodes if node.name not in outside]
             if len(kept) > 1:
-                _Joining(joined, task, kept, rows).run()
+                _LookupJoin(joined, task, kept, rows).run()
     return joined
 
 
@@ -115,8 +115,19 @@ def _adjacent_lookups(plan: TaskPlan) -> list[list[Node]]:
     return found
 
 
-class _Joining:
-    """Joined lookups of a task."""
+class _LookupJoin:
+    """Replaces lookups of one task by one operation.
+
+    A lookup has these outputs: for each kind of tensor, one for each part (`_sent` times `_parts`); then the shared
+    outputs; then its own. The joined operation has: the tensors for the parts, packed over all groups; the layout of
+    each part; the shared outputs of each group; and the own output of each lookup.
+
+    Args:
+      plans: by full task name; `run` replaces plans in it.
+      task: the task with the lookups.
+      nodes: the lookups, at least two, in the order of the plan.
+      rows: type and shape of the rows that an operation of type `_Kind.gather` returns, by the operation's name.
+    """
 
     def __init__(self, plans: dict[str, TaskPlan], task: str, nodes: Sequence[Node], rows: Mapping[str, _Row]) -> None:
         self._plans = plans
@@ -129,12 +140,13 @@ class _Joining:
         self._name = f"{nodes[0].name}/tables"
 
     def run(self) -> None:
+        """Changes the plans, if the tensors for each part are always sent together."""
         parts, kind = self._parts, self._kind
         every = range(self._sent * parts)
         if not all(self._are_sent_together([f"{node.name}:{index}" for node in self._nodes]) for index in every):
             return
         requests = [[f"{node.name}:{part}" for node in self._nodes] for part in range(parts)]
-        found = [self._found(members) for members in requests]
+        found = [self._row_tensors(members) for members in requests]
         requested = [self._gradient_tensors(members) for members in requests]
         groups = self._groups()
         firsts = [group[0] for group in groups]
@@ -171,7 +183,7 @@ class _Joining:
         end += len(firsts) * kind.shared
         own = {f"{node.name}:{equal}": f"{self._name}:{end + number}" for number, node in enumerate(self._nodes)}
         self._rename(names | own)
-        self._route(groups, numbers)
+        self._replace_lookups(groups, numbers)
 
     def _groups(self) -> list[list[Node]]:
         """Returns the lookups by group."""
@@ -192,32 +204,32 @@ class _Joining:
         for task, plan in self._plans.items():
             self._plans[task] = _renamed(plan, names)
 
-    def _found(self, requests: Sequence[str]) -> dict[int, str]:
-        """Returns the tensors with the rows that one part of each table has found, by the lookup's number. ``requests``
-        are the tensors of the ids requested from this part."""
+    def _row_tensors(self, requests: Sequence[str]) -> dict[int, str]:
+        """Returns the tensors of the rows that one part of each table returns, by the lookup's number. ``requests`` are
+        the tensors with the ids that the lookups request from this part."""
         return {
             requests.index(node.inputs[1]): f"{node.name}:0"
-            for _, node in self._computed(self._kind.gather)
+            for node in self._compute_nodes(self._kind.gather)
             if node.inputs[1] in requests
         }
 
     def _gradient_tensors(self, requests: Sequence[str]) -> dict[int, str]:
-        """Returns the tensors with gradients for one part of each table, by the lookup's number."""
+        """Returns the tensors of the rows' gradients for one part of each table; see `_row_tensors`."""
         found: dict[int, str] = {}
-        for _, node in self._computed("SplitRouted"):
+        for node in self._compute_nodes("SplitRouted"):
             for position, tensor in enumerate(node.inputs[2:]):
                 if tensor in requests:
                     found[requests.index(tensor)] = f"{node.name}:{position}"
-        for _, node in self._computed("SpreadBags"):
+        for node in self._compute_nodes("SpreadBags"):
             if node.inputs[1] in requests:
                 found[requests.index(node.inputs[1])] = node.inputs[0]
         return found
 
-    def _computed(self, op_type: str) -> Iterable[tuple[Compute, Node]]:
+    def _compute_nodes(self, op_type: str) -> Iterable[Node]:
         for plan in self._plans.values():
             for item in plan.instructions:
                 if isinstance(item, Compute):
-                    yield from ((item, node) for node in item.nodes if node.type == op_type)
+                    yield from (node for node in item.nodes if node.type == op_type)
 
     def _packable_groups(self, tensors: Mapping[int, str], found: Mapping[int, str]) -> list[dict[int, str]]:
         """Groups ``tensors`` by the type and shape of their rows, and returns the groups that can be packed, each with
@@ -266,7 +278,7 @@ class _Joining:
           numbers: the numbers of their groups.
           part: the number of the tables' part.
           columns: the columns of the part's layout that have their sizes.
-          made: the output of the joined lookups on the host that has them as one tensor already.
+          made: the output of the joined lookups that is this packed tensor; empty if an executable must pack it.
         """
         sizes = f"{self._name}:{self._sent * self._parts + part}"
         packer = Node(f"{tensors[0].replace(':', '_')}/packed", "PackRows", tuple(tensors), {}, {})
@@ -300,7 +312,7 @@ class _Joining:
         for task, plan in self._plans.items():
             self._plans[task] = replace(plan, instructions=tuple(map(change, plan.instructions)))
 
-    def _route(self, groups: Sequence[Sequence[Node]], numbers: Sequence[int]) -> None:
+    def _replace_lookups(self, groups: Sequence[Sequence[Node]], numbers: Sequence[int]) -> None:
         """Replaces the lookups by one operation; lookup ``i`` belongs to group ``numbers[i]``."""
         nodes, kind = self._nodes, self._kind
         firsts = [group[0] for group in groups]

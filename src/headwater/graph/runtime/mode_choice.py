@@ -7,11 +7,11 @@ differently, so results could then change from one run of a program to the next.
 The first runs with inputs of a new shape use kernels. The executable is traced and compiled in the background once an
 executable, by estimate, would have saved its compilation time and the time of importing JAX in the runs so far; the
 import begins earlier. As in the ski rental problem, the total time is then at most about twice the optimum. The number
-of the first run that uses the executable is fixed in advance, so that it does not depend on measured times either: the
-runs from the start of the compilation to the switch take one and a half times the estimated compilation time on
-kernels. If the compilation has not ended, each of the last runs before the switch waits for the compilation for a
-limited time, so that no single run has to wait for long. If kernels are as fast, as for a few operations on small
-arrays or for lookups and updates of rows, a part always uses kernels.
+of the first run that uses the executable is fixed in advance, so that it does not depend on measured times either: by
+estimate, the runs on kernels between the start of the compilation and this run take one and a half times as long as the
+compilation. If the compilation takes longer, each of the last of these runs waits for it for a limited time, so that no
+single run has to wait for long. If kernels are as fast as an executable, as for a few operations on small arrays or for
+lookups and updates of rows, a part always uses kernels.
 
 Most programs train for hundreds of steps with one shape. So if the first runs of a part have the same shape, it is
 compiled earlier: after half of the runs that repay the compilation, if these are few; or from the second run on if the
@@ -56,7 +56,7 @@ _COMPILE_NS: Final = 200_000_000
 _COMPILE_OPERATION_NS: Final = 4_000_000
 _COMPILE_PAIR_NS: Final = 4_000
 _COMPILE_CONVOLUTION_NS: Final = 50_000_000
-# The shifted products of a depthwise convolution take as long to compile as so many other convolutions.
+# A depthwise convolution becomes shifted products, which take as long to compile as this number of other convolutions.
 _DEPTHWISE_CONVOLUTIONS: Final = 2
 _COMPILE_ROWS_NS: Final = 50_000_000
 
@@ -79,9 +79,10 @@ _EARLY_RUNS: Final = 200
 _EARLY_SPEEDUP: Final = 3
 _EARLY_FAST_RUNS: Final = 600
 
-# Number of shapes that are remembered, which limits memory, and number of shapes whose costs are estimated from their
-# operations, which limits time. Further shapes are assumed to cost as much as the most expensive of these.
+#: Number of shapes that are remembered: a limit on memory.
 _MAX_SHAPES: Final = 64
+#: Number of shapes whose costs are estimated from their operations: a limit on time. Further shapes are assumed to cost
+#: as much as the most expensive of these.
 _MAX_ESTIMATED_SHAPES: Final = 8
 
 
@@ -120,8 +121,8 @@ class Work(NamedTuple):
       rows: number of lookups, sums and updates of rows, such as ``Gather`` and ``SparseApplyAdam``.
       row_nbytes: bytes that these read and write.
       convolutions: number of convolutions; a depthwise convolution counts several times.
-      repeated: number of runs of operations in all iterations of loops after the first. Each costs a call; compilation
-        covers all iterations at once.
+      repeated: number of runs of operations in the second and later iterations of loops. Each costs a call of a kernel,
+        but nothing in the compilation, which covers all iterations at once.
       updated: number of arrays that dense updates combine: variables, slots and gradients.
     """
 
@@ -261,8 +262,8 @@ class ModeChooser:
     distinct: int = 0
     compiled: int = 0
     _shapes: OrderedDict[Any, _Shape] = field(default_factory=OrderedDict[Any, Any])
-    _heaviest: Work = field(default_factory=Work)
-    _weighed: int = 0
+    _most_expensive: Work = field(default_factory=Work)
+    _estimated: int = 0
     _last_executable: Any = None
 
     def next_mode(self, key: object) -> Mode:
@@ -274,7 +275,7 @@ class ModeChooser:
         if shape is None:
             self.distinct += 1
             if self.distinct == 2:
-                self._delay_first()
+                self._postpone_first()
             shape = self._shapes[key] = _Shape()
             if len(self._shapes) > _MAX_SHAPES:
                 self._shapes.popitem(last=False)
@@ -293,11 +294,12 @@ class ModeChooser:
         self._last_executable = key
         return Mode.EXECUTABLE
 
-    def _delay_first(self) -> None:
-        """Makes the first shape repay its compilation, as other shapes do, unless that has begun."""
+    def _postpone_first(self) -> None:
+        """Switches the first shape as late as other shapes, unless its compilation has begun: the early switch is only
+        for parts with a single shape."""
         (first,) = self._shapes.values()
         if first.switch is not None and first.runs <= first.switch.compiled:
-            first.switch = switch_after(self._heaviest)
+            first.switch = switch_after(self._most_expensive)
 
     def runs_of(self, key: object) -> int:
         """Returns the number of runs with inputs of this shape."""
@@ -309,16 +311,16 @@ class ModeChooser:
         shape = self._shapes[key]
         if shape.runs > 1:
             return None
-        if self._weighed >= _MAX_ESTIMATED_SHAPES:
-            shape.switch = switch_after(self._heaviest)
+        if self._estimated >= _MAX_ESTIMATED_SHAPES:
+            shape.switch = switch_after(self._most_expensive)
             return None
 
         first = self.distinct == 1
 
         def record_cost(work: Work) -> None:
-            self._weighed += 1
-            if work.kernels_ns() > self._heaviest.kernels_ns():
-                self._heaviest = work
+            self._estimated += 1
+            if work.kernels_ns() > self._most_expensive.kernels_ns():
+                self._most_expensive = work
             shape.switch = switch_after(work, first=first)
             _log.debug("%s by estimate %s", self.name, explanation_of(work, shape.switch))
 
@@ -370,8 +372,8 @@ def work_of(op_type: str, arrays: Sequence[Any], results: Sequence[Any]) -> Work
 
 #: Operations whose kernels return views or sizes and read no elements.
 _VIEWS: Final = frozenset({"ExpandDims", "Rank", "Reshape", "Shape", "Size", "Squeeze"})
-#: Reductions, which NumPy computes several times slower along axes of at most so many elements. Sums and extremes have
-#: faster kernels.
+#: Reductions that NumPy computes several times slower along axes of at most `_SHORT_AXIS` elements. Sums and extremes
+#: are not among them: they have kernels of their own.
 _REDUCTIONS: Final = frozenset({"ArgMax", "ArgMin", "Prod"})
 _SHORT_AXIS: Final = 16
 _ROW_OPERATIONS: Final = ("Gather", "Scatter", "SparseApply", "SparseSegment", "SumEqualRows", "UnsortedSegment")
