@@ -59,7 +59,7 @@ class EngineJobs:
           BackendError: the engine could not be reached, or refused a request.
           JobIsGone: the job has been deleted.
         """
-        record = self._jobs.follow(record, handle_tick)
+        record = self._jobs.apply_step(record, handle_tick)
         state = record.state
         if record.handle is not None and record.handle_attempt != state.attempt:
             # The handle is of an earlier attempt, which must be removed before the next one starts.
@@ -86,7 +86,7 @@ class EngineJobs:
         again = report.phase in _ENDED_PHASES and not handle_report(state, report, self._jobs.clock()).state.phase.over
         if again:
             self._backend.delete_job(record.handle)
-        record = self._jobs.follow(
+        record = self._jobs.apply_step(
             record,
             lambda now, at: handle_report(now, report, at),
             alter=lambda now: replace(now, handle=None if again else now.handle, activities=_activities(report)),
@@ -117,10 +117,10 @@ class EngineJobs:
             handle = self._backend.submit_job(order)
         except BackendError as error:
             refusal = error
-            self._jobs.follow(record, lambda now, at: _after_refusal(now, refusal, at))
+            self._jobs.apply_step(record, lambda now, at: _after_refusal(now, refusal, at))
             return
         taken = {"handle": handle, "handle_attempt": state.attempt, "holds": False}
-        self._jobs.follow(
+        self._jobs.apply_step(
             record,
             lambda now, _: _record_submission(now, state.attempt, self._backend.name),
             # If the job was stopped in the meantime, the next call of `advance` removes its objects.

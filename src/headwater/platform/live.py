@@ -18,9 +18,6 @@ from headwater.platform.job_store import JobStore
 from headwater.platform.polling import Sampler, ended_attempt
 from headwater.platform.records import Attempt, JobRecord
 from headwater.platform.states import (
-    AskRestart,
-    AskScale,
-    AskStop,
     CouldNotStart,
     Ended,
     Event,
@@ -34,6 +31,7 @@ from headwater.platform.states import (
 )
 
 _log = logging.getLogger(__name__)
+#: Seconds between two saves of a job of which only the progress changes. A crash loses the progress since the last one.
 _PROGRESS_SAVE_S = 2.0
 
 
@@ -82,8 +80,12 @@ class LiveJobs:
         """Returns the current state of a job; None if it is not in memory."""
         return self._records.get(job_id)
 
-    def ordered(self, backend: str | None = None) -> list[JobRecord]:
-        """Returns the jobs, of one backend if given, in the order in which they are placed."""
+    def in_queue_order(self, backend: str | None = None) -> list[JobRecord]:
+        """Returns the jobs in the order in which they are placed: by priority, then by time in the queue.
+
+        Args:
+          backend: the name of a backend, for only its jobs; None for all jobs.
+        """
         with self.lock:
             records = [record for record in self._records.values() if backend in (None, record.backend)]
         return sorted(records, key=lambda record: (-record.state.spec.priority, record.state.queued_at))
@@ -176,14 +178,15 @@ class LiveJobs:
                 notes += decision.notes
             return self._replace(before, replace(record, state=state, handles=handles), notes, begun, now)
 
-    def follow(
+    def apply_step(
         self,
         seen: JobRecord,
         step: Callable[[JobState, float], JobDecision],
         *,
         alter: Callable[[JobRecord], JobRecord] | None = None,
     ) -> JobRecord:
-        """Changes a job by ``step``, a function of its state and the time, and stores it; see `decide`."""
+        """Replaces a job's state by ``step(state, now)`` and stores the job; see `decide` for the other arguments and
+        errors."""
         with self.lock:
             now, before = self.clock(), self.current(seen)
             record = before if alter is None else alter(before)
@@ -193,12 +196,12 @@ class LiveJobs:
     def _replace(
         self, before: JobRecord, after: JobRecord, notes: Sequence[Note], attempts: Sequence[Attempt], now: float
     ) -> JobRecord:
-        """Adds the costs up to ``current`` to a changed job, and stores it unless only its progress has changed."""
+        """Adds the costs up to ``now`` to a changed job, and stores the job. If only its progress has changed, it is
+        stored at most every `_PROGRESS_SAVE_S` seconds."""
         after = after.with_state(account(before.state, after.state, notes, now))
         samples = self._sampler.due_samples(after, now)
-        # Progress alone is stored only every few seconds: a crash may lose the latest progress.
         recent = after == before or now - self._saved_at.get(after.id, 0.0) < _PROGRESS_SAVE_S
-        if recent and not (notes or attempts or samples) and _lasting(after) == _lasting(before):
+        if recent and not (notes or attempts or samples) and _without_progress(after) == _without_progress(before):
             self._records[after.id] = after
             return after
         # Stored before it becomes visible: actions must follow only from a state that survives a crash.
@@ -228,16 +231,14 @@ class LiveJobs:
 
 def _is_current(event: Event, seen: JobState, now: JobState) -> bool:
     """Returns whether an event still belongs to the current attempt of its task."""
-    if isinstance(event, AskStop | AskRestart | AskScale) or not isinstance(
-        event, Ended | Progressed | Started | CouldNotStart
-    ):
+    if not isinstance(event, Ended | Progressed | Started | CouldNotStart):
         return True
     then, task = seen.tasks.get(event.task), now.tasks.get(event.task)
     return then is not None and task is not None and then.attempt == task.attempt
 
 
-def _lasting(record: JobRecord) -> JobRecord:
-    """Returns the part of a job that is stored immediately: all but its tasks' progress, usage and traffic."""
+def _without_progress(record: JobRecord) -> JobRecord:
+    """Returns a job without its tasks' progress, usage and traffic, which need not be stored immediately."""
     tasks = {
         name: replace(task, step=None, steps_per_s=None, loss=None, metrics={}, progress_at=None)
         for name, task in record.state.tasks.items()

@@ -315,7 +315,7 @@ class Manager:
 
     def live(self) -> list[JobRecord]:
         """Returns the unfinished jobs, in the order in which they are placed."""
-        return self._jobs.ordered()
+        return self._jobs.in_queue_order()
 
     def resume_jobs(self) -> None:
         """Loads the jobs of the store and resumes them at their backends, without starting threads. A program that
@@ -345,11 +345,11 @@ class Manager:
             if lane.reach() and not adopted:
                 self._adopt(lane)
                 adopted = True
-            for record in self._jobs.ordered(lane.name):
+            for record in self._jobs.in_queue_order(lane.name):
                 if self._closing.is_set():
                     return
                 self._advance(lane, record.id)
-            idle = lane.backend is not None and not self._jobs.ordered(lane.name)
+            idle = lane.backend is not None and not self._jobs.in_queue_order(lane.name)
             wake.wait(self.settings.trim_s if idle else self.settings.poll_s)
 
     def _trim_loop(self) -> None:
@@ -358,7 +358,7 @@ class Manager:
                 self.trim()
             except Exception:  # noqa: BLE001  a full disk or an unreachable database may have recovered next time
                 _log.exception("could not delete old jobs; will retry")
-            for record in self._jobs.ordered():
+            for record in self._jobs.in_queue_order():
                 if record.backend not in self.lanes:
                     self._advance(None, record.id)
             self._closing.wait(self.settings.trim_s)
@@ -385,7 +385,7 @@ class Manager:
         runner = self._runner(lane)
         if isinstance(runner, EngineJobs):
             return
-        for record in self._jobs.ordered(lane.name):
+        for record in self._jobs.in_queue_order(lane.name):
             try:
                 with lane.call_in_progress():
                     self._process_job(record.id, runner.adopt)

@@ -227,7 +227,7 @@ class TaskJobs:
         if self._max_running and running >= self._max_running:
             raise NotEnough(f"{running} jobs run already, the maximum of this server", temporary=True)
         # Jobs of other backends compete for other resources.
-        for other in self._jobs.ordered(record.backend):
+        for other in self._jobs.in_queue_order(record.backend):
             if other.id == record.id:
                 return
             waited = now - max(other.state.queued_at, other.state.not_before)

@@ -1,7 +1,7 @@
-"""The agent: the operations of the platform's server on one host, as functions of plain values.
+"""The agent: the operations of the platform's server on one host. Their arguments and results are JSON values.
 
-For its own machine, the server calls it directly; for another host, the agent is a program at the far end of a
-connection, which reads a request per line from standard input and writes a response per line to standard output::
+For its own machine, the server calls the agent's methods. For another host, the agent is a program at the other end of
+a connection. It reads one request per line from standard input, and writes one response per line to standard output::
 
     {"method": "poll", "arguments": {"handle": {...}}}
     {"result": {...}}                                     or {"error": "...", "kind": "NoPort"}
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from headwater.data.io.json_types import Json, JsonObject
 
 PS = "ps"
+#: Maximum length of the part of a log that one `Agent.poll` returns, in bytes.
 MAX_LOG_PIECE = 256 * 1024
 # Variables with this prefix configure the server or its parent, and are not passed to tasks.
 _OWN_PREFIX = "HEADWATER_"
@@ -95,11 +96,11 @@ class Agent:
         }
 
     def lease_ports(self, job_id: str, count: int) -> list[int]:
-        """Leases ``count`` ports to the job, in addition to its other ones; raises `NoPort`."""
+        """Leases ``count`` more ports to the job, and returns them; raises `NoPort`."""
         return lease_ports(self._leases, self._owner(job_id), self._folder.root, count)
 
     def return_ports(self, job_id: str, ports: list[int]) -> None:
-        """Releases ``ports`` of the job with which no task was started."""
+        """Ends the job's leases of ``ports``, with which no task was started."""
         release_ports(self._leases, self._owner(job_id), ports)
 
     def lease_again(self, job_id: str, ports: list[int]) -> None:
@@ -107,7 +108,7 @@ class Agent:
         lease_again(self._leases, self._owner(job_id), self._folder.root, ports)
 
     def start(self, order: Mapping[str, Json]) -> JsonObject:
-        """Starts a task after killing remains of its earlier attempts; idempotent for the same attempt.
+        """Kills the remaining processes of a task's earlier attempts, and starts the task. Idempotent for one attempt.
 
         Args:
           order: ``job_id``, ``job`` (the role), ``index``, ``attempt``, ``argv``, ``env``, ``secrets`` (further
@@ -119,7 +120,7 @@ class Agent:
           The handle: ``folder``, and the values of ``remember``.
 
         Raises:
-          AgentError: no keeper could be started.
+          AgentError: no keeper could be started, a later attempt exists, or the record of this attempt is damaged.
         """
         job_id, task, attempt = order["job_id"], TaskName(order["job"], order["index"]), int(order["attempt"])
         # Concurrent starts of a task, as by a server and its successor, must not start it twice.
@@ -166,12 +167,13 @@ class Agent:
 
         Args:
           handle: the result of `start`.
-          log_from: the offset in the log among the records to read from, in bytes; None not to read it.
+          log_from: the offset from which to read the log that is kept among the records, in bytes; None for no log.
 
         Returns:
           ``state``: ``running`` with ``started_at``, ``cpu_s``, ``memory_bytes``, ``gpu_memory_bytes`` and
           ``gpu_utilization``; ``exited`` with the fields of ``exit.json``; or ``lost`` with a ``reason``. Also
-          ``progress``, the latest report as text, and ``log``, in base64, if requested.
+          ``progress``, the latest report as text, and with ``log_from``, ``log``: at most `MAX_LOG_PIECE` bytes, in
+          base64.
         """
         folder = AttemptFolder(Path(handle["folder"]))
         try:
@@ -213,10 +215,13 @@ class Agent:
         return (self._folder.job(job_id) / f"{_ARCHIVE}.done").exists()
 
     def put_archive(self, job_id: str, name: str, offset: int, data: str) -> None:
-        """Writes a piece of the job's archive, in base64, at its offset.
+        """Writes a piece of the job's archive.
 
         Args:
+          job_id: the job.
           name: the name of the archive, whose suffix gives its format.
+          offset: the place of the piece in the archive, in bytes; at 0, an earlier upload is discarded.
+          data: the piece, in base64.
         """
         folder = self._folder.job(job_id)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
