@@ -76,7 +76,8 @@ class Shards(_base):
 
     def __init__(self, share: Share) -> None:
         self.share = share
-        self._turn = 0
+        #: The number of iterations over all data that have begun. With ``steps_per_epoch``, it differs from the epoch.
+        self._iteration = 0
         self._skip_batches = 0
         self._counts: Sequence[int | None] | None = None
 
@@ -93,25 +94,26 @@ class Shards(_base):
           steps_per_epoch: steps of an epoch; None if each epoch covers all data.
         """
         self.share: Share = share
-        self._turn, self._skip_batches = epochs, 0
+        self._iteration, self._skip_batches = epochs, 0
         if not steps_per_epoch:
             return
         total = self.num_batches
-        turn, at = 0, 0
+        iteration, at = 0, 0
         # As in Keras's loop, an epoch continues where the previous one stopped, and ends at the end of the data.
         for _ in range(epochs):
             at += steps_per_epoch if total is None else min(steps_per_epoch, total - at)
             if at == total:
-                turn, at = turn + 1, 0
-        self._turn, self._skip_batches = turn, at
+                iteration, at = iteration + 1, 0
+        self._iteration, self._skip_batches = iteration, at
 
     def get_jax_iterator(self) -> Iterator[Any]:
         # A generator, because Keras's loops also create iterators that they never use, and a generator does nothing
         # before its first batch is requested.
         skip, self._skip_batches = self._skip_batches, 0
         batches = self.batches()
-        self._turn += 1
+        self._iteration += 1
         yield from islice(batches, skip, None)
+        # Not needed if this process is known to have as many batches as the process with the most.
         while self.share.count > 1 and (self.num_batches is None or self.num_batches != self.count):
             yield NOTHING
 
@@ -124,7 +126,8 @@ class Shards(_base):
 
     @property
     def count(self) -> int | None:
-        """The number of this process's batches; None if unknown or infinite."""
+        """The number of this process's batches; None if unknown or infinite. (`num_batches`, which Keras reads, is the
+        largest count of all processes.)"""
         raise NotImplementedError
 
     @property
@@ -151,7 +154,7 @@ class ArrayShards(Shards):
     """Rows of arrays.
 
     Args:
-      adapter: Keras's adapter of the same arrays, which has checked them.
+      adapter: Keras's adapter of the arrays, which has already checked them.
       share: this process's share.
       shuffle: whether each epoch has a different order; ``"batch"`` shuffles within batches.
     """
@@ -164,14 +167,14 @@ class ArrayShards(Shards):
         self._shuffle = shuffle
 
     def batches(self) -> Iterator[Any]:
-        return self._rows_in_order(np.random.default_rng([self.share.seed, self._turn]))
+        return self._rows_of_batches(np.random.default_rng([self.share.seed, self._iteration]))
 
-    def _rows_in_order(self, order: np.random.Generator) -> Iterator[object]:
-        rows = order.permutation(self._rows) if self._shuffle and self._shuffle != "batch" else None
+    def _rows_of_batches(self, random: np.random.Generator) -> Iterator[object]:
+        rows = random.permutation(self._rows) if self._shuffle and self._shuffle != "batch" else None
         for start in range(0, self._rows, self._batch):
             stop = min(start + self._batch, self._rows)
             if self._shuffle == "batch":
-                chosen: object = (order.permutation(stop - start) + start)[self.share.rows(stop - start)]
+                chosen: object = (random.permutation(stop - start) + start)[self.share.rows(stop - start)]
             else:
                 mine = self.share.rows(stop - start)
                 chosen = slice(start + mine.start, start + mine.stop)
@@ -212,7 +215,7 @@ class DatasetShards(Shards):
     def restart(self, share: Share, *, epochs: int, steps_per_epoch: int | None) -> None:
         super().restart(share, epochs=epochs, steps_per_epoch=steps_per_epoch)
         self._make()
-        for _ in range(self._turn):
+        for _ in range(self._iteration):
             # A dataset counts its iterations, and each iteration has another order. So begin one iteration for each
             # finished epoch.
             next(self.batches(), None)
@@ -238,9 +241,9 @@ class _InCommonOrder(keras.utils.PyDataset):
         self._data = data
         self._order: Any = np.arange(data.num_batches)
 
-    def draw(self, seed: int, turn: int) -> None:
-        """Draws a new order."""
-        self._order = np.random.default_rng([seed, turn]).permutation(self._data.num_batches)
+    def draw(self, seed: int, iteration: int) -> None:
+        """Draws a new order, which is a function of the arguments."""
+        self._order = np.random.default_rng([seed, iteration]).permutation(self._data.num_batches)
 
     def __getitem__(self, index: int) -> Tree:
         return self._data[int(self._order[index])]
@@ -256,7 +259,7 @@ class _InCommonOrder(keras.utils.PyDataset):
         self._data.on_epoch_end()
 
 
-class OtherShards(Shards):
+class AdapterShards(Shards):
     """This process's rows of batches that the program makes itself: generators, `PyDataset`, loaders.
 
     Args:
@@ -272,7 +275,7 @@ class OtherShards(Shards):
 
     def batches(self) -> Iterator[Any]:
         if self._ordered is not None:
-            self._ordered.draw(self.share.seed, self._turn)
+            self._ordered.draw(self.share.seed, self._iteration)
         return map(self.share.of_batch, self._adapter.get_jax_iterator())
 
     @property
@@ -337,7 +340,7 @@ def shards_of(
     )
     if isinstance(adapter, ArrayDataAdapter):
         return ArrayShards(adapter, share, shuffle)
-    return OtherShards(adapter, share, ordered)
+    return AdapterShards(adapter, share, ordered)
 
 
 def _in_common_order(data: object) -> _InCommonOrder | None:
