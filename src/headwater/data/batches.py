@@ -64,7 +64,7 @@ class Batch(ByElement):
         size, drop = positive(int(self.batch_size), "batch_size"), bool(self.drop_remainder)
         # Sparse and ragged slices are batches of rows, too; other nodes make such elements one by one.
         if context.skipped is None and (self.input.columnar or isinstance(self.input, Slices)):
-            yield from regrouped(self.input, context, size, drop)
+            yield from regroup_blocks(self.input, context, size, drop)
             return
         yield from _grouped(self.input, context, size, drop, self._stacked)
 
@@ -75,9 +75,9 @@ class Batch(ByElement):
 def _grouped(
     node: Node, context: Context, size: int, drop: bool, combine: Callable[[Sequence[Element]], Element]
 ) -> Iterator[Element]:
-    """Combines each ``size`` consecutive elements of ``node``; the last combination may have fewer unless ``drop``.
+    """Calls ``combine`` with each ``size`` consecutive elements of ``node``, at the end with fewer unless ``drop``.
 
-    If errors are ignored, a failure discards the elements of its batch that precede it.
+    If errors are ignored and an element fails, the elements before it in the same batch are discarded.
     """
     with closing(node.elements(context)) as source:
         if context.skipped is None:
@@ -101,36 +101,38 @@ def _grouped(
 
 
 def rows_at_once(node: Node, size: int) -> int:
-    """Returns the number of elements to request from a columnar node that is regrouped in blocks of ``size``."""
+    """Returns the number of elements to request from a columnar node that is regroup_blocks in blocks of ``size``."""
     # A request costs time that does not depend on its size, so request several small batches at once.
     return size * max(1, block_rows(node.specs) // size)
 
 
-def regrouped(node: Node, context: Context, size: int, drop: bool, ask: int | None = None) -> Iterator[Block]:
+def regroup_blocks(
+    node: Node, context: Context, size: int, drop: bool, request_size: int | None = None
+) -> Iterator[Block]:
     """Yields the elements of a columnar node in blocks of exactly ``size``; the last may be smaller unless ``drop``.
 
-    ``ask`` is the number of elements to request from ``node`` at once; the result of `rows_at_once` by default.
+    ``request_size`` is the number of elements to request from ``node`` at once; by default `rows_at_once`.
     """
-    ask = ask or rows_at_once(node, size)
+    request_size = request_size or rows_at_once(node, size)
     parts: list[Block] = []
     held = 0
-    with closing(node.blocks(context, ask)) as source:
+    with closing(node.blocks(context, request_size)) as source:
         for block in source:
             start, count = 0, len(block[0])
             while held + count - start >= size:
                 stop = start + size - held
                 parts.append(tuple(column[start:stop] for column in block))
-                yield joined(parts)
+                yield concatenate_blocks(parts)
                 parts, held, start = [], 0, stop
             if start < count:
                 parts.append(tuple(column[start:] for column in block))
                 held += count - start
     if parts and not drop:
-        yield joined(parts)
+        yield concatenate_blocks(parts)
 
 
-def joined(parts: Sequence[Block]) -> Block:
-    """Concatenates several blocks into one with memory of its own."""
+def concatenate_blocks(parts: Sequence[Block]) -> Block:
+    """Concatenates blocks. The result does not share memory with dense columns of ``parts``."""
     if len(parts) == 1:
         return tuple(column if isinstance(column, Composite) else column.copy() for column in parts[0])
     return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))
@@ -179,7 +181,7 @@ class SparseBatch(ByElement):
 
 @dataclass(eq=False, kw_only=True)
 class RaggedElements(ByElement):
-    """Elements whose arrays of unknown sizes are ragged, so that a batch joins them as they are.
+    """Converts arrays with unknown dimensions to ragged ones, so that arrays of different sizes can form a batch.
 
     Attributes:
       wide: whether the splits are int64, instead of int32.
@@ -211,7 +213,7 @@ class RaggedElements(ByElement):
 
 
 def _as_ragged(value: Array, spec: RaggedSpec) -> RaggedArray:
-    """Converts an array to rows that all have the same lengths."""
+    """Converts an array to a ragged one, in which all rows of a dimension have the same length."""
     sizes: tuple[int, ...] = value.shape
     kind = spec.splits_dtype.numpy_dtype
     counts = [math.prod(sizes[: axis + 1]) for axis in range(spec.ragged_rank)]
@@ -221,7 +223,8 @@ def _as_ragged(value: Array, spec: RaggedSpec) -> RaggedArray:
 
 @dataclass(eq=False, kw_only=True)
 class Rebatch(ByElement):
-    """Divides the rows of all elements into elements of ``sizes`` rows, in turn; the last may have fewer rows."""
+    """Divides the rows of all elements into elements of ``sizes`` rows, and repeats ``sizes`` until the end. The last
+    element may have fewer rows unless ``drop_remainder``."""
 
     values: ClassVar[dict[str, DType | None]] = {"sizes": int64, "drop_remainder": bool_}
     sizes: Any
@@ -248,6 +251,7 @@ class Rebatch(ByElement):
     def _stacked(self, chosen: Sequence[Element]) -> Element:
         if chosen:
             return tuple(stack(column, "rebatch", at) for at, column in enumerate(zip(*chosen, strict=True)))
+        # A size of 0 yields an element without rows, whose shape is known only from the specs.
         return tuple(
             np.zeros((0, *(size or 0 for size in (spec.dims or (0,))[1:])), spec.dtype.numpy_dtype)
             for spec in self.input.specs
@@ -300,6 +304,7 @@ class PaddedBatch(ByElement):
 
 
 def _padded(values: Sequence[Array], shape: Sequence[int], padding: Any) -> Array:
+    """Stacks arrays after padding each at its ends to ``shape``; -1 in ``shape`` is the largest size of ``values``."""
     rank = len(shape)
     for value in values:
         if value.ndim != rank:
@@ -345,6 +350,11 @@ class Unbatch(Wrapper):
 
 
 def _rows(element: Element) -> int:
+    """Returns the number of rows of all components.
+
+    Raises:
+      InvalidArgumentError: a component is a scalar, or their numbers of rows differ.
+    """
     counts = {len(column) if column.ndim else -1 for column in element}
     if len(counts) != 1 or -1 in counts:
         raise InvalidArgumentError(

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from headwater.data.batches import Batch, joined, regrouped, rows_at_once
+from headwater.data.batches import Batch, concatenate_blocks, regroup_blocks, rows_at_once
 from headwater.data.functions import Map
 from headwater.data.node import Block, Context, Element, Node, closing, fully_defined, positive, stack
 from headwater.data.prefetch import Prefetch
@@ -110,7 +110,7 @@ class _OwnRows(Wrapper):
                 yield from chosen[self._part(len(chosen))]
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
-        for batch in regrouped(self.input, context, self.size, self.drop, self.ask):
+        for batch in regroup_blocks(self.input, context, self.size, self.drop, self.ask):
             part = self._part(len(batch[0]))
             for start in range(part.start, part.stop, rows):
                 yield tuple(column[start : min(start + rows, part.stop)] for column in batch)
@@ -147,7 +147,7 @@ def _joined_rows(node: Node, context: Context, ask: int, found: deque[int]) -> I
             rows += len(block[0])
             while found and found[0] <= rows:
                 wanted = found.popleft()
-                whole = joined(held)
+                whole = concatenate_blocks(held)
                 yield tuple(column[:wanted] for column in whole)
                 rows -= wanted
                 held = [tuple(column[wanted:] for column in whole)]
