@@ -128,21 +128,21 @@ class _Call:
         network, me = self._network, self._channel.process
 
         def arrives() -> None:
-            place = network.places.get(self._channel.address)
-            server = network.servers.get(place.control_path) if place is not None else None
+            listener = network.listeners.get(self._channel.address)
+            server = network.servers.get(listener.control_path) if listener is not None else None
             # If a server listens, it executes the call even if the caller has given up: the request was sent already.
             if self._ended and server is None:
                 return
-            if place is None or server is None:
+            if listener is None or server is None:
                 if wait:
                     network.simulation.after(_RETRY_S, lambda: None if self._ended else self.begin(wait))
                 else:
                     network.send(self._channel.name, me.name, lambda: self._unavailable("connection refused"))
                 return
-            self.processes = (me, place.process)
+            self.processes = (me, listener.process)
             if not self._ended:
-                network.ties[self] = None
-            network.simulation.thread(place.process, self._method, lambda: self._serve(server)).start()
+                network.connections[self] = None
+            network.simulation.thread(listener.process, self._method, lambda: self._serve(server)).start()
 
         network.send(me.name, self._channel.name, arrives)
 
@@ -167,7 +167,7 @@ class _Call:
         if not self._ended:
             self._ended = True
             self._reply, self._error = reply, error
-            self._network.ties.pop(self, None)
+            self._network.connections.pop(self, None)
             self._channel.calls.pop(self, None)
             self._waiters.wake(len(self._waiters))
 
@@ -222,12 +222,12 @@ class _Watch:
         except ConnectFailure as error:
             raise SimulatedRpcError(grpc.StatusCode.UNAVAILABLE, str(error)) from None
         self.processes = (channel.process, place.process)
-        channel.network.ties[self] = None
+        channel.network.connections[self] = None
         if not self._ended:
             yield health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.SERVING)
         while not self._ended:
             self._waiters.wait(f"a change of the health of {channel.address}", None)
-        channel.network.ties.pop(self, None)
+        channel.network.connections.pop(self, None)
         raise SimulatedRpcError(grpc.StatusCode.UNAVAILABLE, "the stream has ended")
 
     def handle_break(self, process: Process, reason: str) -> None:
@@ -299,12 +299,12 @@ class HeartbeatSocket:
         self._every_s = every_s
         self._come = bytearray()
         self._ended = False
-        network.ties[self] = None
+        network.connections[self] = None
         self._beat()
 
     def _beat(self) -> None:
         me, server = self.processes
-        if self._ended or server.dead or me.dead or self not in self._network.ties:
+        if self._ended or server.dead or me.dead or self not in self._network.connections:
             return
         beat = self._stopped if server.stopped else self._alive
 
@@ -338,7 +338,7 @@ class HeartbeatSocket:
 
     def close(self) -> None:
         self._ended = True
-        self._network.ties.pop(self, None)
+        self._network.connections.pop(self, None)
 
     def __enter__(self) -> HeartbeatSocket:
         return self

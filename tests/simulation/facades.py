@@ -228,10 +228,10 @@ class _Listener:
             self._channels.pop(channel, None)
 
     def start(self) -> None:
-        network().places[str(self.address)] = self
+        network().listeners[str(self.address)] = self
 
     def stop(self) -> None:
-        network().places.pop(str(self.address), None)
+        network().listeners.pop(str(self.address), None)
         for channel in list(self._channels):
             channel.close()
 
@@ -266,13 +266,13 @@ def _connect_lifeline(
     address: Address, *, me: PeerIdentity, wanted: PeerIdentity, security: Any, timeout_s: float
 ) -> control.HeartbeatSocket:
     del me, security
-    place = network().connect(str(address), running().current.process, wanted, timeout_s)
-    return control.HeartbeatSocket(network(), place.process, ALIVE, STOPPED, BEAT_S)
+    listener = network().connect(str(address), running().current.process, wanted, timeout_s)
+    return control.HeartbeatSocket(network(), listener.process, ALIVE, STOPPED, BEAT_S)
 
 
 def _listens_here(address: Address) -> bool:
-    place = network().places.get(str(address))
-    return place is not None and place.process is running().current.process
+    listener = network().listeners.get(str(address))
+    return listener is not None and listener.process is running().current.process
 
 
 def _open_grpc(address: Address, security: Any, pings: Any) -> control.SimulatedGrpcChannel:

@@ -145,7 +145,7 @@ class Faults:
                 simulation.stop(process)
                 simulation.after(fault.seconds, lambda: simulation.go_on(process))
             case "part" | "part one way":
-                network.part(fault.task, fault.other, fault.seconds, both=fault.kind == "part")
+                network.interrupt(fault.task, fault.other, fault.seconds, both=fault.kind == "part")
             case "lose connections":
                 network.lose(fault.task, fault.other)
             case "fill disk" if self._disk is not None:

@@ -1,8 +1,9 @@
-"""The network of a history: messages arrive later, or never; connections break; the network is partitioned.
+"""The network of a history: messages are delayed or lost; connections break; the network is partitioned.
 
-Places are the names of tasks. Messages on one connection arrive in order; on different connections, in any order. As
-with TCP, messages that are sent during a partition arrive after it, unless the connection is lost meanwhile. A process
-that ends closes its connections; the connections of a process that vanishes with its machine stay open.
+Methods name the ends of a connection by the names of their processes. Messages on one connection arrive in order; on
+different connections, in any order. As with TCP, messages that are sent during a partition arrive after it, unless the
+connection is lost meanwhile. A process that ends closes its connections; the connections of a process that vanishes
+with its machine stay open.
 """
 
 from __future__ import annotations
@@ -36,12 +37,13 @@ class Breakable(Protocol):
     processes: tuple[Process, Process]
 
     def handle_break(self, process: Process, reason: str) -> None:
-        """Notifies ``process`` that the connection is broken."""
+        """Notifies ``process`` that the connection is broken. A reason that begins with "Connection" is an abrupt reset
+        or timeout: messages in transit are lost."""
         ...
 
 
-class Place(Protocol):
-    """A process that listens."""
+class Listener(Protocol):
+    """A process that accepts connections at an address."""
 
     process: Process
     me: PeerIdentity
@@ -68,82 +70,94 @@ class Network:
         self.simulation = simulation
         self.delay_s = delay_s
         self.message_s = 0.0
-        self.places: dict[str, Place] = {}
+        self.listeners: dict[str, Listener] = {}
         self.servers: dict[str, Any] = {}
-        self.ties: dict[Breakable, None] = {}
-        self._parted: dict[tuple[str, str], int] = {}
+        self.connections: dict[Breakable, None] = {}
+        self._interruptions: dict[tuple[str, str], int] = {}
         self._held: list[tuple[str, str, Callable[[], None]]] = []
         self._messages = 0
         self._due: list[tuple[int, Callable[[], None]]] = []
 
     # Faults -----------------------------------------------------------------------------------------------------------
 
-    def part(self, one: str, other: str, seconds: float, *, both: bool = True) -> None:
-        """Partitions the network from ``one`` to ``other`` for some seconds, and with ``both`` in both directions."""
+    def interrupt(self, one: str, other: str, seconds: float, *, both: bool = True) -> None:
+        """Interrupts the network from ``one`` to ``other`` for some seconds; with ``both``, in both directions."""
         ways = [(one, other), (other, one)] if both else [(one, other)]
         self.simulation.note(f"{' and '.join(f'{a} -> {b}' for a, b in ways)} is interrupted for {seconds:.2f} s")
         for way in ways:
-            self._parted[way] = self._parted.get(way, 0) + 1
+            self._interruptions[way] = self._interruptions.get(way, 0) + 1
 
         def heal() -> None:
             for way in ways:
-                self._parted[way] -= 1
+                self._interruptions[way] -= 1
             held, self._held = self._held, []
             for source, target, then in held:
                 self.send(source, target, then)
 
         self.simulation.after(seconds, heal)
         if seconds > _KEEPALIVE_S:
-            self.simulation.after(_KEEPALIVE_S, lambda: self._give_up(lambda tie: _between(tie, one, other)))
+            self.simulation.after(
+                _KEEPALIVE_S, lambda: self._time_out(lambda connection: _between(connection, one, other))
+            )
 
-    def parted(self, source: str, target: str) -> bool:
-        """Returns whether the network is partitioned from ``source`` to ``target`` now."""
-        return self._parted.get((source, target), 0) > 0
+    def is_interrupted(self, source: str, target: str) -> bool:
+        """Returns whether the network from ``source`` to ``target`` is interrupted now."""
+        return self._interruptions.get((source, target), 0) > 0
 
     def lose(self, one: str, other: str) -> None:
-        """Breaks all connections between two places; messages in transit are lost."""
+        """Breaks all connections between two processes; messages in transit are lost."""
         self.simulation.note(f"connections between {one} and {other} are lost")
-        for tie in list(self.ties):
-            if _between(tie, one, other):
-                del self.ties[tie]
-                for process in tie.processes:
-                    self._notify(tie, process, "Connection reset by peer")
+        for connection in list(self.connections):
+            if _between(connection, one, other):
+                del self.connections[connection]
+                for process in connection.processes:
+                    self._notify(connection, process, "Connection reset by peer")
 
     def handle_end(self, process: Process, *, silently: bool = False) -> None:
         """Closes the connections of a process that has ended, unless it vanished with its machine."""
-        for address in [address for address, place in self.places.items() if place.process is process]:
-            del self.places[address]
-        for tie in list(self.ties):
-            if process in tie.processes and not silently:
-                del self.ties[tie]
-                other = tie.processes[tie.processes[0] is process]
+        for address in [address for address, listener in self.listeners.items() if listener.process is process]:
+            del self.listeners[address]
+        for connection in list(self.connections):
+            if process in connection.processes and not silently:
+                del self.connections[connection]
+                other = connection.processes[connection.processes[0] is process]
                 self.send(
                     process.name,
                     other.name,
-                    lambda tie=tie, other=other: tie.handle_break(other, "the other end closed it"),
+                    lambda connection=connection, other=other: connection.handle_break(
+                        other, "the other end closed it"
+                    ),
                 )
 
         if silently:
-            self.simulation.after(_KEEPALIVE_S, lambda: self._give_up(lambda tie: process in tie.processes))
+            self.simulation.after(
+                _KEEPALIVE_S, lambda: self._time_out(lambda connection: process in connection.processes)
+            )
 
-    def _give_up(self, silent: Callable[[Breakable], bool]) -> None:
-        """Breaks idle connections after a TCP keepalive timeout at both ends."""
-        for tie in [tie for tie in self.ties if isinstance(tie, _Link) and tie.idle() and silent(tie)]:
-            del self.ties[tie]
-            for process in tie.processes:
-                tie.handle_break(process, "Connection timed out")
+    def _time_out(self, silent: Callable[[Breakable], bool]) -> None:
+        """Breaks idle connections for which ``silent`` is true, as TCP keepalive does at both ends."""
+        for connection in [
+            connection
+            for connection in self.connections
+            if isinstance(connection, _Link) and connection.idle() and silent(connection)
+        ]:
+            del self.connections[connection]
+            for process in connection.processes:
+                connection.handle_break(process, "Connection timed out")
 
     def handle_start(self, process: Process) -> None:
         """Breaks connections to vanished previous incarnations of a process that has started."""
-        for tie in list(self.ties):
-            mine = [its for its in tie.processes if its.name == process.name and its.dead]
+        for connection in list(self.connections):
+            mine = [its for its in connection.processes if its.name == process.name and its.dead]
             if mine:
-                del self.ties[tie]
-                other = tie.processes[tie.processes[0] is mine[0]]
+                del self.connections[connection]
+                other = connection.processes[connection.processes[0] is mine[0]]
                 self.send(
                     process.name,
                     other.name,
-                    lambda tie=tie, other=other: tie.handle_break(other, "Connection reset by peer"),
+                    lambda connection=connection, other=other: connection.handle_break(
+                        other, "Connection reset by peer"
+                    ),
                 )
 
     # Messages ---------------------------------------------------------------------------------------------------------
@@ -164,14 +178,14 @@ class Network:
         for due in [due for due in self._due if due[0] <= self._messages]:
             self._due.remove(due)
             self.simulation.after(0.0, due[1])
-        if self.parted(source, target):
+        if self.is_interrupted(source, target):
             self._held.append((source, target, then))
             return at
         when = max(at, self.simulation.now + self.delay())
 
         def arrives() -> None:
-            # The partition may have begun while the message was in transit.
-            if self.parted(source, target):
+            # The interruption may have begun while the message was in transit.
+            if self.is_interrupted(source, target):
                 self._held.append((source, target, then))
             else:
                 then()
@@ -179,11 +193,11 @@ class Network:
         self.simulation.at(when, arrives)
         return when
 
-    def _notify(self, tie: Breakable, process: Process, reason: str) -> None:
-        self.simulation.after(self.delay(), lambda: tie.handle_break(process, reason))
+    def _notify(self, connection: Breakable, process: Process, reason: str) -> None:
+        self.simulation.after(self.delay(), lambda: connection.handle_break(process, reason))
 
-    def connect(self, address: str, me: Process, wanted: PeerIdentity, timeout_s: float) -> Place:
-        """Connects to an address; returns the place that listens there.
+    def connect(self, address: str, me: Process, wanted: PeerIdentity, timeout_s: float) -> Listener:
+        """Connects to an address; returns the process that listens there.
 
         Raises:
           ConnectFailure: the connection fails.
@@ -192,14 +206,14 @@ class Network:
         name = address.partition(":")[0]
         begun = simulation.now
         waiting = simulation.current
-        arrived: list[Place | None] = []
+        arrived: list[Listener | None] = []
 
         def there() -> None:
-            place = self.places.get(address)
-            self.send(name, me.name, lambda: back(place))
+            listener = self.listeners.get(address)
+            self.send(name, me.name, lambda: back(listener))
 
-        def back(place: Place | None) -> None:
-            arrived.append(place)
+        def back(listener: Listener | None) -> None:
+            arrived.append(listener)
             simulation.wake(waiting)
 
         self.send(me.name, name, there)
@@ -207,21 +221,21 @@ class Network:
             left = begun + timeout_s - simulation.now
             if not simulation.wait(f"a connection to {address}", left) and not arrived:
                 raise ConnectFailure(Problem.NO_ANSWER, "no answer")
-        place = arrived[0]
-        if place is None:
+        listener = arrived[0]
+        if listener is None:
             raise ConnectFailure(Problem.REFUSED, "connection refused")
-        while place.process.stopped:
+        while listener.process.stopped:
             left = begun + timeout_s - simulation.now
             if left <= 0:
                 raise ConnectFailure(Problem.SILENT, "connected, but got no answer")
             simulation.wait(f"a greeting of {address}", min(left, 0.1))
-        if place.process.dead:
+        if listener.process.dead:
             raise ConnectFailure(Problem.CLOSED, "the connection was closed")
-        if wanted.task and wanted.task != place.me.task:
-            raise ConnectFailure(Problem.OTHER_TASK, f"it is {place.me.task}")
-        if wanted.generation and wanted.generation != place.me.generation:
-            raise ConnectFailure(Problem.GENERATION, f"it is of generation {place.me.generation:x}")
-        return place
+        if wanted.task and wanted.task != listener.me.task:
+            raise ConnectFailure(Problem.OTHER_TASK, f"it is {listener.me.task}")
+        if wanted.generation and wanted.generation != listener.me.generation:
+            raise ConnectFailure(Problem.GENERATION, f"it is of generation {listener.me.generation:x}")
+        return listener
 
     def channel(self, address: str, me: PeerIdentity, wanted: PeerIdentity, timeout_s: float) -> Channel:
         """Opens a channel to the task at an address.
@@ -230,27 +244,27 @@ class Network:
           ConnectFailure: the connection fails.
         """
         mine = self.simulation.current.process
-        place = self.connect(address, mine, wanted, timeout_s)
-        link = _Link(self, mine, place.process)
-        ours = SimulatedChannel(link, 0, f"{place.me.task} ({address})", place.me.generation)
+        listener = self.connect(address, mine, wanted, timeout_s)
+        link = _Link(self, mine, listener.process)
+        ours = SimulatedChannel(link, 0, f"{listener.me.task} ({address})", listener.me.generation)
         theirs = SimulatedChannel(link, 1, f"{me.task} ({mine.name})", me.generation)
         link.ends = (ours, theirs)
-        self.ties[link] = None
+        self.connections[link] = None
 
         def serve() -> None:
             try:
-                place.on_channel(theirs)
+                listener.on_channel(theirs)
             except OpError:
                 pass
             finally:
                 theirs.close()
 
-        self.simulation.thread(place.process, f"channel of {me.task}", serve).start()
+        self.simulation.thread(listener.process, f"channel of {me.task}", serve).start()
         return ours
 
 
-def _between(tie: Breakable, one: str, other: str) -> bool:
-    return {process.name for process in tie.processes} == {one, other}
+def _between(connection: Breakable, one: str, other: str) -> bool:
+    return {process.name for process in connection.processes} == {one, other}
 
 
 class _Link:
@@ -260,7 +274,7 @@ class _Link:
         self.network = network
         self.processes = (client, server)
         self.ends: tuple[SimulatedChannel, SimulatedChannel]
-        self._last = [0.0, 0.0]
+        self._last = [0.0, 0.0]  # in each direction, the arrival time of the latest message
         self._transit: tuple[deque[bytes | None], deque[bytes | None]] = (deque(), deque())
 
     def idle(self) -> bool:
@@ -360,7 +374,7 @@ class SimulatedChannel:
         now = simulation()  # None in a thread that outlives a history and closes its channels
         if not self.closed and now is not None and now.is_alive():
             self.closed = True
-            self._link.network.ties.pop(self._link, None)
+            self._link.network.connections.pop(self._link, None)
             self._link.put(self._end, None)
             self._waiters.wake(len(self._waiters))
 
