@@ -175,3 +175,18 @@ def error_code_from_exception_type(cls: type[OpError]) -> int:
 def make_error(error_code: int, message: str, op: object = None) -> OpError:
     """Returns an error of the class of ``error_code``; `UnknownError` for an unknown number."""
     return _BY_CODE.get(error_code, UnknownError)(None, op, message)
+
+
+_OF_FUNCTIONS: dict[type[Exception], type[OpError]] = {
+    TypeError: InvalidArgumentError,
+    ValueError: InvalidArgumentError,
+    StopIteration: OutOfRangeError,
+    MemoryError: ResourceExhaustedError,
+    NotImplementedError: UnimplementedError,
+}
+
+
+def error_of_function(error: Exception) -> OpError:
+    """Returns the error that TensorFlow raises for an exception of a program's Python function."""
+    kind = next((kind for base, kind in _OF_FUNCTIONS.items() if isinstance(error, base)), UnknownError)
+    return kind(f"{type(error).__name__}: {error}")

@@ -43,6 +43,7 @@ class Batch(ByElement):
     """Stacks ``batch_size`` elements into one; the last may be smaller unless ``drop_remainder``."""
 
     values: ClassVar[dict[str, DType | None]] = {"batch_size": int64, "drop_remainder": bool_}
+    positive: ClassVar[dict[str, str]] = {"batch_size": "batch_size"}
     batch_size: Any
     drop_remainder: TensorLike
 
@@ -147,6 +148,7 @@ class SparseBatch(ByElement):
     """
 
     values: ClassVar[dict[str, DType | None]] = {"batch_size": int64, "row_shape": int64}
+    positive: ClassVar[dict[str, str]] = {"batch_size": "batch_size"}
     batch_size: Any
     row_shape: Any
 
@@ -273,6 +275,7 @@ class PaddedBatch(ByElement):
         "padding": None,
         "drop_remainder": bool_,
     }
+    positive: ClassVar[dict[str, str]] = {"batch_size": "batch_size"}
     batch_size: Any
     shapes: tuple[Any, ...]
     padding: tuple[Any, ...]

@@ -7,7 +7,7 @@ Python functions of such arrays; ``headwater.tf1.input.dataset`` has the same cl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 import numpy as np
 
@@ -75,6 +75,9 @@ class Dataset:
       node: the pipeline.
       element_spec: a `TensorSpec` for each component, in the structure of an element.
     """
+
+    _preserves_cardinality: ClassVar[bool] = True  # see `Map`
+    _op_errors: ClassVar[bool] = False  # see `GeneratedElements`
 
     def __init__(self, node: Node, element_structure: Structure, options: Options | None = None) -> None:
         self.node = node
@@ -193,7 +196,7 @@ class Dataset:
             output_signature = nest.pack(types, leaves)
         signature = nest.plain_lists(output_signature)
         specs = tuple(map(cls._specified, nest.flatten(signature)))
-        make = GeneratedElements(generator, signature, specs)
+        make = GeneratedElements(generator, signature, specs, cls._op_errors)
         values = tuple(cls.as_value(arg) for arg in args or ())
         return cls.made(Generated(make=make, args=values, of=specs), nest.emptied(signature))
 
@@ -566,7 +569,9 @@ class Dataset:
         """
         del deterministic, name
         function, result = self._traced(map_func, self, "map")
-        return self.changed(Map(input=self.node, function=function, parallel=self._calls(num_parallel_calls)), result)
+        calls = self._calls(num_parallel_calls)
+        node = Map(input=self.node, function=function, parallel=calls, preserve_cardinality=self._preserves_cardinality)
+        return self.changed(node, result)
 
     def _calls(self, count: object) -> Any:
         return self.as_value(1 if count is None else 2 if _is_auto(count) else count, int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -11,7 +12,7 @@ from headwater import dtypes
 from headwater.data.batches import SparseBatch
 from headwater.data.composites import is_dense
 from headwater.data.dataset import Dataset
-from headwater.data.functions import IgnoreErrors
+from headwater.data.functions import IgnoreErrors, Map
 from headwater.data.node import INFINITE, UNKNOWN, positive
 from headwater.data.queries import Unique
 from headwater.errors import InvalidArgumentError
@@ -46,7 +47,14 @@ def map_and_batch(
         if num_parallel_calls is not None:
             raise ValueError("The `num_parallel_batches` and `num_parallel_calls` arguments are mutually exclusive.")
         num_parallel_calls = num_parallel_batches * batch_size
-    return lambda dataset: dataset.map(map_func, num_parallel_calls).batch(batch_size, drop_remainder)
+
+    def applied(dataset: Dataset) -> Dataset:
+        mapped = dataset.map(map_func, num_parallel_calls)
+        if isinstance(mapped.node, Map):
+            mapped = mapped.changed(replace(mapped.node, preserve_cardinality=True))
+        return mapped.batch(batch_size, drop_remainder)
+
+    return applied
 
 
 def shuffle_and_repeat(

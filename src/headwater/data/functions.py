@@ -35,7 +35,7 @@ from headwater.data.prefetch import AUTOTUNE
 from headwater.data.spec import TensorSpec, is_array
 from headwater.data.transforms import ByElement, Wrapper
 from headwater.dtypes import DType, int64, variant
-from headwater.errors import InvalidArgumentError, OpError
+from headwater.errors import InvalidArgumentError, OpError, OutOfRangeError
 
 if TYPE_CHECKING:
     from headwater.graph.types import TensorLike
@@ -51,12 +51,15 @@ class Map(Wrapper):
     Attributes:
       function: takes an element and returns one.
       parallel: maximum number of concurrent calls.
+      preserve_cardinality: whether an `OutOfRangeError` of the function is an error; otherwise, it ends the sequence.
     """
 
     values: ClassVar[dict[str, DType | None]] = {"parallel": int64}
     functions: ClassVar[tuple[str, ...]] = ("function",)
+    positive: ClassVar[dict[str, str]] = {"parallel": "num_parallel_calls"}
     function: Function
     parallel: Any
+    preserve_cardinality: bool = True
 
     @property
     def specs(self) -> tuple[TensorSpec, ...]:
@@ -75,12 +78,16 @@ class Map(Wrapper):
             return rows_of(self.blocks(context, 16))
         calls = positive(int(self.parallel), "num_parallel_calls")
         apart = calls > 1 and not self.function.in_python
-        return self._concurrently(context, calls) if apart else self._sequentially(context)
+        made = self._concurrently(context, calls) if apart else self._sequentially(context)
+        return made if self.preserve_cardinality else _until_out_of_range(made)
+
+    def _called(self, context: Context, element: Element, index: int) -> Element:
+        return call(self.function, context, element, index, InvalidArgumentError)
 
     def _sequentially(self, context: Context) -> Iterator[Element]:
         with closing(self.input.elements(context)) as source:
             for index, element in enumerate(source):
-                yield call(self.function, context, element, index)
+                yield self._called(context, element, index)
 
     def _concurrently(self, context: Context, calls: int) -> Iterator[Element]:
         pool = ThreadPoolExecutor(calls, "headwater-data-map")
@@ -88,7 +95,7 @@ class Map(Wrapper):
         try:
             with closing(self.input.elements(context)) as source:
                 for index, element in enumerate(source):
-                    running.append(pool.submit(call, self.function, context, element, index))
+                    running.append(pool.submit(self._called, context, element, index))
                     if len(running) > calls:
                         yield running.popleft().result()
                 while running:
@@ -106,6 +113,16 @@ class Map(Wrapper):
             for block in source:
                 yield from rows_or_each(self.function, context, block, index)
                 index += len(block[0])
+
+
+def _until_out_of_range(elements: Iterator[Element]) -> Iterator[Element]:
+    """Ends the sequence where the function of a `Map` has raised `OutOfRangeError`."""
+    with closing(elements):
+        try:
+            yield from elements
+        except InvalidArgumentError as error:
+            if not isinstance(error.__cause__, OutOfRangeError):
+                raise
 
 
 def rows_or_each(function: Function, context: Context, block: Block, index: int) -> Iterator[Block]:
@@ -129,6 +146,10 @@ def successes(node: Map | Filter, context: Context, skipped: list[int]) -> Itera
         for element in source:
             try:
                 found = node.function(context, element)
+            except OutOfRangeError:
+                if isinstance(node, Map) and not node.preserve_cardinality:
+                    return
+                skipped[0] += 1
             except Exception:  # noqa: BLE001 - the program ignores all errors
                 skipped[0] += 1
             else:
@@ -221,6 +242,7 @@ class Interleave(Wrapper):
 
     values: ClassVar[dict[str, DType | None]] = {"cycle_length": int64, "block_length": int64, "parallel": int64}
     functions: ClassVar[tuple[str, ...]] = ("function",)
+    positive: ClassVar[dict[str, str]] = {"cycle_length": "cycle_length", "block_length": "block_length"}
     function: Function
     of: tuple[TensorSpec, ...]
     cycle_length: Any
@@ -241,6 +263,18 @@ class Interleave(Wrapper):
         in_turn = static_value(self.cycle_length) == 1 and static_value(self.parallel) == 1
         return self.reads_files and in_turn and fully_defined(self.of)
 
+    def check(self) -> None:
+        super().check()
+        self._calls(int(self.cycle_length))
+
+    def _calls(self, cycle: int) -> int:
+        """Returns the number of datasets to iterate over concurrently."""
+        calls = int(self.parallel)
+        calls = min(_PROVEN_CALLS, cycle) if calls == AUTOTUNE else positive(calls, "num_parallel_calls")
+        if calls > cycle:
+            raise InvalidArgumentError("num_parallel_calls must less than or equal to cycle_length.")
+        return calls
+
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
         positive(int(self.block_length), "block_length")
         with closing(self.input.elements(context)) as source:
@@ -254,10 +288,7 @@ class Interleave(Wrapper):
             return rows_of(self.blocks(context, 256))
         cycle = positive(int(self.cycle_length), "cycle_length")
         length = positive(int(self.block_length), "block_length")
-        calls = int(self.parallel)
-        calls = min(_PROVEN_CALLS, cycle) if calls == AUTOTUNE else positive(calls, "num_parallel_calls")
-        if calls > cycle:
-            raise InvalidArgumentError("num_parallel_calls must less than or equal to cycle_length.")
+        calls = self._calls(cycle)
         return (
             self._concurrently(context, cycle, length, calls)
             if calls > 1
@@ -344,7 +375,7 @@ class Scan(ByElement):
         state = self.state
         with closing(self.input.elements(context)) as source:
             for index, element in enumerate(source):
-                found = call(self.function, context, (*state, *element), index)
+                found = call(self.function, context, (*state, *element), index, InvalidArgumentError)
                 state = found[: len(state)]
                 yield found[len(state) :]
 
@@ -358,6 +389,7 @@ class Windows(ByElement):
     """
 
     values: ClassVar[dict[str, DType | None]] = {"size": int64, "shift": int64, "stride": int64, "drop_remainder": None}
+    positive: ClassVar[dict[str, str]] = {"size": "size", "shift": "shift", "stride": "stride"}
     size: Any
     shift: Any
     stride: Any

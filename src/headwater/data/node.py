@@ -18,7 +18,7 @@ import numpy as np
 from headwater.data.composites import Composite, is_dense
 from headwater.data.spec import TensorSpec, is_array
 from headwater.dtypes import DType
-from headwater.errors import InvalidArgumentError
+from headwater.errors import InternalError, InvalidArgumentError, OpError, OutOfRangeError
 
 Array = np.ndarray[Any, Any]
 Element = tuple[Any, ...]
@@ -40,10 +40,12 @@ class Context:
       host: the runtime's context of the operation that asks for elements; None outside a graph.
       skipped: in pipelines that ignore errors, holds the number of failures so far; otherwise None. Nodes then continue
         after an element that fails.
+      ended: whether a generator has failed, which has no further elements.
     """
 
     host: object = None
     skipped: list[int] | None = None
+    ended: bool = False
 
 
 class Function(ABC):
@@ -82,11 +84,13 @@ class Node(ABC):
       children: names of the fields that are nodes, or tuples of nodes.
       values: the fields that hold values, with their element types.
       functions: names of the fields that are functions of elements.
+      positive: the fields whose values must be at least 1, with their names in error messages.
     """
 
     children: ClassVar[tuple[str, ...]] = ()
     values: ClassVar[dict[str, DType | None]] = {}
     functions: ClassVar[tuple[str, ...]] = ()
+    positive: ClassVar[dict[str, str]] = {}
 
     @property
     @abstractmethod
@@ -116,6 +120,15 @@ class Node(ABC):
         for name in self.children:
             child = getattr(self, name)
             yield from child if isinstance(child, tuple) else (child,)
+
+    def check(self) -> None:
+        """Checks the values of this node; called when an iterator starts.
+
+        Raises:
+          InvalidArgumentError: a value is out of its range.
+        """
+        for name, shown in self.positive.items():
+            positive(int(getattr(self, name)), shown)
 
 
 def static_value(value: Any) -> Any:
@@ -214,13 +227,29 @@ def annotated(error: BaseException, where: str) -> BaseException:
     return error
 
 
-def call(function: Function, context: Context, element: Element, index: int) -> Element:
-    """Calls ``function`` for an element; errors get a note with the number of the element."""
+def call(
+    function: Function, context: Context, element: Element, index: int, ended: type[OpError] = InternalError
+) -> Element:
+    """Calls ``function`` for an element; errors get a note with the number of the element.
+
+    Raises:
+      OpError: ``ended``, if the function raised `OutOfRangeError`, which would otherwise end the sequence silently.
+    """
     try:
         return function(context, element)
+    except OutOfRangeError as error:
+        found = ended(f"Function invocation produced OutOfRangeError: {error.message}")
+        raise annotated(found, f"{function.name} of element {index}") from error
     except Exception as error:  # errors of the program's function pass through, with a note
         annotated(error, f"{function.name} of element {index}")
         raise
+
+
+def check_values(node: Node) -> None:
+    """Checks the values of all nodes of a pipeline; see `Node.check`."""
+    for inner in node.nodes():
+        check_values(inner)
+    node.check()
 
 
 def positive(value: int, what: str) -> int:

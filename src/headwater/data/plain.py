@@ -9,7 +9,7 @@ from headwater.data import structure as nest
 from headwater.data.composites import as_component
 from headwater.data.node import Context, Element, Function, Node
 from headwater.data.spec import TensorSpec
-from headwater.errors import InvalidArgumentError
+from headwater.errors import InvalidArgumentError, error_of_function
 
 if TYPE_CHECKING:
     from headwater.graph.types import Structure
@@ -65,20 +65,33 @@ class PlainFunction(Function):
 
 
 class GeneratedElements:
-    """Flat elements of a program's generator, checked against its signature."""
+    """Flat elements of a program's generator, checked against its signature.
+
+    Args:
+      op_errors: whether exceptions are raised as the `OpError` that TensorFlow raises for them.
+    """
 
     def __init__(
-        self, generator: Callable[..., Iterable[Element]], signature: object, specs: tuple[TensorSpec, ...]
+        self,
+        generator: Callable[..., Iterable[Element]],
+        signature: object,
+        specs: tuple[TensorSpec, ...],
+        op_errors: bool = False,
     ) -> None:
         self._generator = generator
         self._signature: object = signature
         self._several = isinstance(signature, tuple)
         self._specs = specs
+        self._op_errors = op_errors
 
     def __call__(self, *args: object) -> Iterator[Element]:
-        source = self._generator(*args)
-        for index, element in enumerate(source):
-            yield self._flat(element, index)
+        try:
+            for index, element in enumerate(self._generator(*args)):
+                yield self._flat(element, index)
+        except Exception as error:
+            if self._op_errors:
+                raise error_of_function(error) from error
+            raise
 
     def _flat(self, element: Structure, index: int) -> Element:
         given = nest.plain_lists(element) if self._several else element

@@ -38,6 +38,9 @@ class Prefetch(Wrapper):
 
     keeps_count: ClassVar[bool] = True
 
+    def check(self) -> None:
+        self._size()
+
     def _size(self) -> int:
         size = int(self.buffer_size)
         if size < AUTOTUNE:

@@ -30,10 +30,12 @@ class CsvRecords(FilesNode):
       quoted: whether quotes are interpreted.
     """
 
+    positive: ClassVar[dict[str, str]] = {"buffer_size": "buffer_size"}
     header: bool
     quoted: bool
 
     def _contents(self, rows: int) -> Iterator[Block]:
+        self.check()
         for lines in opened_files(self.filenames, self.compression_type):
             records = _records(lines, self.quoted)
             if self.header and next(records, None) is None:

@@ -15,7 +15,7 @@ from headwater.data.composites import Composite, is_dense
 from headwater.data.io.files import open_file, stat, translated
 from headwater.data.io.record_compression import Inflater, TFRecordOptions
 from headwater.data.io.tfrecord import TFRecordReader
-from headwater.data.node import UNKNOWN, Block, Context, Element, Node, closing, row, rows_of, static_value
+from headwater.data.node import UNKNOWN, Block, Context, Element, Node, closing, positive, row, rows_of, static_value
 from headwater.data.spec import TensorSpec, is_array
 from headwater.dtypes import DType, from_numpy, int64, string
 from headwater.errors import InvalidArgumentError, OpError
@@ -101,6 +101,10 @@ class Range(Node):
     stop: Any
     step: Any
 
+    def check(self) -> None:
+        if int(self.step) == 0:
+            raise InvalidArgumentError("step must be a non-zero integer.")
+
     @property
     def specs(self) -> tuple[TensorSpec, ...]:
         return (TensorSpec((), int64),)
@@ -118,9 +122,8 @@ class Range(Node):
         return rows_of(self.blocks(context, 512))
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
+        self.check()
         step = int(self.step)
-        if step == 0:
-            raise InvalidArgumentError("step must be a non-zero integer.")
         numbers = range(int(self.start), int(self.stop), step)
         for index in range(0, len(numbers), rows):
             part = numbers[index : index + rows]
@@ -147,8 +150,12 @@ class Generated(Node):
         return self.of
 
     def elements(self, context: Context) -> Iterator[Element]:
-        with closing(self.make(*self.args)) as iterator:
-            yield from iterator
+        try:
+            with closing(self.make(*self.args)) as iterator:
+                yield from iterator
+        except Exception:
+            context.ended = True
+            raise
 
 
 def _names(filenames: Any) -> list[bytes]:
@@ -182,6 +189,9 @@ class FilesNode(Node):
         return rows_of(self.blocks(context, 256))
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
+        size = static_value(self.buffer_size)
+        if size < 0:
+            raise InvalidArgumentError(f"`buffer_size` must be >= 0, not {size}")
         if context.skipped is None:
             yield from self._contents(rows)
             return
@@ -270,8 +280,10 @@ class FixedLengthRecords(FilesNode):
 
     def _contents(self, rows: int) -> Iterator[Block]:
         header, length, footer = int(self.header_bytes), int(self.record_bytes), int(self.footer_bytes)
-        if length < 1:
-            raise InvalidArgumentError(f"record_bytes must be positive, not {length}")
+        positive(length, "record_bytes")
+        for shown, count in (("header_bytes", header), ("footer_bytes", footer)):
+            if count < 0:
+                raise InvalidArgumentError(f"{shown} must be >= 0, not {count}")
         bits = TFRecordOptions.of(decoded_text(self.compression_type)).zlib_window_bits
         for name in _names(self.filenames):
             with translated(name) as path, open_file(path, "rb") as file:

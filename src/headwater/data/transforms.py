@@ -191,6 +191,9 @@ class Shard(Wrapper):
             return inner
         return len(range(index, inner, count))
 
+    def check(self) -> None:
+        self._checked()
+
     def _checked(self) -> tuple[int, int]:
         if int(self.count) == SHARD_HINT:
             return 1, 0
@@ -224,6 +227,7 @@ class Shuffle(Wrapper):
     """
 
     values: ClassVar[dict[str, DType | None]] = {"buffer_size": int64, "seed": int64, "seed2": int64}
+    positive: ClassVar[dict[str, str]] = {"buffer_size": "buffer_size"}
     buffer_size: Any
     seed: int
     seed2: int

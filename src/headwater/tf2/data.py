@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -157,6 +157,8 @@ class Dataset(graphs.Dataset):
     Functions of `map` and similar methods are compiled if they consist of TensorFlow's functions. Other functions, such
     as lookup layers for text, are called for each element.
     """
+
+    _preserves_cardinality: ClassVar[bool] = True
 
     @classmethod
     def _plain_class(cls) -> object:

@@ -12,13 +12,7 @@ from typing import Any, Final, cast
 import numpy as np
 
 from headwater.dtypes import DType, float64, string, to_string_array
-from headwater.errors import (
-    InvalidArgumentError,
-    OutOfRangeError,
-    ResourceExhaustedError,
-    UnimplementedError,
-    UnknownError,
-)
+from headwater.errors import InvalidArgumentError, error_of_function
 from headwater.graph.ops.common import AnyArray, output
 from headwater.graph.ops.define import fixed, host, no_outputs
 from headwater.graph.ops.formatting import both_ends, first_elements
@@ -115,15 +109,6 @@ def _function_specs(inference: Inference) -> Sequence[Spec]:
     return [Spec(dtype, None) for dtype in inference.attrs["Tout"]]
 
 
-_CODES = {
-    TypeError: InvalidArgumentError,
-    ValueError: InvalidArgumentError,
-    StopIteration: OutOfRangeError,
-    MemoryError: ResourceExhaustedError,
-    NotImplementedError: UnimplementedError,
-}
-
-
 def _call(context: HostContext, *input: HostArray, token: str, Tout: Sequence[DType]) -> Any:
     """Calls this process's Python function with the given ``token``.
 
@@ -139,8 +124,7 @@ def _call(context: HostContext, *input: HostArray, token: str, Tout: Sequence[DT
     try:
         results: Any = function(*input)
     except Exception as error:
-        kind = next((kind for base, kind in _CODES.items() if isinstance(error, base)), UnknownError)
-        raise kind(f"{type(error).__name__}: {error}") from error
+        raise error_of_function(error) from error
     values: list[Any] = [results]
     if isinstance(results, list | tuple):
         values = list(cast("Sequence[Any]", results))

@@ -9,7 +9,7 @@ for which the tree is written into the graph, an operation for each node.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -57,6 +57,9 @@ class Dataset(plain.Dataset):
     needs an iterator (`make_one_shot_iterator`, `make_initializable_iterator`); any other dataset also supports
     ``for``.
     """
+
+    _preserves_cardinality: ClassVar[bool] = False
+    _op_errors: ClassVar[bool] = True
 
     @classmethod
     def _plain_class(cls) -> Any:

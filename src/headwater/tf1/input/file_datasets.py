@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from headwater.graph.types import Structure, TensorLike
 
 
+_READ_BYTES = 4 << 20
 _COLUMN_TYPES = (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64, dtypes.string)
 
 
@@ -43,7 +44,7 @@ class CsvDataset(Dataset):
       filenames: a name, or several.
       record_defaults: for each column its type, if a field must not be empty, or a value for empty fields.
       compression_type: ``GZIP``, ``ZLIB``, or empty.
-      buffer_size: accepted; files are read in blocks of a good size.
+      buffer_size: at least 1, but otherwise without effect: files are read in blocks of a suitable size.
       header: skip the first line of each file.
       field_delim: separator of fields.
       use_quote_delim: quoted fields may contain separators and line ends.
@@ -73,7 +74,7 @@ class CsvDataset(Dataset):
         node = CsvRecords(
             filenames=Dataset.as_value(filenames, string),
             compression_type=Dataset.as_value(compression_type or "", string),
-            buffer_size=Dataset.as_value(buffer_size or 0, int64),
+            buffer_size=Dataset.as_value(_READ_BYTES if buffer_size is None else buffer_size, int64),
             header=bool(header),
             quoted=use_quote_delim,
         )
