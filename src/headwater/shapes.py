@@ -439,7 +439,7 @@ def matrix(rows: DimensionLike, cols: DimensionLike) -> TensorShape:
     return TensorShape([rows, cols])
 
 
-def dimension_value(dimension: DimensionLike) -> SupportsIndex | None:
+def dimension_value(dimension: Any) -> Any:
     """Returns the value of a `Dimension`, or a number itself."""
     return dimension.value if isinstance(dimension, Dimension) else dimension
 

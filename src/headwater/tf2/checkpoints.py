@@ -23,6 +23,7 @@ from headwater.tf1.training.checkpoint_state import update_checkpoint_state
 from headwater.tf1.training.object_checkpoints import CheckpointManager as GraphManager
 from headwater.tf1.training.object_graph import OBJECT_GRAPH_KEY, VARIABLE_VALUE, matches, object_graph
 from headwater.tf2.modules import Module
+from headwater.tf2.options import CheckpointOptions
 from headwater.tf2.tape import value_of
 from headwater.tf2.tensors import Variable
 
@@ -68,9 +69,8 @@ class Checkpoint:
         parts = {} if self._root is None else dict(parts_of(self._root))
         return parts | {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
-    def write(self, file_prefix: Path, options: object = None) -> str:
+    def write(self, file_prefix: Path, options: CheckpointOptions | None = None) -> str:
         """Writes the values to files with this prefix, and returns the prefix."""
-        _refuse(options)
         prefix = as_path(file_prefix)
         found = object_graph(self, parts_of, _kind_of)
         values: dict[str, Any] = {key: _array_of(variable) for key, variable in found.values.items()}
@@ -81,9 +81,8 @@ class Checkpoint:
             writer.finish()
         return prefix
 
-    def save(self, file_prefix: Path, options: object = None) -> str:
+    def save(self, file_prefix: Path, options: CheckpointOptions | None = None) -> str:
         """Writes a checkpoint, numbered by saves, and makes it the latest of its folder; returns its path."""
-        _refuse(options)
         number = self.count(None)
         path = self.write(f"{as_path(file_prefix)}-{number}")
         folder = path.rpartition("/")[0]
@@ -99,11 +98,11 @@ class Checkpoint:
         self.save_counter.assign_add(1)
         return int(self.save_counter.numpy())
 
-    def read(self, save_path: Path, options: object = None) -> Status:
+    def read(self, save_path: Path, options: CheckpointOptions | None = None) -> Status:
         """Same as `restore`."""
         return self.restore(save_path, options)
 
-    def restore(self, save_path: Path | None, options: object = None) -> Status:
+    def restore(self, save_path: Path | None, options: CheckpointOptions | None = None) -> Status:
         """Restores the objects from a checkpoint; does nothing for None. Layers, models and optimizers that have not
         been built are restored when they are.
 
@@ -111,7 +110,6 @@ class Checkpoint:
           NotFoundError: there is no such checkpoint.
           ValueError: the shapes of a value and of its variable differ, or the file has no graph of objects.
         """
-        _refuse(options)
         if save_path is None:
             return Status(self, None)
         restoring = _Restoring(as_path(save_path))
@@ -181,11 +179,6 @@ def _after_build(owner: Any, restore: Callable[[], object]) -> None:
 
 
 _KINDS: Final = (_KerasVariable, _Layer, _Optimizer, Module, Checkpoint)
-
-
-def _refuse(options: object) -> None:
-    if options is not None:
-        raise NotImplementedError("tf.train.CheckpointOptions are not supported")
 
 
 class Status:
@@ -328,9 +321,10 @@ class CheckpointManager(GraphManager):
         self._init = init_fn
         self._saved_at: int | None = None
 
-    def save(self, checkpoint_number: object = None, check_interval: bool = True, options: object = None) -> Any:
+    def save(
+        self, checkpoint_number: object = None, check_interval: bool = True, options: CheckpointOptions | None = None
+    ) -> Any:
         """Saves a checkpoint and returns its path; None if the last one is not old enough."""
-        _refuse(options)
         step = None if self._counter is None else int(np.asarray(value_of(self._counter)))
         last = self._saved_at
         if check_interval and self._every and step is not None and last is not None and step - last < self._every:

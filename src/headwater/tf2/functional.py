@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from headwater.dtypes import float64
+from headwater.data.spec import TensorSpec
+from headwater.dtypes import as_dtype, float64
+from headwater.graph.composites import CompositeTensor
+from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.tf1.functional import arrays, higher_order, math, nest, ragged
 from headwater.tf1.functional.apply import one
 from headwater.tf1.functional.ragged_tensor import RaggedTensor
+from headwater.tf1.input.composites import described, spec_of_tensors
 from headwater.tf1.input.specs import RaggedTensorSpec
+from headwater.tf2 import tensors
 from headwater.tf2.at_once import at_once
 
 if TYPE_CHECKING:
@@ -81,3 +86,23 @@ def map_fn(
 _map_dense = at_once(higher_order.map_fn)
 _stack = at_once(arrays.stack)
 _stack_ragged = at_once(ragged.stack)
+
+
+def get_current_name_scope() -> str:
+    """Returns the name scope, such as ``a/b``; empty outside of all scopes."""
+    return get_default_graph().get_name_scope()
+
+
+def type_spec_from_value(value: object) -> Tree:
+    """Returns the spec of a tensor, a ragged or sparse tensor, or a value that can be converted to a tensor.
+
+    Raises:
+      TypeError: ``value`` cannot be converted.
+    """
+    if isinstance(value, CompositeTensor):
+        return described(spec_of_tensors(value))
+    try:
+        tensor = tensors.convert_to_tensor(value)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"Could not build a TypeSpec for {value!r} of unsupported type {type(value)}.") from error
+    return TensorSpec(tensor.shape, as_dtype(tensor.dtype))

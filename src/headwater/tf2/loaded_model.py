@@ -42,6 +42,7 @@ from headwater.tf2.tensors import HostTensor, Variable, host_tensor
 if TYPE_CHECKING:
     from headwater.data.io.files import Path
     from headwater.keras.types import Tree
+    from headwater.tf2.options import LoadOptions
 
 _WRAPPERS: Mapping[str, type[Tree]] = {
     "trackable_dict_wrapper": dict,
@@ -52,12 +53,12 @@ _WRAPPERS: Mapping[str, type[Tree]] = {
 _ASSIGNMENTS = frozenset({"AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"})
 
 
-def load(export_dir: Path, tags: Iterable[str] | str | None = None, options: object = None) -> Tree:
+def load(export_dir: Path, tags: Iterable[str] | str | None = None, options: LoadOptions | None = None) -> Tree:
     """Loads a saved model.
 
     Args:
       tags: the names of the graph in it; None: the only one.
-      options: not supported.
+      options: accepted; they have no effect.
 
     Returns:
       An object with the attributes of the object that was saved, and ``signatures``, a dict of functions.
@@ -66,8 +67,7 @@ def load(export_dir: Path, tags: Iterable[str] | str | None = None, options: obj
       OSError: there is no saved model in the folder.
       ValueError: it has no graph with these tags, or it contains no objects.
     """
-    if options is not None:
-        raise NotImplementedError("tf.saved_model.LoadOptions are not supported")
+    del options
     folder = os.fsdecode(export_dir)
     graphs = read(folder)
     wanted = None if tags is None else {tags} if isinstance(tags, str) else set(tags)

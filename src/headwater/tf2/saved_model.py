@@ -43,6 +43,7 @@ from headwater.tf2.tape import value_of
 if TYPE_CHECKING:
     from headwater.data.io.files import Path
     from headwater.keras.types import Tree
+    from headwater.tf2.options import SaveOptions
 
 INIT_KEY = "__saved_model_init_op"
 """The signature that names the operation to run after loading."""
@@ -53,7 +54,7 @@ _MIN_CONSUMER = 12
 _VERSION = "2.16.0"  # of the format, for programs that check it
 
 
-def save(obj: Tree, export_dir: Path, signatures: Tree = None, options: object = None) -> None:
+def save(obj: Tree, export_dir: Path, signatures: Tree = None, options: SaveOptions | None = None) -> None:
     """Writes an object to a folder.
 
     Args:
@@ -63,14 +64,12 @@ def save(obj: Tree, export_dir: Path, signatures: Tree = None, options: object =
       export_dir: the folder; it is created, and existing files are replaced.
       signatures: a function with an ``input_signature``, a concrete function, or a dict of these by name. None: the
         only function of ``obj`` with a known signature, if there is exactly one, or the call of a Keras model.
-      options: not supported.
+      options: accepted; they have no effect.
 
     Raises:
       ValueError: a function cannot be exported; the message names the operation. Or a signature is not known.
-      NotImplementedError: there are ``options``.
     """
-    if options is not None:
-        raise NotImplementedError("tf.saved_model.SaveOptions are not supported")
+    del options
     _Writer(obj, os.fsdecode(export_dir)).write(signatures)
 
 

@@ -267,6 +267,24 @@ class GradientTape:
         each = jnp.arange(count)
         return jnp.moveaxis(whole, rank, 1)[each, each]
 
+    def derivative(
+        self, target: object, sources: Sequence[object], tangents: Sequence[object], zero: bool
+    ) -> jax.Array | None:
+        """Returns the derivative of ``target`` in the direction of ``tangents``, one for each of ``sources``.
+
+        Returns:
+          An array of the target's shape; if the target depends on no source: zeros if ``zero``, or None.
+        """
+        whole = _as_array(target)
+        function, positions, values = self._function([whole], sources)
+        if not values:
+            return jnp.zeros_like(whole) if zero else None
+        directions = [
+            jnp.asarray(_as_array(tangents[at]), jnp.result_type(values[n])) for n, at in enumerate(positions)
+        ]
+        (found,) = jax.jvp(function, values, directions)[1]
+        return found
+
     def _use_up(self, what: str) -> None:
         if self._used and not self._persistent:
             raise RuntimeError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import jax
+import jax.core
 import jax.numpy as jnp
 import keras
 import numpy as np
@@ -383,6 +384,11 @@ def to_numpy(value: object) -> np.ndarray[Any, Any]:
     if isinstance(value, str):
         value = value.encode()
     return np.asarray(_plain(value), object if isinstance(value, bytes) else None)
+
+
+def is_symbolic_tensor(tensor: object) -> bool:
+    """Returns whether ``tensor`` is a tensor of a graph, or of a function that is being traced."""
+    return isinstance(tensor, GraphTensor | jax.core.Tracer) and not isinstance(tensor, HostTensor)
 
 
 def is_tensor(value: object) -> bool:

@@ -329,7 +329,7 @@ _FAULTS: Final[Mapping[str, Callable[[Sequence[Any], _Attrs], object]]] = {
     "SparseToDense": _placed,
     **dict.fromkeys(("StridedSlice", "StridedSliceAssign"), _indexed),
     "TensorArrayWrite": _written,
-    **dict.fromkeys(("TensorScatterAdd", "TensorScatterSub", "TensorScatterUpdate"), _updated_elements),
+    **{f"TensorScatter{kind}": _updated_elements for kind in ("Add", "Max", "Min", "Sub", "Update")},
     **dict.fromkeys(_SEGMENTS, _segmented),
     **dict.fromkeys([f"SparseSegment{kind}Grad" for kind in ("Sum", "Mean", "SqrtN")], _spread),
 }

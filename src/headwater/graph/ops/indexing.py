@@ -186,6 +186,8 @@ def _scattered(op_type: str, method: str) -> None:
 _scattered("TensorScatterUpdate", "set")
 _scattered("TensorScatterAdd", "add")
 _scattered("TensorScatterSub", "subtract")
+_scattered("TensorScatterMax", "max")
+_scattered("TensorScatterMin", "min")
 
 
 def _one_hot_spec(inference: Inference) -> Sequence[Spec]:

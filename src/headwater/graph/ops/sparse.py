@@ -206,7 +206,11 @@ def cross(
     """
     del internal_type, sparse_types, dense_types
     indices, values, shapes, dense = inputs[:N], inputs[N : 2 * N], inputs[2 * N : 3 * N], inputs[3 * N :]
-    rows = int(shapes[0][0]) if shapes else len(dense[0])
+    counts = [int(shape[0]) for shape in shapes] + list(map(len, dense))
+    rows = counts[0] if counts else 0
+    for position, count in enumerate(counts):
+        if count != rows:
+            raise InvalidArgumentError(f"Expected batch size {rows} got {count} at position {position}")
     columns: list[list[list[Any]]] = []
     for places, found in zip(indices, values, strict=True):
         column: list[list[Any]] = [[] for _ in range(rows)]

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from types import CodeType
 from typing import Final
 
+from headwater import shapes
 from headwater.tf1.compat import modules
 
 VARIABLE: Final = "HEADWATER_DIALECT"
@@ -87,6 +88,7 @@ def install(code: CodeType | None, wanted: str | None = None) -> None:
     if choice == "auto":
         choice = dialect_of(code) if code is not None else "1"
     _Chosen.eager = choice == "2"
+    shapes.use_numbers(_Chosen.eager)
     modules.install(modules.Finder(_MODULES, "headwater.tf2.namespace.tf") if _Chosen.eager else None)
 
 

@@ -245,6 +245,20 @@ def tensor_scatter_update(
     return one("TensorScatterUpdate", tensor, indices, updates, name=name)
 
 
+def tensor_scatter_nd_max(
+    tensor: TensorLike, indices: TensorLike, updates: TensorLike, name: str | None = None
+) -> Tensor:
+    """Returns ``tensor`` with each element at ``indices`` replaced by the maximum of itself and its ``updates``."""
+    return one("TensorScatterMax", tensor, indices, updates, name=name)
+
+
+def tensor_scatter_nd_min(
+    tensor: TensorLike, indices: TensorLike, updates: TensorLike, name: str | None = None
+) -> Tensor:
+    """Returns ``tensor`` with each element at ``indices`` replaced by the minimum of itself and its ``updates``."""
+    return one("TensorScatterMin", tensor, indices, updates, name=name)
+
+
 def tensor_scatter_add(tensor: TensorLike, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Tensor:
     """``tensor`` with ``updates`` added at ``indices``."""
     return one("TensorScatterAdd", tensor, indices, updates, name=name)

@@ -11,7 +11,7 @@ from headwater.dtypes import as_dtype, int32
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
-from headwater.tf1.functional import arrays, factorisations, linalg, math, reductions
+from headwater.tf1.functional import arrays, factorisations, indexing, linalg, math, reductions, searching
 from headwater.tf1.functional.apply import apply, one
 from headwater.tf1.functional.conditions import cond
 from headwater.tf1.functional.indexing import where_v2
@@ -31,6 +31,48 @@ class Lu(NamedTuple):
 def lu(input: TensorLike, output_idx_type: DTypeLike = int32, name: str | None = None) -> Lu:
     """L U = P input, with lower triangular L, upper triangular U and a permutation P."""
     return Lu(*apply("Lu", input, output_idx_type=as_dtype(output_idx_type), name=name).outputs)
+
+
+def lu_reconstruct(
+    lower_upper: TensorLike, perm: TensorLike, validate_args: bool = False, name: str | None = None
+) -> Tensor:
+    """Returns the matrices ``[..., n, n]`` that `lu` decomposed."""
+    del validate_args  # wrong shapes raise errors in any case
+    with name_scope(name, "lu_reconstruct", [lower_upper, perm]):
+        both, order = convert_to_tensor(lower_upper), convert_to_tensor(perm)
+        diagonal = arrays.ones(arrays.shape(both)[:-1], both.dtype)
+        lower = linalg.matrix_set_diag(linalg.matrix_band_part(both, -1, 0), diagonal)
+        product = linalg.matmul(lower, linalg.matrix_band_part(both, 0, -1))
+        return _rows(product, searching.argsort(order))
+
+
+def lu_solve(
+    lower_upper: TensorLike, perm: TensorLike, rhs: TensorLike, validate_args: bool = False, name: str | None = None
+) -> Tensor:
+    """Solves A X = ``rhs``, matrices ``[..., n, k]``, with the result of `lu` of the matrices A."""
+    del validate_args
+    with name_scope(name, "lu_solve", [lower_upper, perm, rhs]):
+        both, right = convert_to_tensor(lower_upper), convert_to_tensor(rhs)
+        diagonal = arrays.ones(arrays.shape(both)[:-1], both.dtype)
+        ordered = _rows(right, convert_to_tensor(perm))
+        forward = factorisations.matrix_triangular_solve(linalg.matrix_set_diag(both, diagonal), ordered)
+        return factorisations.matrix_triangular_solve(both, forward, lower=False)
+
+
+def lu_matrix_inverse(
+    lower_upper: TensorLike, perm: TensorLike, validate_args: bool = False, name: str | None = None
+) -> Tensor:
+    """Returns the inverses of the matrices that `lu` decomposed."""
+    with name_scope(name, "lu_matrix_inverse", [lower_upper, perm]):
+        both = convert_to_tensor(lower_upper)
+        sizes = arrays.shape(both)
+        identity = linalg.eye(sizes[-1], batch_shape=sizes[:-2], dtype=both.dtype)
+        return lu_solve(both, perm, identity, validate_args)
+
+
+def _rows(matrix: Tensor, order: Tensor) -> Tensor:
+    """The rows of matrices in another order."""
+    return indexing.gather(matrix, order, axis=-2, batch_dims=len(order.shape.as_list()) - 1)
 
 
 def logm(input: TensorLike, name: str | None = None) -> Tensor:

@@ -14,7 +14,7 @@ from headwater.errors import InvalidArgumentError
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
-from headwater.tf1.functional import arrays, fourier, indexing, math, reductions
+from headwater.tf1.functional import arrays, fourier, indexing, math, reductions, special
 from headwater.tf1.functional.sizes import Size, ceiling, greater, known, size_of
 
 if TYPE_CHECKING:
@@ -122,6 +122,37 @@ def hamming_window(
       ValueError: ``dtype`` is not a floating type.
     """
     return _raised_cosine(name, "hamming_window", window_length, periodic, dtype, 0.54, 0.46)
+
+
+def kaiser_window(
+    window_length: TensorLike, beta: TensorLike = 12.0, dtype: DTypeLike = dtypes.float32, name: str | None = None
+) -> Tensor:
+    """Kaiser's symmetric window of ``window_length`` elements; a larger ``beta`` makes it narrower."""
+    with name_scope(name, "kaiser_window", [window_length, beta]):
+        size, beta = convert_to_tensor(window_length), convert_to_tensor(beta, dtype)
+        places = math.cast(arrays.range(size), dtype)
+        half = math.cast(math.maximum(size - 1, 1), dtype) / 2
+        # One element is the middle of its window.
+        distance = math.cast(math.greater(size, 1), dtype) * (places / half - 1)
+        return special.bessel_i0(beta * math.sqrt(1 - math.square(distance))) / special.bessel_i0(beta)
+
+
+def kaiser_bessel_derived_window(
+    window_length: TensorLike, beta: TensorLike = 12.0, dtype: DTypeLike = dtypes.float32, name: str | None = None
+) -> Tensor:
+    """The window of ``window_length`` elements, an even number, that is derived from Kaiser's for an MDCT."""
+    with name_scope(name, "kaiser_bessel_derived_window", [window_length, beta]):
+        sums = reductions.cumsum(kaiser_window(convert_to_tensor(window_length) // 2 + 1, beta, dtype))
+        half = math.sqrt(sums[:-1] / sums[-1])
+        return arrays.concat([half, arrays.reverse(half, [0])], 0)
+
+
+def vorbis_window(window_length: TensorLike, dtype: DTypeLike = dtypes.float32, name: str | None = None) -> Tensor:
+    """Vorbis's power-complementary window of ``window_length`` elements."""
+    with name_scope(name, "vorbis_window", [window_length]):
+        size = convert_to_tensor(window_length)
+        angles = np.pi * (math.cast(arrays.range(size), dtype) + 0.5) / math.cast(size, dtype)
+        return math.sin(np.pi / 2 * math.square(math.sin(angles)))
 
 
 def _power_of_two(size: Size) -> Size:

@@ -15,6 +15,7 @@ from headwater.graph.operation import Tensor
 from headwater.graph.types import Ints, TensorLike
 from headwater.tf1.functional import arrays, higher_order, image_files, images, math, nest, reductions, space_to_batch
 from headwater.tf1.functional.apply import apply, one
+from headwater.tf1.functional.ragged_tensor import RaggedTensor, as_ragged_or_tensor
 from headwater.tf1.functional.random import random_uniform
 from headwater.tf1.functional.sparse import SparseTensor
 
@@ -87,7 +88,7 @@ def extract_volume_patches(
         return arrays.concat(parts, 4)
 
 
-def sparse_cross(inputs: Sequence[TensorLike], name: str | None = None) -> SparseTensor:
+def sparse_cross(inputs: Sequence[TensorLike | SparseTensor], name: str | None = None) -> SparseTensor:
     """Returns, for each row, all combinations of one value of every input, as text.
 
     Args:
@@ -97,7 +98,10 @@ def sparse_cross(inputs: Sequence[TensorLike], name: str | None = None) -> Spars
 
 
 def sparse_cross_hashed(
-    inputs: Sequence[TensorLike], num_buckets: int = 0, hash_key: int | None = None, name: str | None = None
+    inputs: Sequence[TensorLike | SparseTensor],
+    num_buckets: int = 0,
+    hash_key: int | None = None,
+    name: str | None = None,
 ) -> SparseTensor:
     """Returns, for each row, the fingerprints of all combinations of one value of every input.
 
@@ -109,7 +113,42 @@ def sparse_cross_hashed(
     return _crossed(inputs, True, num_buckets, _HASH_KEY if hash_key is None else hash_key, name)
 
 
-def _crossed(inputs: TensorLike, hashed: bool, buckets: int, key: int, name: str | None) -> SparseTensor:
+def ragged_cross(inputs: Sequence[TensorLike], name: str | None = None) -> RaggedTensor:
+    """`sparse_cross` of matrices that may also be ragged; the rows of the result are ragged."""
+    with name_scope(name, "RaggedCross", list(inputs)):
+        return _ragged_rows(sparse_cross(_as_sparse(inputs)))
+
+
+def ragged_cross_hashed(
+    inputs: Sequence[TensorLike], num_buckets: int = 0, hash_key: int | None = None, name: str | None = None
+) -> RaggedTensor:
+    """`sparse_cross_hashed` of matrices that may also be ragged; the rows of the result are ragged."""
+    with name_scope(name, "RaggedCross", list(inputs)):
+        return _ragged_rows(sparse_cross_hashed(_as_sparse(inputs), num_buckets, hash_key))
+
+
+def _as_sparse(inputs: Sequence[TensorLike]) -> list[SparseTensor]:
+    """Converts matrices to sparse ones, because sparse and other inputs of an operation do not keep their order."""
+    if not isinstance(inputs, list):
+        raise TypeError("Inputs must be a list")
+    made: list[SparseTensor] = []
+    for number, given in enumerate(cast("list[Any]", inputs)):
+        part: Any = given if isinstance(given, SparseTensor) else as_ragged_or_tensor(given)
+        if part.dtype.base_dtype != dtypes.string and not part.dtype.is_integer:
+            raise ValueError(f"Unexpected dtype for inputs[{number}]: {part.dtype}")
+        if part.shape.ndims not in (None, 2):
+            raise ValueError("tf.ragged.cross only supports inputs with rank=2")
+        if isinstance(part, Tensor):
+            part = RaggedTensor.from_tensor(part)
+        made.append(part.to_sparse() if isinstance(part, RaggedTensor) else part)
+    return made
+
+
+def _ragged_rows(crossed: SparseTensor) -> RaggedTensor:
+    return RaggedTensor.from_value_rowids(crossed.values, crossed.indices[:, 0], crossed.dense_shape[0])
+
+
+def _crossed(inputs: object, hashed: bool, buckets: int, key: int, name: str | None) -> SparseTensor:
     if not isinstance(inputs, list):
         raise TypeError("Inputs must be a list")
     listed = cast("list[Any]", inputs)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Tensor
-from headwater.shapes import TensorShape, as_shape
+from headwater.shapes import TensorShape, as_shape, dimension_value
 from headwater.tf1.functional import arrays, linalg, nn
 from headwater.tf1.functional.conditions import smart_cond
 from headwater.tf1.layers.affine import AffineLayer, WeightOptions
@@ -59,7 +59,7 @@ class Dense(AffineLayer):
     def build(self, input_shape: ShapeLike) -> None:
         if self._dtype is not None and not (self._dtype.is_floating or self._dtype.is_complex):
             raise TypeError(f"Unable to build `Dense` layer with non-floating point dtype {self._dtype.name}")
-        size = as_shape(input_shape)[-1].value
+        size = dimension_value(as_shape(input_shape)[-1])
         if size is None:
             raise ValueError("The last dimension of the inputs to `Dense` should be defined. Found `None`.")
         self.input_spec = InputSpec(min_ndim=2, axes={-1: size})
@@ -95,7 +95,7 @@ class Dense(AffineLayer):
 
     def compute_output_shape(self, input_shape: ShapeLike) -> TensorShape:
         shape = as_shape(input_shape).with_rank_at_least(2)
-        if shape[-1].value is None:
+        if dimension_value(shape[-1]) is None:
             raise ValueError(f"The innermost dimension of input_shape must be defined, but saw: {input_shape}")
         return shape[:-1].concatenate([self.units])
 

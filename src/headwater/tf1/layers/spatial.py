@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from headwater.shapes import Dimension, TensorShape, as_shape
+from headwater.shapes import Dimension, TensorShape, as_shape, dimension_value
 
 if TYPE_CHECKING:
     from headwater.graph.operation import Tensor
@@ -94,7 +94,7 @@ def known_channels(input_shape: Any, first: bool) -> int:
     Raises:
       ValueError: it is not known.
     """
-    size = as_shape(input_shape)[1 if first else -1].value
+    size = dimension_value(as_shape(input_shape)[1 if first else -1])
     if size is None:
         raise ValueError("The channel dimension of the inputs should be defined. Found `None`.")
     return size

@@ -9,7 +9,7 @@ from headwater import dtypes
 from headwater.dtypes import as_dtype
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
-from headwater.shapes import as_shape
+from headwater.shapes import as_shape, dimension_value
 from headwater.tf1.functional import arrays, linalg, math, nest, nn
 from headwater.tf1.layers.base import InputSpec, Layer
 from headwater.tf1.layers.configuration import activation_of
@@ -142,7 +142,7 @@ class LayerCell(RNNCell):
         return Layer.__call__(self, inputs, state, *args, **({"scope": scope} if scope is not None else {}), **kwargs)
 
     def _depth(self, input_shape: ShapeLike) -> int:
-        depth = as_shape(input_shape)[-1].value
+        depth = dimension_value(as_shape(input_shape)[-1])
         if depth is None:
             raise ValueError(f"Expected inputs.shape[-1] to be known, saw shape: {input_shape}")
         self.input_spec: object = InputSpec(ndim=2)

@@ -14,6 +14,7 @@ from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.registry import HostArray
+from headwater.shapes import dimension_value
 from headwater.tf1.functional import arrays, indexing, math, reductions, searching
 from headwater.tf1.functional.apply import apply, one
 from headwater.tf1.functional.clip import clip_by_norm
@@ -111,7 +112,7 @@ def _in_halves(parts: Sequence[Any]) -> bool:
 
 def _sizes(parts: Sequence[Any]) -> HostArray | Tensor:
     """Returns the number of rows of each part."""
-    known = [part.get_shape()[0].value for part in parts]
+    known = [dimension_value(part.get_shape()[0]) for part in parts]
     if None not in known:
         return np.array(known, np.int64)
     return arrays.stack([arrays.shape(part, out_type=dtypes.int64)[0] for part in parts])

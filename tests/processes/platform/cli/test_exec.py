@@ -192,3 +192,13 @@ def _source() -> Path:
     import headwater
 
     return Path(headwater.__file__).resolve().parent.parent
+
+
+@pytest.mark.parametrize(
+    ("dialect", "printed"),
+    [("1", "TensorShape([Dimension(2), Dimension(None)]) False"), ("2", "TensorShape([2, None]) True")],
+)
+def test_dimensions_are_numbers_in_the_dialect_of_tensorflow_2(tmp_path: Path, dialect: str, printed: str) -> None:
+    program = "import tensorflow as tf; shape = tf.TensorShape([2, None]); print(repr(shape), shape[1] is None)"
+    done = run([*HEADWATER, "--dialect", dialect, "-c", program], tmp_path)
+    assert done.stdout.strip() == printed, done.stderr

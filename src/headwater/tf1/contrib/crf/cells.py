@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from headwater import dtypes
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Tensor
+from headwater.shapes import dimension_value
 from headwater.tf1.functional import arrays, indexing, math, reductions
 from headwater.tf1.rnn.cells import RNNCell
 
@@ -21,7 +22,7 @@ class _TagsCell(RNNCell):
         super().__init__()
         transitions = convert_to_tensor(transition_params)
         self._transition_params = arrays.expand_dims(transitions, 0)
-        self._num_tags = transitions.shape[0].value
+        self._num_tags = dimension_value(transitions.shape[0])
 
     @property
     def state_size(self) -> Any:

@@ -17,6 +17,7 @@ import numpy as np
 from headwater import dtypes
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Tensor
+from headwater.shapes import dimension_value
 from headwater.tf1.contrib.crf.cells import CrfDecodeBackwardRnnCell, CrfDecodeForwardRnnCell, CrfForwardRnnCell
 from headwater.tf1.functional import arrays, indexing, math, reductions
 from headwater.tf1.rnn.networks import dynamic_rnn
@@ -76,7 +77,7 @@ def crf_log_likelihood(
     inputs = convert_to_tensor(inputs)
     transitions: Any = transition_params
     if transitions is None:
-        tags = inputs.shape[2].value
+        tags = dimension_value(inputs.shape[2])
         transitions = get_variable("transitions", [tags, tags])
     score = crf_sequence_score(inputs, tag_indices, sequence_lengths, transitions)
     return score - crf_log_norm(inputs, sequence_lengths, transitions), transitions

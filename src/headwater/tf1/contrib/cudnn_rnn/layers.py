@@ -11,7 +11,7 @@ from headwater.graph.collections import GraphKeys
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Tensor
-from headwater.shapes import as_shape
+from headwater.shapes import as_shape, dimension_value
 from headwater.tf1.contrib.cudnn_rnn import saveables
 from headwater.tf1.contrib.cudnn_rnn.converters import LINEAR_INPUT, UNIDIRECTION, directions, to_opaque
 from headwater.tf1.functional import arrays, indexing, linalg, math, nn
@@ -133,7 +133,7 @@ class _CudnnRNN(Layer):
         shape = as_shape(input_shape)
         if len(shape) != 3:
             raise ValueError(f"Expecting input_shape with 3 dims, got {len(shape)}")
-        size = shape[2].value
+        size = dimension_value(shape[2])
         if size is None:
             raise ValueError("The last dimension of the inputs to `CudnnRNN` should be defined. Found `None`.")
         self.input_spec = InputSpec(ndim=3, axes={-1: size})
@@ -227,11 +227,11 @@ class _CudnnRNN(Layer):
     ) -> tuple[Tensor, _States]:
         """Returns the outputs [time, batch, units] of one layer in one direction, and its last states."""
         matrix, state_matrix, bias, state_bias = parameters
-        depth = value.shape[2].value
+        depth = dimension_value(value.shape[2])
         flat = nn.bias_add(linalg.matmul(arrays.reshape(value, [-1, depth]), matrix, transpose_b=True), bias)
         time, batch = arrays.unstack(arrays.shape(value)[:2])
-        products = arrays.reshape(flat, arrays.stack([time, batch, bias.shape[0].value]))
-        products.set_shape([*value.shape.as_list()[:2], bias.shape[0].value])
+        products = arrays.reshape(flat, arrays.stack([time, batch, dimension_value(bias.shape[0])]))
+        products.set_shape([*value.shape.as_list()[:2], dimension_value(bias.shape[0])])
         sequences = [products]
         if lengths is not None:
             sequences.append(arrays.transpose(indexing.sequence_mask(lengths, time), [1, 0]))

@@ -10,6 +10,7 @@ import numpy as np
 from headwater.dtypes import int32
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
+from headwater.shapes import dimension_value
 from headwater.tf1.functional import arrays, indexing, linalg, math, nn, reductions
 from headwater.tf1.functional.distributions.base import NOT_REPARAMETERIZED, Distribution
 from headwater.tf1.functional.distributions.discrete import Categorical
@@ -155,7 +156,7 @@ class Mixture(Distribution):
             raise TypeError(f"cat must be a Categorical distribution, but saw: {cat}")
         if not components:
             raise ValueError("components must be a non-empty list or tuple")
-        classes = cat.logits.shape[-1].value
+        classes = dimension_value(cat.logits.shape[-1])
         if classes is not None and classes != len(components):
             raise ValueError(f"components have length {len(components)}, but cat has {classes} classes")
         self.cat, self._components = cat, list(components)
@@ -255,8 +256,8 @@ class MixtureSameFamily(Distribution):
         name: str = "MixtureSameFamily",
     ) -> None:
         arguments = dict(locals())
-        classes = mixture_distribution.logits.shape[-1].value
-        parts = components_distribution.batch_shape[-1].value
+        classes = dimension_value(mixture_distribution.logits.shape[-1])
+        parts = dimension_value(components_distribution.batch_shape[-1])
         if None not in (classes, parts) and classes != parts:
             raise ValueError(
                 f"`mixture_distribution components` ({classes}) does not equal "

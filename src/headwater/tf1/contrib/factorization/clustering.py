@@ -12,6 +12,7 @@ from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Operation, Tensor
 from headwater.graph.registry import HostArray
 from headwater.graph.types import TensorLike
+from headwater.shapes import dimension_value
 from headwater.tf1.functional import arrays, checks, conditions, indexing, linalg, math, nn, random, reductions, script
 from headwater.tf1.functional.control_flow import group, no_op
 from headwater.tf1.functional.default_graph import control_dependencies
@@ -185,7 +186,7 @@ class KMeans:
         with control_dependencies([checks.assert_greater_equal(count, missing)]):
             choose = self._spread if self._first == KMEANS_PLUS_PLUS_INIT else self._chained
             found = script.py_func(choose, [points, missing], dtypes.float32)
-        found.set_shape([None, points.shape[1].value])
+        found.set_shape([None, dimension_value(points.shape[1])])
         return found
 
     def _spread(self, points: HostArray, count: HostArray) -> HostArray:

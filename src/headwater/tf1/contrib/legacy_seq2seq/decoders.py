@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from headwater import dtypes
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Tensor
-from headwater.shapes import as_shape
+from headwater.shapes import as_shape, dimension_value
 from headwater.tf1.contrib.rnn.projections import linear
 from headwater.tf1.functional import arrays, linalg, math, nest, nn, reductions
 from headwater.tf1.variables.embedding import embedding_lookup
@@ -191,7 +191,7 @@ def attention_decoder(
         raise ValueError("Must provide at least 1 input to attention decoder.")
     if num_heads < 1:
         raise ValueError("With less than 1 heads, use a non-attention decoder.")
-    if attention_states.shape[2].value is None:
+    if dimension_value(attention_states.shape[2]) is None:
         raise ValueError(f"Shape[2] of attention_states must be known: {attention_states.shape}")
     size: Any = cell.output_size if output_size is None else output_size
     outputs: list[Any] = []
@@ -206,7 +206,7 @@ def attention_decoder(
             if index > 0:
                 get_variable_scope().reuse_variables()
             given = _given(loop_function, outputs, index, item)
-            columns = given.shape[1].value
+            columns = dimension_value(given.shape[1])
             if columns is None:
                 raise ValueError(f"Could not infer input size from input: {given.name}")
             joined = linear([math.cast(each, kind) for each in (given, *attention)], columns, True)

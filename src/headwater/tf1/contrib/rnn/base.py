@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from headwater.graph.convert import name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.types import Structure
+from headwater.shapes import dimension_value
 from headwater.tf1.contrib.slim.normalization import layer_norm
 from headwater.tf1.functional import arrays
 from headwater.tf1.rnn.cells import LayerCell, RNNCell
@@ -77,7 +78,7 @@ def known_columns(inputs: Tensor) -> int:
     Raises:
       ValueError: ``inputs`` has not two dimensions, or the number of its columns is unknown.
     """
-    columns = inputs.shape.with_rank(2)[1].value
+    columns = dimension_value(inputs.shape.with_rank(2)[1])
     if columns is None:
         raise ValueError(f"Could not infer input size from inputs.get_shape()[-1]: {inputs.name} is {inputs.shape}")
     return columns

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Tensor
-from headwater.shapes import as_shape
+from headwater.shapes import as_shape, dimension_value
 from headwater.tf1.contrib.rnn.base import SizedLayerCell
 from headwater.tf1.functional import arrays, indexing, linalg, math, nn
 from headwater.tf1.functional.scans import scan_over
@@ -131,7 +131,7 @@ class LSTMBlockWrapper(Layer):
         """
         whole = arrays.stack(inputs) if isinstance(inputs, list) else inputs
         shape = whole.shape.with_rank(3)
-        if not shape[2].value:
+        if not dimension_value(shape[2]):
             raise ValueError(f"Expecting inputs_shape[2] to be set: {shape}")
         time, batch = (
             arrays.shape(whole)[axis] if size is None else size for axis, size in enumerate(shape.as_list()[:2])
@@ -268,7 +268,7 @@ class GRUBlockCell(SizedLayerCell):
         self.built = True
 
     def call(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        size = state.shape.with_rank(2)[1].value
+        size = dimension_value(state.shape.with_rank(2)[1])
         if size != self._num_units:
             raise ValueError(f"Shape of h_prev[1] incorrect: cell_size {self._num_units} vs {size}")
         kernel, bias, candidate_kernel, candidate_bias = self._weights

@@ -7,6 +7,7 @@ from typing import Any
 
 from headwater.graph.context import get_default_graph
 from headwater.graph.operation import Tensor
+from headwater.shapes import dimension_value
 from headwater.tf1.contrib.rnn.base import WrappingCell
 from headwater.tf1.functional import arrays, linalg, nest, nn
 from headwater.tf1.rnn.cells import BIAS, KERNEL, RNNCell
@@ -29,7 +30,7 @@ def linear(
     parts: list[Tensor] = list(args) if nest.is_nested(args) else [args]
     shapes = [part.shape for part in parts]
     for shape in shapes:
-        if shape.ndims != 2 or shape[1].value is None:
+        if shape.ndims != 2 or dimension_value(shape[1]) is None:
             raise ValueError(f"linear is expecting 2D arguments with known numbers of columns: {shapes}")
     dtype = parts[0].dtype.base_dtype
     columns = sum(int(shape[1]) for shape in shapes)

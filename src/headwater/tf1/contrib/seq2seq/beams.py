@@ -18,7 +18,7 @@ from headwater import dtypes
 from headwater.graph.constants import constant_value
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
-from headwater.shapes import TensorShape, as_shape
+from headwater.shapes import TensorShape, as_shape, dimension_value
 from headwater.tf1.contrib.seq2seq.basic import require_layer, size_after
 from headwater.tf1.contrib.seq2seq.decoding import Decoder
 from headwater.tf1.contrib.seq2seq.helpers import lookup, tokens
@@ -204,7 +204,7 @@ class BeamSearchDecoder(Decoder):
         """Returns the best proposals, and the state after them."""
         finished, unfinished = state.finished, math.logical_not(state.finished)
         proposals = arrays.expand_dims(state.log_probs, 2) + self._log_probs(logits, finished)
-        classes = logits.shape[-1].value
+        classes = dimension_value(logits.shape[-1])
         classes = arrays.shape(logits)[-1] if classes is None else classes
         attention = self._attention_probs(cell_state)
         if attention is not None:

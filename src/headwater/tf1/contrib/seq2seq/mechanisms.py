@@ -20,6 +20,7 @@ from headwater import dtypes
 from headwater.dtypes import as_dtype
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
+from headwater.shapes import dimension_value
 from headwater.tf1.functional import arrays, checks, indexing, linalg, math, nest, nn, random, reductions
 from headwater.tf1.functional.clip import clip_by_value
 from headwater.tf1.functional.default_graph import control_dependencies
@@ -171,7 +172,7 @@ def _luong_score(query: Tensor, keys: Tensor, scale: Any) -> Tensor:
     Raises:
       ValueError: the numbers of units differ or are not known.
     """
-    depth, units = query.shape[-1].value, keys.shape[-1].value
+    depth, units = dimension_value(query.shape[-1]), dimension_value(keys.shape[-1])
     if depth is None or depth != units:
         raise ValueError(
             "Incompatible or unknown inner dimensions between query and keys. "
@@ -472,6 +473,6 @@ def hardmax(logits: TensorLike, name: str | None = None) -> Tensor:
     """Returns 1 for the largest element of each row and 0 elsewhere; a ``probability_fn``."""
     with name_scope(name, "Hardmax", [logits]):
         logits = convert_to_tensor(logits, name="logits")
-        depth = logits.shape[-1].value
+        depth = dimension_value(logits.shape[-1])
         depth = arrays.shape(logits)[-1] if depth is None else depth
         return indexing.one_hot(reductions.argmax(logits, -1), depth, dtype=logits.dtype.base_dtype)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from headwater import dtypes
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
-from headwater.shapes import TensorShape
+from headwater.shapes import TensorShape, dimension_value
 from headwater.tf1.contrib.seq2seq.mechanisms import AttentionMechanism
 from headwater.tf1.functional import arrays, checks, linalg, nest
 from headwater.tf1.functional.default_graph import control_dependencies
@@ -136,7 +136,7 @@ class AttentionWrapper(RNNCell):
         if initial_cell_state is not None:
             with name_scope(name, "AttentionWrapperInit"):
                 last: Tensor = nest.flatten(initial_cell_state)[-1]
-                batch = last.shape[0].value
+                batch = dimension_value(last.shape[0])
                 batch = arrays.shape(last)[0] if batch is None else batch
                 self._initial_cell_state = self._checked(batch, initial_cell_state, "initial_cell_state")
 
@@ -161,7 +161,7 @@ class AttentionWrapper(RNNCell):
     def _attention_depth(self, sizes: object) -> int:
         if sizes is not None:
             return sum(_tuple(sizes))
-        depths = [mechanism.values.shape[-1].value for mechanism in self._attention_mechanisms]
+        depths = [dimension_value(mechanism.values.shape[-1]) for mechanism in self._attention_mechanisms]
         if self._attention_layers is None:
             return sum(depths)
         own: Any = self._cell.output_size

@@ -9,6 +9,7 @@ from headwater import dtypes
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
+from headwater.shapes import dimension_value
 from headwater.tf1.contrib.slim.arg_scope import add_arg_scope
 from headwater.tf1.contrib.slim.initializers import xavier_initializer
 from headwater.tf1.contrib.slim.layers import activated
@@ -75,7 +76,7 @@ def spatial_softmax(
     _check_order(data_format)
     with variable_scope(name, "spatial_softmax"):
         first = data_format == "NCHW"
-        channels = features.shape[1 if first else 3].value
+        channels = dimension_value(features.shape[1 if first else 3])
         if channels is None:
             raise ValueError("The num_channels dimension of the inputs to `spatial_softmax` should be defined.")
         height, width = (arrays.shape(features)[i] for i in ((2, 3) if first else (1, 2)))

@@ -23,6 +23,7 @@ from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
 from headwater.graph.operation import Tensor
 from headwater.graph.types import Ints, TensorLike
+from headwater.shapes import dimension_value
 from headwater.tf1.contrib.slim.arg_scope import add_arg_scope
 from headwater.tf1.contrib.slim.initializers import xavier_initializer
 from headwater.tf1.contrib.slim.utils import collect_named_outputs, get_variable_collections
@@ -378,7 +379,7 @@ def bias_add(
     """inputs + biases, one for each channel."""
     with variable_scope(scope, "BiasAdd", [inputs], reuse=reuse) as entered:
         inputs = convert_to_tensor(inputs)
-        size = inputs.shape[1 if data_format.startswith("NC") else -1].value
+        size = dimension_value(inputs.shape[1 if data_format.startswith("NC") else -1])
         biases = model_variable(
             "biases",
             [size],

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
+from headwater.shapes import dimension_value
 from headwater.tf1.contrib.slim.arg_scope import add_arg_scope
 from headwater.tf1.contrib.slim.utils import collect_named_outputs
 from headwater.tf1.functional import arrays, indexing, nest, nn
@@ -104,7 +105,7 @@ def softmax(logits: TensorLike, scope: str | VariableScope | None = None) -> Ten
     with variable_scope(scope, "softmax", [logits]):
         logits = convert_to_tensor(logits)
         # Published graphs are read by the names of these reshapes.
-        rows = nn.softmax(arrays.reshape(logits, [-1, logits.shape[-1].value]))
+        rows = nn.softmax(arrays.reshape(logits, [-1, dimension_value(logits.shape[-1])]))
         found = arrays.reshape(rows, arrays.shape(logits))
         found.set_shape(logits.dims)
         return found

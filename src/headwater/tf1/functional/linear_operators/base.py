@@ -9,7 +9,7 @@ from headwater.dtypes import DType, as_dtype
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Operation, Tensor
 from headwater.graph.types import TensorLike
-from headwater.shapes import Dimension, TensorShape
+from headwater.shapes import Dimension, TensorShape, dimension_value
 from headwater.tf1.functional import arrays, linalg, math, reductions
 from headwater.tf1.functional.checks import assert_less, assert_positive
 from headwater.tf1.functional.factorisations import cholesky, cholesky_solve, matrix_determinant, matrix_solve, slogdet
@@ -139,7 +139,7 @@ class LinearOperator:
         Raises:
           ValueError: the hint contradicts the shape.
         """
-        rows, columns = self.range_dimension.value, self.domain_dimension.value
+        rows, columns = dimension_value(self.range_dimension), dimension_value(self.domain_dimension)
         if rows is None or columns is None:
             return self._is_square_hint
         square = rows == columns
@@ -165,12 +165,12 @@ class LinearOperator:
     @property
     def domain_dimension(self) -> Dimension:
         """The number of columns, N."""
-        return self.shape[-1] if self.shape.ndims else Dimension(None)
+        return self.shape[-1]
 
     @property
     def range_dimension(self) -> Dimension:
         """The number of rows, M."""
-        return self.shape[-2] if self.shape.ndims else Dimension(None)
+        return self.shape[-2]
 
     def _scope(self, name: str) -> Any:
         return name_scope(f"{self.name}/{name}", "", self.graph_parents)

@@ -10,7 +10,7 @@ from typing import Any
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
-from headwater.shapes import TensorShape
+from headwater.shapes import TensorShape, dimension_value
 from headwater.tf1.functional import arrays, linalg, math
 from headwater.tf1.functional.linear_operators.base import LinearOperator, check_sizes, makers, with_same_batch
 from headwater.tf1.functional.linear_operators.diagonal import LinearOperatorDiag, LinearOperatorIdentity
@@ -204,7 +204,7 @@ class _Several(LinearOperator):
 
     def _combined(self, sizes: Callable[[Sequence[Any]], Any]) -> TensorShape:
         inner = [
-            sizes([getattr(part, side).value for part in self._operators])
+            sizes([dimension_value(getattr(part, side)) for part in self._operators])
             for side in ("range_dimension", "domain_dimension")
         ]
         return self._outer().concatenate(TensorShape(inner))
@@ -239,7 +239,10 @@ class LinearOperatorComposition(_Several):
     def _shape(self) -> TensorShape:
         for left, right in itertools.pairwise(self._operators):
             check_sizes(left.domain_dimension, right.range_dimension)
-        ends = [self._operators[0].range_dimension.value, self._operators[-1].domain_dimension.value]
+        ends = [
+            dimension_value(self._operators[0].range_dimension),
+            dimension_value(self._operators[-1].domain_dimension),
+        ]
         return self._outer().concatenate(TensorShape(ends))
 
     def _shape_tensor(self) -> Tensor:
@@ -305,7 +308,7 @@ class LinearOperatorBlockDiag(_Several):
         return self._combined_tensor(lambda sizes: functools.reduce(math.add, sizes))
 
     def _parts(self, x: Tensor) -> list[Tensor]:
-        sizes = [part.domain_dimension.value for part in self._operators]
+        sizes = [dimension_value(part.domain_dimension) for part in self._operators]
         if None in sizes:
             sizes = arrays.stack([part.domain_dimension_tensor() for part in self._operators])
         return list(arrays.split(x, sizes, -2, num=len(self._operators)))
@@ -493,7 +496,7 @@ class LinearOperatorLowRankUpdate(LinearOperator):
         """The diagonal D."""
         if self.diag_update is not None:
             return LinearOperatorDiag(self.diag_update, is_positive_definite=self.is_diag_update_positive)
-        size = self.u.shape[-1].value
+        size = dimension_value(self.u.shape[-1])
         return LinearOperatorIdentity(arrays.shape(self.u)[-1] if size is None else size, dtype=self.dtype)
 
     def _shape(self) -> TensorShape:
