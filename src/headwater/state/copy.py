@@ -235,7 +235,7 @@ class KeptCopy(PrimaryCopy):
             _log.warning(what, self._task, self._description, deposits.chief, view.term)
         # Send this request only after the deposit is complete: as soon as the witness has the request, it may promote
         # an empty replica, which fetches the state from the chief.
-        self._request_last_view(RequestKind.LEAVE)
+        self._request_last_view(RequestKind.DEPOSITED)
 
     def _last_view(self, has_other: bool) -> View | None:
         """Asks the witness for a view in which this replica is alone. Called after the keeper has stopped.
@@ -250,7 +250,7 @@ class KeptCopy(PrimaryCopy):
         while True:
             known = self._standing.view
             last = not has_other and known is not None and self._standing.me in known
-            view = self._request_last_view(RequestKind.ALONE if last else RequestKind.GO)
+            view = self._request_last_view(RequestKind.ALONE if last else RequestKind.SHUT_DOWN)
             self._adopt_view(view)
             if view is None or view.backup is None or self._standing.me not in view:
                 break

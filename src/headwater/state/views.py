@@ -36,10 +36,11 @@ the newest reported view as the current one in only two cases:
 The witness creates the first view after every ``ps`` has reported that it knows no view.
 
 Incarnation numbers of a ``ps`` increase. So the witness marks a replica as *lost* once it has seen a newer incarnation
-of its ``ps``. A replica whose process shuts down asks to *go*. If the other replica of its view still exists, the
-witness marks the departing replica as lost. Otherwise the departing replica is the last one, and gets a view in which
-it is alone. It deposits its state with the chief and reports that to the witness (*leave*); the witness then marks it
-as lost, too. A lost replica never becomes primary or backup. If all replicas of a view are lost, no ``ps`` has the
+of its ``ps``. A replica whose process shuts down reports that to the witness (`RequestKind.SHUT_DOWN`). If the other
+replica of its view still exists, the witness marks the departing replica as lost. Otherwise the departing replica is
+the last one, and gets a view in which it is alone. It deposits its state with the chief and reports that, too
+(`RequestKind.DEPOSITED`); the witness then marks it as lost. A lost replica never becomes primary or backup. If all
+replicas of a view are lost, no ``ps`` has the
 shard. Then the first empty replica that asks becomes the primary of the next term, with the state that the chief has;
 see `headwater.state.replica_deposits`.
 
@@ -77,20 +78,21 @@ class View(NamedTuple):
 
 
 class RequestKind(enum.Enum):
-    """Kinds of a replica's request to the witness.
-
-    ``VIEW`` only reads the view. ``ALONE`` removes the other replica from it. ``PAIR`` makes another replica the
-    backup. ``HAND_OFF`` swaps primary and backup. ``GO`` is sent when the replica's process shuts down: if another
-    replica remains, the witness marks the sender as lost; otherwise the sender gets a view in which it is alone.
-    ``LEAVE`` follows in the second case, when the chief has the sender's state: the witness marks the sender as lost.
-    """
+    """Kinds of a replica's request to the witness."""
 
     VIEW = 0
+    """Only reads the view."""
     ALONE = 1
+    """Removes the other replica from the view."""
     PAIR = 2
+    """Makes another replica the backup."""
     HAND_OFF = 3
-    LEAVE = 4
-    GO = 5
+    """Swaps primary and backup."""
+    DEPOSITED = 4
+    """The sender, alone in its view, has deposited its state with the chief: marks the sender as lost."""
+    SHUT_DOWN = 5
+    """The sender's process shuts down: marks the sender as lost if the view's other replica remains; otherwise gives
+    the sender a view in which it is alone."""
 
 
 class WitnessRequest(NamedTuple):
@@ -121,8 +123,7 @@ class Witness:
     Attributes:
       view: the current view; None before it is known.
       reports: the last request of each ``ps`` while the view is not known; empty afterwards.
-      lost: the lost replicas that the view names and, for each ``ps``, the latest lost replica that the view does not
-        name.
+      lost: the lost replicas: all that the view names, and of the others the latest of each ``ps``.
     """
 
     view: View | None = None
@@ -153,10 +154,12 @@ def apply_request(witness: Witness, request: WitnessRequest) -> Witness:
     # A newer incarnation of the same ``ps`` asks, so the state of the older one is lost.
     gone = {copy for copy in both if copy.ps == me.ps and copy.incarnation < me.incarnation}
     witness = witness.with_lost(gone)
-    # Requests of a lost replica, such as a repeated LEAVE, change nothing.
+    # Requests of a lost replica, such as a repeated DEPOSITED, change nothing.
     if me in witness.lost:
         return witness
-    if request.kind is RequestKind.LEAVE or (request.kind is RequestKind.GO and _state_survives(witness, request)):
+    if request.kind is RequestKind.DEPOSITED or (
+        request.kind is RequestKind.SHUT_DOWN and _state_survives(witness, request)
+    ):
         return witness.with_lost({me})
     after = view
     if me in view:
@@ -191,7 +194,7 @@ def _grant(view: View, request: WitnessRequest, lost: Collection[Copy]) -> View:
     me, other = request.me, request.other
     match request.kind:
         # The replica that asks first stays; the other replica is outside the view from the next term on.
-        case RequestKind.ALONE | RequestKind.GO if view.backup is not None:
+        case RequestKind.ALONE | RequestKind.SHUT_DOWN if view.backup is not None:
             return View(view.term + 1, me, None)
         # No new term if ``other`` is the backup already, or is lost: a lost replica has no state.
         case RequestKind.PAIR if me == view.primary and other is not None and other not in {view.backup, *lost}:

@@ -117,17 +117,17 @@ def test_the_last_replica_to_restart_serves_after_both_were_lost() -> None:
 @pytest.mark.parametrize(("first", "last"), [(HOME, OTHER), (OTHER, HOME)])
 def test_the_last_of_two_leaving_replicas_is_alone_until_it_has_left(first: Copy, last: Copy) -> None:
     third = Copy(2, 30)
-    witness = apply_request(Witness(view=PAIR), _request_of(first, PAIR, RequestKind.GO))
-    assert apply_request(witness, _request_of(first, PAIR, RequestKind.GO)) == witness
+    witness = apply_request(Witness(view=PAIR), _request_of(first, PAIR, RequestKind.SHUT_DOWN))
+    assert apply_request(witness, _request_of(first, PAIR, RequestKind.SHUT_DOWN)) == witness
     assert apply_request(witness, _request_of(first, PAIR, RequestKind.ALONE)).view == PAIR
     assert apply_request(witness, _request_of(third, None)).view == PAIR
     assert apply_request(witness, _request_of(last, PAIR, RequestKind.ALONE)).view == View(5, last, None)
     alone = View(5, last, None)
-    witness = apply_request(witness, _request_of(last, PAIR, RequestKind.GO))
+    witness = apply_request(witness, _request_of(last, PAIR, RequestKind.SHUT_DOWN))
     assert witness.view == alone
-    assert apply_request(witness, _request_of(last, alone, RequestKind.GO)).view == alone
+    assert apply_request(witness, _request_of(last, alone, RequestKind.SHUT_DOWN)).view == alone
     assert apply_request(witness, _request_of(third, None)).view == alone
-    witness = apply_request(witness, _request_of(last, alone, RequestKind.LEAVE))
+    witness = apply_request(witness, _request_of(last, alone, RequestKind.DEPOSITED))
     assert witness.view == alone
     assert apply_request(witness, _request_of(last, alone)).view == alone
     assert (
@@ -138,21 +138,21 @@ def test_the_last_of_two_leaving_replicas_is_alone_until_it_has_left(first: Copy
 
 
 def test_a_leaving_replica_first_learns_the_current_view() -> None:
-    witness = apply_request(Witness(view=PAIR), _request_of(HOME, PAIR, RequestKind.GO))
-    assert apply_request(witness, _request_of(OTHER, View(3, HOME, None), RequestKind.GO)) == witness
-    assert apply_request(witness, _request_of(OTHER, PAIR, RequestKind.GO)).view == View(5, OTHER, None)
+    witness = apply_request(Witness(view=PAIR), _request_of(HOME, PAIR, RequestKind.SHUT_DOWN))
+    assert apply_request(witness, _request_of(OTHER, View(3, HOME, None), RequestKind.SHUT_DOWN)) == witness
+    assert apply_request(witness, _request_of(OTHER, PAIR, RequestKind.SHUT_DOWN)).view == View(5, OTHER, None)
 
 
 def test_a_replica_without_a_live_backup_is_alone_when_it_shuts_down() -> None:
     witness = apply_request(Witness(view=PAIR), _request_of(Copy(1, 21), None))
-    assert apply_request(witness, _request_of(HOME, PAIR, RequestKind.GO)).view == View(5, HOME, None)
+    assert apply_request(witness, _request_of(HOME, PAIR, RequestKind.SHUT_DOWN)).view == View(5, HOME, None)
 
 
 def test_a_lost_replica_becomes_neither_primary_nor_backup() -> None:
     third = Copy(2, 30)
-    witness = apply_request(Witness(view=PAIR), _request_of(OTHER, PAIR, RequestKind.GO))
+    witness = apply_request(Witness(view=PAIR), _request_of(OTHER, PAIR, RequestKind.SHUT_DOWN))
     assert apply_request(witness, _request_of(HOME, PAIR, RequestKind.HAND_OFF)) == witness
-    witness = apply_request(witness, _request_of(third, PAIR, RequestKind.GO))
+    witness = apply_request(witness, _request_of(third, PAIR, RequestKind.SHUT_DOWN))
     assert apply_request(witness, _request_of(HOME, PAIR, RequestKind.PAIR, third)) == witness
     assert apply_request(witness, _request_of(HOME, PAIR, RequestKind.PAIR, Copy(2, 31))).view == View(
         5, HOME, Copy(2, 31)
@@ -457,13 +457,13 @@ class _World:
         if copy.stopped or not copy.ends or self.witness.view is None:
             return
         last = copy.lacks_other and known is not None and copy.standing.me in known
-        newest = self.tells(ps, RequestKind.ALONE if last else RequestKind.GO)
+        newest = self.tells(ps, RequestKind.ALONE if last else RequestKind.SHUT_DOWN)
         self.learns(ps, newest)
         if copy.standing.me in newest and newest.backup is not None and newest != known:
             return
         if newest == View(newest.term, copy.standing.me, None):
             self.left[newest.term] = list(copy.log)
-            self.tells(ps, RequestKind.LEAVE)
+            self.tells(ps, RequestKind.DEPOSITED)
         self.copies[ps] = _Process(Copy(ps, next(self.incarnations)))
         self.feeds = {key: feed for key, feed in self.feeds.items() if ps not in key}
 
