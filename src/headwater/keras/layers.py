@@ -18,7 +18,7 @@ from headwater.keras.embeddings.inference import watch_dynamic
 from headwater.keras.internals import in_symbolic_scope
 from headwater.ps.table_client import TableClient
 from headwater.ps.table_protocol import eviction_of, pack_eviction
-from headwater.ps.table_requests import Divided, in_bags
+from headwater.ps.table_requests import DividedIds, group_into_bags
 from headwater.ps.updater import Array
 from headwater.tables import Admission, GeneralOptimizer, Initializer, Table, TableConfig, TableStatistics
 from headwater.tables.hashing import distinct
@@ -241,18 +241,18 @@ class DynamicEmbedding(keras.layers.Layer):
             self._own.close()
             self._own = None
 
-    def divide(self, ids: object) -> Divided:
+    def divide(self, ids: object) -> DividedIds:
         """Returns the distinct ids, divided by the ``ps`` that hold their rows."""
         if self.client is not None:
             return self.client.divide(self.table_name, ids)
         keys = self._own_table().keys(np.asarray(ids).reshape(-1))
         first, inverse = distinct(keys.words, keys.checks)
         keys = keys[first]
-        return Divided(words=keys.words, checks=keys.checks, inverse=inverse, bounds=np.array([0, len(keys)]))
+        return DividedIds(words=keys.words, checks=keys.checks, inverse=inverse, bounds=np.array([0, len(keys)]))
 
     def divide_bags(
         self, ids: Array, shapes: Sequence[tuple[int, ...]], offsets: Array | None, weights: Array | None
-    ) -> Divided:
+    ) -> DividedIds:
         """As `divide`, for rows that are pooled: the result also has the bags, which are the sets of rows that are
         pooled into one.
 
@@ -275,9 +275,9 @@ class DynamicEmbedding(keras.layers.Layer):
             ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])[ends]
             ids = ids[kept]
             weights = None if weights is None else weights[kept]
-        return in_bags(self.divide(ids), ends, self.combiner, weights, f"layer {self.name!r}")
+        return group_into_bags(self.divide(ids), ends, self.combiner, weights, f"layer {self.name!r}")
 
-    def own_rows(self, keys: Divided) -> Array:
+    def own_rows(self, keys: DividedIds) -> Array:
         """Returns the rows of distinct ids, or the pooled rows of bags, from the table in this process."""
         rows = self._own_table().look_up(Keys(keys.words, keys.checks), training=False)
         return rows if keys.bags is None else keys.pool(rows)

@@ -446,9 +446,9 @@ class ParameterServer:
           strings: whether ids are strings, not integers.
           admission: decides which keys get a row; by default all do, at their first use.
           eviction: decides which rows are removed when there are too many; without it a full table is an error.
-          max_rows: maximum number of rows, on each ``ps``, or in each of ``shards``.
-          max_bytes: maximum number of bytes of the rows, likewise.
-          memory_rows: maximum number of rows in memory, likewise; further ones are kept in a file.
+          max_rows: maximum number of rows on each ``ps``, or in each of ``shards``.
+          max_bytes: maximum number of bytes of these rows.
+          memory_rows: maximum number of these rows in memory; further ones are kept in a file.
           folder: folder of that file, on the machine of the ``ps``.
           saves: a folder of saves that all tasks share. A ``ps`` that does not have the table yet, at the beginning or
             after a restart, restores its rows from the latest save there.
@@ -457,7 +457,7 @@ class ParameterServer:
 
         Raises:
           FailedPreconditionError: there is another table with that name.
-          InvalidArgumentError: the table in ``saves`` does not fit, e.g. its dim.
+          InvalidArgumentError: the table in ``saves`` has another configuration, e.g. another ``dim``.
           ValueError: an argument is invalid.
         """
         from headwater.ps import table_cluster as tables  # noqa: PLC0415  with numba, which takes as long as JAX

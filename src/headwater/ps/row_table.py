@@ -60,7 +60,7 @@ class RowTable:
           training: as for `lookup`.
 
         Raises:
-          InvalidArgumentError: an argument does not fit.
+          InvalidArgumentError: the combiner is unknown, or ``offsets`` or ``weights`` do not match ``ids``.
         """
         client = self._client()
         bags = client.bags(self.name, ids, offsets, combiner, weights)

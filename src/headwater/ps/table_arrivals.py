@@ -13,7 +13,7 @@ from headwater.cluster.task import kinds
 from headwater.cluster.transport.frames import Frame
 from headwater.errors import InvalidArgumentError
 from headwater.ps.table_protocol import Array, arrived_keys, flat_rows, split_array
-from headwater.ps.table_requests import BagsPart, arrived_bags, pool_part, spread_part
+from headwater.ps.table_requests import BagsPart, decode_bags, pool_part, spread_part
 from headwater.tables import Table
 from headwater.tables.kernels import all_finite
 from headwater.tables.policies import ALWAYS
@@ -46,7 +46,7 @@ class TableKeys:
         """Returns each table that gives a row to every key, with its keys."""
         return [pair for pair in self.pairs() if pair[0].config.admission.kind == ALWAYS]
 
-    def numbers(self) -> list[int]:
+    def element_counts(self) -> list[int]:
         """Returns the number of elements of the rows of each table's keys."""
         return [count * table.config.dim for table, count in zip(self.tables, self.counts, strict=True)]
 
@@ -99,7 +99,7 @@ def read_request(
     if any(table.config.strings for table in tables):
         checks = _checks(tables, counts, _next_array(tables[0], arrays))
     parts = [
-        arrived_bags(arrays, how, count, _where(table)) if how else None
+        decode_bags(arrays, how, count, _where(table)) if how else None
         for table, how, count in zip(tables, hows, counts, strict=True)
     ]
     return Asked(
@@ -138,7 +138,7 @@ def answer_rows(asked: Asked, found: NDArray[np.float32]) -> Frame:
     if flat_rows(asked.forms, asked.bags):
         return Frame(kinds.DONE, (), [found])
     rows: list[Array] = []
-    parts = split_array(found, asked.numbers())
+    parts = split_array(found, asked.element_counts())
     for table, form, bags, part in zip(asked.tables, asked.forms, asked.parts, parts, strict=True):
         of_keys = part.reshape(-1, table.config.dim)
         rows.append(encode(of_keys if bags is None else pool_part(bags, of_keys), form))
@@ -153,7 +153,7 @@ def arrived_gradients(asked: Asked, rates: Sequence[float | None]) -> NDArray[np
     """Returns the gradients of an update in one flat array, table by table; checks that all are finite."""
     if len(rates) != len(asked.tables):
         raise InvalidArgumentError(f"{len(asked.tables)} tables have {len(rates)} learning rates")
-    sizes = asked.numbers()
+    sizes = asked.element_counts()
     if flat_rows(asked.forms, asked.bags):
         flat = _next_array(asked.tables[0], asked.left)
         if flat.dtype != np.float32 or flat.shape != (sum(sizes),):

@@ -20,7 +20,7 @@ from headwater.errors import FailedPreconditionError, InvalidArgumentError, NotF
 from headwater.ps.client import ServerLink
 from headwater.ps.conversation import Traffic
 from headwater.ps.table_protocol import Array, flat_rows, pack, split_array
-from headwater.ps.table_requests import Batch, Divided, Ids, concatenate_keys, in_bags
+from headwater.ps.table_requests import Batch, DividedIds, Ids, concatenate_keys, group_into_bags
 from headwater.ps.table_rounds import Round
 from headwater.ps.table_sessions import TableSessions
 from headwater.tables import TableConfig, TableStatistics
@@ -152,7 +152,7 @@ class TableClient:
             raise NotFoundError(f"there is no table {name!r}; there are {sorted(self._tables)}")
         return self._tables[name]
 
-    def divide(self, name: str, ids: object) -> Divided:
+    def divide(self, name: str, ids: object) -> DividedIds:
         """Determines the distinct keys among the ids of a table, and the ``ps`` of each.
 
         Args:
@@ -271,13 +271,13 @@ class TableClient:
     def _flat(self, answer: Frame, batch: Batch, task: int, dims: Sequence[int]) -> Reals:
         """Returns the rows, in one flat array, from an answer with a single flat tensor."""
         counts = batch.bounds[:, task + 1] - batch.bounds[:, task]
-        rows, numbers = int(counts.sum()), sum(batch.numbers(task, dims))
+        rows, numbers = int(counts.sum()), sum(batch.element_counts(task, dims))
         if len(answer.tensors) != 1 or answer.tensors[0].dtype != np.float32 or answer.tensors[0].shape != (numbers,):
             raise bad_header(answer, self._sessions.tasks[task])
         self._sessions.traffic += Traffic(rows=rows)
         return answer.tensors[0]
 
-    def rows(self, divided: Mapping[str, Divided], *, training: bool = True) -> dict[str, Reals]:
+    def rows(self, divided: Mapping[str, DividedIds], *, training: bool = True) -> dict[str, Reals]:
         """Returns by table the rows of its distinct keys, or of its bags, in one round trip; see `look_up`."""
         if not divided:
             return {}
@@ -291,7 +291,7 @@ class TableClient:
         for task, answer in enumerate(self._request_rows(batch, training, forms, bags, more)):
             if flat_rows(forms, bags):
                 flat = self._flat(answer, batch, task, dims)
-                sizes = batch.numbers(task, dims)
+                sizes = batch.element_counts(task, dims)
                 for found, part, dim in zip(arrived, split_array(flat, sizes), dims, strict=True):
                     found.append(part.reshape(-1, dim))
                 continue
@@ -305,7 +305,7 @@ class TableClient:
             for name, part, found, dim, of in zip(names, parts, arrived, dims, pooled, strict=True)
         }
 
-    def _bag_tensors(self, parts: Sequence[Divided], pooled: Sequence[bool]) -> list[list[Array]]:
+    def _bag_tensors(self, parts: Sequence[DividedIds], pooled: Sequence[bool]) -> list[list[Array]]:
         """Returns, for each ``ps``, the tensors that describe the bags it pools."""
         return [
             [tensor for part, of in zip(parts, pooled, strict=True) if of for tensor in part.bag_tensors(task)]
@@ -315,11 +315,11 @@ class TableClient:
     def _where(self, name: str) -> str:
         return f"table {name!r}, {self._worker}"
 
-    def bags(self, name: str, ids: object, offsets: object, combiner: str, weights: object = None) -> Divided:
+    def bags(self, name: str, ids: object, offsets: object, combiner: str, weights: object = None) -> DividedIds:
         """Divides the ids of a table into bags; see `RowTable.pool`."""
-        return in_bags(self.divide(name, ids), offsets, combiner, weights, self._where(name))
+        return group_into_bags(self.divide(name, ids), offsets, combiner, weights, self._where(name))
 
-    def pool(self, bags: Mapping[str, Divided], *, training: bool = True) -> dict[str, Reals]:
+    def pool(self, bags: Mapping[str, DividedIds], *, training: bool = True) -> dict[str, Reals]:
         """Returns the pooled rows of the bags of each table, [bags, dim], in one round trip. See `bags`."""
         return self.rows(bags, training=training)
 
@@ -328,11 +328,11 @@ class TableClient:
         sent.
 
         Args:
-          ids: by table, of any shape.
-          gradients: by table, shape ``[*ids.shape, dim]``.
+          ids: the ids of each table, of any shape.
+          gradients: the gradients of each table, ``[*ids.shape, dim]``.
 
         Raises:
-          InvalidArgumentError: shapes do not fit, or a gradient is not finite.
+          InvalidArgumentError: gradients have another shape, or a gradient is not finite.
         """
         if not ids:
             return
@@ -354,13 +354,15 @@ class TableClient:
             number = next(t for t, end in enumerate(batch.bounds[:, -1]) if bad < end)
             raise self._not_finite(batch.names[number], f"key {int(batch.words[bad])}")
         forms = self._gradient_forms(batch.names)
-        by_task = split_array(sums, [sum(batch.numbers(task, dims)) for task in range(len(self._sessions.tasks))])
+        by_task = split_array(
+            sums, [sum(batch.element_counts(task, dims)) for task in range(len(self._sessions.tasks))]
+        )
         tensors: list[list[Array]] = []
         for task, flat in enumerate(by_task):
             if flat_rows(forms, [0] * len(forms)):
                 tensors.append([flat])
                 continue
-            sizes = batch.numbers(task, dims)
+            sizes = batch.element_counts(task, dims)
             parts = zip(split_array(flat, sizes), dims, forms, strict=True)
             tensors.append([encode(part.reshape(-1, dim), form) for part, dim, form in parts])
         self._push(batch, forms, [0] * len(forms), tensors)
@@ -392,7 +394,7 @@ class TableClient:
             frames.append(Frame(kinds.UPDATE, header, [*keys, *more]))
         self._sessions.exchange(frames)
 
-    def push(self, divided: Mapping[str, Divided], sums: Mapping[str, Reals], number: int | None = None) -> None:
+    def push(self, divided: Mapping[str, DividedIds], sums: Mapping[str, Reals], number: int | None = None) -> None:
         """Applies one update to several tables, with one gradient for each distinct key or for each bag.
 
         In a round, the gradients replace earlier gradients with the same ``number``. With None, the worker's own number

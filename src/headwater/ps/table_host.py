@@ -415,7 +415,7 @@ class TableService:
         if all(table.config.optimizer.kind >= 0 for table in asked.tables):
             together.apply(asked.tables, asked.words, asked.checks, asked.counts, gradients)
         else:
-            for (table, keys), part in zip(asked.pairs(), split_array(gradients, asked.numbers()), strict=True):
+            for (table, keys), part in zip(asked.pairs(), split_array(gradients, asked.element_counts()), strict=True):
                 table.apply(keys, part.reshape(-1, table.config.dim))
         for table in asked.tables:
             if table.step % _SWEEP_STEPS == 0:

@@ -1,10 +1,10 @@
-"""Requests of a worker to a ``ps`` for rows of tables: keys, and perhaps bags whose rows are pooled before they are
-sent.
+"""Requests of a worker to a ``ps`` for rows of tables, either each row or the sum of each bag.
 
-Bags are pooled on the ``ps`` if that transfers fewer bytes: the ``ps`` then adds up its rows of each bag (times
-their weights), and the worker adds up the sums of several ``ps`` and divides. Gradients are sent in the opposite
-direction: a bag's gradient is sent once, divided, and the ``ps`` adds it to the gradient of each of the bag's rows.
-Both are sums, so the result is mathematically equal to sending every row; rounding may differ in the last bits.
+A *bag* is a group of ids whose rows are combined to one row: a sum, perhaps with weights, divided by a *divisor*. Bags
+are pooled on the ``ps`` if that transfers fewer bytes: each ``ps`` sums its rows of a bag, and the worker sums these
+sums and divides. For gradients, the worker divides a bag's gradient and sends it once to each ``ps``, which adds it to
+the gradients of the bag's rows. The result is mathematically equal to sending every row; rounding may differ in the
+last bits.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from headwater.tables.table import COMBINERS
 
 Counts: TypeAlias = "list[int]"
 
+# Codes in headers: how the ``ps`` pools the rows of bags.
 NOT_POOLED: Final = 0
 POOLED: Final = 1
 WEIGHTED: Final = 2
@@ -40,9 +41,9 @@ class BagsPart:
     """One task's part of the bags.
 
     Attributes:
-      counts: by bag, the number of its ids that belong to the task, [bags].
-      numbers: for each such id, the number of its key among the task's keys.
-      weights: the weights of these ids, or none.
+      counts: for each bag, the number of its ids that belong to the task, [bags].
+      numbers: for each such id, the number of its key among the task's keys, [sum(counts)].
+      weights: the weights of these ids, [sum(counts)]; empty if bags have no weights.
     """
 
     counts: Words
@@ -50,7 +51,11 @@ class BagsPart:
     weights: Reals
 
     def tensors(self, keys: int) -> list[Array]:
-        """Returns the tensors that represent this part. An empty tensor represents the numbers 0, 1, 2 and so on."""
+        """Returns the tensors that represent this part, for `decode_bags`.
+
+        Args:
+          keys: the number of the task's keys. If ``numbers`` is just 0 to ``keys`` - 1, an empty tensor replaces it.
+        """
         numbers = self.numbers
         sent = numbers[:0] if len(numbers) == keys and np.array_equal(numbers, np.arange(keys)) else numbers
         found = [smallest(self.counts), smallest(sent)]
@@ -68,8 +73,8 @@ class Bags:
 
     Attributes:
       offsets: start of each bag among the ids, and the end of the last, [bags + 1].
-      weights: the weights of the ids, or none.
-      divisors: by bag, the divisor of its sum, [bags].
+      weights: the weights of the ids, [ids]; empty if bags have no weights.
+      divisors: the divisor of each bag's sum, [bags].
     """
 
     offsets: Words
@@ -81,16 +86,16 @@ class Bags:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Divided:
-    """Ids of a table, divided among tasks.
+class DividedIds:
+    """Ids of a table, and their distinct keys, which are sorted by task.
 
     Attributes:
-      words: the first words of the distinct keys.
-      checks: the second words of the keys; empty if keys have one word.
-      inverse: index of the key of each id.
+      words: the first words of the distinct keys, [keys].
+      checks: the second words of the keys, [keys]; empty if keys have one word.
+      inverse: index of the key of each id, [ids].
       bounds: start of the keys of each task, and the end of the last ones, [tasks + 1].
-      bags: bags in which rows are pooled, or None: each row is returned.
-      parts: by task, its part of the bags.
+      bags: the bags in which rows are pooled; None to return the row of each key.
+      parts: the part of the bags of each task; empty without bags.
     """
 
     words: Words
@@ -111,7 +116,7 @@ class Divided:
         return [slice(first, end) for first, end in pairwise(ends)]
 
     def bag_tensors(self, task: int) -> list[Array]:
-        """Returns the tensors sent to a task besides its keys, where rows are pooled."""
+        """Returns the tensors that are sent to a task besides its keys if the ``ps`` pools rows."""
         return self.parts[task].tensors(self._keys_of(task))
 
     def pools_on_server(self, form: Format, dim: int) -> bool:
@@ -138,7 +143,13 @@ class Divided:
         return int(self.bounds[task + 1] - self.bounds[task])
 
     def assemble_rows(self, arrived: Sequence[Reals], dim: int, pooled: bool) -> Reals:
-        """Assembles the resulting rows from the answers of all tasks: pooled, or by key."""
+        """Assembles the resulting rows, [len(self), dim], from the answers of all tasks.
+
+        Args:
+          arrived: for each task, its rows: of its `BagsPart.bag_numbers` if ``pooled``, else of its keys.
+          dim: numbers in a row.
+          pooled: whether the tasks have pooled the rows.
+        """
         if pooled:
             assert self.bags is not None
             # Each task has pooled its own keys: a bag with keys of several tasks is the sum of their parts.
@@ -155,7 +166,7 @@ class Divided:
         return found if self.bags is None else self.pool(found)
 
     def pool(self, rows: Reals) -> Reals:
-        """Pools rows of the keys into rows of the bags."""
+        """Pools rows of the keys, [keys, dim], into rows of the bags, [bags, dim]."""
         bags = self.bags
         assert bags is not None
         return pool(rows, self.inverse, bags.offsets, bags.weights, 0) / bags.divisors[:, None]
@@ -164,7 +175,7 @@ class Divided:
         """Returns the gradients to send, by task.
 
         Args:
-          gradients: the gradients of the resulting rows, [wanted, dim].
+          gradients: the gradients of the resulting rows, [len(self), dim].
           pooled: whether to send gradients of bags, rather than of keys.
         """
         if self.bags is not None:
@@ -194,7 +205,8 @@ class Batch:
         self._sent: dict[int, tuple[Counts, Counts, list[Array]]] = {}
 
     def keys(self, task: int, strings: Sequence[bool]) -> tuple[Counts, Counts, list[Array]]:
-        """Returns the keys to send to a task: by table the number of keys and the bytes of each, and the packed keys.
+        """Returns the keys to send to a task: for each table, the number of its keys and the bytes of a packed key; and
+        the tensors with the packed keys.
 
         Args:
           task: number of the task.
@@ -214,8 +226,8 @@ class Batch:
             found = self._sent[task] = cast(Counts, counts.tolist()), cast(Counts, sizes.tolist()), tensors
         return found
 
-    def numbers(self, task: int, dims: Sequence[int]) -> list[int]:
-        """Returns the number of elements of a task's rows, by table, with ``dims`` elements in each row."""
+    def element_counts(self, task: int, dims: Sequence[int]) -> list[int]:
+        """Returns, for each table, the number of elements in all rows of a task; ``dims`` are the lengths of a row."""
         return cast("list[int]", ((self.bounds[:, task + 1] - self.bounds[:, task]) * dims).tolist())
 
 
@@ -249,12 +261,12 @@ class Ids(Batch):
             and np.array_equal(self.ids, ids)
         )
 
-    def divide(self, number: int, strings: bool) -> Divided:
+    def divide(self, number: int, strings: bool) -> DividedIds:
         """Returns the ids of one table."""
         bounds = self.bounds[number]
         first, end = int(bounds[0]), int(bounds[-1])
         start = int(self.ends[number - 1]) if number else 0
-        return Divided(
+        return DividedIds(
             words=self.words[first:end],
             checks=self.checks[first:end] if strings else self.checks[:0],
             inverse=self.inverse[start : int(self.ends[number])],
@@ -262,7 +274,7 @@ class Ids(Batch):
         )
 
 
-def concatenate_keys(divided: Mapping[str, Divided]) -> Batch:
+def concatenate_keys(divided: Mapping[str, DividedIds]) -> Batch:
     """Concatenates the keys of several tables."""
     parts = list(divided.values())
     total = np.cumsum([0, *(len(part.words) for part in parts)])
@@ -275,8 +287,8 @@ def concatenate_keys(divided: Mapping[str, Divided]) -> Batch:
     return Batch(list(divided), np.concatenate([part.words for part in parts]), checks, bounds)
 
 
-def in_bags(divided: Divided, offsets: object, combiner: str, weights: object, where: str) -> Divided:
-    """Assigns ids to bags.
+def group_into_bags(divided: DividedIds, offsets: object, combiner: str, weights: object, where: str) -> DividedIds:
+    """Returns ``divided`` with its ids grouped into bags.
 
     Args:
       divided: the ids.
@@ -286,7 +298,8 @@ def in_bags(divided: Divided, offsets: object, combiner: str, weights: object, w
       where: the names of table and worker, for messages.
 
     Raises:
-      InvalidArgumentError: an argument does not fit.
+      InvalidArgumentError: the combiner is unknown, ``offsets`` or ``weights`` do not match the ids, or a weight is not
+        finite.
     """
     count = len(divided.inverse)
     if combiner not in COMBINERS:
@@ -307,7 +320,7 @@ def in_bags(divided: Divided, offsets: object, combiner: str, weights: object, w
     return replace(divided, bags=bags, parts=_parts(divided, bags))
 
 
-def _parts(divided: Divided, bags: Bags) -> list[BagsPart]:
+def _parts(divided: DividedIds, bags: Bags) -> list[BagsPart]:
     if len(divided.bounds) == 2:
         # A single task has all keys, so the ids need not be renumbered.
         return [BagsPart(counts=np.diff(bags.offsets), numbers=divided.inverse, weights=bags.weights)]
@@ -329,16 +342,22 @@ def _parts(divided: Divided, bags: Bags) -> list[BagsPart]:
     return found
 
 
-def arrived_bags(arrays: list[Array], how: int, keys: int, where: str) -> BagsPart:
-    """Decodes a task's part of bags from the tensors of `BagsPart.tensors`; removes them from ``arrays``.
+def decode_bags(arrays: list[Array], how: int, keys: int, where: str) -> BagsPart:
+    """Decodes a task's part of bags from the tensors of `BagsPart.tensors`.
+
+    Args:
+      arrays: begins with these tensors, which are removed.
+      how: `POOLED` or `WEIGHTED`.
+      keys: number of the task's keys.
+      where: the names of table and worker, for messages.
 
     Raises:
-      InvalidArgumentError: the tensors do not fit.
+      InvalidArgumentError: the tensors are malformed, or do not match each other or the keys.
     """
     needed = 3 if how == WEIGHTED else 2
     if how not in (POOLED, WEIGHTED) or len(arrays) < needed:
         raise InvalidArgumentError(f"{where}: bags arrived without their arrays")
-    counts, numbers = _counted(arrays.pop(0), where), _counted(arrays.pop(0), where)
+    counts, numbers = _as_indices(arrays.pop(0), where), _as_indices(arrays.pop(0), where)
     total = int(counts.sum())
     if not len(numbers) and total == keys:
         numbers = np.arange(keys)
@@ -349,19 +368,19 @@ def arrived_bags(arrays: list[Array], how: int, keys: int, where: str) -> BagsPa
     return BagsPart(counts=counts, numbers=numbers, weights=weights)
 
 
-def _counted(array: Array, where: str) -> Words:
+def _as_indices(array: Array, where: str) -> Words:
     if array.ndim != 1 or array.dtype.kind not in "iu" or (len(array) and int(array.min()) < 0):
         raise InvalidArgumentError(f"{where}: bags arrived as {array.dtype} of shape {array.shape}")
     return np.ascontiguousarray(cast(Words, array), np.int64)
 
 
 def pool_part(part: BagsPart, rows: Reals) -> Reals:
-    """Returns, for each bag that contains keys of a task, the sum of the task's rows in the bag."""
+    """Returns the sum of a task's rows, [keys, dim], in each bag that contains some of them."""
     return pool(rows, part.numbers, _ends(part), part.weights, 0)
 
 
 def spread_part(part: BagsPart, gradients: Reals, keys: int) -> Reals:
-    """Returns the gradients of a task's keys from the gradients of the bags that contain them."""
+    """Returns the gradients of a task's keys, [keys, dim], from the gradients of the bags that contain them."""
     return pool_gradients(gradients, part.numbers, _ends(part), part.weights, 0, keys)
 
 

@@ -103,7 +103,7 @@ class Updates:
         """Performs a decision of `decide`.
 
         Raises:
-          InvalidArgumentError: gradients do not fit together.
+          InvalidArgumentError: the gradients of a round do not match in number or shape.
           ResourceExhaustedError: there was not enough memory for an update.
         """
         self.state = decision.state

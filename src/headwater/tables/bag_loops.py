@@ -118,8 +118,8 @@ def divisors_of(of: Places, factors: Reals, sizes: Words, combiner: int, safe: b
     """Returns the divisor of each bag's sum, ``[bags]``; 1 for an empty bag, except with weights that are not ``safe``.
 
     Args:
-      of: the bag of each id.
-      factors: the weight of each id, or none.
+      of: the bag of each id, ``[n]``.
+      factors: the weight of each id, ``[n]``; empty without weights.
       sizes: the number of ids in each bag, ``[bags]``.
       combiner: `SUM`, `MEAN`, or another number for ``sqrtn``.
     """
@@ -371,7 +371,7 @@ def gather_bags(
       params: the rows of the part, of ``width`` numbers.
       routed: the requested rows; a row number out of range stands for the nearest row.
       numbers, counts, widths: as for `_decoded`.
-      weights: of the ids, or none.
+      weights: the weight of each id; empty without weights.
 
     Returns:
       ``[bags * width]``.

@@ -151,7 +151,7 @@ def _room(count: int, size: int) -> int:
 
 @compiled
 def unpack_keys(packed: Words, counts: Words, sizes: Words) -> Words:
-    """Unpacks the output of `pack_keys`, [n]. Returns no keys if the number of words does not fit the counts."""
+    """Unpacks the output of `pack_keys`, [n]. Returns no keys if the length of ``packed`` does not match the counts."""
     room, total = 0, 0
     for t in range(len(counts)):
         room += _room(counts[t], sizes[t])

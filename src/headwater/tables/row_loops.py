@@ -145,7 +145,7 @@ def adam(
 
 @compiled
 def adam_step(var: Reals, m: Reals, v: Reals, rate: object, epsilon: object) -> None:
-    """Changes all numbers as `adam` does, with the means m and v as they are."""
+    """Changes all numbers as `adam` does, with unchanged means m and v."""
     for i in range(len(var)):
         var[i] -= m[i] * rate / (np.sqrt(v[i]) + epsilon)
 

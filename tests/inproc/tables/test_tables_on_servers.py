@@ -21,7 +21,7 @@ from headwater.errors import (
 from headwater.ps.row_table import RowTable
 from headwater.ps.table_cluster import LocalTables
 from headwater.ps.table_protocol import arrived_keys, pack, smallest, unpack
-from headwater.ps.table_requests import arrived_bags
+from headwater.ps.table_requests import decode_bags
 from headwater.tables import (
     FTRL,
     SGD,
@@ -371,7 +371,7 @@ def test_bags_that_do_not_fit(servers: LocalTables, arguments: dict[str, Any], n
 def test_bags_that_cannot_be_are_refused_where_they_arrive(how: int, counts: list[int], numbers: list[int]) -> None:
     arrays: list[Any] = [np.array(counts), np.array(numbers, np.int64), np.ones(2, np.float32)]
     with pytest.raises(InvalidArgumentError, match="here: bags"):
-        arrived_bags(arrays, how, 2 if numbers else 7, "here")
+        decode_bags(arrays, how, 2 if numbers else 7, "here")
 
 
 @pytest.mark.parametrize(("wire", "bits"), [("bfloat16", 2**-8), ("int8", 1 / 254)])

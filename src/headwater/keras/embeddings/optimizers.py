@@ -12,7 +12,7 @@ import keras
 import numpy as np
 
 from headwater.keras.parameter_server.optimizers import ServerPart, clone_optimizer
-from headwater.keras.parameter_server.table_updates import rounded_up
+from headwater.keras.parameter_server.table_updates import compiled_size
 from headwater.tables import FTRL, SGD, Adagrad, Adam, GeneralOptimizer, Momentum, RMSProp
 from headwater.tables.hashing import Reals
 from headwater.tables.optimizers import AnyOptimizer
@@ -123,7 +123,7 @@ class _KerasRows:
         self, rows: Reals, state: Sequence[Reals], gradients: Reals, step: int, rate: float
     ) -> tuple[Reals, list[Reals]]:
         """See `GeneralOptimizer.apply`."""
-        count, size = len(rows), rounded_up(len(rows))
+        count, size = len(rows), compiled_size(len(rows))
         parts = iter(state)
         given = [
             _pad(next(parts), size) if by_row else shared

@@ -13,7 +13,7 @@ from headwater.errors import InvalidArgumentError
 from headwater.keras.embeddings.bags import Bags
 from headwater.keras.embeddings.calls import Rows, patch_layers
 from headwater.keras.embeddings.ids import Coded, IdFinder, Ids, Values
-from headwater.keras.parameter_server.table_updates import rounded_up
+from headwater.keras.parameter_server.table_updates import compiled_size
 from headwater.ps.updater import Array
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class ModelEmbeddings:
         return StepInputs(
             x=coded.x,
             where=where,
-            rows=[_fill_up(found, rounded_up(len(found)), 0) for found in rows],
+            rows=[_fill_up(found, compiled_size(len(found)), 0) for found in rows],
             coded=coded.plan.layers,
             keys=keys,
         )
@@ -160,7 +160,7 @@ def _fixed(layer: keras.Layer, given: Ids, coded: Coded) -> tuple[Array, Array]:
     numbers, inverse = np.unique(given.ids, return_inverse=True)
     if given.codes is not None:
         return _by_code(given.codes, inverse, coded), numbers
-    return _fill_up(numbers, rounded_up(len(numbers)), layer.input_dim), numbers
+    return _fill_up(numbers, compiled_size(len(numbers)), layer.input_dim), numbers
 
 
 def _dynamic(layer: keras.Layer, given: Ids, coded: Coded) -> tuple[Array | None, object]:
@@ -171,7 +171,7 @@ def _dynamic(layer: keras.Layer, given: Ids, coded: Coded) -> tuple[Array | None
         return _by_code(given.codes, divided.inverse, coded), divided
     numbers = np.unique(given.ids)
     # Distinct ids keep their order.
-    return _fill_up(numbers, rounded_up(len(numbers)), np.iinfo(np.int32).max), layer.divide(numbers)
+    return _fill_up(numbers, compiled_size(len(numbers)), np.iinfo(np.int32).max), layer.divide(numbers)
 
 
 def _by_code(codes: Array, inverse: Array, coded: Coded) -> Array:

@@ -18,7 +18,7 @@ from headwater.ps.consistency import Synchronous
 from headwater.ps.conversation import Traffic
 from headwater.ps.table_client import TableClient
 from headwater.ps.table_cluster import LocalTables, connect_tables
-from headwater.ps.table_requests import Divided
+from headwater.ps.table_requests import DividedIds
 from headwater.ps.table_rounds import Round
 from headwater.ps.updater import Array
 from headwater.tables.optimizers import AnyOptimizer
@@ -124,7 +124,7 @@ class DynamicTables:
 
     def push(
         self,
-        keys: Sequence[Divided],
+        keys: Sequence[DividedIds],
         gradients: Sequence[Array],
         *,
         part: float,

@@ -241,7 +241,7 @@ class KerasUpdater:
         self._state = fill_state(like, self._initial_state() if state is None else state[:own])
         for table in self.tables:
             count = len(table.shared_names)
-            table.fill(None if state is None else state[own : own + count])
+            table.set_shared_state(None if state is None else state[own : own + count])
             own += count
 
     def _initial_state(self) -> Sequence[Array]:

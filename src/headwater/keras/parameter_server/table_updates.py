@@ -33,7 +33,7 @@ _ROWS_PER_COMPUTATION = 1 << 14
 MIN_ROWS = 64
 
 
-def rounded_up(count: int) -> int:
+def compiled_size(count: int) -> int:
     """Returns the number of rows that the update of ``count`` rows is compiled for."""
     return max(MIN_ROWS, 1 << max(0, count - 1).bit_length())
 
@@ -44,9 +44,9 @@ class TableUpdates:
     Args:
       shape: the shape of these rows.
       dtype: the dtype of their elements.
-      initial: returns a function ``(start, stop)`` that returns the initial values of these rows.
-      make: returns an optimizer, built for a variable with the given number of rows.
-      names_of: returns the names of an optimizer's variables.
+      make: returns an optimizer, built for one variable with a number of rows.
+      initial: returns a function; ``function(start, stop)`` returns the initial values of rows ``start`` to ``stop``.
+      names_of: returns the names of an optimizer's variables, in order.
       exact: whether updates are exact; see the module's docstring.
 
     Attributes:
@@ -92,10 +92,11 @@ class TableUpdates:
         self._state: list[Array] = [
             first[:0] if by_row else first for first, by_row in zip(self._first, self._by_row, strict=True)
         ]
-        self._compiled: dict[int, object] = {}
+        self._compiled: dict[int, object] = {}  # by number of rows
         self._changes: RowChanges | None = None
 
     def _make_room(self) -> None:
+        """Allocates all rows, unless that has been done."""
         if len(self.values) < self._shape[0]:
             self.values = np.empty(self._shape, self._dtype)
             self._initialize_state_rows(slice(None))
@@ -122,6 +123,7 @@ class TableUpdates:
             self.values[start:stop] = rows(start, stop)
 
     def _parts(self) -> list[Array]:
+        """Returns the arrays with an entry for each row: the values, then state, in the order of `row_names`."""
         return [self.values, *(array for array, by_row in zip(self._state, self._by_row, strict=True) if by_row)]
 
     def read(self, start: int, stop: int, parts: Sequence[int]) -> list[Array]:
@@ -187,7 +189,7 @@ class TableUpdates:
         """The parts of the state that `shared_names` names."""
         return [array.copy() for array, by_row in zip(self._state, self._by_row, strict=True) if not by_row]
 
-    def fill(self, shared: Sequence[Array] | None) -> None:
+    def set_shared_state(self, shared: Sequence[Array] | None) -> None:
         """Sets the parts of the state that `shared_names` names; None resets them."""
         places = [at for at, by_row in enumerate(self._by_row) if not by_row]
         given = [self._first[at] for at in places] if shared is None else shared
@@ -205,7 +207,7 @@ class TableUpdates:
         ]
 
     def set_rate(self, rate: float) -> None:
-        """Sets the learning rate, if that is a number."""
+        """Sets the learning rate; does nothing if it is a schedule, which is a function of the iteration."""
         if self._rate_at is not None:
             self._state[self._rate_at] = np.asarray(rate, self._first[self._rate_at].dtype)
 
@@ -213,8 +215,8 @@ class TableUpdates:
         """Updates rows in place.
 
         Args:
-          numbers: the numbers of rows, ascending.
-          gradients: the gradients of these rows.
+          numbers: the numbers of the rows, distinct and ascending.
+          gradients: the gradients of these rows, [len(numbers), *shape of a row].
 
         Raises:
           InvalidArgumentError: there is no such row, or the gradients are of another shape.
@@ -229,7 +231,7 @@ class TableUpdates:
             whole[numbers] = gradients
             numbers, gradients, size = np.arange(rows), whole, rows
         else:
-            size = rounded_up(len(numbers))
+            size = compiled_size(len(numbers))
         parts = [
             _pad(array[numbers], size) if by_row else array
             for array, by_row in zip(self._state, self._by_row, strict=True)
@@ -256,6 +258,7 @@ class TableUpdates:
 
 
 def _pad(rows: Array, size: int) -> Array:
+    """Appends zeros up to ``size`` rows."""
     if len(rows) == size:
         return rows
     padded = np.zeros((size, *rows.shape[1:]), rows.dtype)

@@ -1,6 +1,6 @@
 """The ledger of a training on the first ``ps``, with its journal.
 
-All methods but `flush` need the caller's lock, so that an update and its record are atomic.
+Callers hold one lock while they call any method except `flush`, so that an update and its record are atomic.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _log = logging.getLogger("headwater")
 
 
 class Accounts:
-    """Record of the applied examples of each epoch. Costs nothing until a worker asks for examples.
+    """Record of the applied examples of each epoch. The ledger exists only once a worker has asked for examples.
 
     Args:
       name: the name of the set of parameters.
@@ -67,7 +67,7 @@ class Accounts:
         Returns:
           The range and the seed of its epoch's order; or the reason why there is no range.
         """
-        ledger = self._of(training, update)
+        ledger = self._ledger_for(training, update)
         known = set(ledger.plans())
         found = ledger.assign_range(worker, first, last, plan, share, joins=joins)
         self._record_epochs(ledger, known)
@@ -75,7 +75,7 @@ class Accounts:
 
     def confirm_range(self, worker: str, work: Work, plan: Plan, update: int) -> bool:
         """Lets a worker keep a range that another ledger has assigned, see `Ledger.confirm_range`."""
-        ledger = self._of(0, update)
+        ledger = self._ledger_for(0, update)
         known = set(ledger.plans())
         held = ledger.confirm_range(worker, work, plan)
         self._record_epochs(ledger, known)
@@ -88,7 +88,7 @@ class Accounts:
                 plan = begun.size, begun.unit, begun.batch, begun.shuffle, begun.seed
                 self._journal_record("epoch", ledger.training, epoch, *plan)
 
-    def _of(self, training: int, update: int) -> Ledger:
+    def _ledger_for(self, training: int, update: int) -> Ledger:
         ledger = self._ledger
         if ledger is None:
             ledger = self._ledger = Ledger(
@@ -132,7 +132,7 @@ class Accounts:
         return self._ledger is not None and self._ledger.record_gradient(worker, works)
 
     def return_dropped(self, worker: str, works: Sequence[Work]) -> None:
-        """Returns ranges whose gradient arrived too late to the ledger, which assigns them again."""
+        """Makes ranges available again, because their gradient arrived too late to be applied."""
         if self._ledger is not None:
             self._ledger.return_dropped(worker, works)
 
@@ -151,7 +151,7 @@ class Accounts:
             _log.info("%s: each example of epoch %d of %r is applied", self._task, epoch, self._name)
 
     def return_gathered(self, reason: str) -> None:
-        """Returns the gathered ranges to the ledger, because their update has failed."""
+        """Makes the gathered ranges available again, because their update has failed."""
         if self._ledger is not None:
             self._record_returned(self._ledger.return_gathered(reason))
 
