@@ -250,7 +250,7 @@ class Graph:
         """Prefixes the names of operations created within the block.
 
         Args:
-          name: the scope's name, made unique; None or "" leaves all scopes; ``scope/`` re-enters a scope as it is.
+          name: the scope's name, made unique; None or "" leaves all scopes; ``scope/`` re-enters that scope.
 
         Yields:
           The scope with a trailing ``/``, or "" at the top.

@@ -21,7 +21,7 @@ _BLOCK = 256
 _LARGE_SIZE = 4096
 _BITS = {np.dtype(real): np.dtype(bits) for real, bits in (("f4", "i4"), ("f8", "i8"), ("i4", "i4"), ("i8", "i8"))}
 _SHORT_AXIS = 32
-"""NumPy reduces a last axis of up to so many elements several times slower than longer ones."""
+"""NumPy reduces a last axis of up to this many elements several times slower than a longer one."""
 
 
 def ints(value: object) -> tuple[int, ...]:

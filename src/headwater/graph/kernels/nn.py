@@ -324,7 +324,7 @@ def _best(input: HostArray, k: int) -> HostArray:
     return size - 1 - np.argsort(input[..., ::-1], axis=-1, kind="stable")[..., ::-1][..., :k]
 
 
-#: From this size on, and for so many times k entries in a row, a partition takes less time than a sort.
+#: With at least `_LARGE_SIZE` elements, and `_SORT_RATIO` times k entries in a row, a partition is faster than a sort.
 _LARGE_SIZE = 4096
 _SORT_RATIO = 8
 

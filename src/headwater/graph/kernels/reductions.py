@@ -64,7 +64,7 @@ def _mean(x: HostArray, axes: tuple[int, ...], keep: bool) -> Any:
 
 _MIN_ROWS: Final = 256
 _MAX_WIDTH: Final = 16
-"""From so many rows of at most so many elements on, combining columns takes less time than NumPy's reduction."""
+"""For `_MIN_ROWS` rows or more of at most `_MAX_WIDTH` elements, combining columns is faster than NumPy's reduction."""
 
 
 def _extreme(combine: Any, bound: str, infinite: float) -> Callable[..., Any]:

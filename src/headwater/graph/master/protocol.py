@@ -4,13 +4,13 @@ A master and a task exchange frames of these kinds; the tensors of a frame are i
 
     RUN      master -> task   (session, plan, step, seconds left or None,   the feeds
                                whether to trace it, whether it may resume)
-             likewise          (..., whether it may resume, ahead)           the feeds; if ``ahead`` is a version,
+                               (..., whether it may resume, ahead)           the feeds; if ``ahead`` is a version,
                                                                             then the transfer computed from it
     TENSORS  either way       (step, transfer)                              a transfer between the two
-                              (step, transfer, transfers received)          likewise, of a resumable step
+                              (step, transfer, transfers received)          a transfer of a resumable step
     DONE     task -> master   (step,)                                       the fetches, and the trace if there is one
-                              (step, transfer, its tensors' count)          likewise, then the last transfer
-                              (step, transfer, its tensors' count,          likewise, then the values for the next run,
+                              (step, transfer, its tensors' count)          as before, then the last transfer
+                              (step, transfer, its tensors' count,          as before, then the values for the next run,
                                number of values, their version)             which ``ahead`` requested; `NO_TRANSFER`
                                                                             and 0 if there is no last transfer
     ERROR    task -> master   (step, code, message)                         instead of DONE

@@ -56,8 +56,8 @@ class _Route:
     Attributes:
       routed: the requested rows of all parts.
       numbers: the index of each id's row, bag by bag, as bytes; empty if bags are not pooled.
-      counts: the number of ids of each bag, as bytes; likewise.
-      weights: the weights of the ids of all parts; likewise.
+      counts: the number of ids of each bag, as bytes; empty if bags are not pooled.
+      weights: the weights of the ids of all parts; empty if bags are not pooled.
       layout: sizes of the arrays of each part, ``[parts, 7]``: numbers of rows; of indices, and bytes of each; of
         counts, and bytes of each; of weights; and of rows in the answer.
       of_ids: for each id, the place of its row among the places of all parts, its bag, and its weight.

@@ -1,4 +1,8 @@
-"""Schedule: converts segments to the instructions of every task."""
+"""Schedule: converts a partition to the instructions of every task.
+
+A *segment* is the operations of one lane at one level; it becomes one `Compute`, or the `Host` instructions of the
+level. Levels are in the order of execution: a segment uses only tensors of segments at lower levels, or of its own.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +29,7 @@ from headwater.graph.passes.plan import (
     check_plan,
 )
 from headwater.graph.passes.prune import RunRequest
-from headwater.graph.registry import CHECKED, CLASSES, Kind
+from headwater.graph.registry import CHECKED, CLASSES
 
 _KEPT: Final = frozenset({"dtype", "container", "shared_name", "shape", CHECKED, CLASSES})
 """Attributes that the runtime reads although no lowering takes them."""
@@ -33,6 +37,8 @@ _KEPT: Final = frozenset({"dtype", "container", "shared_name", "shape", CHECKED,
 
 @dataclass(frozen=True, slots=True)
 class _Segment:
+    """The key of a segment; see the module's docstring."""
+
     lane: Lane
     level: int
 
@@ -45,11 +51,11 @@ class _Draft:
     fetches: dict[Tensor, None] = field(default_factory=dict[Tensor, None])
     constants: dict[str, np.ndarray[Any, Any]] = field(default_factory=dict[str, "np.ndarray[Any, Any]"])
     variables: dict[str, VariableInfo] = field(default_factory=dict[str, VariableInfo])
-    rounds: dict[int, list[list[Instruction]]] = field(default_factory=dict[int, "list[list[Instruction]]"])
+    levels: dict[int, list[list[Instruction]]] = field(default_factory=dict[int, "list[list[Instruction]]"])
 
     def at(self, level: int) -> list[list[Instruction]]:
-        """Returns the receives, computations and sends of a level."""
-        return self.rounds.setdefault(level, [[], [], []])
+        """Returns three lists, to which instructions of a level are added: receives, computations and sends."""
+        return self.levels.setdefault(level, [[], [], []])
 
 
 def schedule(part: Partition) -> Mapping[str, TaskPlan]:
@@ -82,18 +88,18 @@ class _Scheduler:
                     self._variable_of[op.outputs[0]] = self._variable_of[source]
 
     def run(self) -> Mapping[str, TaskPlan]:
-        self._place_fetches()
-        exported = self._exports()
-        self._transfers(exported)
+        self._add_fetches()
+        exported = self._exported_tensors()
+        self._add_transfers(exported)
         for segment, ops in self._segments.items():
-            self._instructions(segment, ops, exported)
-        return {task: self._finished(task, draft) for task, draft in self._drafts.items()}
+            self._add_instructions(segment, ops, exported)
+        return {task: self._as_plan(task, draft) for task, draft in self._drafts.items()}
 
     def _draft(self, task: str) -> _Draft:
         return self._drafts.setdefault(task, _Draft())
 
-    def _finished(self, task: str, draft: _Draft) -> TaskPlan:
-        steps = [item for level in sorted(draft.rounds) for part in draft.rounds[level] for item in part]
+    def _as_plan(self, task: str, draft: _Draft) -> TaskPlan:
+        steps = [item for level in sorted(draft.levels) for part in draft.levels[level] for item in part]
         return TaskPlan(
             task=task,
             instructions=tuple(steps),
@@ -103,7 +109,7 @@ class _Scheduler:
             fetches=tuple(t.name for t in draft.fetches),
         )
 
-    def _place_fetches(self) -> None:
+    def _add_fetches(self) -> None:
         for tensor in self._request.fetches:
             if tensor not in self._fed:
                 task = task_of(self._part.placement, tensor.op)
@@ -133,7 +139,7 @@ class _Scheduler:
         here = self._part.lanes[tensor.op] == self._part.lanes[op] and index not in static
         return here or index in op.definition.ref_positions(op.attrs)
 
-    def _exports(self) -> dict[Tensor, None]:
+    def _exported_tensors(self) -> dict[Tensor, None]:
         """Returns the tensors that are used outside of their segment."""
         exported: dict[Tensor, None] = dict.fromkeys(t for t in self._request.fetches if t not in self._fed)
         for op in self._part.lanes:
@@ -144,12 +150,13 @@ class _Scheduler:
                     exported[tensor] = None
         return exported
 
-    def _transfers(self, exported: Iterable[Tensor]) -> None:
+    def _add_transfers(self, exported: Iterable[Tensor]) -> None:
         lanes, levels = self._part.lanes, self._part.levels
+        # By source task, target task and level of the source: the tensors, and the lowest level that needs them.
         groups: dict[tuple[str, str, int], tuple[dict[Tensor, None], int]] = {}
         exported = set(exported)
 
-        def cross(source: Operation, op: Operation, tensors: Iterable[Tensor]) -> None:
+        def add_dependency(source: Operation, op: Operation, tensors: Iterable[Tensor]) -> None:
             here, there = lanes[source].task, lanes[op].task
             if here != there:
                 found, needed = groups.get((here, there, levels[source]), ({}, levels[op]))
@@ -163,14 +170,16 @@ class _Scheduler:
                 if source in lanes:
                     # A control dependency between tasks becomes a transfer without tensors, for which the receiver
                     # waits.
-                    cross(source, op, [t for t in op.inputs if t.op is source and t not in self._fed and t in exported])
+                    add_dependency(
+                        source, op, [t for t in op.inputs if t.op is source and t not in self._fed and t in exported]
+                    )
         _join_small(groups)
         for number, ((here, there, level), (tensors, needed)) in enumerate(groups.items()):
             names = tuple(t.name for t in tensors)
             self._draft(here).at(level)[2].append(Send(number, there, names))
             self._draft(there).at(needed)[0].append(Receive(number, here, names))
 
-    def _instructions(self, segment: _Segment, ops: list[Operation], exported: Mapping[Tensor, None]) -> None:
+    def _add_instructions(self, segment: _Segment, ops: list[Operation], exported: Mapping[Tensor, None]) -> None:
         draft = self._draft(segment.lane.task)
         out = draft.at(segment.level)[1]
         if segment.lane.device == "":
@@ -183,9 +192,9 @@ class _Scheduler:
         # strings.
         texts = [op for op in ops if runs_on_host(op)]
         for some in (texts, [op for op in ops if op not in texts]) if texts else (ops,):
-            out += self._computes(segment.lane.device, some, exported, draft)
+            out += self._compute_instructions(segment.lane.device, some, exported, draft)
 
-    def _computes(
+    def _compute_instructions(
         self, device: str, ops: Sequence[Operation], exported: Mapping[Tensor, None], draft: _Draft
     ) -> list[Compute]:
         """Returns the instruction that computes ``ops``, in a list; empty if all of them are variables that other
@@ -211,9 +220,7 @@ class _Scheduler:
         return [Compute(device, tuple(nodes.values()), *names)]
 
     def _node(self, op: Operation, draft: _Draft) -> Node:
-        if op.definition.kind is Kind.STATEFUL or op.type == "VariableV2":
-            pass
-        elif op.type == "Placeholder":
+        if op.type == "Placeholder":
             raise InvalidArgumentError(None, op, f"placeholder {op.name!r} is needed for a fetch, but is not fed")
         refs: dict[int, str] = {}
         for index, tensor in enumerate(op.inputs):
@@ -257,6 +264,7 @@ def _join_small(groups: dict[tuple[str, str, int], tuple[dict[Tensor, None], int
     for (here, there, level), (tensors, needed) in list(groups.items()):
         last = latest[here, there, needed]
         sizes = [tensor.shape.num_elements() for tensor in tensors]
+        # Assume 8 bytes for an element: an error only affects speed.
         if level < last and all(size is not None and 8 * size <= _SMALL_BYTES for size in sizes):
             groups[here, there, last][0].update(tensors)
             del groups[here, there, level]

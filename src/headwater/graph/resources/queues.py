@@ -226,7 +226,7 @@ class Queue(Kept):
         return tuple(np.zeros((0, *(d or 0 for d in dims or ()))) for dims in self._shapes)
 
     def _rows_for(self, size: int) -> Rows | None:
-        """Returns the storage for elements of ``size`` bytes; None if they are stored as they are."""
+        """Returns the storage for elements of ``size`` bytes; None if each element is stored as separate arrays."""
         # Decided at the first element, since all elements have the same size.
         if self._of_one_shape and self._rows is None:
             if size <= _ROW_BYTES:

@@ -358,7 +358,7 @@ class Executable:
         return self._programs.setdefault(key, self._build(static, key[1]))
 
     def _compile_in_background(self, inputs: Sequence[Any], runs: int) -> Compilation:
-        """Starts tracing and compiling for the shapes of ``inputs`` in the background, after so many runs with them.
+        """Starts tracing and compiling for the shapes of ``inputs`` in the background, after ``runs`` runs with them.
 
         The compilation refers to no array of a variable or input. Meanwhile, kernels can therefore change variables in
         place, and the user's program can change arrays that it has fed.

@@ -1,4 +1,4 @@
-"""Runs a `Compute` with NumPy kernels: a generated function of its inputs that reads and changes cells of variables."""
+"""Runs a `Compute` as a generated Python function that calls NumPy kernels and changes variables in place."""
 
 from __future__ import annotations
 
@@ -70,7 +70,9 @@ class KernelPart:
         self._fetched = fetched
         self._code = Code()
         self._code.space.update(lock=lock, current=current, writable=writable, changed=changed, replace=replace)
-        self._code.space.update(whole=_for_other_part, own=_for_program, check_assigned=check_assigned, fold_in=fold_in)
+        self._code.space.update(
+            on_host=_on_host, for_program=_for_program, check_assigned=check_assigned, fold_in=fold_in
+        )
         self._used = outputs_used(compute.nodes, compute.outputs)
         self._cells = {name: self._code.bind(cell, "cell") for name, cell in cells.items()}
         self._snapshot: dict[str, str] = {}
@@ -112,9 +114,9 @@ class KernelPart:
                 given = [*map(_on_host, inputs)]
                 if weigh is None:
                     return function.run(given, counter, begin, end)
-                scale = _Scale()
-                outputs = function.run(given, counter, begin, end, scale.add)
-                weigh(scale.work)
+                cost = _CostSum()
+                outputs = function.run(given, counter, begin, end, cost.add)
+                weigh(cost.work)
                 return outputs
         except Exception as error:
             # An update may have failed after `writable` had made its arrays writable: make them read-only again.
@@ -162,7 +164,7 @@ class KernelPart:
         results = [code.names[name] for name in compute.outputs]
         given = ", inputs" if inputs else ""
         parts = [
-            f"own({result}{given})" if name in self._fetched else f"whole({result})"
+            f"for_program({result}{given})" if name in self._fetched else f"on_host({result})"
             for name, result in zip(compute.outputs, results, strict=True)
         ]
         if late:
@@ -187,7 +189,7 @@ class KernelPart:
         elif node.definition.kind is not Kind.PURE:
             raise WithoutKernel(node.type)
         elif node.name in self._scaled:
-            self._scale(node)
+            self._add_scaled_draw(node)
         elif f"{node.name}:0" not in self._products:
             copying = bool(node.refs) and node.type in _COPYING
             args = [
@@ -202,6 +204,7 @@ class KernelPart:
             code.pure(node, args, self._used.get(node.name, []), locked=late or copying, checked=checked)
 
     def _add_late(self, nodes: Sequence[Node]) -> None:
+        """Adds the operations that run under the lock; similar updates in succession become one call."""
         at = 0
         while at < len(nodes):
             count = joinable(nodes[at:])
@@ -217,7 +220,7 @@ class KernelPart:
         args = [self._code.names[name] for name in node.inputs]
         self._code.random(node, f"fold_in({key}, counter)", args, self._used.get(node.name, []))
 
-    def _scale(self, node: Node) -> None:
+    def _add_scaled_draw(self, node: Node) -> None:
         """Adds a sum such as ``draws * scale + offset``, which is computed in one pass over the draws."""
         code, product = self._code, self._products[node.inputs[0]]
         args = [code.names[name] for name in (*product.inputs, node.inputs[1])]
@@ -248,7 +251,7 @@ class KernelPart:
             if index not in node.refs:
                 args.append(code.names[name])
             elif index in definition.reads or index not in definition.refs:
-                args.append(self._current(node.refs[index]))
+                args.append(self._current(node.refs[index]))  # fails if the variable has no value
             else:
                 args.append(f"{self._cells[node.refs[index]]}.value")
         uses = [name for name in args if code.is_local(name)]
@@ -310,8 +313,8 @@ class KernelPart:
             self._code.names[f"{node.name}:0"] = self._value(node.refs[node.definition.updates[0]], True)
 
 
-class _Scale:
-    """Adds up the cost of operations."""
+class _CostSum:
+    """The sum of the costs of operations."""
 
     def __init__(self) -> None:
         self.work = Work()
@@ -319,8 +322,8 @@ class _Scale:
     def add(self, op_type: str, arrays: Sequence[Any], results: object, attrs: Mapping[str, Any]) -> None:
         """Adds the cost of one operation, given its (or its forward operation's) type, inputs, outputs, and
         attributes."""
-        given = [value for value in as_tuple(results) if isinstance(value, np.ndarray | np.generic)]
-        self.work = self.work.plus(work_of(op_type, arrays, given)).plus(turns_of(op_type, arrays, given, attrs))
+        outputs = [value for value in as_tuple(results) if isinstance(value, np.ndarray | np.generic)]
+        self.work = self.work.plus(work_of(op_type, arrays, outputs)).plus(turns_of(op_type, arrays, outputs, attrs))
 
 
 def _update_in_place(run: Callable[..., object], node: Node) -> Callable[..., None]:
@@ -357,7 +360,7 @@ def _after_changes(nodes: Sequence[Node]) -> set[str]:
 
 
 def _products_of_draws(nodes: Sequence[Node], used_once: Collection[str]) -> dict[str, Node]:
-    """Returns the products with random numbers that are used only by a sum, by the names of their tensors."""
+    """Returns the products of random numbers and a factor, if only a sum uses the product, by the product's tensor."""
     drawn = {f"{node.name}:0" for node in nodes if node.type in DRAWS}
     products = {
         f"{node.name}:0": node
@@ -369,11 +372,7 @@ def _products_of_draws(nodes: Sequence[Node], used_once: Collection[str]) -> dic
 
 
 def _on_host(value: object) -> Any:
-    return value if type(value) is np.ndarray else np.asarray(value)
-
-
-def _for_other_part(value: object) -> Any:
-    """Converts an output for another part of the step."""
+    """Converts an input, or an output for another part of the step, to a NumPy array."""
     return value if type(value) is np.ndarray else np.asarray(value)
 
 
@@ -381,7 +380,7 @@ def _for_program(value: object, given: Sequence[Any] = ()) -> Any:
     """Converts an output for the program, which may change it: copies it if it shares memory.
 
     Args:
-      given: the inputs, such as fed arrays, which a kernel may return as they are.
+      given: the inputs, such as fed arrays, which a kernel may return unchanged.
     """
     # Copy a view, because its memory belongs to another array, for example of a constant or a variable.
     if type(value) is not np.ndarray or value.base is not None:
