@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from headwater.data.node import Block, Context, Element, Node, closing, rows_of
-from headwater.data.sources import FilesNode, bytes_column, decoded_text, opened_files
+from headwater.data.sources import FilesNode, bytes_column, decoded_text, lines_of_files
 from headwater.data.spec import TensorSpec
 from headwater.data.transforms import ByElement, InfiniteNumbers, generator_of
 from headwater.dtypes import DType, string
@@ -36,7 +36,7 @@ class CsvRecords(FilesNode):
 
     def _contents(self, rows: int) -> Iterator[Block]:
         self.check()
-        for lines in opened_files(self.filenames, self.compression_type):
+        for lines in lines_of_files(self.filenames, self.compression_type):
             records = _records(lines, self.quoted)
             if self.header and next(records, None) is None:
                 raise InvalidArgumentError("Can't read header of file")

@@ -24,7 +24,7 @@ class TFRecordDataset(Dataset):
     Args:
       filenames: a name, several names, or a dataset of names.
       compression_type: ``GZIP``, ``ZLIB``, or empty.
-      buffer_size: number of bytes to read at once; None for a suitable number.
+      buffer_size: accepted as in TensorFlow, without effect.
       num_parallel_reads: number of files to read in turn; None for one after the other.
     """
 

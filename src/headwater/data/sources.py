@@ -135,8 +135,8 @@ class Generated(Node):
     """Yields the elements of a Python generator.
 
     Attributes:
-      make: makes a new iterator over flat elements, from the arrays of ``args``.
-      args: arguments of the program's function.
+      make: ``make(*args)`` returns a new iterator over flat elements.
+      args: arrays, the arguments of the program's function.
       of: specs of an element.
     """
 
@@ -169,7 +169,7 @@ class FilesNode(Node):
     Attributes:
       filenames: bytes, a scalar or vector.
       compression_type: ``GZIP``, ``ZLIB``, or empty.
-      buffer_size: number of bytes to read at once; 0 for a suitable number.
+      buffer_size: as in TensorFlow; without effect, because files are read in pieces of a fixed size.
     """
 
     values: ClassVar[dict[str, DType | None]] = {"filenames": string, "compression_type": string, "buffer_size": int64}
@@ -195,6 +195,7 @@ class FilesNode(Node):
         if context.skipped is None:
             yield from self._contents(rows)
             return
+        # Errors are ignored: an error ends its file, and reading continues with the next.
         for name in np.ravel(self.filenames):
             with contextlib.suppress(OpError):
                 yield from replace(self, filenames=np.array(name, object))._contents(rows)
@@ -234,20 +235,20 @@ class Lines(FilesNode):
     """The lines of text files, without their ends."""
 
     def _contents(self, rows: int) -> Iterator[Block]:
-        for lines in opened_files(self.filenames, self.compression_type):
+        for lines in lines_of_files(self.filenames, self.compression_type):
             while found := list(itertools.islice(lines, rows)):
                 yield (bytes_column([line.rstrip(b"\n").removesuffix(b"\r") for line in found]),)
 
 
-def opened_files(filenames: object, compression_type: str) -> Iterator[Iterator[bytes]]:
+def lines_of_files(filenames: object, compression_type: str) -> Iterator[Iterator[bytes]]:
     """Yields an iterator over the lines of each file, with their ends."""
     bits = TFRecordOptions.of(decoded_text(compression_type)).zlib_window_bits
     for name in _names(filenames):
         with translated(name) as path, open_file(path, "rb") as file:
-            yield iter(file.readline, b"") if bits is None else _split(Inflater(file, path, bits))
+            yield iter(file.readline, b"") if bits is None else _lines_of(Inflater(file, path, bits))
 
 
-def _split(source: Inflater, size: int = 1 << 16) -> Iterator[bytes]:
+def _lines_of(source: Inflater, size: int = 1 << 16) -> Iterator[bytes]:
     rest = b""
     while part := source.read(size):
         *whole, rest = (rest + part).split(b"\n")
@@ -288,6 +289,7 @@ class FixedLengthRecords(FilesNode):
         for name in _names(self.filenames):
             with translated(name) as path, open_file(path, "rb") as file:
                 source = file if bits is None else Inflater(file, path, bits)
+                # The length of compressed contents is not known in advance.
                 excess = (stat(path).length - header - footer) % length if bits is None else 0
                 if excess:
                     raise InvalidArgumentError(
@@ -295,7 +297,7 @@ class FixedLengthRecords(FilesNode):
                         f"footer_bytes={footer} is not a multiple of record_bytes={length}"
                     )
                 _read_exactly(source, header)
-                held = b""
+                held = b""  # ends with as many bytes as the footer, which may be records unless the file has ended
                 while True:
                     held += _read_exactly(source, rows * length + footer - len(held))
                     count = (len(held) - footer) // length
