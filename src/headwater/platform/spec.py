@@ -394,7 +394,7 @@ class JobSpec(_Model):
       name: the job's name: lower-case letters, digits and dashes.
       program: a Python program, run as by ``headwater exec``; relative to the working folder.
       module: a Python module, run as by ``headwater exec -m``.
-      command: a command line of any kind, run as it is.
+      command: a command line of any kind, run unchanged.
       args: arguments of the program. ``{checkpoint_dir}``, ``{log_dir}`` and ``{data_dir}`` in them are replaced.
       flags: whether to pass the cluster as ``--ps_hosts --worker_hosts --job_name --task_index``, too.
       workdir: the folder in which tasks run; with an archive, a folder within it.

@@ -40,7 +40,8 @@ class TaskJobs:
     """The jobs of one backend.
 
     Args:
-      backend: the backend that runs their tasks.
+      jobs: all unfinished jobs of the server.
+      backend: the backend that runs the tasks of these jobs.
       order: creates the order for a task of a job.
       max_running: maximum number of the server's jobs that run at once; 0 for no limit.
       overtake_s: seconds for which smaller jobs may overtake a job that waits for resources.
@@ -60,7 +61,9 @@ class TaskJobs:
         self._order = order
         self._max_running = max_running
         self._overtake_s = overtake_s
+        #: When one more worker was last tried for a job.
         self._grown_at: dict[str, float] = {}
+        #: The attempts of tasks (job, task, attempt) that were asked to stop.
         self._stopped: set[tuple[str, TaskName, int]] = set()
 
     def adopt(self, record: JobRecord) -> None:
@@ -150,7 +153,11 @@ class TaskJobs:
         return record if taken else self._release(record)
 
     def _reserve(self, record: JobRecord, names: Sequence[TaskName]) -> Sequence[TaskPlace]:
-        """Reserves places for tasks of a running job: for all or none; if preemptible, for as many as possible."""
+        """Reserves places for tasks of a running job: for all or none; if preemptible, for as many as possible.
+
+        Raises:
+          BackendError: no place could be reserved; `NotEnough` if no task fits.
+        """
         if not record.state.spec.preemptible:
             return self._reserve_places(record, names)
         places: list[TaskPlace] = []
@@ -283,7 +290,7 @@ class TaskJobs:
 
 
 def _release_places(record: JobRecord, unused: Sequence[TaskName]) -> JobRecord:
-    """Returns ``record`` without released places; a place that is in use again stays."""
+    """Returns ``record`` without the ``unused`` places, except places that its state names again."""
     gone = _unused(record, unused)
     left = {name: place for name, place in record.places.items() if name not in gone}
     return replace(record, places=left, holds=bool(left))

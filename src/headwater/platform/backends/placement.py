@@ -1,6 +1,6 @@
 """Placement: the resources of hosts, their reservations, and the choice of a host for each task.
 
-`Reservations` do not depend on processes, and are not thread-safe.
+`Reservations` only keeps account: it starts nothing and queries no host. It is not thread-safe.
 """
 
 from __future__ import annotations
@@ -81,7 +81,9 @@ class _Account:
         taken = {core for assignment in self.taken.values() for core in assignment.cores}
         return [core for core in self.host.cores if core not in taken]
 
-    def assign(self, request: TaskRequest) -> Assignment:
+    def assignment_for(self, request: TaskRequest) -> Assignment:
+        """Returns free resources for a request, which must fit; does not reserve them."""
+        # Tasks with fractions of CPUs share cores, so they are not bound to cores.
         whole = request.resources.cpus >= 1 and request.resources.cpus == int(request.resources.cpus)
         return Assignment(
             task=request.task,
@@ -125,6 +127,11 @@ class Reservations:
         Tasks that are hard to place are placed first. Tasks with GPUs are packed, so that whole hosts stay free for
         tasks that need all GPUs of a host; tasks without GPUs are spread.
 
+        Args:
+          job_id: the job of the tasks.
+          requests: the tasks, with their resources.
+          problems: the hosts on which no task can be started, with the reasons.
+
         Raises:
           NotEnough: not all tasks can be placed. The error is not temporary if the tasks could not be placed on empty
             hosts either, and the resources of all hosts are known.
@@ -151,7 +158,7 @@ class Reservations:
             )
 
     def release(self, job_id: str, tasks: Sequence[TaskName] | None = None) -> None:
-        """Frees the reservations of ``tasks`` of the job; by default, of all its tasks."""
+        """Frees the reservations of ``tasks`` of the job; None for all its tasks."""
         for taken in self._taken.values():
             for key in [key for key in taken if key[0] == job_id and (tasks is None or key[1] in tasks)]:
                 del taken[key]
@@ -168,7 +175,7 @@ class Reservations:
             if account is None:
                 self.release(job_id, list(placed))
                 raise NotEnough(self._shortage(request, problems, among=len(placed)), temporary=True)
-            placed[request.task] = account.taken[job_id, request.task] = account.assign(request)
+            placed[request.task] = account.taken[job_id, request.task] = account.assignment_for(request)
         return tuple(placed[request.task] for request in requests)
 
     def _choose(self, request: TaskRequest, problems: Mapping[str, str]) -> _Account | None:

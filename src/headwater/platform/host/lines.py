@@ -3,7 +3,7 @@
     2026-01-31T09:30:00.000123Z Step: 100, loss: 0.25
 
 The time is when the beginning of the line was received. It has a fixed length, so that it can be removed again; a line
-without a time, as in logs of earlier versions, is used as it is.
+without a time, as in logs of earlier versions, is used unchanged.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class TaskLog:
         self._missing = 0
 
     def write(self, data: bytes) -> None:
-        """Appends ``data`` to the file as it is.
+        """Appends ``data`` to the file, unchanged.
 
         While the disk is full, data is dropped. Once there is room again, a line states the number of missing bytes.
 
