@@ -1,8 +1,8 @@
 """Histories of parameter servers with two replicas of each part, and one failure at a time.
 
 A failure kills, stops or disconnects a task. The next failure happens only after each part has two replicas again.
-Under this condition, no acknowledged update may be lost or applied twice. The same checks would detect two replicas of
-a part that acknowledge updates at the same time, because the updates of one of them would be lost. Each example of an
+Under this condition, no acknowledged update may be lost or applied twice. The checks thereby also detect that two
+replicas of a part acknowledge updates at the same time, because the updates of one of them are lost. Each example of an
 epoch must count once: on the first parameter server, and on all parameter servers if only parameter servers fail. In
 some histories a table with rows, or a dynamic table, counts units as well.
 """
@@ -41,8 +41,8 @@ from tests.simulation.scheduler import HistoryError, Simulation
 ROWS_AT_ONCE = shard.ROWS_AT_ONCE
 
 
-def count_wholes(copies: Iterable[KeptCopy]) -> int:
-    """Counts the parts of which these replicas include a primary, and a complete backup if the part has two replicas.
+def count_complete_parts(copies: Iterable[KeptCopy]) -> int:
+    """Counts the parts that have among these replicas a primary and, if the part has two replicas, a complete backup.
 
     A primary with an outdated view does not count: it is a previous primary that has not received the newer view. A
     primary whose backup has restarted empty does not count either; the primary may not have noticed the loss of the
@@ -95,17 +95,17 @@ class CopiesHistory(ParameterHistory):
         return task.client("set", self._layout, choice, initial, replicas=self.replicas, shards=self.shards)
 
     def _recovery(self) -> Callable[[], bool]:
-        return self._is_whole
+        return self._is_complete
 
-    def _is_whole(self) -> bool:
+    def _is_complete(self) -> bool:
         """Returns whether all tasks are running, and each part has two replicas."""
         if any(task.process.dead and not task.done for task in self.cluster.tasks.values()):
             return False
-        return self._wholes(copy for task in self._served.values() for copy in task.copies.values())
+        return self._are_complete(copy for task in self._served.values() for copy in task.copies.values())
 
-    def _wholes(self, copies: Iterable[KeptCopy]) -> bool:
+    def _are_complete(self, copies: Iterable[KeptCopy]) -> bool:
         """Returns whether these replicas include a primary and a complete backup of each part."""
-        return count_wholes(copies) == self.parts
+        return count_complete_parts(copies) == self.parts
 
     def _on_finish(self, index: int, client: ParameterClient) -> None:
         if index == 0:
@@ -230,10 +230,12 @@ class CopiesOfTables(CopiesHistory):
         )
         simulation.note(f"a table that grows to {rows} rows on each ps")
 
-    def _is_whole(self) -> bool:
+    def _is_complete(self) -> bool:
         services = [task.table_service for task in self._served.values()]
         kept = [service for service in services if isinstance(service, tables.CopiesOfTables)]
-        return super()._is_whole() and self._wholes(copy for service in kept for copy in service.copies.values())
+        return super()._is_complete() and self._are_complete(
+            copy for service in kept for copy in service.copies.values()
+        )
 
     def _access(self, task: ParameterTask, choice: Consistency, initial: Sequence[Any]) -> ParameterClient:
         client = super()._access(task, choice, initial)
@@ -248,8 +250,8 @@ class CopiesOfTables(CopiesHistory):
 
     @contextlib.contextmanager
     def _until_over(self, client: ParameterClient) -> Generator[None]:
-        """Ignores lost tables in the block if the job is over: a worker that was disconnected at the end finds no
-        tables."""
+        """Ignores errors of unavailable tables in the block if the job is over: a worker that was disconnected when the
+        job ended finds no tables, and counts no further units in them."""
         try:
             yield
         except UnavailableError:

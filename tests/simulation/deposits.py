@@ -51,7 +51,7 @@ class DepositsHistory(GraphHistory):
 
         def end() -> None:
             running().sleep(running().random.expovariate(1.0) * _STAYS_S)
-            while not self._is_whole():  # only one server drains at a time
+            while not self._is_complete():  # only one server drains at a time
                 running().sleep(_LOOK_S)
             if not self._chief.returned:
                 self._away.add(index)
@@ -72,9 +72,9 @@ class DepositsHistory(GraphHistory):
         task.start()
 
     def _recovery(self) -> Callable[[], bool]:
-        return self._is_whole
+        return self._is_complete
 
-    def _is_whole(self) -> bool:
+    def _is_complete(self) -> bool:
         """Returns whether no parameter server drains, and all tasks are running."""
         tasks = self.cluster.tasks.values()
         return not self._away and not any(

@@ -132,7 +132,7 @@ class DrainedCopies(CopiesHistory):
 
     def begin_with(self, notices: Sequence[Notice]) -> None:
         """Schedules the notices to all parameter servers."""
-        self.notices = Notices(self.cluster, notices, self._is_whole, self._end)
+        self.notices = Notices(self.cluster, notices, self._is_complete, self._end)
 
     def _end(self, index: int) -> None:
         if index in self._served:
@@ -141,10 +141,10 @@ class DrainedCopies(CopiesHistory):
     def _on_end(self, index: int) -> None:
         self.notices.schedule_restart(index)
 
-    def _is_whole(self) -> bool:
+    def _is_complete(self) -> bool:
         if any(task.process.dead for name, task in self.cluster.tasks.items() if name.startswith("ps")):
             return False
-        return self._wholes(copy for task in self._served.values() for copy in _copies(task, "set", task.copies))
+        return self._are_complete(copy for task in self._served.values() for copy in _copies(task, "set", task.copies))
 
 
 def _copies(task: ParameterTask, name: str, stay: Any) -> Iterator[KeptCopy]:
@@ -161,11 +161,11 @@ class DrainedRows(DrainedCopies, CopiesOfRows):
 class DrainedTables(DrainedCopies, CopiesOfTables):
     """See `CopiesOfTables`."""
 
-    def _is_whole(self) -> bool:
-        if not DrainedCopies._is_whole(self):
+    def _is_complete(self) -> bool:
+        if not DrainedCopies._is_complete(self):
             return False
         services = [(task, getattr(task.table_service, "copies", {})) for task in self._served.values()]
-        return self._wholes(copy for task, stay in services for copy in _copies(task, "+tables", stay))
+        return self._are_complete(copy for task, stay in services for copy in _copies(task, "+tables", stay))
 
 
 class DrainedExamples(DrainedCopies, CopiesOfExamples):
@@ -179,7 +179,7 @@ class DrainedGraphs(GraphCopiesHistory):
 
     def begin_with(self, notices: Sequence[Notice]) -> None:
         """Schedules the notices to all parameter servers."""
-        self.notices = Notices(self.cluster, notices, self._is_whole, self._end)
+        self.notices = Notices(self.cluster, notices, self._is_complete, self._end)
 
     def _end(self, index: int) -> None:
         if index in self._running:
@@ -196,8 +196,8 @@ class DrainedGraphs(GraphCopiesHistory):
         self._running.pop(index, None)
         self.notices.schedule_restart(index)
 
-    def _is_whole(self) -> bool:
-        return len(self._running) == self.setting.servers and super()._is_whole()
+    def _is_complete(self) -> bool:
+        return len(self._running) == self.setting.servers and super()._is_complete()
 
 
 def history(seed: int) -> tuple[Simulation, DrainedCopies]:

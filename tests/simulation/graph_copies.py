@@ -24,7 +24,7 @@ import numpy as np
 from headwater.cluster.variables import FIRST_PS, REPLICAS
 from headwater.graph.server.replicas.copy import GraphCopy
 from headwater.tf1.compat import tf
-from tests.simulation.copies import count_wholes
+from tests.simulation.copies import count_complete_parts
 from tests.simulation.faults import Fault
 from tests.simulation.graph_examples import GraphExamplesHistory
 from tests.simulation.graphs import GraphHistory, Mode, Setting
@@ -93,7 +93,7 @@ class GraphCopiesHistory(GraphHistory):
                 running().sleep(running().random.expovariate(1.0) * _STAYS_S)
                 # Wait until no other process drains, each task has two replicas, and no fault is under way that could
                 # remove the second replica: otherwise the drain could remove the last replica of a task.
-                while self._leaving or not self._is_whole() or (self._faults.under_way and leaves_one()):
+                while self._leaving or not self._is_complete() or (self._faults.under_way and leaves_one()):
                     running().sleep(_LOOK_S)
                 self._leaving, self._leaves_one = True, leaves_one()
                 running().note(f"ps{index} is asked to end")
@@ -134,9 +134,9 @@ class GraphCopiesHistory(GraphHistory):
         return not all(index in self._running and self._running[index].copies.processes.met for index in alive)
 
     def _recovery(self) -> Callable[[], bool]:
-        return self._is_whole
+        return self._is_complete
 
-    def _is_whole(self) -> bool:
+    def _is_complete(self) -> bool:
         """Returns whether all tasks are running, and each ``ps`` task has two replicas.
 
         Returns False while a drain leaves only one process, which then has the only replica of each task.
@@ -144,7 +144,7 @@ class GraphCopiesHistory(GraphHistory):
         if self._leaves_one or any(task.process.dead and not task.done for task in self.cluster.tasks.values()):
             return False
         copies = [copy for running in self._running.values() for copy in running.copies.copies]
-        return count_wholes(copies) == self.setting.servers
+        return count_complete_parts(copies) == self.setting.servers
 
     def _record_new_state(self) -> None:
         if self._prepared:
@@ -159,7 +159,7 @@ class ExampleCopiesHistory(GraphCopiesHistory, GraphExamplesHistory):
 
     def _recovery(self) -> Callable[[], bool]:
         """Delays the first fault until training is under way, in most histories."""
-        return lambda: self._is_whole() and (self._under_way or not self.simulation.seed % 4)
+        return lambda: self._is_complete() and (self._under_way or not self.simulation.seed % 4)
 
 
 def history(seed: int) -> tuple[Simulation, GraphCopiesHistory]:

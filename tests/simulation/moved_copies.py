@@ -79,7 +79,7 @@ class MovedCopies(CopiesHistory):
                 running().sleep(ends_at)
                 # Only one server drains at a time. If all drained, no server could take over the replicas, and they
                 # would be lost.
-                while self._going or not self._is_whole():
+                while self._going or not self._is_complete():
                     running().sleep(_AWAY_S)
                 self._going.add(index)
                 task.shell.end()
@@ -92,11 +92,11 @@ class MovedCopies(CopiesHistory):
             running().note(f"ps{index} has ended")
             self.cluster.tasks[f"ps{index}"].restart_after(_AWAY_S)
 
-    def _is_whole(self) -> bool:
+    def _is_complete(self) -> bool:
         if any(task.process.dead and not task.done for task in self.cluster.tasks.values()):
             return False
         holders = [task.copy_holders["set"] for task in self._served.values() if "set" in task.copy_holders]
-        return self._wholes(copy for one in holders for copy in one.copies.values() if isinstance(copy, KeptCopy))
+        return self._are_complete(copy for one in holders for copy in one.copies.values() if isinstance(copy, KeptCopy))
 
     # Workers ----------------------------------------------------------------------------------------------------------
 
@@ -116,10 +116,12 @@ class MovedRows(MovedCopies, CopiesOfRows):
 class MovedTables(MovedCopies, CopiesOfTables):
     """See `CopiesOfTables`."""
 
-    def _is_whole(self) -> bool:
+    def _is_complete(self) -> bool:
         held = [task.copy_holders.get("+tables") for task in self._served.values()]
         copies = [copy for one in held if one is not None for copy in one.copies.values()]
-        return MovedCopies._is_whole(self) and self._wholes(copy for copy in copies if isinstance(copy, KeptCopy))
+        return MovedCopies._is_complete(self) and self._are_complete(
+            copy for copy in copies if isinstance(copy, KeptCopy)
+        )
 
 
 class MovedExamples(MovedCopies, CopiesOfExamples):
