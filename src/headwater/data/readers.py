@@ -24,7 +24,7 @@ class TFRecordDataset(Dataset):
     Args:
       filenames: a name, several names, or a dataset of names.
       compression_type: ``GZIP``, ``ZLIB``, or empty.
-      buffer_size: accepted as in TensorFlow, without effect.
+      buffer_size: None or at least 0, as in TensorFlow; otherwise without effect.
       num_parallel_reads: number of files to read in turn; None for one after the other.
     """
 

@@ -169,7 +169,7 @@ class FilesNode(Node):
     Attributes:
       filenames: bytes, a scalar or vector.
       compression_type: ``GZIP``, ``ZLIB``, or empty.
-      buffer_size: as in TensorFlow; without effect, because files are read in pieces of a fixed size.
+      buffer_size: at least 0, as in TensorFlow; otherwise without effect: files are read in pieces of a fixed size.
     """
 
     values: ClassVar[dict[str, DType | None]] = {"filenames": string, "compression_type": string, "buffer_size": int64}

@@ -294,7 +294,7 @@ VERSION = "2.16.0"
 
 
 _EAGER = ("headwater.graph.runtime.", "headwater.tf1.functional.autograph.", "headwater.tf2.", "keras.", "posixpath")
-"""Beginnings of the names of modules whose functions are called as they are."""
+"""Beginnings of the names of modules whose functions are called without changes."""
 
 
 class Namespace(ModuleType):

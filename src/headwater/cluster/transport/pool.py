@@ -10,7 +10,7 @@ from headwater.cluster.names import TaskName
 from headwater.cluster.transport.channel import Channel
 from headwater.errors import CancelledError
 
-#: Maximum number of idle channels to one task: up to so many concurrent steps find an open channel.
+#: Maximum number of idle channels to one task, and so of concurrent steps that find an open channel.
 _MAX_IDLE = 8
 
 

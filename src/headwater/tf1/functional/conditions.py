@@ -48,7 +48,7 @@ def cond(
 
     Args:
       pred: a boolean tensor.
-      strict: return a list or tuple of one result as it is, instead of the result, and require it of both functions.
+      strict: return a list or tuple of one result unchanged, not the result alone, and require it of both functions.
       fn1: old name of ``true_fn``.
       fn2: old name of ``false_fn``.
 

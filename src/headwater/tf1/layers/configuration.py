@@ -30,7 +30,7 @@ _ACTIVATIONS: dict[str, Callable[..., Tensor] | None] = {
 
 
 def activation_of(given: Any) -> Any:
-    """Returns the function of a name, and another object as it is; None for ``linear``.
+    """Returns the function with a name, None for ``linear``; an object that is not a string is returned unchanged.
 
     Raises:
       ValueError: the name is unknown.

@@ -48,8 +48,8 @@ class BatchNormalization(Layer):
       default.
       renorm_momentum: the momentum of the moving averages of the correction.
       fused: normalise images in one operation, if possible; False: do not.
-      virtual_batch_size: normalise each group of so many examples by its own statistics in training; it must divide
-        the size of the batch.
+      virtual_batch_size: in training, normalise each group of this number of examples by the group's statistics; it
+        must divide the size of the batch.
       adjustment: a function of the shape of the inputs that returns factors and summands, which are applied to the
         normalised values in training.
       trainable, name: see `Layer`.
@@ -300,7 +300,7 @@ def _composed(first: _Transform, then: _Transform) -> _Transform:
 
 
 def _if_training(training: TensorLike, momentum: TensorLike) -> Tensor:
-    """Returns ``momentum``, or 1, which leaves an average as it is, if ``training`` is false."""
+    """Returns ``momentum``; if ``training`` is false, 1, which leaves an average unchanged."""
     return smart_cond(training, lambda: convert_to_tensor(momentum), lambda: constant(1.0))
 
 

@@ -94,8 +94,7 @@ def assert_equal_graph_def(
 
     Args:
       actual, expected: the messages.
-      checkpoint_v2: accepted; nothing here is named at random.
-      hash_table_shared_name: accepted likewise.
+      checkpoint_v2, hash_table_shared_name: accepted without effect; nothing here is named at random.
 
     Raises:
       AssertionError: they differ; the message names the difference.

@@ -191,8 +191,7 @@ class SupervisedInputReceiver(NamedTuple):
     """Inputs of a model exported with labels.
 
     Attributes:
-      features: a tensor, or tensors by name.
-      labels: likewise.
+      features, labels: a tensor, or tensors by name.
       receiver_tensors: tensors that a request feeds, by name.
     """
 
@@ -207,8 +206,8 @@ def build_raw_supervised_input_receiver_fn(
     """Returns a receiver function for requests with features and labels.
 
     Args:
-      features: a tensor, or tensors by name, with the types and shapes of the requests', except for the batch size.
-      labels: likewise.
+      features, labels: a tensor, or tensors by name, with the types and shapes of the requests' tensors, except for the
+        batch size.
       default_batch_size: number of examples; any number if None.
 
     Raises:

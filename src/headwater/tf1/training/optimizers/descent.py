@@ -52,7 +52,7 @@ class MomentumOptimizer(OneOperationOptimizer):
 
     Args:
       learning_rate: η; a number, a tensor, or a function that returns one.
-      momentum: μ, likewise.
+      momentum: μ, of the same kinds.
       use_nesterov: use Nesterov's momentum.
 
     Slots: ``momentum`` is a.
