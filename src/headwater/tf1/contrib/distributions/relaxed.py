@@ -78,7 +78,7 @@ class OneHotCategorical(_OfClasses):
         name: str = "OneHotCategorical",
     ) -> None:
         arguments = dict(locals())
-        self._logits, self._probs = logits_and_probs(name, logits, probs, True)
+        self._logits, self._probs = logits_and_probs(name, logits, probs, True, validate_args)
         parents = [self._logits, self._probs]
         super().__init__(dtype, NOT_REPARAMETERIZED, validate_args, allow_nan_stats, arguments, parents, name)
 
@@ -124,7 +124,7 @@ class ExpRelaxedOneHotCategorical(_OfClasses):
         name: str = "ExpRelaxedOneHotCategorical",
     ) -> None:
         arguments = dict(locals())
-        self._logits, self._probs = logits_and_probs(name, logits, probs, True)
+        self._logits, self._probs = logits_and_probs(name, logits, probs, True, validate_args)
         kind = self._logits.dtype.base_dtype if dtype is None else dtype
         self._temperature = convert_to_tensor(temperature, kind, name="temperature")
         parents = [self._logits, self._probs, self._temperature]
@@ -212,7 +212,7 @@ class RelaxedBernoulli(OfLogits):
         name: str = "RelaxedBernoulli",
     ) -> None:
         arguments = dict(locals())
-        self._logits, self._probs = logits_and_probs(name, logits, probs, False)
+        self._logits, self._probs = logits_and_probs(name, logits, probs, False, validate_args)
         kind = self._logits.dtype.base_dtype
         self.temperature: Tensor = convert_to_tensor(temperature, kind, name="temperature")
         self._of = Logistic(self._logits / self.temperature, 1.0 / self.temperature)

@@ -212,6 +212,13 @@ class Distribution:
     def _sample_n(self, n: TensorLike, seed: int | None) -> Tensor:
         raise NotImplementedError(f"sample is not implemented: {type(self).__name__}")
 
+    def _valid(self, value: Tensor) -> Tensor:
+        """Returns a value, with checks if `validate_args` is set."""
+        return self._validated(value) if self.validate_args else value
+
+    def _validated(self, value: Tensor) -> Tensor:
+        return value
+
     def _value(self, value: Tensor) -> Tensor:
         return convert_to_tensor(value, preferred_dtype=self.dtype, name="value")
 
@@ -345,12 +352,14 @@ def float_parameters(name: str, **values: Any) -> list[Tensor]:
     """Converts parameters to tensors of one floating type, by default float32 for Python numbers.
 
     Raises:
-      ValueError: their types differ.
+      ValueError: their types differ, or are not floating.
     """
     with name_scope(f"{name}_parameters", "", list(values.values())):
         tensors = [convert_to_tensor(value, name=key) for key, value in values.items()]
         if any(tensor.dtype.base_dtype != tensors[0].dtype.base_dtype for tensor in tensors):
             raise ValueError(f"Tensor type mismatch: {', '.join(f'{t.name} is {t.dtype.name}' for t in tensors)}")
+        if not tensors[0].dtype.is_floating:
+            raise ValueError(f"Expected floating point type, got {tensors[0].dtype.base_dtype!r}.")
         return [arrays.identity(tensor) for tensor in tensors]
 
 

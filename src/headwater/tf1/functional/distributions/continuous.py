@@ -15,6 +15,7 @@ from headwater.tf1.functional import arrays, indexing, math, random, special
 from headwater.tf1.functional.apply import one
 from headwater.tf1.functional.checks import assert_less, assert_positive
 from headwater.tf1.functional.control_flow import with_dependencies
+from headwater.tf1.functional.distributions import validation
 from headwater.tf1.functional.distributions.base import (
     FULLY_REPARAMETERIZED,
     Distribution,
@@ -127,7 +128,8 @@ class Normal(LocationScale):
         arguments = dict(locals())
         self._loc, self._scale = float_parameters(name, loc=loc, scale=scale)
         if validate_args:
-            self._scale = with_dependencies([assert_positive(self._scale)], self._scale)
+            check = assert_positive(self._scale)
+            self._loc, self._scale = (with_dependencies([check], each) for each in (self._loc, self._scale))
         super().__init__(arguments, validate_args, allow_nan_stats, name, self._loc, self._scale)
 
     def _sample_n(self, n: object, seed: int | None) -> Tensor:
@@ -187,7 +189,8 @@ class Laplace(LocationScale):
         arguments = dict(locals())
         self._loc, self._scale = float_parameters(name, loc=loc, scale=scale)
         if validate_args:
-            self._scale = with_dependencies([assert_positive(self._scale)], self._scale)
+            check = assert_positive(self._scale)
+            self._loc, self._scale = (with_dependencies([check], each) for each in (self._loc, self._scale))
         super().__init__(arguments, validate_args, allow_nan_stats, name, self._loc, self._scale)
 
     def _sample_n(self, n: object, seed: int | None) -> Tensor:
@@ -405,14 +408,18 @@ class Gamma(OfScalars):
         arguments = dict(locals())
         found = float_parameters(name, concentration=concentration, rate=rate)
         if validate_args:
-            found = [with_dependencies([assert_positive(each)], each) for each in found]
+            found = validation.all_positive(found)
         self.concentration, self.rate = found
         super().__init__(arguments, validate_args, allow_nan_stats, name, *found)
 
     def _sample_n(self, n: object, seed: int | None) -> Tensor:
         return random.random_gamma(arrays.stack([n]), self.concentration, self.rate, self.dtype, seed)
 
+    def _validated(self, value: Tensor) -> Tensor:
+        return validation.all_positive([value])[0]
+
     def _log_prob(self, x: Tensor) -> Tensor:
+        x = self._valid(x)
         return (
             _xlogy(self.concentration - 1.0, x)
             - self.rate * x
@@ -420,6 +427,7 @@ class Gamma(OfScalars):
         )
 
     def _cdf(self, x: Tensor) -> Tensor:
+        x = self._valid(x)
         zero = arrays.zeros_like(self.concentration + x * self.rate)
         return special.igamma(self.concentration + zero, self.rate * x + zero)
 
@@ -500,7 +508,7 @@ class Beta(OfScalars):
         arguments = dict(locals())
         found = float_parameters(name, concentration1=concentration1, concentration0=concentration0)
         if validate_args:
-            found = [with_dependencies([assert_positive(each)], each) for each in found]
+            found = validation.all_positive(found, "Concentration parameter must be positive.")
         self.concentration1, self.concentration0 = found
         self.total_concentration: Tensor = self.concentration1 + self.concentration0
         super().__init__(arguments, validate_args, allow_nan_stats, name, *found)
@@ -519,7 +527,12 @@ class Beta(OfScalars):
         zeros = random.random_gamma(shape, self._spread(self.concentration0), dtype=self.dtype, seed=other)
         return ones / (ones + zeros)
 
+    def _validated(self, value: Tensor) -> Tensor:
+        (value,) = validation.all_positive([value], "sample must be positive")
+        return with_dependencies([assert_less(value, 1.0, message="sample must be less than `1`.")], value)
+
     def _log_prob(self, x: Tensor) -> Tensor:
+        x = self._valid(x)
         return _xlogy(self.concentration1 - 1.0, x) + (self.concentration0 - 1.0) * math.log1p(-x) - self._log_beta()
 
     def _cdf(self, x: Tensor) -> Tensor:

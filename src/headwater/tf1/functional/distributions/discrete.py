@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headwater.dtypes import as_dtype, float32, int32, int64
+from headwater.dtypes import as_dtype, bool_, int32, int64
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
 from headwater.tf1.functional import arrays, indexing, linalg, losses, math, nn, random, reductions, special
-from headwater.tf1.functional.checks import assert_equal, assert_non_negative, assert_positive
+from headwater.tf1.functional.checks import assert_equal, assert_near
 from headwater.tf1.functional.control_flow import with_dependencies
+from headwater.tf1.functional.distributions import validation
 from headwater.tf1.functional.distributions.base import (
     FULLY_REPARAMETERIZED,
     NOT_REPARAMETERIZED,
@@ -25,19 +26,28 @@ if TYPE_CHECKING:
     from headwater.shapes import TensorShape
 
 
-def logits_and_probs(name: str, logits: Any, probs: Any, several: bool) -> tuple[Tensor, Tensor]:
+def logits_and_probs(
+    name: str, logits: Any, probs: Any, several: bool, validate_args: bool = False
+) -> tuple[Tensor, Tensor]:
     """Returns logits and probabilities, computing one from the other.
 
     Raises:
       ValueError: neither is given, or both are.
+      TypeError: the type is not floating.
     """
     if (probs is None) == (logits is None):
         raise ValueError("Must pass probs or logits, but not both.")
     with name_scope(f"{name}_parameters", "", [probs, logits]):
+        kind = "logits" if probs is None else "probs"
+        known = convert_to_tensor(logits if probs is None else probs, name=kind)
+        if not known.dtype.is_floating:
+            raise TypeError(f"{kind} must having floating type.")
         if probs is None:
-            known = convert_to_tensor(logits, name="logits", preferred_dtype=float32)
+            if several and validate_args:
+                known = validation.class_weights(known)
             return known, nn.softmax(known) if several else math.sigmoid(known)
-        known = convert_to_tensor(probs, name="probs", preferred_dtype=float32)
+        if validate_args:
+            known = validation.probabilities(known, several)
         return math.log(known) - (0.0 if several else math.log1p(-1.0 * known)), known
 
 
@@ -82,7 +92,7 @@ class Bernoulli(OfLogits):
         name: str = "Bernoulli",
     ) -> None:
         arguments = dict(locals())
-        self._logits, self._probs = logits_and_probs(name, logits, probs, False)
+        self._logits, self._probs = logits_and_probs(name, logits, probs, False, validate_args)
         super().__init__(
             dtype, NOT_REPARAMETERIZED, validate_args, allow_nan_stats, arguments, [self._logits, self._probs], name
         )
@@ -102,8 +112,11 @@ class Bernoulli(OfLogits):
         drawn = random.random_uniform(shape, dtype=self._probs.dtype, seed=seed)
         return math.cast(drawn < self._probs, self.dtype)
 
+    def _validated(self, value: Tensor) -> Tensor:
+        return validation.of_type(value, bool_)
+
     def _log_prob(self, event: Tensor) -> Tensor:
-        event = math.cast(event, self._logits.dtype)
+        event = math.cast(self._valid(event), self._logits.dtype)
         zero = arrays.zeros_like(event + self._logits)
         return -losses.sigmoid_cross_entropy_with_logits(labels=event + zero, logits=self._logits + zero)
 
@@ -144,9 +157,9 @@ class Categorical(OfLogits):
         name: str = "Categorical",
     ) -> None:
         arguments = dict(locals())
-        self._logits, self._probs = logits_and_probs(name, logits, probs, True)
+        self._logits, self._probs = logits_and_probs(name, logits, probs, True, validate_args)
         if self._logits.dims == ():
-            raise ValueError("Argument logits must have at least 1 dimension.")
+            raise ValueError("A categorical-distribution parameter must have at least 1 dimension.")
         super().__init__(
             as_dtype(dtype),
             NOT_REPARAMETERIZED,
@@ -185,13 +198,17 @@ class Categorical(OfLogits):
         rows.set_shape(static.concatenate(values.shape[-1:]))
         return spread, rows
 
+    def _validated(self, value: Tensor) -> Tensor:
+        return validation.of_type(value, int32)
+
     def _log_prob(self, k: Tensor) -> Tensor:
-        k = math.cast(k, int32) if not self.dtype.is_integer else k
+        k = self._valid(k)
+        k = k if k.dtype.is_integer else math.cast(k, int32)
         events, rows = self._both(k, self._logits)
         return -losses.sparse_softmax_cross_entropy_with_logits(labels=events, logits=rows)
 
     def _cdf(self, k: Tensor) -> Tensor:
-        events, rows = self._both(k, self._probs)
+        events, rows = self._both(self._valid(k), self._probs)
         below = indexing.sequence_mask(math.cast(events, int32), self.event_size, self._probs.dtype)
         return reductions.reduce_sum(rows * below, -1)
 
@@ -267,10 +284,10 @@ class Multinomial(_OfCounts, OfLogits):
         name: str = "Multinomial",
     ) -> None:
         arguments = dict(locals())
-        self._logits, self._probs = logits_and_probs(name, logits, probs, True)
+        self._logits, self._probs = logits_and_probs(name, logits, probs, True, validate_args)
         self._total = convert_to_tensor(total_count, self._probs.dtype, name="total_count")
         if validate_args:
-            self._total = with_dependencies([assert_non_negative(self._total)], self._total)
+            self._total = validation.counts(self._total)
         tensors = [self._total, self._logits, self._probs]
         super().__init__(
             self._probs.dtype, NOT_REPARAMETERIZED, validate_args, allow_nan_stats, arguments, tensors, name
@@ -287,12 +304,11 @@ class Multinomial(_OfCounts, OfLogits):
     def _sample_n(self, n: object, seed: int | None) -> Tensor:
         return self._drawn(n, self._logits, seed)
 
+    def _validated(self, value: Tensor) -> Tensor:
+        return validation.counts_with_sum(value, self._total, "counts must sum to `self.total_count`")
+
     def _log_prob(self, counts: Tensor) -> Tensor:
-        if self.validate_args:
-            check = assert_equal(
-                self._total, reductions.reduce_sum(counts, -1), message="counts must sum to total_count"
-            )
-            counts = with_dependencies([check], counts)
+        counts = self._valid(counts)
         likely = reductions.reduce_sum(counts * nn.log_softmax(self._logits), -1)
         return likely + log_combinations(self._total, counts)
 
@@ -360,7 +376,7 @@ class Dirichlet(_Concentrated):
         arguments = dict(locals())
         (self._concentration,) = float_parameters(name, concentration=concentration)
         if validate_args:
-            self._concentration = with_dependencies([assert_positive(self._concentration)], self._concentration)
+            self._concentration = validation.concentrations(self._concentration)
         self._sum = reductions.reduce_sum(self._concentration, -1)
         super().__init__(
             self._concentration.dtype,
@@ -388,7 +404,13 @@ class Dirichlet(_Concentrated):
         drawn = random.random_gamma(arrays.stack([n]), self._concentration, dtype=self.dtype, seed=seed)
         return drawn / reductions.reduce_sum(drawn, -1, keepdims=True)
 
+    def _validated(self, value: Tensor) -> Tensor:
+        (value,) = validation.all_positive([value], "samples must be positive")
+        total = reductions.reduce_sum(value, -1)
+        return with_dependencies([assert_near(1.0, total, message="sample last-dimension must sum to `1`")], value)
+
     def _log_prob(self, x: Tensor) -> Tensor:
+        x = self._valid(x)
         return reductions.reduce_sum((self._concentration - 1.0) * math.log(x), -1) - special.lbeta(self._concentration)
 
     def _entropy(self) -> Tensor:
@@ -445,8 +467,8 @@ class DirichletMultinomial(_Concentrated, _OfCounts):
         (self._concentration,) = float_parameters(name, concentration=concentration)
         self._total = convert_to_tensor(total_count, self._concentration.dtype, name="total_count")
         if validate_args:
-            self._total = with_dependencies([assert_non_negative(self._total)], self._total)
-            self._concentration = with_dependencies([assert_positive(self._concentration)], self._concentration)
+            self._total = validation.counts(self._total)
+            self._concentration = validation.concentrations(self._concentration)
         self._sum = reductions.reduce_sum(self._concentration, -1)
         super().__init__(
             self._concentration.dtype,
@@ -472,7 +494,12 @@ class DirichletMultinomial(_Concentrated, _OfCounts):
         weights = random.random_gamma(arrays.stack([n]), spread, dtype=self.dtype, seed=seed)
         return self._drawn(n, math.log(weights), None if seed is None else seed + 1)
 
+    def _validated(self, value: Tensor) -> Tensor:
+        message = "counts last-dimension must sum to `self.total_count`"
+        return validation.counts_with_sum(value, self._total, message)
+
     def _log_prob(self, counts: Tensor) -> Tensor:
+        counts = self._valid(counts)
         ordered = special.lbeta(self._concentration + counts) - special.lbeta(self._concentration)
         return ordered + log_combinations(self._total, counts)
 
