@@ -389,6 +389,8 @@ CONTRIB: Final[Mapping[str, Area]] = {
             "headwater.tf1.training.estimator.evaluation": "StopAfterNEvalsHook get_or_create_eval_step",
             "headwater.tf1.contrib.training.evaluation": "SummaryAtEndHook evaluate_once evaluate_repeatedly",
             "headwater.tf1.contrib.training.loops": "clip_gradient_norms_fn create_train_op train",
+            "headwater.tf1.contrib.training.sampling": """
+                rejection_sample resample_at_rate stratified_sample weighted_resample""",
             "headwater.tf1.training.device_setter": "GreedyLoadBalancingStrategy RandomStrategy byte_size_load_fn",
             "headwater.tf1.training.buckets": "bucket bucket_by_sequence_length",
             "headwater.tf1.training.training_util": "get_or_create_global_step",

@@ -9,6 +9,10 @@ from headwater.tf1.contrib.training.hparams import parse_values as parse_values
 from headwater.tf1.contrib.training.loops import clip_gradient_norms_fn as clip_gradient_norms_fn
 from headwater.tf1.contrib.training.loops import create_train_op as create_train_op
 from headwater.tf1.contrib.training.loops import train as train
+from headwater.tf1.contrib.training.sampling import rejection_sample as rejection_sample
+from headwater.tf1.contrib.training.sampling import resample_at_rate as resample_at_rate
+from headwater.tf1.contrib.training.sampling import stratified_sample as stratified_sample
+from headwater.tf1.contrib.training.sampling import weighted_resample as weighted_resample
 from headwater.tf1.training.buckets import bucket as bucket
 from headwater.tf1.training.buckets import bucket_by_sequence_length as bucket_by_sequence_length
 from headwater.tf1.training.device_setter import GreedyLoadBalancingStrategy as GreedyLoadBalancingStrategy
@@ -43,6 +47,10 @@ __all__ = [
     "get_or_create_global_step",
     "multiply_gradients",
     "parse_values",
+    "rejection_sample",
+    "resample_at_rate",
+    "stratified_sample",
     "train",
     "wait_for_new_checkpoint",
+    "weighted_resample",
 ]
