@@ -392,6 +392,6 @@ class Poll:
         if not any(item.readable() for item in self._objects):
             with contextlib.ExitStack() as stack:
                 for item in self._objects:
-                    stack.enter_context(item.readers.joined())
+                    stack.enter_context(item.readers.registered())
                 running().wait("heartbeats", milliseconds / 1000)
         return [item for item in self._objects if item.readable()]

@@ -1,4 +1,8 @@
-"""The primitives of `threading` and `queue`, for threads of a simulation."""
+"""The primitives of `threading` and `queue`, for threads of a simulation.
+
+If a method finds no simulation, the history has ended and its objects are being destroyed: the method returns at once.
+A thread that is woken but finds that another thread was faster waits again, for the whole timeout.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +30,11 @@ class Waiters:
 
     def wait(self, what: str, timeout_s: float | None) -> bool:
         """Blocks the running thread until it is woken; returns False after a timeout."""
-        with self.joined():
+        with self.registered():
             return running().wait(what, timeout_s)
 
     @contextmanager
-    def joined(self) -> Generator[None]:
+    def registered(self) -> Generator[None]:
         """A context in which the running thread is one of the waiters; the caller has to block the thread."""
         thread = running().current
         self._threads.append(thread)

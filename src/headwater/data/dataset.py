@@ -21,7 +21,7 @@ from headwater.data.node import INFINITE, Context, Element, Function, Node, bloc
 from headwater.data.options import AutoShardPolicy, Options
 from headwater.data.plain import GeneratedElements, PlainFunction
 from headwater.data.prefetch import AUTOTUNE, Prefetch, prefetched
-from headwater.data.sharding import distributed, reads_files, seeded
+from headwater.data.sharding import distributed, reads_files, with_seed
 from headwater.data.sources import Generated, Range, Slices, Whole
 from headwater.data.spec import TensorSpec, as_array, is_array
 from headwater.data.stored import StoredCache
@@ -751,7 +751,7 @@ class Dataset:
           NotFoundError: the policy is FILE and there are fewer files than workers.
         """
         chosen = self._options.experimental_distribute.policy if policy is None else policy
-        node = self.node if seed is None else seeded(self.node, seed)
+        node = self.node if seed is None else with_seed(self.node, seed)
         return self.changed(distributed(node, num_workers, index, chosen))
 
     def __repr__(self) -> str:

@@ -36,7 +36,7 @@ from headwater.data.node import (
 )
 from headwater.data.prefetch import Prefetch
 from headwater.data.queries import RandomNumbers
-from headwater.data.sharding import rebuilt
+from headwater.data.sharding import map_inputs
 from headwater.data.sources import Generated, Range, Slices, Whole
 from headwater.data.stored import StoredCache
 from headwater.data.transforms import SHARD_HINT, Cache, Draws, Repeat, Shard, Shuffle, Skip, Take, Wrapper, Zipped
@@ -313,7 +313,7 @@ def pinned(node: Node, turn: int) -> Node:
 def _starting(node: Node, turn: int) -> Node:
     if isinstance(node, Cache | StoredCache):  # a cache keeps the order of the first iteration of the nodes below
         return node
-    found = rebuilt(node, lambda child: _starting(child, turn))
+    found = map_inputs(node, lambda child: _starting(child, turn))
     if isinstance(found, Shuffle):
         found = replace(found)
         found.start_at(turn)

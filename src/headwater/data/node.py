@@ -25,21 +25,23 @@ Element = tuple[Any, ...]
 Block = tuple[Array, ...]
 Source = TypeVar("Source")
 
+# Values of `Node.cardinality`, as in TensorFlow.
 INFINITE: Final = -1
 UNKNOWN: Final = -2
 
+# Limits of a block, see `block_rows`.
 _BLOCK_BYTES: Final = 4 << 20
 _BLOCK_ROWS: Final = 512
 
 
 @dataclass(slots=True)
 class Context:
-    """Context of calls of a dataset's functions.
+    """Context of an iteration over a pipeline.
 
     Attributes:
-      host: the runtime's context of the operation that asks for elements; None outside a graph.
-      skipped: in pipelines that ignore errors, holds the number of failures so far; otherwise None. Nodes then continue
-        after an element that fails.
+      host: the runtime's context of the operation that requests elements; None outside a graph.
+      skipped: None, or for a pipeline that ignores errors, a list with one number, the failures so far. Nodes of such a
+        pipeline continue after an element that fails.
       ended: whether a generator has failed, which has no further elements.
     """
 
@@ -82,7 +84,7 @@ class Node(ABC):
 
     Attributes:
       children: names of the fields that are nodes, or tuples of nodes.
-      values: the fields that hold values, with their element types.
+      values: the fields that hold values, with their element types; None for any type.
       functions: names of the fields that are functions of elements.
       positive: the fields whose values must be at least 1, with their names in error messages.
     """
@@ -112,7 +114,7 @@ class Node(ABC):
 
     @property
     def cardinality(self) -> int:
-        """Number of elements; `INFINITE`, or `UNKNOWN`."""
+        """Number of elements, `INFINITE` or `UNKNOWN`."""
         return UNKNOWN
 
     def nodes(self) -> Iterator[Node]:
@@ -142,7 +144,7 @@ def fully_defined(specs: Sequence[TensorSpec]) -> bool:
 
 
 def block_rows(specs: Sequence[TensorSpec]) -> int:
-    """Returns a suitable number of such elements for a block."""
+    """Returns a suitable number of elements with these ``specs`` for a block."""
     size = sum(
         max(1, int(np.prod([dim or 1 for dim in spec.dims or ()]))) * spec.dtype.numpy_dtype.itemsize for spec in specs
     )
@@ -211,7 +213,10 @@ def _check_shape(first: Array, other: Array, label: str, component: int) -> None
 
 @contextmanager
 def closing(iterator: Source) -> Generator[Source]:
-    """Closes an iterator at the end of the context, so that its files and threads are released, too."""
+    """Closes an iterator at the end of the context, so that its files and threads are released.
+
+    Unlike `contextlib.closing`, it accepts iterators without ``close``.
+    """
     try:
         yield iterator
     finally:
@@ -253,7 +258,11 @@ def check_values(node: Node) -> None:
 
 
 def positive(value: int, what: str) -> int:
-    """Returns ``value`` if it is at least 1."""
+    """Returns ``value``.
+
+    Raises:
+      InvalidArgumentError: it is less than 1; the message calls it ``what``.
+    """
     if value < 1:
         raise InvalidArgumentError(f"{what} must be greater than zero, not {value}.")
     return value

@@ -68,21 +68,21 @@ def distributed(node: Node, count: int, index: int, policy: AutoShardPolicy = Au
         files = file_count(node)
         policy = AutoShardPolicy.FILE if files is not None and files >= count else AutoShardPolicy.DATA
     if policy is AutoShardPolicy.DATA:
-        return _parted(node, count, index)
+        return _divide_batches(node, count, index)
     return BatchParts(input=sharded(node, count, index, policy), count=count)
 
 
-def _parted(node: Node, count: int, index: int) -> Node:
+def _divide_batches(node: Node, count: int, index: int) -> Node:
     """Divides batches as early in the pipeline as is possible without changing the result, because whole batches cost
     more."""
     if isinstance(node, _LEAVE_BATCHES):
-        return replace(node, input=_parted(node.input, count, index))
+        return replace(node, input=_divide_batches(node.input, count, index))
     return BatchPart(input=node, count=count, index=index)
 
 
-def seeded(node: Node, seed: int) -> Node:
+def with_seed(node: Node, seed: int) -> Node:
     """Returns the pipeline with ``seed`` for each shuffle that has none."""
-    found = rebuilt(node, lambda child: seeded(child, seed))
+    found = map_inputs(node, lambda child: with_seed(child, seed))
     if isinstance(found, Shuffle) and static_value(found.seed) == 0 and static_value(found.seed2) == 0:
         return replace(found, seed=np.asarray(seed, np.int64), seed2=np.asarray(1, np.int64))
     return found
@@ -92,8 +92,8 @@ def _shard(node: Node, count: int, index: int) -> Node:
     return Shard(input=node, count=np.asarray(count, np.int64), index=np.asarray(index, np.int64))
 
 
-def rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
-    """Returns ``node`` with ``change`` applied to the nodes below."""
+def map_inputs(node: Node, change: Callable[[Node], Node]) -> Node:
+    """Returns ``node`` with ``change`` applied to its direct inputs."""
     changed: dict[str, object] = {}
     for name in node.children:
         child = getattr(node, name)
@@ -106,7 +106,7 @@ def rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
 def _with_hints(node: Node, count: int, index: int) -> Node:
     if isinstance(node, Shard) and static_value(node.count) == SHARD_HINT:
         return _shard(node.input, count, index)
-    return rebuilt(node, lambda child: _with_hints(child, count, index))
+    return map_inputs(node, lambda child: _with_hints(child, count, index))
 
 
 def reads_files(node: Node) -> bool:
@@ -143,11 +143,11 @@ def _by_file(node: Node, count: int, index: int) -> Node:
     if isinstance(node, _READERS):
         return replace(node, filenames=np.ravel(node.filenames)[index::count])
     if isinstance(node, Interleave):
-        return replace(node, input=_names_sharded(node.input, count, index))
-    return rebuilt(node, lambda child: _by_file(child, count, index))
+        return replace(node, input=_shard_names(node.input, count, index))
+    return map_inputs(node, lambda child: _by_file(child, count, index))
 
 
-def _names_sharded(node: Node, count: int, index: int) -> Node:
+def _shard_names(node: Node, count: int, index: int) -> Node:
     if isinstance(node, Slices):
         return replace(node, components=tuple(component[index::count] for component in node.components))
-    return rebuilt(node, lambda child: _names_sharded(child, count, index))
+    return map_inputs(node, lambda child: _shard_names(child, count, index))

@@ -40,7 +40,7 @@ _lists = callback_list
 _boards = tensorboard
 _registration = object_registration
 _adapted = False
-#: The module of the package above that exports models.
+#: The module that exports models. It is in a package that imports this one, so it is imported when it is needed.
 _EXPORT = "headwater.tf2.export_archive"
 #: The module of each replaced layer.
 _LAYERS = {
@@ -76,12 +76,12 @@ def adapt_keras() -> None:
         _modules.tensorflow._available = False
         # Keras would ask Headwater's module, which does not execute eagerly in TensorFlow 1's dialect.
         backend_utils.in_tf_graph = lambda: False
-        _write_boards()
+        _adapt_boards()
         _replace_lookup_layers()
         _accept_strings()
     _find_saved_classes()
     _export_models()
-    _keep_states()
+    _back_up_callbacks()
     read_variables_in_steps()
     synchronize_normalization()
     update_metrics_in_calls()
@@ -102,7 +102,8 @@ def adapt_keras() -> None:
 
 
 def _front() -> Tree:
-    """Returns the front of the model that runs, if the module of fronts is in use."""
+    """Returns the `headwater.keras.text_fronts.Front` of the model that runs; None without one."""
+    # The module is imported only by models with lookup layers.
     module = sys.modules.get("headwater.keras.text_fronts")
     return None if module is None else module.current_front()
 
@@ -177,6 +178,7 @@ def _accept_strings() -> None:
         texts = [isinstance(leaf, np.ndarray) and is_text(made) for leaf, made in pairs]
         if not any(texts):
             return adjust(self, flat_inputs)
+        # Keras's function requires tensors: give it numbers of the expected shape, and adjust the ranks of texts here.
         triples = list(zip(flat_inputs, self._inputs, texts, strict=True))
         stand_ins = [np.empty([size or 1 for size in made.shape]) if text else leaf for leaf, made, text in triples]
         return [
@@ -200,7 +202,7 @@ def _refuse_texts(x: Tree) -> None:
             )
 
 
-def _write_boards() -> None:
+def _adapt_boards() -> None:
     """Adapts Keras's `TensorBoard` callbacks, which need TensorFlow, whenever a list of callbacks is created."""
     make = _lists.CallbackList.__init__
 
@@ -217,7 +219,7 @@ def _write_boards() -> None:
     _lists.CallbackList.__init__ = make_list
 
 
-def _keep_states() -> None:
+def _back_up_callbacks() -> None:
     """Makes `BackupAndRestore` save the state of other callbacks, and restore it after their ``on_train_begin``."""
     made: Any = _lists.CallbackList
     make, begin = made.__init__, made.on_train_begin

@@ -29,7 +29,7 @@ _functional: Tree = functional
 
 
 class Front:
-    """The beginning of a model.
+    """The beginning of a model, up to its lookup layers: it is computed on the host.
 
     Args:
       compute: takes the model's inputs; returns numbers.

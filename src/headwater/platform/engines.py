@@ -31,6 +31,7 @@ class EngineJobs:
     """The jobs of one engine.
 
     Args:
+      jobs: all unfinished jobs of the server.
       backend: the engine.
       log_dir: returns the folder of a job's logs.
       archive: returns the archive that is unpacked as the tasks' working folder; None if the job has none.
@@ -81,8 +82,8 @@ class EngineJobs:
         if state.phase is JobPhase.ENDING:
             self._backend.stop_job(record.handle, grace_s=state.spec.deadlines.grace)
         report = self._backend.poll_job(record.handle)
-        # Delete the engine's objects before storing that the job may be submitted again. After a crash in between, the
-        # deletion is repeated, which does no harm.
+        # Decide first only to know whether the job continues. If so, delete the engine's objects before the decision is
+        # stored, which allows another submission. After a crash in between, the deletion is repeated without harm.
         again = report.phase in _ENDED_PHASES and not handle_report(state, report, self._jobs.clock()).state.phase.over
         if again:
             self._backend.delete_job(record.handle)
@@ -148,7 +149,7 @@ def _restart_stalled_job(state: JobState, now: float) -> JobDecision:
 
 
 def handle_report(state: JobState, report: JobReport, now: float) -> JobDecision:
-    """Returns the decision for an engine's report at ``now``."""
+    """Returns the decision for an engine's report at ``now``: first about each task, then about the job."""
     notes: list[Note] = []
     faults: list[Fault] = []
     for name, task in state.tasks.items():
@@ -167,8 +168,9 @@ def handle_report(state: JobState, report: JobReport, now: float) -> JobDecision
         if is_running and _replaced(task, found):
             where = f" from {task.host}" if task.host else ""
             notes.append(Note("preempted", f"{task.label} was preempted{where} and will restart", task.label))
+            # A restart that the engine has counted is a new attempt already.
             task = replace(task, attempt=task.attempt + (not further), started_at=None, progress_at=None)
-        moved = _task(task, found, now)
+        moved = _task_after(task, found, now)
         state = state.with_task(moved)
         if moved.phase is not task.phase and isinstance(found, Exited) and moved.phase is TaskPhase.FAILED:
             faults.append(policy.fault_of(moved, found, found.reason, now))
@@ -197,7 +199,7 @@ def handle_report(state: JobState, report: JobReport, now: float) -> JobDecision
     if done is not None and validates(state, done, now):
         state, waits = waits_for_evaluator(state)
         return JobDecision(state, (*notes, *waits))
-    tasks = {name: _final(task, report, now) for name, task in state.tasks.items()}
+    tasks = {name: _ended(task, report, now) for name, task in state.tasks.items()}
     state = replace(state, tasks=tasks)
     if state.phase is not JobPhase.ENDING:
         decision = _final_decision(state, report, now)
@@ -301,7 +303,8 @@ def _cause(state: JobState, reason: str) -> str:
     return f"{first}{reason.partition(first.reason)[2]}"
 
 
-def _task(task: TaskState, found: Found | None, now: float) -> TaskState:
+def _task_after(task: TaskState, found: Found | None, now: float) -> TaskState:
+    """Returns a task's state after a report; None: the report does not mention the task."""
     ending = task.phase is TaskPhase.ENDING
     match found:
         case Running():
@@ -360,8 +363,8 @@ def _replaced(task: TaskState, found: Found | None) -> bool:
     return isinstance(found, Running) and (bool(found.waiting) or found.started_at > task.started_at + _SAME_START_S)
 
 
-def _final(task: TaskState, report: JobReport, now: float) -> TaskState:
-    """Returns the final state of a task of a job that the engine no longer runs."""
+def _ended(task: TaskState, report: JobReport, now: float) -> TaskState:
+    """Returns the final state of a task after the engine has ended the job: a task that was alive is stopped."""
     if task.phase.alive:
         return replace(task, phase=TaskPhase.STOPPED, reason=report.reason, ended_at=now, steps_per_s=None)
     return task

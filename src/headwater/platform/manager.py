@@ -104,6 +104,7 @@ class Manager:
       store: the store of jobs; open, and used by this manager only.
       backends: the backends for jobs; the first is the default. A backend may be given as a source, which is connected
         after the start.
+      settings: folders, limits and intervals of the server.
       on_note: called for each event of a job, after it is stored; must not block.
       secrets: the source of jobs' secrets; this process's environment unless given.
       clock: returns monotonic seconds since 1970; a `SteadyClock` unless given.

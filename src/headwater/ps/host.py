@@ -247,7 +247,7 @@ class HostedParameters:
           what: the event for which workers wait from now on, as text for messages, such as the start of the next
             incarnation.
         """
-        self.before_answer = self.waiting.secure
+        self.before_answer = self.waiting.delay_answer
         self.waiting.freeze(what)
 
     def close(self) -> None:
@@ -373,8 +373,8 @@ class HostedParameters:
                     return Frame(kinds.DONE, (), self._updater.tables[table].read(start, stop, parts))
             case kinds.WRITE_ROWS, (int(table), int(start)) if 0 <= table < self._tables:
                 with self.lock:
-                    if self.waiting.held_for:
-                        self.waiting.wait_while_held(connection)
+                    if self.waiting.frozen_until:
+                        self.waiting.wait_while_frozen(connection)
                     self._updater.tables[table].write(start, frame.tensors)
                 return Frame(kinds.DONE)
             case kinds.READY, ():
@@ -428,8 +428,8 @@ class HostedParameters:
         with self.lock:
             self.waiting.require_filled()
             # An assignment changes the values, so it must not be made while they are frozen.
-            if self.waiting.held_for:
-                self.waiting.wait_while_held(connection)
+            if self.waiting.frozen_until:
+                self.waiting.wait_while_frozen(connection)
             if len(tensors) > blocks:
                 self._updater.fill(tensors[:blocks], tensors[blocks:])
             else:

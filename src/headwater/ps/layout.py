@@ -26,8 +26,8 @@ class VariableSpec:
       dtype: NumPy's name of its element type.
       optimized: whether the optimizer updates it. Workers add changes to the other variables, such as moving
           statistics.
-      table: whether workers read and update only some of its rows in a step. Such a variable is divided among all
-        tasks, and is not counted as ``optimized``, though the optimizer updates it.
+      table: whether workers read and update only some of its rows in a step. A table is divided among all tasks. The
+        optimizer updates it, but ``optimized`` blocks do not include it.
     """
 
     name: str
@@ -92,7 +92,10 @@ class FixedShardsPartitioner:
 
 @dataclass(frozen=True, slots=True)
 class MinSizePartitioner:
-    """Divides variables into as many parts of at least ``min_shard_bytes`` bytes as possible, up to ``max_shards``."""
+    """Divides variables into as many parts of at least ``min_shard_bytes`` bytes as possible, up to ``max_shards``.
+
+    As in TensorFlow, nothing is divided unless ``max_shards`` is given.
+    """
 
     min_shard_bytes: int = 256 << 10
     max_shards: int = 1
@@ -160,7 +163,11 @@ class Layout:
 
 
 def concatenate_parts(pieces: Sequence[tuple[int, NDArray[Any]]]) -> NDArray[Any]:
-    """Concatenates parts, each given with its first row; empty if there are none."""
+    """Concatenates the parts of a variable; returns an empty array if there are none.
+
+    Args:
+      pieces: the number of the first row, and the rows, of each part, in any order.
+    """
     if len(pieces) == 1:
         return pieces[0][1]
     return np.concatenate([array for _, array in sorted(pieces, key=_start)]) if pieces else np.empty(0)
@@ -184,10 +191,10 @@ def make_layout(variables: Sequence[VariableSpec], tasks: int, partitioner: Part
     """Divides variables among ``tasks`` tasks by bytes.
 
     Args:
-      variables: in an order that all tasks share.
-      tasks: how many ``ps`` there are.
-      partitioner: chooses the variables to split; None splits none. A variable has at most one part on each task, so
-        there are no more parts than tasks.
+      variables: the variables, in an order that all tasks share.
+      tasks: the number of ``ps``.
+      partitioner: returns the number of parts of a variable; None splits only tables. A variable has at most one part
+        on each task, so there are no more parts than tasks.
 
     Raises:
       ValueError: there is no task, or two variables have the same name.
@@ -204,7 +211,7 @@ def make_layout(variables: Sequence[VariableSpec], tasks: int, partitioner: Part
         # Break ties by number, because every task must compute the same layout.
         emptiest = sorted(range(tasks), key=lambda task: (load[task], task))[:parts]
         for part, task in enumerate(emptiest):
-            rows = spec.shape[0] if parts > 1 else 0
+            rows = spec.shape[0] if parts > 1 else 0  # a whole variable has start 0 and stop -1
             block = Block(
                 variable=number,
                 start=rows * part // parts,

@@ -289,6 +289,7 @@ class Membership:
         """Removes a worker from the membership. The lock is held.
 
         Args:
+          worker: the worker.
           reason: how the worker was lost; empty if it has finished.
         """
         updates = self._updates

@@ -105,7 +105,7 @@ class Steps:
         ]
         with self._changed:
             waiting.require_filled()
-            if waiting.held_for or waiting.pauses_for:
+            if waiting.frozen_until or waiting.no_round_until:
                 waiting.wait_for_round(connection)
             if of_batch is not None:
                 waiting.wait(connection, lambda: not is_early(updates.state, worker, of_batch), "the previous update")

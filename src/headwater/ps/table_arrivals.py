@@ -77,10 +77,12 @@ def read_request(
     sizes: Sequence[Any],
     tensors: Sequence[Array],
 ) -> Asked:
-    """Validates a request; the other arguments are the words of its header.
+    """Validates a request for rows of tables.
 
     Args:
-      table_of: returns a table by its name, or raises NotFoundError.
+      table_of: returns the table with a name, or raises NotFoundError.
+      names, forms, bags, counts, sizes: words of the header; see `headwater.ps.table_protocol`.
+      tensors: the tensors of the request, the keys first.
 
     Raises:
       InvalidArgumentError, NotFoundError: the request is invalid, or there is no such table.

@@ -17,62 +17,64 @@ from headwater.ps.worker_connections import WorkerConnection
 
 
 class Waiting:
-    """Makes workers wait, each in the thread that serves it.
+    """Waits of workers, each in the thread that serves the worker.
+
+    All waits fail as soon as two workers turn out to run different programs.
 
     Args:
       context: the task, its options and the lock; see `ServingContext`.
-        All waits fail as soon as two workers turn out to run different programs.
       updates: the updates that workers wait for.
 
     Attributes:
-      held_for: the event until which the host's state is frozen and workers wait; empty if it is not frozen.
-      pauses_for: the event until which no new round may begin, so that a worker with the first gradient of a round
-        waits. Empty if rounds may begin.
+      frozen_until: in words, the event until which the host's state is frozen and workers wait; empty if it is not
+        frozen.
+      no_round_until: in words, the event until which no round may begin, so that a worker with the first gradient of a
+        round waits; empty if rounds may begin.
     """
 
     def __init__(self, context: ServingContext, updates: Updates) -> None:
         self._context = context
         self._changed = context.changed
         self._updates = updates
-        self.held_for: str = ""
-        self.pauses_for: str = ""
+        self.frozen_until: str = ""
+        self.no_round_until: str = ""
 
-    def freeze(self, what: str) -> None:
+    def freeze(self, event: str) -> None:
         """Freezes the state for good: no gradient is accepted, and workers wait.
 
         One update may still be made: if the worker whose gradient is missing leaves, the round becomes complete. The
-        exported state lacks that update, so `secure` delays the answers that would acknowledge it.
+        exported state lacks that update, so `delay_answer` delays the answers that would acknowledge it.
 
         Args:
-          what: the event for which the workers wait, in words.
+          event: the event for which the workers wait, in words.
         """
         with self._changed:
-            self.held_for = what
+            self.frozen_until = event
 
-    def freeze_outside_rounds(self, what: str, within_s: float) -> bool:
+    def freeze_outside_rounds(self, event: str, within_s: float) -> bool:
         """Waits until the state can be frozen without losing a gradient, and then freezes it as `freeze` does.
 
         No gradient is lost if every worker whose gradient is gathered waits here for an answer: such a worker will push
         its gradient again, to the server that takes over. No round begins during the wait.
 
         Args:
-          what: the event for which the workers wait, in words.
+          event: the event for which the workers wait, in words.
           within_s: how long to wait, in seconds.
 
         Returns:
           Whether the state is frozen; False if that was not possible within ``within_s`` seconds.
         """
         with self._changed:
-            self.pauses_for = what
+            self.no_round_until = event
             until = self._context.clock() + within_s
             # As no new round begins, the wait ends as soon as all workers of the current round wait for answers.
             while (again := self._updates.workers_to_push_again()) is None and self._context.clock() < until:
                 self._changed.wait(CHECK_INTERVAL_S)
-            self.pauses_for, self.held_for = "", "" if again is None else what
+            self.no_round_until, self.frozen_until = "", "" if again is None else event
             self._changed.notify_all()
             return again is not None
 
-    def secure(self, channel: Channel) -> None:
+    def delay_answer(self, channel: Channel) -> None:
         """Delays an answer while the state is frozen: it could acknowledge an update that the exported state lacks.
 
         Args:
@@ -83,10 +85,10 @@ class Waiting:
         """
         with self._changed:
             # Poll, as nothing notifies this thread when the channel is closed.
-            while self.held_for and not channel.closed:
+            while self.frozen_until and not channel.closed:
                 self._changed.wait(CHECK_INTERVAL_S)
-            if self.held_for:
-                what = f"{self._context.task} does not answer: workers wait for {self.held_for}"
+            if self.frozen_until:
+                what = f"{self._context.task} does not answer: workers wait for {self.frozen_until}"
                 raise UnavailableError(what)
 
     def wait_filled(self, timeout_s: float) -> bool:
@@ -94,20 +96,22 @@ class Waiting:
         with self._changed:
             return self._changed.wait_for(lambda: bool(self._updates.filled), timeout_s)
 
+    # Methods whose caller holds the lock ------------------------------------------------------------------------------
+
     def require_filled(self) -> None:
-        """Raises AbortedError if there are no values. The lock is held, as in all methods below."""
+        """Raises AbortedError if there are no values."""
         if not self._updates.filled:
             raise AbortedError(f"{self._context.task} was restarted: its values are lost")
 
     def wait_for_values(self, connection: WorkerConnection) -> None:
         """Waits until there are values."""
-        if self.held_for:
-            self.wait_while_held(connection)
+        if self.frozen_until:
+            self.wait_while_frozen(connection)
         self.wait(connection, lambda: bool(self._updates.filled), "the chief to send values")
 
-    def wait_while_held(self, connection: WorkerConnection) -> None:
+    def wait_while_frozen(self, connection: WorkerConnection) -> None:
         """Waits until the state is not frozen."""
-        self.wait(connection, lambda: not self.held_for, self.held_for)
+        self.wait(connection, lambda: not self.frozen_until, self.frozen_until)
 
     def wait_for_round(self, connection: WorkerConnection) -> None:
         """Waits until a gradient may be added.
@@ -118,9 +122,9 @@ class Waiting:
 
         # Accept gradients of the present round: `freeze_outside_rounds` may wait for the round to complete.
         def may_add() -> bool:
-            return not self.held_for and not (self.pauses_for and not self._updates.state.gathered)
+            return not self.frozen_until and not (self.no_round_until and not self._updates.state.gathered)
 
-        self.wait(connection, may_add, self.held_for or self.pauses_for)
+        self.wait(connection, may_add, self.frozen_until or self.no_round_until)
 
     def wait(
         self,

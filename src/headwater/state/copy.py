@@ -177,7 +177,7 @@ class KeptCopy(PrimaryCopy):
             feed.check_channel()
             self._do_periodic_work()
             before = self._standing.view
-            feed = self._move(feed)
+            feed = self._take_next_step(feed)
             if self._standing.view == before:  # after a step of a move, take the next one immediately
                 feed.ended.wait(CHECK_INTERVAL_S)
         feed.end()

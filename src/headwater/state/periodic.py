@@ -15,6 +15,7 @@ class Periodic:
     Args:
       what: a description of the action, for logs and the name of the thread.
       every_s: seconds between two runs.
+      action: called in a thread of this object.
     """
 
     def __init__(self, what: str, every_s: float, action: Callable[[], object]) -> None:

@@ -115,8 +115,11 @@ class PrimaryCopy(FeedingCopy):
         return None
 
     def _secure_answer(self, channel: Channel, feed: Feed | None, number: int, serves: Callable[[], bool]) -> None:
-        """Waits, as `_await_backup` does, before the answer to a worker is sent; sends the worker the reason for the
-        wait.
+        """Waits until the answer to a worker may be sent; meanwhile, sends the worker the reason for the wait.
+
+        Args:
+          channel: the channel to the worker.
+          feed, number, serves: see `_await_backup`.
 
         Raises:
           UnavailableError: this replica does not serve any more, or the worker has disconnected.
@@ -183,7 +186,7 @@ class PrimaryCopy(FeedingCopy):
 
     # Moving -----------------------------------------------------------------------------------------------------------
 
-    def _move(self, feed: Feed) -> Feed:
+    def _take_next_step(self, feed: Feed) -> Feed:
         """Takes the next step towards the desired placement. Returns the feed of the backup after that step."""
         standing = self._standing
         view = standing.view
@@ -206,8 +209,7 @@ class PrimaryCopy(FeedingCopy):
                         feed.send_view(now, self.requested_placement)
                     feed.wait(feed.last_number, lambda: not self._closed)
                     feed.end()
-            # There is a backup already, so its replacement is not urgent: do not wait for a process that cannot be
-            # reached.
+            # Only if the process can be reached: the replacement of a backup is not urgent enough to wait for one.
             case Move.BRING if step.ps is not None and may_be_reachable(self._processes, step.ps):
                 return self._replace_backup(feed, view, step.ps)
             case Move.HAND_OFF:

@@ -162,7 +162,8 @@ def route_bags(
 
     Args:
       ids: ``[n]``.
-      indices: the places of the ids in a matrix, ``[n * rank]``.
+      indices: the places of the ids in a sparse tensor, ``[n * rank]``.
+      rank: the rank of the sparse tensor.
       bags: the number of bags, if ``safe``; otherwise the last id has the last bag.
       weights: ``[n]``; empty if ``weighted`` is false.
       sizes: the number of rows of each part, ``[parts]``.
@@ -313,6 +314,11 @@ def join_bags(rows: Reals, places: Places, of: Places, factors: Reals, divisors:
 
     Args:
       rows: the rows of all parts, of ``width`` numbers.
+      places: the row of each id, ``[n]``.
+      of: the bag of each id, ``[n]``.
+      factors: the weight of each id, ``[n]``; empty without weights.
+      divisors: the divisor of each bag's sum, ``[bags]``.
+      width: the numbers of a row.
 
     Returns:
       ``[bags * width]``.

@@ -106,6 +106,7 @@ def pack_keys(words: Words, bounds: Words, task: int) -> tuple[Words, Words]:
     Args:
       words: the keys of all tables; see `divide`.
       bounds: see `divide`.
+      task: the number of the task.
 
     Returns:
       The bytes, as words: each table's keys begin at a new word. And the bytes per key of each table: 1 and 2

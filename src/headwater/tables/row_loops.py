@@ -82,6 +82,7 @@ def share_segments(
 
     Args:
       grad: the gradient of the sums: ``count`` rows of ``width`` numbers, one after the other.
+      count, width, chosen, segments, rows, power: as for `sum_segments`.
     """
     found, sizes = np.zeros(rows * width, np.float32), np.zeros(count, np.int64)
     for i in range(len(segments)):

@@ -63,10 +63,12 @@ class TableSnapshot:
     To take snapshots of several tables at the same moment, enter the gates of all tables first.
 
     Args:
+      table: the table.
       delta: whether to save only the rows changed, and the keys removed, since the last save.
 
     Raises:
-      FailedPreconditionError: a delta was requested, and this table has no save yet, or the last one failed.
+      FailedPreconditionError: another snapshot of the table is open; or a delta was requested, and this table has no
+        save yet, or the last one failed.
     """
 
     def __init__(self, table: Table, *, delta: bool = False) -> None:

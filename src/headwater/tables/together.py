@@ -42,8 +42,9 @@ def look_up(tables: Sequence[Table], words: Words, checks: Words, counts: Sequen
     """Looks up rows of several tables, see `headwater.tables.Table.look_up`.
 
     Args:
-      words: the keys, table by table, ``[n]``.
-      checks: second words, ``[n]``, or ``[0]`` if no table has string keys.
+      tables: the tables.
+      words: the first words of the keys, table by table, ``[n]``.
+      checks: the second words, ``[n]``; ``[0]`` if no table has string keys.
       counts: the number of keys of each table.
       training: as for `headwater.tables.Table.look_up`.
 
@@ -69,10 +70,11 @@ def look_up_inside(
 
 
 def apply(tables: Sequence[Table], words: Words, checks: Words, counts: Sequence[int], gradients: Reals) -> None:
-    """Makes one update of several tables, with distinct keys; other arguments as for `look_up`.
+    """Makes one update of several tables.
 
     Args:
-      gradients: the numbers of all gradients, which must have been checked, table by table, flat.
+      tables, words, checks, counts: as for `look_up`; the keys of a table are distinct.
+      gradients: the gradients of all keys in one flat array; all numbers are finite.
     """
     with inside(tables):
         handles, ends = _handles(tables, [table.count_update() for table in tables]), np.cumsum(counts, dtype=np.int64)

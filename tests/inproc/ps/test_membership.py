@@ -119,10 +119,10 @@ def test_a_shard_moves_within_a_round_only_if_all_gradients_are_sent_again() -> 
         updates.event(Contributed(worker, 0))
     lost = updates.connections.pop(SECOND)  # no thread waits here for the update on behalf of that worker
     assert not waiting.freeze_outside_rounds("the move", 0.0)
-    assert waiting.held_for == ""
+    assert waiting.frozen_until == ""
     updates.connections[SECOND] = lost
     assert waiting.freeze_outside_rounds("the move", 0.0)
-    assert waiting.held_for == "the move"
+    assert waiting.frozen_until == "the move"
 
 
 def test_ranges_stay_with_workers_that_send_their_gradients_to_another_ps() -> None:

@@ -81,5 +81,5 @@ def test_a_shard_does_not_move_while_a_gradient_would_be_lost(monkeypatch: pytes
     assert not copy._end_rounds()
     host.updates.connections[worker] = waits
     assert copy._end_rounds()
-    assert host.waiting.held_for == "another ps to serve shard 0 of 'params'"
+    assert host.waiting.frozen_until == "another ps to serve shard 0 of 'params'"
     servers.stop()

@@ -166,7 +166,7 @@ def encode(frame: Frame) -> Encoded:
     return Encoded(kind, header, layout.packed, body, layout.payload_bytes, tensors)
 
 
-def joined(frame: Frame, payload_bytes: int) -> bytes | None:
+def encode_joined(frame: Frame, payload_bytes: int) -> bytes | None:
     """Encodes a frame as one buffer, in a fraction of the time that `encode` takes.
 
     Args:

@@ -89,7 +89,9 @@ class ByteStreamChannel(ABC):
             if self.closed:
                 raise closed_here(self.peer, self._reason)
             # Every `CLEANUP_INTERVAL_FRAMES` frames take the slower path, in which a channel may free unused memory.
-            data = frames.joined(frame, self.joins_up_to) if self._frames_sent % CLEANUP_INTERVAL_FRAMES else None
+            data = (
+                frames.encode_joined(frame, self.joins_up_to) if self._frames_sent % CLEANUP_INTERVAL_FRAMES else None
+            )
             encoded = frames.encode(frame) if data is None else None
             try:
                 if encoded is not None:

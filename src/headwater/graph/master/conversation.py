@@ -34,6 +34,7 @@ class ChannelConversation:
     """The master's side of a step's exchange with one task.
 
     Args:
+      step: the step on the master.
       plan: number of the plan that the task runs.
       task: the full name of the task.
       channel: a channel to the task, reserved until the step ends.

@@ -78,8 +78,9 @@ class ClusterPeers:
     """The tasks of a cluster other than this one.
 
     Args:
+      cluster: all tasks of the cluster, with their addresses.
       me: this task.
-      own_devices: the devices of this task.
+      own_devices: returns the devices of this task.
       link: creates the link to a task.
       courtesy_s: limit of a new session's wait for a task that does not answer, in seconds, if the cluster has not run
         a step yet. In a cluster that has run steps, a session does not wait. (TensorFlow waits for every task forever,
@@ -225,7 +226,10 @@ class ClusterPeers:
         """Sends a transfer to a task, on a channel outside of conversations.
 
         Args:
-          check: if given, an unreachable task is waited for until ``check`` raises.
+          task: the full name of the task.
+          frame: the frame with the transfer.
+          check: called regularly while the task is unreachable; an error that it raises ends the wait. None does not
+            wait for an unreachable task.
 
         Returns:
           A function that waits for the acknowledgement and has to be called soon. If the channel breaks before the

@@ -4,10 +4,10 @@ A safe lookup (`tf.nn.safe_embedding_lookup_sparse`, an embedding or linear colu
 to each empty row, finds the distinct ids, and converts rows to segments: ten operations on small arrays for each
 feature. This pass replaces them, if nothing else uses their results.
 
-Unless a default id is given, the lookup also replaces the sums of empty bags by zeros, and their gradients by zeros. If
-only such lookups use the bags, the ``DistinctBags`` adds no default id to empty bags, so that their sums and gradients
-are zeros without further operations. The default id remains one of the distinct ids: an optimizer may change a row with
-a gradient of zero.
+Unless a default id is given, the lookup also replaces the sums of empty bags, and their gradients, by zeros (*masks*).
+If all users of the bags are masked in this way, the ``DistinctBags`` adds no default id to empty bags: their sums and
+gradients are then zeros without masks. The default id remains one of the distinct ids, because an optimizer may change
+a row with a gradient of zero.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _has_lookups(plan: TaskPlan) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Rewrite:
     """Replacements for the operations of one lookup, or of lookups with the same ids.
 
     Attributes:
@@ -51,7 +51,7 @@ class _Found:
 
 
 class _NotSafe(Exception):
-    """Raised if operations do not form a safe lookup."""
+    """The operations do not form a safe lookup."""
 
 
 class _Search:
@@ -72,7 +72,7 @@ class _Search:
                 self._users.setdefault(name, []).append(node.name)
         sent = (item.tensors for item in plan.instructions if isinstance(item, Send))
         for name in chain(plan.fetches, *sent):
-            self._users.setdefault(name, []).append("")
+            self._users.setdefault(name, []).append("")  # a user outside of this plan
         outside = chain.from_iterable(map(outputs_of, plan.instructions))
         on_host = {item.node.name for item in plan.instructions if isinstance(item, Host)}
         self._outside = {*plan.feeds, *plan.constants, *outside}
@@ -80,14 +80,14 @@ class _Search:
 
     def run(self) -> TaskPlan:
         """Returns the plan with all safe lookups combined."""
-        found = [each for each in map(self._found, self._nodes.values()) if each is not None]
+        found = [each for each in map(self._rewrite_of, self._nodes.values()) if each is not None]
         if not found:
             return self._plan
         removed = frozenset[str]().union(*(each.removed for each in found))
         replaced = {name: node for each in found for name, node in each.replaced.items()}
         names = {old: new for each in found for old, new in each.names.items()}
         for old, new in names.items():
-            names[old] = names.get(new, new)
+            names[old] = names.get(new, new)  # the new name may be renamed itself
         instructions: list[Instruction] = []
         for item in self._plan.instructions:
             if isinstance(item, Host):
@@ -104,16 +104,28 @@ class _Search:
         constants = {name: value for name, value in self._plan.constants.items() if name in used}
         return replace(self._plan, instructions=tuple(instructions), constants=constants)
 
-    def _found(self, fill: Node) -> _Found | None:
-        """Returns the lookup that fills empty rows by an operation; None if it cannot be replaced."""
+    def _rewrite_of(self, fill: Node) -> _Rewrite | None:
+        """Returns the replacements for the lookup with ``fill``; None if ``fill`` is not in a safe lookup."""
         if fill.type != "SparseFillEmptyRows":
             return None
         try:
-            return self._lookup(fill)
+            return self._match(fill)
         except _NotSafe:
             return None
 
-    def _lookup(self, fill: Node) -> _Found:
+    def _match(self, fill: Node) -> _Rewrite:
+        """Returns the replacements for the lookup with ``fill``, its ``SparseFillEmptyRows``.
+
+        The lookup is this, with ids and rows of a sparse matrix::
+
+            which = reshape(where(ids >= 0), [-1])
+            fill = SparseFillEmptyRows(gather(indices, which), gather(ids, which), shape, default)
+            segments = cast(fill.indices[:, 0], int32)
+            distinct, numbers = unique(fill.values)
+
+        Raises:
+          _NotSafe: ``fill`` is used otherwise, or a part of the lookup is used elsewhere.
+        """
         places, values = (self._source(name, "GatherV2") for name in fill.inputs[:2])
         which = self._source(places.inputs[1], "Reshape")
         where = self._source(which.inputs[0], "Where")
@@ -128,6 +140,7 @@ class _Search:
         )
         _require(self._is_constant(which.inputs[1], [-1]) and self._is_constant(valid.inputs[1], 0))
         _require(all(map(self._is_constant, rows.inputs[1:], ([0, 0], [0, 1], [1, 1]))))
+        # The slice `[:, 0]`.
         masks = {"begin_mask": 1, "end_mask": 1, "shrink_axis_mask": 2, "ellipsis_mask": 0, "new_axis_mask": 0}
         _require(all(int(rows.attrs.get(key, 0)) == value for key, value in masks.items()))
         _require(segments.attrs.get("DstT") is int32 and unique.attrs.get("out_idx", int32) is int32)
@@ -135,22 +148,22 @@ class _Search:
         inputs = (ids, indices, *fill.inputs[2:])
         _require(all(name in self._outside or name.rpartition(":")[0] in self._on_host for name in inputs))
         own = frozenset(node.name for node in (places, values, which, where, valid, rows, segments, unique, fill))
-        # In this order, the name of the third result remains.
+        # The order of the results of `DistinctBags`, which gets the name of `fill`: so `fill:2` keeps its name.
         results = (f"{unique.name}:0", f"{unique.name}:1", f"{fill.name}:2", f"{segments.name}:0")
         self._require_private(own, results)
         names = {name: f"{fill.name}:{index}" for index, name in enumerate(results)}
         try:
-            masked = self._masked(*results[1:], f"{fill.name}:4")
+            masked = self._match_masks(*results[1:], f"{fill.name}:4")
         except _NotSafe:
             masked = None
         bags = Node(fill.name, "DistinctBags", inputs, {}, {"fills": masked is None})
         if masked is None:
-            return _Found(own - {fill.name}, {fill.name: bags}, names)
+            return _Rewrite(own - {fill.name}, {fill.name: bags}, names)
         replaced = {**masked.replaced, fill.name: bags}
-        return _Found((own - {fill.name}) | masked.removed, replaced, {**names, **masked.names})
+        return _Rewrite((own - {fill.name}) | masked.removed, replaced, {**names, **masked.names})
 
-    def _masked(self, numbers: str, empty: str, bags: str, count: str) -> _Found:
-        """Returns the replacements for the operations that replace sums of empty bags, and their gradients, by zeros.
+    def _match_masks(self, numbers: str, empty: str, bags: str, count: str) -> _Rewrite:
+        """Returns the replacements that make masks of sums of empty bags, and of their gradients, unnecessary.
 
         Args:
           numbers: tensor with the number of each id among the distinct ids.
@@ -198,7 +211,7 @@ class _Search:
         _require({*self._users[numbers], *self._users[bags]} <= {*gradients, *replaced})
         for name in (removed | replaced.keys()) - gradients:
             _require(f"{name}:0" in names or removed.issuperset(self._users.get(f"{name}:0", ())))
-        return _Found(frozenset(removed), replaced, names)
+        return _Rewrite(frozenset(removed), replaced, names)
 
     def _node(self, name: str) -> Node:
         if name not in self._nodes:
@@ -206,8 +219,8 @@ class _Search:
         return self._nodes[name]
 
     def _require_private(self, removed: frozenset[str], results: Sequence[str]) -> None:
-        """Raises an error if a result of the ``removed`` operations is used elsewhere. Only ``results`` may be used, by
-        other operations of this plan."""
+        """Raises `_NotSafe` if other operations use a tensor of the ``removed`` operations, except that operations of
+        this plan may use ``results``."""
         for name, users in self._users.items():
             if name.rpartition(":")[0] in removed:
                 _require("" not in users and (name in results or removed.issuperset(users)))

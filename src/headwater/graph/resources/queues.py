@@ -175,6 +175,8 @@ class Queue(Kept):
         """Takes ``count`` elements as one batch.
 
         Args:
+          step: the step that may have to wait.
+          count: the number of elements.
           at_most: take fewer elements, but at least one, if the queue is closed and has fewer.
 
         Raises:
@@ -437,6 +439,7 @@ class ShuffleQueue(Queue):
     """Returns elements in random order.
 
     Args:
+      name, capacity, shapes: see `Queue`.
       min_after_dequeue: minimum number of elements left in the queue while it is open, to keep the order random.
       seed: seed of the order; None for a different order every time.
     """

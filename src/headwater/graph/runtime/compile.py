@@ -352,7 +352,7 @@ class Executable:
 
     def _add_program(self, key: tuple[object, Any], static: Mapping[str, np.ndarray[Any, Any]]) -> Program:
         if len(self._programs) >= _MAX_SHAPES:
-            self._programs = {each: program for each, program in self._programs.items() if executables.keep(program)}
+            self._programs = {each: program for each, program in self._programs.items() if executables.is_kept(program)}
         # Two threads may build the program at the same time. `setdefault` makes both use the same program, so that only
         # one is compiled.
         return self._programs.setdefault(key, self._build(static, key[1]))

@@ -45,12 +45,13 @@ _OPERATION_BYTES: Final = 50_000
 _MAX_BYTES: Final = 1 << 29
 
 
-class LeastRecentlyUsed:
-    """Bounds the memory of a process's executables: drops the executables that have not run for the longest time. A
-    dropped executable is compiled again if it is needed. Thread-safe.
+class ExecutableCache:
+    """Limits the memory of a process's executables by dropping the least recently used ones. Thread-safe.
+
+    A dropped executable is compiled again if it is needed.
 
     Args:
-      max_bytes: the bound. The executable that was used last is kept even if it alone exceeds the bound.
+      max_bytes: the limit. The executable that was used last is kept even if it alone exceeds the limit.
     """
 
     def __init__(self, max_bytes: int = _MAX_BYTES) -> None:
@@ -62,7 +63,7 @@ class LeastRecentlyUsed:
         self._nbytes = 0
 
     def use(self, program: Program) -> None:
-        """Records a use, and drops other executables if the memory exceeds the bound."""
+        """Records a use, and drops other executables if the memory exceeds the limit."""
         with self._lock:
             if program.reference in self._sizes:
                 self._sizes.move_to_end(program.reference)
@@ -78,8 +79,8 @@ class LeastRecentlyUsed:
             if each is not None:
                 each.drop()
 
-    def keep(self, program: Program) -> bool:
-        """Whether the program has an executable that is not dropped."""
+    def is_kept(self, program: Program) -> bool:
+        """Returns whether the program's executable is recorded here, and was not dropped."""
         return program.reference in self._sizes
 
     def forget(self, reference: ref[Program]) -> None:
@@ -91,7 +92,7 @@ class LeastRecentlyUsed:
                 pass  # a reference that was never a key has no hash after the program's end
 
 
-executables: Final = LeastRecentlyUsed()
+executables: Final = ExecutableCache()
 
 
 class Program:
@@ -100,9 +101,9 @@ class Program:
     Args:
       compute: the operations.
       static: values of its static inputs, by name.
-      donated: variables that it changes; their buffers are donated.
+      donated: variables that it reads and changes; their buffers are donated to the executable.
       kept: variables that it only reads.
-      written: variables that it changes.
+      written: all variables that it changes, with or without reading them.
       seed: seed of operations without seeds.
       prechecked: names of operations with indices that are checked before each run.
 
@@ -129,7 +130,7 @@ class Program:
         dynamic = [name for name in compute.inputs if name not in compute.static]
         # Check on CPUs only, as TensorFlow does; on GPUs, results of failing operations are arbitrary.
         checks = compute.device.startswith("CPU")
-        unchecked = {*prechecked, *_checked_gradients(compute.nodes)}
+        unchecked = {*prechecked, *_gradients_without_check(compute.nodes)}
         self._device = compute.device
         # A local variable, because `run` must not refer to `self`: with such a reference, the program would stay in
         # memory after its sessions have ended.
@@ -199,7 +200,7 @@ def _key_of(*arrays: Sequence[Any]) -> object:
     return tuple([(value.shape, value.dtype) for values in arrays for value in values])
 
 
-def _checked_gradients(nodes: Sequence[Node]) -> list[str]:
+def _gradients_without_check(nodes: Sequence[Node]) -> list[str]:
     """Returns the names of gradient operations that need no check: they fail only if their forward operation fails,
     which is among ``nodes`` and is checked itself."""
     forwards: dict[tuple[str, tuple[str, ...]], list[Mapping[str, Any]]] = {}
@@ -217,7 +218,7 @@ def _checked_gradients(nodes: Sequence[Node]) -> list[str]:
 
 
 def shapes_of(pairs: Iterable[Any]) -> list[object]:
-    """Converts pairs of shape and type to abstract arrays, for which a program is compiled."""
+    """Converts pairs of shape and type to JAX's abstract arrays, the arguments of `Program.compile`."""
     return [_jax.ShapeDtypeStruct(*pair) for pair in pairs]
 
 
@@ -235,8 +236,12 @@ def shared_program(
     prechecked: Collection[str] = (),
     shapes: object = (),
 ) -> Program:
-    """Returns the program of a compute without random numbers for inputs of these shapes, shared with sessions that
-    have a compute of equal content."""
+    """Returns the program of a compute without random numbers; sessions with equal computes share it.
+
+    Args:
+      compute, static, donated, kept, written, prechecked: see `Program`.
+      shapes: the shapes of the inputs; each value gets a program of its own.
+    """
     content = hashlib.blake2b(compute.digest or encode_compute(compute))
     content.update(repr(shapes).encode())
     for name, value in static.items():
@@ -301,7 +306,7 @@ def _check_update(variable: str, old: AnyArray, new: AnyArray) -> None:
         raise InternalError(f"variable {variable!r} is of type {old.dtype}, and its update of {new.dtype}")
 
 
-def _fault(node: Node, values: Mapping[str, AnyArray], state: Mapping[str, AnyArray]) -> AnyArray:
+def _fault(node: Node, values: Mapping[str, AnyArray], state: Mapping[str, AnyArray]) -> AnyArray | None:
     """Returns whether an operation fails, as an array; None if it cannot fail."""
     inputs = [
         state.get(node.refs[index]) if index in node.refs else values[name] for index, name in enumerate(node.inputs)

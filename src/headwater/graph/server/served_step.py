@@ -97,6 +97,9 @@ class ServedStep(Step):
     """A step run for a master in another process.
 
     Args:
+      number: the number of the step in its session.
+      session: the session of the step.
+      deadline: the time of `time.monotonic` at which the step fails; None for no limit.
       channel: the channel to the master; used by this step only.
       master: full name of the master's task.
       runtime: this task's runtime.

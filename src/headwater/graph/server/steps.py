@@ -407,7 +407,10 @@ class StepService:
         """Runs a step; returns the step if its master may ask for the answer again.
 
         Args:
+          channel: the channel to the master.
+          frame: RUN or RESUME.
           trained: maps sessions that have run training steps on this channel to their workers.
+          on_lost: called when the step starts to wait for its master.
         """
         session, plan, number, seconds, traced, resumes, received, ahead = _run_header(channel, frame)
         deadline = None if seconds is None else time.monotonic() + seconds

@@ -31,7 +31,7 @@ from headwater.keras.collectives.collective import Collective
 from headwater.keras.collectives.pulse import HeartbeatReceiver, heartbeat_s
 
 _log = logging.getLogger("headwater")
-#: During the rendezvous, interval at which connected processes are checked for still being connected, in seconds.
+#: During the rendezvous, seconds between two checks for lost connections.
 _CHECK_INTERVAL_S = 1.0
 
 
@@ -164,7 +164,7 @@ class Group:
                     channel = link.open_answered_channel(Frame(OPEN_COLLECTIVE), max(0.0, left))
                     with self._arrived:
                         self._channels[rank] = channel
-            missing = self._missing()
+            missing = self._wait_for_missing()
             if not missing and self._try_to_form():
                 break
             waited = time.monotonic() - began
@@ -178,7 +178,7 @@ class Group:
             if rank != self.rank and not listens_here(member.address):
                 self._pulse.listen(rank, str(member.task), member.address)
 
-    def _missing(self) -> list[str]:
+    def _wait_for_missing(self) -> list[str]:
         """Waits for connections for up to a second and returns the processes that are not connected yet."""
         with self._arrived:
             self._arrived.wait_for(lambda: len(self._channels) == len(self.members) - 1, _CHECK_INTERVAL_S)
@@ -212,9 +212,8 @@ class Group:
         except (DeadlineExceededError, UnavailableError):
             return False
         with self._arrived:
-            if not self._ready.issuperset(
-                self._channels.values()
-            ):  # a peer has restarted and reconnected in the meantime
+            # A peer may have restarted and reconnected in the meantime.
+            if not self._ready.issuperset(self._channels.values()):
                 return False
             names = [str(member) for member in self.members]
             self._collective = Collective(self.rank, names, dict(self._channels))
@@ -223,9 +222,9 @@ class Group:
     def accept(self, channel: Channel) -> None:
         """Accepts a channel of a process of higher rank, and keeps it until it is replaced or the group is closed.
 
-        A restarted process is rejected while this group still includes its previous incarnation. But the connection of
-        the new incarnation breaks the old channel off. So this process finds that the peer is lost, ends, and can form
-        a new group after its own restart.
+        After the rendezvous, a restarted process is rejected, because the group still includes its previous
+        incarnation. Its connection breaks off the previous incarnation's channel. So this process notices the loss of
+        the peer, ends, and forms a new group after its own restart.
         """
         task = channel.peer.partition(" ")[0]
         ranks = [rank for rank, member in enumerate(self.members) if str(member.task) == task and rank > self.rank]
@@ -233,12 +232,12 @@ class Group:
             _log.warning(
                 "%s rejected %s, which is not a process of higher rank in this job", self.shell.me, channel.peer
             )
-        elif self._add(ranks[0], channel):
+        elif self._install(ranks[0], channel):
             with self._arrived:
                 self._arrived.wait_for(lambda: self._closed or self._channels.get(ranks[0]) is not channel)
 
     def add_to(self, snapshot: Snapshot) -> Snapshot:
-        """``snapshot`` with the progress of the collective operations."""
+        """Returns ``snapshot`` with the progress of the collective operations."""
         collective = self._collective
         if collective is None:
             return snapshot
@@ -257,8 +256,8 @@ class Group:
             groups=(*snapshot.groups, group),
         )
 
-    def _add(self, rank: int, channel: Channel) -> bool:
-        """Breaks off a peer's earlier channel, and, during the rendezvous, installs and answers the new one.
+    def _install(self, rank: int, channel: Channel) -> bool:
+        """Breaks off a peer's earlier channel; during the rendezvous, also installs and answers the new one.
 
         Returns:
           Whether the channel was installed.

@@ -242,7 +242,7 @@ def test_a_loop_computes_only_gradients_in_use(monkeypatch: pytest.MonkeyPatch) 
 def test_the_number_of_executables_is_bounded(monkeypatch: pytest.MonkeyPatch, static: bool) -> None:
     monkeypatch.setenv(VARIABLE, "on")
     monkeypatch.setattr(compile, "_MAX_SHAPES", 3)
-    bounded = programs.LeastRecentlyUsed(1)
+    bounded = programs.ExecutableCache(1)
     for module in (programs, compile):
         monkeypatch.setattr(module, "executables", bounded)
     kept: list[compile.Executable] = []
@@ -287,7 +287,7 @@ def test_a_loop_with_a_growing_result_compiles_nothing(monkeypatch: pytest.Monke
 
 def test_the_least_recently_used_executables_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "on")
-    bounded = programs.LeastRecentlyUsed()
+    bounded = programs.ExecutableCache()
     for module in (programs, compile):
         monkeypatch.setattr(module, "executables", bounded)
     with tf.Graph().as_default(), tf.Session() as session:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from weakref import ref
 
-from headwater.graph.runtime.programs import LeastRecentlyUsed
+from headwater.graph.runtime.programs import ExecutableCache
 
 
 class Program:
@@ -13,18 +13,18 @@ class Program:
 
     nbytes = 10
 
-    def __init__(self, executables: LeastRecentlyUsed) -> None:
+    def __init__(self, executables: ExecutableCache) -> None:
         forget: Any = executables.forget
         self.reference = ref(self, forget)
 
 
 def test_programs_are_forgotten_whether_they_were_used_or_not() -> None:
-    executables = LeastRecentlyUsed()
+    executables = ExecutableCache()
     used: Any = Program(executables)
     executables.use(used)
     unused: Any = Program(executables)
     del unused  # an exception here would be reported as unraisable, which fails the test
-    assert executables.keep(used)
+    assert executables.is_kept(used)
     reference = used.reference
     del used
     assert reference not in executables._sizes
