@@ -171,8 +171,8 @@ def record_members(
 
 
 def _inside(op: Operation, first: int) -> bool:
-    """Whether ``op`` belongs to the body. Variables that were created in the body, and reads of their values at the
-    start of the step, do not belong to it."""
+    """Returns whether ``op`` belongs to the body. Variables that were created in the body, and reads of their values at
+    the start of the step, do not belong to it."""
     return op.number >= first and op.type != "VariableV2" and _read(op) is None
 
 
@@ -183,7 +183,7 @@ def _read(op: Operation) -> Tensor | None:
 
 
 def _copied(tensor: Tensor) -> bool:
-    """Whether a value from outside is small and known, so that it is copied into the body as a constant.
+    """Returns whether a value from outside is small and known, so that it is copied into the body as a constant.
 
     Differentiable values are not copied: they remain inputs.
     """
@@ -352,7 +352,7 @@ def _common(first: Tensor | None, second: Tensor | None) -> Dims:
 
 
 def _differ(yes: Tensor | None, no: Tensor | None) -> bool:
-    """Whether the shapes contradict each other. A missing value or an unknown size contradicts nothing."""
+    """Returns whether the shapes contradict each other. A missing value or an unknown size contradicts nothing."""
     if yes is None or no is None or yes.dims is None or no.dims is None:
         return False
     if len(yes.dims) != len(no.dims):

@@ -154,7 +154,7 @@ class _Stages:
 
 
 def _makes_resource(op: Operation) -> bool:
-    """Whether ``op`` finds or creates a shared resource, such as a queue. It runs in every stage that uses the
+    """Returns whether ``op`` finds or creates a shared resource, such as a queue. It runs in every stage that uses the
     resource."""
     return not op.inputs and bool(op.outputs) and op.outputs[0].dtype.base_dtype == resource
 

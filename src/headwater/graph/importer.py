@@ -281,7 +281,7 @@ class _Importer:
         self._controls.update(dict.fromkeys(loop.nodes, op))
 
     def _in(self, name: str, region: Context) -> bool:
-        """Whether a node is in the region itself, not in a nested one."""
+        """Returns whether a node is in the region itself, not in a nested one."""
         return self._contexts.of[name] == region
 
     def _param(self, node: NodeDef, start: Tensor) -> Tensor:
@@ -295,12 +295,12 @@ class _Importer:
         return op.outputs[0]
 
     def _needs_host(self, parts: Sequence[bodies.Recorded]) -> bool:
-        """Whether the parts use a value that only one branch of a condition on the host computes, so that it may be
-        zeros."""
+        """Returns whether the parts use a value that only one branch of a condition on the host computes, so that it
+        may be zeros."""
         return any(tensor in self._only_one_branch for part in parts for tensor in part.captured)
 
     def _asks_for_values(self, predicate: str) -> bool:
-        """Whether a predicate tests if a variable has a value, so that only one branch may read it."""
+        """Returns whether a predicate tests if a variable has a value, so that only one branch may read it."""
         op = self._tensor(predicate).op
         while op.type in ("Identity", "LogicalNot"):
             op = op.inputs[0].op
@@ -467,7 +467,7 @@ class _Importer:
             op._set_device(next(filter(None, devices), ""))  # pyright: ignore[reportPrivateUsage]
 
     def has_tensor(self, name: str) -> bool:
-        """Whether a tensor of that name was imported."""
+        """Returns whether a tensor of that name was imported."""
         op, _, index = name.rpartition(":")
         return op in self._made and int(index) < len(self._made[op].outputs)
 

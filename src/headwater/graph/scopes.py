@@ -17,7 +17,8 @@ _NAME = re.compile(r"[A-Za-z0-9_./-]*")
 
 
 def valid_name(name: str, at_top: bool) -> bool:
-    """Whether an operation may be called ``name``; at the top, a name must start with a letter, a digit or a dot."""
+    """Returns whether an operation may be called ``name``; at the top, a name must start with a letter, a digit or a
+    dot."""
     return bool((_TOP_NAME if at_top else _NAME).fullmatch(name))
 
 

@@ -20,7 +20,7 @@ _utils = data_adapter_utils
 
 
 def is_dataset(value: object) -> bool:
-    """Whether ``value`` is one of Headwater's datasets."""
+    """Returns whether ``value`` is one of Headwater's datasets."""
     return isinstance(value, Dataset)
 
 
@@ -35,7 +35,7 @@ def require_dense(dataset: Dataset) -> None:
 
 
 def is_sparse(leaf: object) -> bool:
-    """Whether ``leaf`` is a sparse array of JAX or SciPy."""
+    """Returns whether ``leaf`` is a sparse array of JAX or SciPy."""
     return isinstance(leaf, JAXSparse) or hasattr(leaf, "tocsr")
 
 

@@ -81,7 +81,7 @@ def replica_devices() -> list[str]:
 
 
 def has_gpus() -> bool:
-    """Whether JAX will use GPUs, as far as this is known before JAX is initialised."""
+    """Returns whether JAX will use GPUs, as far as this is known before JAX is initialised."""
     platforms = os.environ.get("JAX_PLATFORMS", "").lower().split(",")
     if platforms == ["cpu"] or os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1") or virtual_gpus():
         return False

@@ -184,7 +184,7 @@ class GeneratorEnqueuer:
         self._threads: list[threading.Thread] = []
 
     def is_running(self) -> bool:
-        """Whether the threads were started, and not stopped since."""
+        """Returns whether the threads were started, and not stopped since."""
         return self.queue is not None and not self.stop_signal.is_set()
 
     def start(self, workers: int = 1, max_queue_size: int = 10) -> None:

@@ -37,7 +37,7 @@ def optimizer_topics(optimizer: keras.Optimizer) -> dict[str, Mapping[str, objec
 
 
 def same_settings(one: keras.Optimizer, other: keras.Optimizer) -> bool:
-    """Whether two optimizers differ at most in their name, and in a learning rate that is a number."""
+    """Returns whether two optimizers differ at most in their name, and in a learning rate that is a number."""
 
     def settings(optimizer: keras.Optimizer) -> object:
         config = {**_described(optimizer), "class": type(optimizer).__name__}

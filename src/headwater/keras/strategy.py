@@ -369,7 +369,7 @@ def get_loss_reduction() -> ReduceOp:
 
 
 def has_strategy() -> bool:
-    """Whether this thread is in the scope of a strategy other than the default one."""
+    """Returns whether this thread is in the scope of a strategy other than the default one."""
     return active_strategy() not in (None, _default)
 
 

@@ -161,7 +161,7 @@ def _head(at: int, size: int) -> Any:
 
 @inlined
 def _same(one: int, other: int, size: int) -> bool:
-    """Whether two names of the same size are equal."""
+    """Returns whether two names of the same size are equal."""
     if size < _WORD:
         return (word_at(one) ^ word_at(other)) & _low(size) == U64(0)
     at = 0

@@ -257,7 +257,7 @@ def parts_of(value: object) -> list[tuple[str, Any]]:
 
 
 def _is_trackable(value: object, kinds: tuple[Any, ...]) -> bool:
-    """Whether an object is of one of these kinds, or a container with such objects."""
+    """Returns whether an object is of one of these kinds, or a container with such objects."""
     if isinstance(value, (list, tuple)):
         return any(_is_trackable(part, kinds) for part in cast("list[Any]", value))
     if isinstance(value, Mapping):

@@ -181,7 +181,7 @@ class _Finder:
         return full_name(item)
 
     def leads_on(self, name: str) -> bool:
-        """Whether a ``Switch`` continues a loop, rather than selecting a branch of a condition."""
+        """Returns whether a ``Switch`` continues a loop, rather than selecting a branch of a condition."""
         return self._kind(self.predicate(data_inputs(self._nodes[name])[1])) == "LoopCond"
 
     def _context_of_users(self, item: str) -> Context:

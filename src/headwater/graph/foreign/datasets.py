@@ -77,7 +77,7 @@ Rewritten = tuple[str, list["Tensor"], dict[str, Any]]
 
 
 def is_dataset(node: NodeDef) -> bool:
-    """Whether a node is one of TensorFlow's dataset operations."""
+    """Returns whether a node is one of TensorFlow's dataset operations."""
     return node.op in _SAME_ELEMENTS or ((node.op in _FORMS or node.op in _PADDED) and "sizes" not in node.attr)
 
 

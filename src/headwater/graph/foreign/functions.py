@@ -62,7 +62,8 @@ class _Expander:
         return found
 
     def _names(self, node: NodeDef, attr: str) -> bool:
-        """Whether an attribute names a function of the library, rather than holding a body written by Headwater."""
+        """Returns whether an attribute names a function of the library, rather than holding a body written by
+        Headwater."""
         return attr in node.attr and node.attr[attr].func.name in self._functions
 
     def _call(self, node: NodeDef, function: str, within: tuple[str, ...]) -> list[NodeDef]:

@@ -30,7 +30,8 @@ def ints(value: object) -> tuple[int, ...]:
 
 
 def is_floating(dtype: np.dtype[Any]) -> bool:
-    """Whether elements are real floating-point numbers; the kind of bfloat16 and similar types in NumPy is ``V``."""
+    """Returns whether elements are real floating-point numbers; the kind of bfloat16 and similar types in NumPy is
+    ``V``."""
     return dtype.kind in "fV"
 
 

@@ -14,7 +14,7 @@ _done_ns = 0
 
 
 def compiled_loops_pay(work_ns: int) -> bool:
-    """Whether to use a compiled loop of `headwater.tables`.
+    """Returns whether to use a compiled loop of `headwater.tables`.
 
     This is the ski rental problem: the caller loads numba as soon as the estimated time of the work done without it
     equals the time of loading it. Loading holds the interpreter's lock, so that in the background, beside such work, it

@@ -291,8 +291,8 @@ def bias_add_gradient(_inputs: Arrays, grads: Arrays, needed: Needed, attrs: Att
 
 @kernel("InTopKV2")
 def in_top_k_v2(predictions: HostArray, targets: HostArray, k: object) -> HostArray:
-    """Whether fewer than k entries of a row are above the target's entry; False if the target is out of range, or if an
-    entry is infinite or NaN."""
+    """Returns whether fewer than k entries of a row are above the target's entry; False if the target is out of range,
+    or if an entry is infinite or NaN."""
     if not predictions.size:
         return np.zeros(len(targets), bool)
     rows, classes, invalid = _classes(predictions, targets)

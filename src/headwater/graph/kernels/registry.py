@@ -123,7 +123,7 @@ def gradient_kernel_of(name: str) -> GradientKernel | None:
 
 
 def takes_outputs(name: str) -> bool:
-    """Whether the vector-Jacobian product of an operation type takes the operation's outputs."""
+    """Returns whether the vector-Jacobian product of an operation type takes the operation's outputs."""
     return name in _using_outputs
 
 

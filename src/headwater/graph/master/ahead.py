@@ -65,7 +65,7 @@ class ReadsAhead:
             return None
 
     def wants_values(self) -> bool:
-        """Whether a run that starts now should request values for the next run."""
+        """Returns whether a run that starts now should request values for the next run."""
         if self._wait:
             self._wait -= 1
             return False

@@ -312,7 +312,7 @@ def _try(task: object, action: Callable[[], object]) -> None:
 
 
 def _visible(task: TaskName, filters: Iterable[str]) -> bool:
-    """Whether a session with these device filters sees ``task``; without filters it sees all tasks."""
+    """Returns whether a session with these device filters sees ``task``; without filters it sees all tasks."""
     parsed = [parse_device(item) for item in filters]
     return not parsed or any(
         (item.job is None or item.job == task.job) and (item.task is None or item.task == task.index) for item in parsed

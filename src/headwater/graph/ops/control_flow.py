@@ -192,7 +192,7 @@ class Turns(ABC):
 
     @abstractmethod
     def condition(self, turn: jax.Array, values: Sequence[object]) -> jax.Array:
-        """Whether the loop makes the iteration with this number, which starts with ``values``."""
+        """Returns whether the loop makes the iteration with this number, which starts with ``values``."""
 
     @abstractmethod
     def turn(self, turn: jax.Array, values: Sequence[object]) -> tuple[Any, ...]:

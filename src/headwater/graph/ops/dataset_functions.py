@@ -309,7 +309,7 @@ class _Planner:
         return name in self._varying or name.rpartition(":")[0] + ":" in self._varying
 
     def _has_host_only_types(self, node: BodyNode) -> bool:
-        """Whether a node has inputs or outputs of a type without a JAX equivalent, such as strings."""
+        """Returns whether a node has inputs or outputs of a type without a JAX equivalent, such as strings."""
         outputs = (f"{node.name}:{index}" for index in itertools.count())
         given = itertools.takewhile(lambda name: name in self._specs, outputs)
         return any(self._specs[name].dtype.base_dtype in _HOST_ONLY for name in (*node.inputs, *given))

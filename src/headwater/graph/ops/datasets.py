@@ -259,7 +259,7 @@ def checked_element(element: Element, specs: Sequence[TensorSpec]) -> tuple[Any,
 
 
 def _accepted(part: object, arrays: Sequence[HostArray], spec: TensorSpec) -> bool:
-    """Whether a component matches its spec."""
+    """Returns whether a component matches its spec."""
     if isinstance(part, Composite) and not fits(spec.dims, part.shape):
         return False
     parts = spec.parts

@@ -220,7 +220,8 @@ def _linalg(matrix: object) -> Any:
 
 
 def _singular(inputs: Sequence[Any], attrs: _Attrs) -> object:
-    """Whether a pivot is 0 or NaN, as TensorFlow's kernels check; the transposed matrix has the same determinant."""
+    """Returns whether a pivot is 0 or NaN, as TensorFlow's kernels check; the transposed matrix has the same
+    determinant."""
     del attrs
     matrix = inputs[0]
     if not matrix.size or not _square(matrix):
@@ -237,7 +238,8 @@ def _zero_on_diagonal(inputs: Sequence[Any], attrs: _Attrs) -> object:
 
 
 def _not_positive_definite(inputs: Sequence[Any], attrs: _Attrs) -> object:
-    """Whether the factor has NaN although the lower triangle of the input, the only part that is read, has none."""
+    """Returns whether the factor has NaN although the lower triangle of the input, the only part that is read, has
+    none."""
     del attrs
     matrix = inputs[0]
     if not _square(matrix):
@@ -257,7 +259,7 @@ def _not_a_number(inputs: Sequence[Any], attrs: _Attrs) -> object:
 
 
 def _unsolved(inputs: Sequence[Any], attrs: _Attrs) -> object:
-    """Whether the solution of a tridiagonal system of finite numbers is not finite."""
+    """Returns whether the solution of a tridiagonal system of finite numbers is not finite."""
     solution = lookup("TridiagonalSolve").lower(*inputs, **attrs)
     return _some(~jnp.isfinite(solution)) & jnp.isfinite(inputs[0]).all() & jnp.isfinite(inputs[1]).all()
 
@@ -277,7 +279,7 @@ def _other_rank(inputs: Sequence[Any], attrs: _Attrs) -> object:
 
 
 def _unlike(inputs: Sequence[Any], attrs: _Attrs) -> object:
-    """Whether the shapes of the inputs of Select violate its static checks."""
+    """Returns whether the shapes of the inputs of Select violate its static checks."""
     del attrs
     condition, x, y = (value.shape for value in inputs)
     fits = not condition or condition == x or (len(condition) == 1 and condition == x[:1])
@@ -285,7 +287,7 @@ def _unlike(inputs: Sequence[Any], attrs: _Attrs) -> object:
 
 
 def _rate(place: int) -> Callable[[Sequence[Any], _Attrs], object]:
-    """Whether the learning rate, input ``place``, is not positive."""
+    """Returns whether the learning rate, input ``place``, is not positive."""
     return lambda inputs, attrs: _some(inputs[place] <= 0)
 
 
@@ -372,7 +374,7 @@ def _forward_of(attrs: _Attrs) -> tuple[str, _Attrs]:
 
 
 def can_fail(op_type: str, attrs: _Attrs) -> bool:
-    """Whether `fault_of` may report a failure of an operation."""
+    """Returns whether `fault_of` may report a failure of an operation."""
     if op_type == "Vjp":
         forward, attrs = _forward_of(attrs)
         return forward in _GRADIENT_FAULTS or can_fail(forward, attrs)

@@ -230,5 +230,5 @@ def extract_jpeg_shape(contents: HostArray, *, output_type: DType = int32) -> Ho
 
 @host("IsJpeg", infer=fixed(bool_, ()), inputs="contents:string")
 def is_jpeg(contents: HostArray) -> Any:
-    """Whether the data start like a JPEG file."""
+    """Returns whether the data start like a JPEG file."""
     return np.bool_(contents.item()[:3] == _JPEG)

@@ -34,7 +34,7 @@ def noting(faults: Faults | None) -> Generator[None]:
 
 
 def are_noted() -> bool:
-    """Whether failures are recorded in the current context."""
+    """Returns whether failures are recorded in the current context."""
     return _noted.get() is not None
 
 

@@ -205,8 +205,8 @@ def _in_top_k_spec(inference: Inference) -> Sequence[Spec]:
 
 
 def _in_top_k(predictions: jax.Array, targets: jax.Array, k: Any) -> jax.Array:
-    """Whether fewer than k entries of a row are above the target's entry; False if the target is out of range, or if an
-    entry is infinite or NaN."""
+    """Returns whether fewer than k entries of a row are above the target's entry; False if the target is out of range,
+    or if an entry is infinite or NaN."""
     classes = predictions.shape[1]
     valid = (targets >= 0) & (targets < classes)
     safe = jnp.where(valid, targets, 0)
@@ -218,13 +218,13 @@ def _in_top_k(predictions: jax.Array, targets: jax.Array, k: Any) -> jax.Array:
 
 @pure("InTopK", inputs="predictions:float32, targets:T|index=int32", infer=_in_top_k_spec, differentiable=False)
 def in_top_k(predictions: jax.Array, targets: jax.Array, *, k: int) -> jax.Array:
-    """Whether each row's target is among its k highest predictions."""
+    """Returns whether each row's target is among its k highest predictions."""
     return _in_top_k(predictions, targets, k)
 
 
 @pure("InTopKV2", inputs="predictions:float32, targets:T|index=int32, k:T", infer=_in_top_k_spec, differentiable=False)
 def in_top_k_v2(predictions: jax.Array, targets: jax.Array, k: jax.Array) -> jax.Array:
-    """Whether each row's target is among its k highest predictions."""
+    """Returns whether each row's target is among its k highest predictions."""
     return _in_top_k(predictions, targets, k)
 
 

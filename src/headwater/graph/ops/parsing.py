@@ -46,7 +46,7 @@ def _batch(
 
 
 def _varies(shape: TensorShape) -> bool:
-    """Whether the number of elements of a dense feature may vary, because its first dimension is unknown."""
+    """Returns whether the number of elements of a dense feature may vary, because its first dimension is unknown."""
     return bool(shape.ndims) and shape.as_dims is not None and shape.as_dims[0] is None
 
 
@@ -116,7 +116,7 @@ def parse_examples_alike(serialized: HostArray, *dense_defaults: Any, **attrs: A
 
 
 def all_fixed(attrs: Attrs) -> bool:
-    """Whether each feature that a `parse_single_example` requests has the same shape in all examples."""
+    """Returns whether each feature that a `parse_single_example` requests has the same shape in all examples."""
     return not attrs["num_sparse"] and not any(_varies(as_shape(shape)) for shape in attrs["dense_shapes"])
 
 

@@ -108,7 +108,7 @@ def regex_replace(
 
 @host("StaticRegexFullMatch", inputs="input:string", infer=_truths)
 def static_regex_full_match(input: HostArray, *, pattern: str) -> HostArray:
-    """Whether the whole text matches a regular expression."""
+    """Returns whether the whole text matches a regular expression."""
     expression = compiled(as_bytes(pattern))
     return each(lambda text: expression.fullmatch(text) is not None, input, bool_)
 

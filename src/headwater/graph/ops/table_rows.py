@@ -103,7 +103,7 @@ def adagrad_rows(
 
 
 def _worth_a_call(array: Any, indices: Any, dtypes: frozenset[str]) -> bool:
-    """Whether there are enough rows, of a type that the called functions support."""
+    """Returns whether there are enough rows, of a type that the called functions support."""
     return (
         array.ndim > 1
         and isinstance(indices.size, int)

@@ -77,8 +77,8 @@ def read_ahead_by(local: TaskPlan, remote: TaskPlan) -> Exchange | None:
 
 
 def _is_repeatable(instructions: Sequence[Instruction], exchange: Exchange) -> bool:
-    """Whether the master's instructions can be run twice without side effects, up to the first transfer that the other
-    task sends after the exchange."""
+    """Returns whether the master's instructions can be run twice without side effects, up to the first transfer that
+    the other task sends after the exchange."""
     replied = False
     for item in instructions:
         match item:

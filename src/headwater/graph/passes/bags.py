@@ -241,7 +241,7 @@ class _Search:
         return node
 
     def _is_constant(self, tensor: str, value: object) -> bool:
-        """Whether a tensor is a constant of a value."""
+        """Returns whether a tensor is a constant of a value."""
         node = self._nodes.get(tensor.rpartition(":")[0])
         known: Any = self._plan.constants.get(tensor)
         if node is not None and node.type == "Const":

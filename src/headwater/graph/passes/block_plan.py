@@ -49,7 +49,7 @@ class BlockPlan:
     rows: frozenset[str]
 
     def varies(self, tensor: str) -> bool:
-        """Whether ``tensor`` depends on the element."""
+        """Returns whether ``tensor`` depends on the element."""
         return operation_of(tensor) in self.rows
 
 

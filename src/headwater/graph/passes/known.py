@@ -10,13 +10,13 @@ from headwater.graph.registry import SAME_NUMBERS
 
 
 def always_differ(indices: Tensor, fed: Collection[Tensor]) -> bool:
-    """Whether all elements of ``indices`` are distinct, so that no two rows have the same index."""
+    """Returns whether all elements of ``indices`` are distinct, so that no two rows have the same index."""
     source = _source(indices, fed, SAME_NUMBERS - {"Cast"})
     return source is not None and source.op.type in ("Unique", "UniqueWithCounts") and source is source.op.outputs[0]
 
 
 def always_fit(op: Operation, fed: Collection[Tensor]) -> bool:
-    """Whether a loss needs no check of its labels, since they are the result of an argmax."""
+    """Returns whether a loss needs no check of its labels, since they are the result of an argmax."""
     if op.type != "SparseSoftmaxCrossEntropyWithLogits":
         return False
     source = _source(op.inputs[1], fed, SAME_NUMBERS)

@@ -242,8 +242,8 @@ class _LookupJoin:
         return [group for group in groups.values() if len(group) > 1 and self._are_sent_together(list(group.values()))]
 
     def _are_sent_together(self, tensors: Sequence[str]) -> bool:
-        """Whether all ``tensors`` come from one executable, or from the host, are sent in the same transfers, and are
-        used by executables only."""
+        """Returns whether all ``tensors`` come from one executable, or from the host, are sent in the same transfers,
+        and are used by executables only."""
         wanted = set(tensors)
         sources = 0
         sent = False

@@ -80,7 +80,7 @@ def _has_defaults(node: Node) -> bool:
 
 
 def _is_pure(node: Node) -> bool:
-    """Whether an operation has inputs, and its result depends only on them and on its attributes."""
+    """Returns whether an operation has inputs, and its result depends only on them and on its attributes."""
     return node.definition.kind is Kind.PURE and bool(node.inputs) and not node.refs
 
 
@@ -159,7 +159,7 @@ class _Merging:
         return f"{self.first[op]}:{index}" if op in self.first else tensor
 
     def _repeats(self, node: Node, known: dict[object, Node]) -> bool:
-        """Whether an operation in ``known`` computes the same result; if so, its outputs replace the outputs of
+        """Returns whether an operation in ``known`` computes the same result; if so, its outputs replace the outputs of
         ``node``."""
         inputs = tuple([self.constants.get(name, name) for name in node.inputs])
         found = known.setdefault((node.type, inputs, hashable(dict(node.attrs))), node)

@@ -37,7 +37,7 @@ class Placement:
 
 
 def runs_on_host(op: Operation) -> bool:
-    """Whether ``op`` runs in Python on its task's CPU, as host operations and operations on strings do."""
+    """Returns whether ``op`` runs in Python on its task's CPU, as host operations and operations on strings do."""
     return op.definition.kind is Kind.HOST or _handles_text(op)
 
 
@@ -46,7 +46,7 @@ def _handles_text(op: Operation) -> bool:
 
 
 def _needs_cpu(op: Operation) -> bool:
-    """Whether ``op`` must be on a CPU. A host operation that only reads a variable may be on any device."""
+    """Returns whether ``op`` must be on a CPU. A host operation that only reads a variable may be on any device."""
     if op.definition.kind is Kind.HOST and op.definition.refs:
         return _handles_text(op)
     return runs_on_host(op)

@@ -11,8 +11,8 @@ from headwater.graph.registry import Kind
 
 
 def can_repeat(plan: TaskPlan) -> bool:
-    """Whether the task may repeat ``plan`` by itself: the first instruction waits for other tasks, and the last one
-    announces the update to them."""
+    """Returns whether the task may repeat ``plan`` by itself: the first instruction waits for other tasks, and the last
+    one announces the update to them."""
     if plan.feeds or plan.fetches or not plan.instructions:
         return False
     nodes: list[Node] = []

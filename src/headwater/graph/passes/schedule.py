@@ -121,7 +121,7 @@ class _Scheduler:
             draft.constants[tensor.name] = tensor.op.attrs["value"]
 
     def _same_place(self, tensor: Tensor, op: Operation, index: int) -> bool:
-        """Whether ``op`` gets the input without an export from the segment that computes it.
+        """Returns whether ``op`` gets the input without an export from the segment that computes it.
 
         This is so if the input is a variable that ``op`` reads directly, or if it is computed in the segment of ``op``.
         """
@@ -132,7 +132,8 @@ class _Scheduler:
         return part.lanes[source] == part.lanes[op] and part.levels[source] == part.levels[op]
 
     def _is_shared(self, tensor: Tensor, op: Operation, index: int) -> bool:
-        """Whether ``op`` reads the variable itself, so that it sees the variable's value at the time it runs."""
+        """Returns whether ``op`` reads the variable itself, so that it sees the variable's value at the time it
+        runs."""
         if tensor not in self._variable_of or tensor in self._fed:
             return False
         static = op.definition.static_positions(op.attrs, len(op.inputs))

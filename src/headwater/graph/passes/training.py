@@ -21,7 +21,8 @@ _TAKE_OPERATIONS = frozenset(
 
 
 def trains(plan: TaskPlan) -> bool:
-    """Whether a run of the plan is a training step of its worker: it changes variables, or contributes gradients.
+    """Returns whether a run of the plan is a training step of its worker: it changes variables, or contributes
+    gradients.
 
     Updates from gathered gradients do not count as steps of the chief. A background thread of the chief makes them, and
     continues to do so even if the chief's program hangs.

@@ -557,7 +557,7 @@ class Accumulator(Kept):
                 self._condition.notify_all()
 
     def _is_over(self, session: str, run_number: int) -> bool:
-        """Whether a `pop_mean` in ``session``, started in ``run_number``, has to fail."""
+        """Returns whether a `pop_mean` in ``session``, started in ``run_number``, has to fail."""
         return training_runs.is_void(self._runs, session) or (
             not self._renews and 0 < run_number != self._runs.run_number
         )

@@ -213,5 +213,5 @@ def session_container(session: str) -> str:
 
 
 def is_of_session(container: str) -> bool:
-    """Whether a container belongs to one session."""
+    """Returns whether a container belongs to one session."""
     return container.startswith(_OF_SESSION)

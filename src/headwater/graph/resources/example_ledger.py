@@ -440,8 +440,8 @@ class ExampleLedger(Kept):
         return np.array(works, np.int64)
 
     def is_starved(self) -> bool:
-        """Whether gradients are gathered and no further gradient can arrive before the next update: workers wait for
-        ranges, and no other step holds a range."""
+        """Returns whether gradients are gathered and no further gradient can arrive before the next update: workers
+        wait for ranges, and no other step holds a range."""
         with self._condition:
             return self._is_starved()
 

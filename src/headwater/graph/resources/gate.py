@@ -52,7 +52,7 @@ class Data(Protocol):
         ...
 
     def is_starved(self) -> bool:
-        """Whether gradients are gathered and no further gradient can arrive before the next update."""
+        """Returns whether gradients are gathered and no further gradient can arrive before the next update."""
         ...
 
 

@@ -252,7 +252,7 @@ def elements_of(node: Node, context: Context, follow: Follow = iter) -> Iterator
 
 
 def _quiet(node: Node) -> bool:
-    """Whether producing elements has no side effects."""
+    """Returns whether producing elements has no side effects."""
     if isinstance(node, Generated):
         return False
     if isinstance(node, Map | Filter | Scan | TakeWhile | Interleave) and not getattr(node.function, "quiet", False):

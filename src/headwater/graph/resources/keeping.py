@@ -27,7 +27,7 @@ _KINDS: Final[dict[str, tuple[type, dict[str, type[Kept]]]]] = {
 
 
 def can_keep(kind: type) -> bool:
-    """Whether the state of resources of a class can be encoded."""
+    """Returns whether the state of resources of a class can be encoded."""
     return kind.__name__ in _KINDS
 
 

@@ -102,7 +102,7 @@ def first_value(waiting: object, name: str, value: T) -> T:
 
 
 def is_handle(value: object) -> bool:
-    """Whether a tensor's value is a handle of such a resource."""
+    """Returns whether a tensor's value is a handle of such a resource."""
     if not isinstance(value, np.ndarray):
         return False
     array = cast("np.ndarray[Any, Any]", value)

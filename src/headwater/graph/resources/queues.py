@@ -281,7 +281,7 @@ class Queue(Kept):
         return taken
 
     def _may_take(self, count: int, begun: bool) -> bool:
-        """Whether a step that needs ``count`` more elements may take some now.
+        """Returns whether a step that needs ``count`` more elements may take some now.
 
         Args:
           count: number of elements that the step still needs.

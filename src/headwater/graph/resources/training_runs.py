@@ -71,7 +71,7 @@ class Start:
     first: bool = False
 
     def counts(self, name: int) -> bool:
-        """Whether a gradient of the start ``name`` counts."""
+        """Returns whether a gradient of the start ``name`` counts."""
         return name == self.name or (self.first and name == 0)
 
 
@@ -107,7 +107,8 @@ class Members:
 
 
 def has_forgotten(members: Iterable[Members]) -> bool:
-    """Whether the task of one of these accumulators has restarted, and so lost gradients that replicas had given.
+    """Returns whether the task of one of these accumulators has restarted, and so lost gradients that replicas had
+    given.
 
     A replica joins all accumulators before it gives a gradient. So if a replica has given a gradient and some
     accumulator does not know the replica, that accumulator has lost its state.
@@ -127,7 +128,7 @@ def with_session(runs: TrainingRuns, session: str) -> TrainingRuns:
 
 
 def is_first(runs: TrainingRuns, elsewhere: int) -> bool:
-    """Whether the next start is the very first one.
+    """Returns whether the next start is the very first one.
 
     Args:
       elsewhere: the largest number of starts known to any task; a restarted task does not know of earlier starts.
@@ -169,7 +170,7 @@ def without_session(runs: TrainingRuns, session: str) -> TrainingRuns:
 
 
 def is_void(runs: TrainingRuns, session: str) -> bool:
-    """Whether ``session`` joined an earlier run. A session that never joined counts as a present member."""
+    """Returns whether ``session`` joined an earlier run. A session that never joined counts as a present member."""
     # A restarted task does not know the sessions that joined before its restart. It recognises old gradients by the
     # names of their starts instead.
     return runs.sessions.get(session, runs.run_number) != runs.run_number

@@ -13,7 +13,7 @@ from headwater.graph.runtime.host_values import check_assigned
 
 
 def draws_without_seed(node: Node) -> bool:
-    """Whether an operation draws different random numbers when it is repeated in the same step."""
+    """Returns whether an operation draws different random numbers when it is repeated in the same step."""
     return node.definition.kind is Kind.RANDOM and not (node.attrs.get("seed") or node.attrs.get("seed2"))
 
 

@@ -145,7 +145,7 @@ def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
 
 
 def get_memory_growth(device: PhysicalDevice) -> bool:
-    """Whether GPU memory is allocated only as needed.
+    """Returns whether GPU memory is allocated only as needed.
 
     Raises:
       ValueError: this machine has no such device.
@@ -181,7 +181,8 @@ def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
 
 
 def tensor_float_32_execution_enabled() -> bool:
-    """Whether GPUs may round float32 values to 10 bits of mantissa before they multiply them; GPUs since Ampere do."""
+    """Returns whether GPUs may round float32 values to 10 bits of mantissa before they multiply them; GPUs since Ampere
+    do."""
     return _jax.config.jax_default_matmul_precision not in _WHOLE
 
 

@@ -71,7 +71,7 @@ def _start_with_jax() -> None:
 
 
 def has_cpu_only() -> bool:
-    """Whether JAX could find no device other than the CPU; determined without importing JAX."""
+    """Returns whether JAX could find no device other than the CPU; determined without importing JAX."""
     if virtual_gpus() and not _cpu_only:
         return False
     # Importing JAX is a large part of the start of a task, and a task whose parts run on kernels may never need it.
@@ -81,7 +81,8 @@ def has_cpu_only() -> bool:
 
 @cache
 def _has_plugins() -> bool:
-    """Whether JAX could find a plugin for a device; examines the same packages, variables and entry points as JAX."""
+    """Returns whether JAX could find a plugin for a device; examines the same packages, variables and entry points as
+    JAX."""
     if any(map(importlib.util.find_spec, ("jax_plugins", "libtpu"))) or "PJRT_NAMES_AND_LIBRARY_PATHS" in os.environ:
         return True
     # Read as files: `importlib.metadata` would parse the metadata of all installed packages.
@@ -134,7 +135,8 @@ def _devices(backend: str | None = None) -> list[Any]:
 
 
 def devices_are_known() -> bool:
-    """Whether `local_devices` was called before. After that call, changes of JAX's device settings have no effect."""
+    """Returns whether `local_devices` was called before. After that call, changes of JAX's device settings have no
+    effect."""
     return bool(local_devices.cache_info().currsize)
 
 
@@ -189,7 +191,7 @@ def local_device(name: str) -> Any:
 
 @cache
 def is_default(name: str) -> bool:
-    """Whether computations run on this device by default, because it is the only one."""
+    """Returns whether computations run on this device by default, because it is the only one."""
     return has_cpu_only() or (len(local_devices()) == 1 and local_device(name) == _devices()[0])
 
 

@@ -188,7 +188,7 @@ class CompiledPlan:
         return self._template.copy()
 
     def can_resume(self, stopped: Stopped) -> bool:
-        """Whether a run can resume at the instruction at which it was cancelled.
+        """Returns whether a run can resume at the instruction at which it was cancelled.
 
         A run can resume if the instruction was waiting, and had no effect before the wait.
         """
@@ -296,8 +296,8 @@ class CompiledPlan:
         return [known for known, _ in self._actions].index(action)
 
     def changed_nothing(self, stopped: Stopped) -> bool:
-        """Whether a run that was cancelled at ``stopped`` was in a wait and had changed nothing before, so that it can
-        be repeated from its start."""
+        """Returns whether a run that was cancelled at ``stopped`` was in a wait and had changed nothing before, so that
+        it can be repeated from its start."""
         *before, at = self.plan.instructions[: stopped.position + 1]
         return isinstance(at, Receive | Host) and not any(_changes(item, self._master) for item in before)
 
@@ -377,7 +377,7 @@ class CompiledPlan:
             self._executables[position](values, step.number, None, step)
 
     def uses_resources(self, position: int) -> bool:
-        """Whether an instruction is an operation on resources other than variables."""
+        """Returns whether an instruction is an operation on resources other than variables."""
         return position in self._kept
 
     def inputs_for_backup(self, position: int, inputs: Sequence[Any]) -> Sequence[Any]:
@@ -471,7 +471,7 @@ class CompiledPlan:
 
 
 def _changes(item: Instruction, master: str) -> bool:
-    """Whether an instruction is not idempotent."""
+    """Returns whether an instruction is not idempotent."""
     match item:
         case Send(destination=other) | Receive(source=other):
             return other != master

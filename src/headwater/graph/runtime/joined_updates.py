@@ -93,7 +93,7 @@ class JoinedUpdate:
         self._update(*inputs, **attrs)
 
     def _are_views(self) -> bool:
-        """Whether the cells have the views of the last update, and nothing else refers to their memory."""
+        """Returns whether the cells have the views of the last update, and nothing else refers to their memory."""
         same = all(map(is_, map(_value_of, self._joined_cells), self._views))
         return same and bool(self._views) and self._count_references() == self._references
 

@@ -248,7 +248,7 @@ class _Backward:
 
 
 def _blocks_gradient(node: Node) -> bool:
-    """Whether no gradient passes through an operation: its results are booleans, integers or constants."""
+    """Returns whether no gradient passes through an operation: its results are booleans, integers or constants."""
     if node.type == "Cast":
         return not (node.attrs["DstT"].is_floating or node.attrs["DstT"].is_complex)
     return node.type in _WITHOUT_GRADIENT

@@ -83,7 +83,7 @@ class _Forward:
     wanted: Wanted | None = None
 
     def gives(self, wanted: Sequence[bool]) -> bool:
-        """Whether the outputs suffice for the gradients of these inputs."""
+        """Returns whether the outputs suffice for the gradients of these inputs."""
         return all(given or not want for given, want in zip(self.wanted or (), wanted, strict=False))
 
 
@@ -122,7 +122,7 @@ class Code:
 
     @staticmethod
     def is_local(name: str) -> bool:
-        """Whether an expression is a local variable."""
+        """Returns whether an expression is a local variable."""
         return name[0] == "v" and name[1:].isdecimal()
 
     def _locals(self, names: Iterable[str]) -> list[str]:
@@ -483,7 +483,7 @@ def as_tuple(result: Any) -> tuple[AnyArray, ...]:
 
 
 def same_attrs(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
-    """Whether two sets of attributes are equal."""
+    """Returns whether two sets of attributes are equal."""
     return a.keys() == b.keys() and all(_equal(a[key], b[key]) for key in a)
 
 

@@ -42,8 +42,8 @@ class SmallUpdates:
         self._touched: set[str] = set()
 
     def needed_by(self, node: Node) -> bool:
-        """Whether ``node`` uses a variable or a result of the collected updates, so that `run` has to be called before
-        it."""
+        """Returns whether ``node`` uses a variable or a result of the collected updates, so that `run` has to be called
+        before it."""
         return not self._touched.isdisjoint((node.name, *node.inputs, *node.refs.values()))
 
     def collect(self, node: Node, state: Mapping[str, AnyArray]) -> bool:

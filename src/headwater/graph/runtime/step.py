@@ -112,7 +112,7 @@ class Step:
             call()
 
     def is_master_away(self) -> bool:
-        """Whether the master is disconnected but may reconnect; called regularly while an operation waits.
+        """Returns whether the master is disconnected but may reconnect; called regularly while an operation waits.
 
         While this is true, the wait continues even if its condition holds. Otherwise the operation could, for example,
         take an element from a queue, and the element would be lost if the master did not return.

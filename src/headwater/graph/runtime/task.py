@@ -199,7 +199,7 @@ class TaskRuntime:
         return None if plans is None else plans.get(number)
 
     def has_session(self, session: str) -> bool:
-        """Whether a session has plans here."""
+        """Returns whether a session has plans here."""
         return session in self._plans
 
     def owner(self, session: str) -> str:
@@ -249,7 +249,7 @@ class TaskRuntime:
             ended.wait(COMMITTED_S)
 
     def has_served(self, generation: int) -> bool:
-        """Whether the master with this generation has, or had, plans here."""
+        """Returns whether the master with this generation has, or had, plans here."""
         with self._lock:
             return self._places.holds_place(generation)
 

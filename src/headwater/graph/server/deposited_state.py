@@ -199,7 +199,7 @@ def encode_state(runtime: TaskRuntime, steps: StepService, generation: int, conn
 
 
 def _is_deposited(key: Key, theirs: Collection[str]) -> bool:
-    """Whether the resource at ``key`` is deposited; ``theirs`` are the containers of the deposited sessions."""
+    """Returns whether the resource at ``key`` is deposited; ``theirs`` are the containers of the deposited sessions."""
     return key.container in theirs or not is_of_session(key.container)
 
 

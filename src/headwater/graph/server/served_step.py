@@ -406,7 +406,7 @@ class ServedStep(Step):
                 self._changed.notify_all()
 
     def is_stalled(self) -> bool:
-        """Whether the step has waited at least `_STALLED_AFTER_S` for something other than acknowledgements."""
+        """Returns whether the step has waited at least `_STALLED_AFTER_S` for something other than acknowledgements."""
         waits = self.waits_for
         return waits is not None and not self.unconfirmed and time.monotonic() - waits[1] >= _STALLED_AFTER_S
 
@@ -436,7 +436,7 @@ class ServedStep(Step):
         )
 
     def is_delivered(self) -> bool:
-        """Whether all frames were sent to its master and the channel is not lost."""
+        """Returns whether all frames were sent to its master and the channel is not lost."""
         with self._sending:
             return not self.channel.peer_gone()
 

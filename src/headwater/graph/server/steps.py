@@ -559,7 +559,7 @@ class StepService:
 
 
 def _needs_master(plan: TaskPlan, master: str) -> bool:
-    """Whether a step of the plan needs input from its master."""
+    """Returns whether a step of the plan needs input from its master."""
     return bool(plan.feeds) or any(isinstance(item, Receive) and item.source == master for item in plan.instructions)
 
 

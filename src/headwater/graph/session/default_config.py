@@ -57,7 +57,7 @@ def default_config() -> Any:
 
 
 def get_soft_device_placement() -> bool:
-    """Whether operations may run on other devices than requested, in sessions without a configuration."""
+    """Returns whether operations may run on other devices than requested, in sessions without a configuration."""
     return _settings.soft_placement
 
 
@@ -67,7 +67,7 @@ def set_soft_device_placement(enabled: bool) -> None:
 
 
 def get_log_device_placement() -> bool:
-    """Whether sessions without a configuration log the devices of operations."""
+    """Returns whether sessions without a configuration log the devices of operations."""
     return _settings.log_placement
 
 

@@ -365,7 +365,7 @@ def count_params(x: Value) -> int:
 
 
 def is_sparse(tensor: Value) -> bool:
-    """Whether ``tensor`` is sparse."""
+    """Returns whether ``tensor`` is sparse."""
     return isinstance(tensor, SparseTensor) or bool(getattr(tensor, "sparse", False)) or hasattr(tensor, "todense")
 
 

@@ -304,7 +304,7 @@ def _require_unchanged(model: Any, before: Any, after: Any) -> None:
 
 
 def keeps_train_step(model: object) -> bool:
-    """Whether the ``train_step`` of ``model`` is Keras's own."""
+    """Returns whether the ``train_step`` of ``model`` is Keras's own."""
     kind: Any = type(model)  # pyright: ignore[reportUnknownVariableType]
     return kind.train_step.__module__ == JAXTrainer.__module__
 

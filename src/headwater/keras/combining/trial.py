@@ -93,7 +93,7 @@ def owners(model: Any) -> list[Any]:
 
 
 def needs_trial(model: Any) -> bool:
-    """Whether a compiled model has custom losses or metrics."""
+    """Returns whether a compiled model has custom losses or metrics."""
     kind: Any = type(model)
     if kind.compute_loss is not Trainer.compute_loss or kind.compute_metrics is not Trainer.compute_metrics:
         return True
@@ -112,7 +112,8 @@ def is_known_metric(metric: Any) -> bool:
 
 
 def _is_known(part: object, function: str) -> bool:
-    """Whether a loss or a metric, and the function that it calls, are Keras's own and compute a value for each row."""
+    """Returns whether a loss or a metric, and the function that it calls, are Keras's own and compute a value for each
+    row."""
     kind: Any = type(part)
     update = getattr(kind, "update_state", kind)
     called: object = getattr(part, function, None)
@@ -301,7 +302,7 @@ class _States:
         return FoundStates(rules=[_final_rule(possible) for possible in self._possible], changed=self._changed)
 
     def _fits(self, rule: Rule, old: object, whole: object, after: Sequence[object]) -> bool:
-        """Whether a rule gives the value ``whole``."""
+        """Returns whether a rule gives the value ``whole``."""
         start = rule.start(old) if self._changes else old
         found = [rule.contribution(start, jnp.asarray(value)) for value in after[0 if rule.state else 1 :: 2]]
         return _close(rule.apply_merge(old, jnp.asarray(combined(rule.merge, found, _PARTS), np.float32)), whole)

@@ -259,7 +259,7 @@ class ClusterCoordinator:
         self._strategy.sync_models()
 
     def done(self) -> bool:
-        """Whether all scheduled calls are done; raises the same errors as `join`."""
+        """Returns whether all scheduled calls are done; raises the same errors as `join`."""
         self._serve_here()
         with self._changed:
             self._raise_error()

@@ -83,7 +83,7 @@ def with_bags(batch: Tree) -> Tree:
 
 
 def is_composite(leaf: object) -> bool:
-    """Whether ``leaf`` is a sparse or ragged value of TensorFlow's classes."""
+    """Returns whether ``leaf`` is a sparse or ragged value of TensorFlow's classes."""
     return isinstance(leaf, Composite) or hasattr(leaf, "dense_shape") or hasattr(leaf, "nested_row_splits")
 
 

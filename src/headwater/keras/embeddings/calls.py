@@ -170,5 +170,5 @@ def reading(read: Mapping[int, Rows]) -> Generator[None]:
 
 
 def is_tracing() -> bool:
-    """Whether this thread is within `noting` or `reading`."""
+    """Returns whether this thread is within `noting` or `reading`."""
     return _tracing.noted is not None or _tracing.read is not None

@@ -381,7 +381,7 @@ def stand_in(x: Tree) -> Any:
 
 
 def _may_hold_ids(leaf: Tree) -> bool:
-    """Whether an input may hold ids: whole numbers or strings."""
+    """Returns whether an input may hold ids: whole numbers or strings."""
     if leaf is None:
         return False
     dtype = getattr(leaf, "dtype", None)

@@ -35,7 +35,7 @@ _BY_ELEMENT: Final = ("SGD", "Adagrad", "RMSprop", "Adam", "AdamW", "Nadam", "Ad
 
 
 def is_elementwise(optimizer: keras.Optimizer) -> bool:
-    """Whether ``optimizer`` updates each element of a variable independently, with per-element state only."""
+    """Returns whether ``optimizer`` updates each element of a variable independently, with per-element state only."""
     kinds = [*(getattr(keras.optimizers, name) for name in _BY_ELEMENT), *OLD_OPTIMIZERS]
     return type(optimizer) in kinds and not optimizer.use_ema and not optimizer.gradient_accumulation_steps
 

@@ -73,7 +73,7 @@ class TableVariable(_Variable):
             self._of = of
 
     def is_one_of(self, tables: Sequence[object]) -> bool:
-        """Whether this variable is one of ``tables``, or an optimizer slot of one of ``tables``."""
+        """Returns whether this variable is one of ``tables``, or an optimizer slot of one of ``tables``."""
         return any(table is self or table is self._of for table in tables)
 
     def set_source(self, source: Callable[[], Array] | None) -> None:

@@ -155,7 +155,8 @@ class ServedModel(ModelValues):
         return logs if return_dict else model._flatten_metrics_in_order(logs)
 
     def _is_built(self) -> bool:
-        """Whether the model, its losses and its metrics are built, so that Keras needs no batch to build them."""
+        """Returns whether the model, its losses and its metrics are built, so that Keras needs no batch to build
+        them."""
         compiled = [self.model._compile_metrics, self.model._compile_loss]
         return all(part is None or part.built for part in [*self.model._flatten_layers(), *compiled])
 

@@ -96,7 +96,8 @@ def _build(
 
 
 def starts_from_values(optimizer: Any, variables: Sequence[keras.Variable], shapes: Sequence[Sequence[int]]) -> bool:
-    """Whether the initial state of an optimizer depends on the initial values of variables (`ScheduleFreeAdamW`)."""
+    """Returns whether the initial state of an optimizer depends on the initial values of variables
+    (`ScheduleFreeAdamW`)."""
     if inner := getattr(optimizer, "_inner_optimizers", None):
         return any(starts_from_values(one, variables, shapes) for one in inner)
     part, small = ServerPart(clips="no"), [(2,) * len(shape) for shape in shapes[:1]]

@@ -52,7 +52,7 @@ def _vector(shape: ShapeLike | Tensor) -> Tensor:
 
 
 def is_like_cell(cell: object) -> bool:
-    """Whether ``cell`` has the interface of a cell."""
+    """Returns whether ``cell`` has the interface of a cell."""
     return all(hasattr(cell, name) for name in ("output_size", "state_size", "zero_state")) and callable(cell)
 
 

@@ -88,7 +88,7 @@ def _require_strategy(strategy: str) -> None:
 
 
 def _repeats(table: Any, ids: Tensor) -> bool:
-    """Whether a table is on a ``ps``, and so small that most ids of a batch refer to repeated rows."""
+    """Returns whether a table is on a ``ps``, and so small that most ids of a batch refer to repeated rows."""
     dims = table.get_shape().as_dims
     if parse_device(table.device or "").job != "ps" or not dims or dims[0] is None or ids.op.type == "Unique":
         return False

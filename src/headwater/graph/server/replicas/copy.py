@@ -240,8 +240,8 @@ class GraphCopy(KeptCopy):
         return self._serving
 
     def has_served_master(self, generation: int) -> bool:
-        """Whether this replica has served the master with this generation as the primary. False for a master that has
-        only asked which replica is the primary."""
+        """Returns whether this replica has served the master with this generation as the primary. False for a master
+        that has only asked which replica is the primary."""
         return generation in self._contents.met
 
     @property

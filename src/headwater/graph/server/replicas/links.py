@@ -113,7 +113,7 @@ class CopyLink(Link):
         return channel
 
     def is_lost(self) -> bool:
-        """Whether the process was connected and is lost, as far as is known."""
+        """Returns whether the process was connected and is lost, as far as is known."""
         return self.control.is_lost()
 
 

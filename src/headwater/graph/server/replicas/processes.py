@@ -211,7 +211,8 @@ class GraphProcesses:
             self._changed.wait_for(lacks_records, again_s if missed else None)
 
     def others_answer(self) -> bool:
-        """Whether any other process answers; also True if no other process has ever sent records to this process."""
+        """Returns whether any other process answers; also True if no other process has ever sent records to this
+        process."""
         others = self._others()
         return not self.met or len(self._send_to_each(others, again=True)) < len(others)
 
