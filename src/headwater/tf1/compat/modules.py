@@ -38,6 +38,7 @@ MODULES: Mapping[str, Sequence[str]] = {
     "tensorflow.python.client.device_lib": ("headwater.graph.session.local_devices",),
     "tensorflow.contrib.learn.python.learn": ("tf.contrib.learn",),
     "tensorflow.contrib.learn.python.learn.*": ("tf.contrib.learn",),
+    "tensorflow.contrib.learn.python.learn.monitors": ("tf.contrib.learn.monitors",),
     "tensorflow.contrib.learn.python.learn.preprocessing": ("headwater.tf1.contrib.learn.preprocessing",),
     "tensorflow.contrib.learn.python.learn.preprocessing.*": ("headwater.tf1.contrib.learn.preprocessing",),
     "tensorflow.contrib.learn.python.learn.estimators.*": ("tf.contrib.learn",),

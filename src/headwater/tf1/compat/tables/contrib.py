@@ -236,8 +236,19 @@ CONTRIB: Final[Mapping[str, Area]] = {
             "headwater.tf1.training.estimator.run_config": "TaskType",
         },
         modules={
+            "headwater.tf1.compat.tf.contrib.learn": "monitors",
             "headwater.tf1.training.estimator": "learn_runner=learn",
             "headwater.tf1.contrib.learn": "preprocessing",
+        },
+    ),
+    "tf.contrib.learn.monitors": Area(
+        "``tf.contrib.learn.monitors``: callbacks of estimators, older than hooks.",
+        names={
+            "headwater.tf1.training.basic_session_run_hooks": "NanLossDuringTrainingError",
+            "headwater.tf1.training.estimator.monitors": """
+                BaseMonitor CaptureVariable CheckpointSaver EveryN LoggingTrainable NanLoss PrintTensor
+                RunHookAdapterForMonitors StepCounter StopAtStep SummarySaver ValidationMonitor get_default_monitors
+                replace_monitors_with_hooks""",
         },
     ),
     "tf.contrib.legacy_seq2seq": Area(

@@ -16,6 +16,7 @@ from headwater.tf1.functional.nn import relu
 from headwater.tf1.functional.weighted_losses import Reduction
 from headwater.tf1.training.estimator import canned
 from headwater.tf1.training.estimator.inputs import numpy_input_fn
+from headwater.tf1.training.estimator.monitors import replace_monitors_with_hooks
 from headwater.tf1.training.estimator.run_config import RunConfig, TaskType
 from headwater.tf1.training.estimator.specs import EvalSpec, TrainSpec
 from headwater.tf1.training.estimator.train_and_evaluate import Evaluator, run_task, start_server
@@ -107,7 +108,7 @@ class ArrayEstimator(canned.Estimator):
         input_fn: Callable[..., Structure] | None = None,
         steps: int | None = None,
         batch_size: int | None = None,
-        monitors: object = None,
+        monitors: Sequence[Structure] | None = None,
         max_steps: int | None = None,
     ) -> Estimator:
         """Trains on the data of ``input_fn``, or on arrays in random order without end; see `train`.
@@ -116,12 +117,13 @@ class ArrayEstimator(canned.Estimator):
           x: an array of features, [examples, ...], which columns refer to as ``""``; or arrays by name.
           y: labels, [examples].
           batch_size: examples of a step; all if None.
+          monitors: monitors and hooks of the training.
 
         Raises:
           ValueError: both arrays and ``input_fn`` are given, or neither.
         """
         given = input_fn_of(x, y, input_fn, batch_size, epochs=None)
-        return self.train(given, monitors, steps, max_steps)
+        return self.train(given, replace_monitors_with_hooks(monitors, self), steps, max_steps)
 
     def evaluate(  # pyright: ignore[reportIncompatibleMethodOverride] - its order of arguments is another here
         self,
@@ -346,7 +348,8 @@ class Experiment:
       train_input_fn, eval_input_fn: see `Estimator.train`.
       train_steps: the global step at which training ends.
       eval_steps: number of batches of an evaluation; None: until the input ends.
-      train_monitors, eval_hooks: hooks of the sessions.
+      train_monitors: monitors and hooks of the training.
+      eval_hooks: hooks of the evaluations.
       eval_delay_secs: seconds before an evaluator begins.
       continuous_eval_throttle_secs: minimum number of seconds between two evaluations.
       local_eval_frequency, min_eval_frequency: least steps between two evaluations; here each new checkpoint is
@@ -369,7 +372,7 @@ class Experiment:
         eval_metrics: Structure = None,
         train_steps: int | None = None,
         eval_steps: int | None = 100,
-        train_monitors: object = None,
+        train_monitors: Sequence[Structure] | None = None,
         eval_hooks: Iterable[SessionRunHook] | None = None,
         local_eval_frequency: int | None = None,
         eval_delay_secs: float = 120,
@@ -394,7 +397,9 @@ class Experiment:
         self.estimator: Any = estimator
         if eval_metrics is not None:
             self.estimator.eval_metrics = eval_metrics
-        self._train_spec = TrainSpec(train_input_fn, train_steps, train_monitors)
+        self._train_spec = TrainSpec(
+            train_input_fn, train_steps, replace_monitors_with_hooks(train_monitors, estimator)
+        )
         self._eval_spec = EvalSpec(
             eval_input_fn,
             eval_steps,

@@ -1,6 +1,7 @@
 # Written by tools/stubs.py from headwater.tf1.compat.tables: change those, then `make stubs`.
 # The messages that TensorBoard carries have no types.
 # pyright: reportAttributeAccessIssue=false, reportUnknownVariableType=false
+from headwater.tf1.compat.tf.contrib.learn import monitors as monitors
 from headwater.tf1.contrib.learn import preprocessing as preprocessing
 from headwater.tf1.training.estimator import learn as learn_runner
 from headwater.tf1.training.estimator.learn import DNNClassifier as DNNClassifier
@@ -29,6 +30,7 @@ __all__ = [
     "TaskType",
     "infer_real_valued_columns_from_input",
     "learn_runner",
+    "monitors",
     "preprocessing",
     "run",
 ]
