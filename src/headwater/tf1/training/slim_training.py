@@ -79,7 +79,7 @@ def train(
       master, is_chief: of this task.
       init_op, init_feed_dict, local_init_op, init_fn, ready_op, summary_op, summary_writer, saver: see `Supervisor`.
       save_summaries_secs, save_interval_secs: seconds between summaries and between checkpoints.
-      startup_delay_steps: number of steps after which other tasks than the chief begin.
+      startup_delay_steps: number of steps after which other tasks than the chief begin; at most ``number_of_steps``.
       sync_optimizer: a `SyncReplicasOptimizer`.
 
     Returns:
@@ -135,7 +135,7 @@ def train(
             supervisor.start_queue_runners(session, [queue_runner])
             session.run(sync_init)
         if not is_chief and startup_delay_steps > 0:
-            _wait_for(session, step, startup_delay_steps)
+            _wait_for(session, step, min(startup_delay_steps, number_of_steps or startup_delay_steps))
         stop = False
         while not stop and not supervisor.should_stop():
             loss, stop = train_step_fn(session, train_op, step, kwargs)

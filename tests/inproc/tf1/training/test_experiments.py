@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -151,7 +153,9 @@ def test_metrics_of_an_evaluation(tmp_path: Path) -> None:
     assert found == {"a": 1.875, "b": 2.625, "d": 8.75, "loss": 1.875, "global_step": 1}
     by_key = {("c", "z"): lambda predictions, labels: tf.metrics.mean(predictions - labels)}
     assert estimator.evaluate(input_fn=inputs, steps=1, metrics=by_key) == {"c": 2.25, "loss": 1.875, "global_step": 1}
-    experiment = learn.Experiment(estimator, inputs, inputs, eval_metrics={"a": specs["a"]}, eval_steps=1)
+    experiment = learn.Experiment(
+        estimator, inputs, inputs, eval_metrics={"a": specs["a"]}, eval_steps=1, eval_delay_secs=0
+    )
     assert experiment.evaluate()["a"] == 1.875
     for metric, message in (
         (spec(squared), "MetricSpec without specified prediction_key requires"),
@@ -164,3 +168,30 @@ def test_metrics_of_an_evaluation(tmp_path: Path) -> None:
         estimator.evaluate(input_fn=inputs, steps=1, metrics={"m": spec(squared, "q")})
     with pytest.raises(ValueError, match="weight"):
         spec(lambda predictions: predictions, weight_key="w")
+
+
+def test_delays_of_an_experiment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Worker i waits for the global step 8000 log(i + 1), and an evaluation for ``eval_delay_secs``, as in 1.15."""
+    waits: list[float] = []
+    monkeypatch.setattr("headwater.tf1.training.estimator.learn.pause", waits.append)
+    trained: list[list[int]] = []
+
+    def train(input_fn: object, hooks: list[tf.train.GlobalStepWaiterHook], **options: object) -> None:
+        del input_fn, options
+        trained.append([hook._wait_until_step for hook in hooks])
+
+    def experiment(task: int):
+        config = SimpleNamespace(master="", task_id=task, is_chief=task == 0)
+        estimator: Any = SimpleNamespace(config=config, train=train, evaluate=dict)
+        return tf.contrib.learn.Experiment(
+            estimator, _input_fn, _eval_fn, delay_workers_by_global_step=True, train_steps=6, eval_delay_secs=7
+        )
+
+    experiment(0).train()
+    experiment(1).train()
+    experiment(3).train(delay_secs=2)
+    assert trained == [[0], [5545], []]
+    assert waits == [2]
+    experiment(0).evaluate()
+    experiment(0).evaluate(delay_secs=0)
+    assert waits == [2, 7]

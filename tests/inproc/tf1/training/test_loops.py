@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from headwater.tf1.compat import tf
 
 
@@ -42,3 +44,19 @@ def test_checkpoints_iterator_yields_new_checkpoints(tmp_path: Path) -> None:
             found = list(tf.train.checkpoints_iterator(str(tmp_path), timeout=0, timeout_fn=save_another))
     assert found == [str(tmp_path / "m-1"), str(tmp_path / "m-2")]
     assert list(tf.train.checkpoints_iterator(str(tmp_path / "none"), timeout=0)) == []
+
+
+def test_a_worker_waits_for_no_more_steps_than_there_are() -> None:
+    """The loss is TensorFlow 1.15's."""
+    slim = tf.contrib.slim
+    server = tf.train.Server.create_local_server()
+
+    def train(**options: Any) -> float | None:
+        with tf.Graph().as_default(), tf.device("/job:local/task:0"):
+            w = tf.get_variable("w", [], initializer=tf.constant_initializer(2.0))
+            loss = w * w
+            train_op = slim.learning.create_train_op(loss, tf.train.GradientDescentOptimizer(0.1))
+            return slim.learning.train(train_op, None, master=server.target, number_of_steps=3, **options)
+
+    train()
+    assert train(is_chief=False, startup_delay_steps=100) == pytest.approx(1.0485759)

@@ -14,6 +14,7 @@ from headwater.tensorboard_protos import config_pb2
 from headwater.tf1.feature_columns.old import real_valued_column
 from headwater.tf1.functional.nn import relu
 from headwater.tf1.functional.weighted_losses import Reduction
+from headwater.tf1.training.basic_session_run_hooks import GlobalStepWaiterHook
 from headwater.tf1.training.estimator import canned
 from headwater.tf1.training.estimator.inputs import numpy_input_fn
 from headwater.tf1.training.estimator.monitors import replace_monitors_with_hooks
@@ -350,14 +351,15 @@ class Experiment:
       eval_steps: number of batches of an evaluation; None: until the input ends.
       train_monitors: monitors and hooks of the training.
       eval_hooks: hooks of the evaluations.
-      eval_delay_secs: seconds before an evaluator begins.
+      eval_delay_secs: seconds before an evaluator begins, and before `evaluate`.
       continuous_eval_throttle_secs: minimum number of seconds between two evaluations.
       local_eval_frequency, min_eval_frequency: least steps between two evaluations; here each new checkpoint is
         evaluated, and ``RunConfig`` sets the interval of checkpoints.
       check_interval_secs: seconds between two checks for a new checkpoint.
       saving_listeners: saving listeners of `train`'s checkpoints.
       eval_metrics: further metrics by name, with an estimator for any model function; see `MetricSpec`.
-      export_strategies, delay_workers_by_global_step, train_steps_per_iteration: not supported.
+      delay_workers_by_global_step: whether `train` waits in worker i for the global step 8000 log(i + 1).
+      export_strategies, train_steps_per_iteration: not supported.
       checkpoint_and_export: not supported.
 
     Raises:
@@ -389,11 +391,11 @@ class Experiment:
         _require_none(
             eval_metrics=None if hasattr(estimator, "eval_metrics") else eval_metrics,
             export_strategies=export_strategies or None,
-            delay_workers_by_global_step=delay_workers_by_global_step or None,
             train_steps_per_iteration=train_steps_per_iteration,
             checkpoint_and_export=checkpoint_and_export or None,
         )
         self._saving_listeners = saving_listeners
+        self._delays_by_step = delay_workers_by_global_step
         self.estimator: Any = estimator
         if eval_metrics is not None:
             self.estimator.eval_metrics = eval_metrics
@@ -409,20 +411,30 @@ class Experiment:
         )
 
     def train(self, delay_secs: float | None = None) -> Estimator:
-        """Trains, once ``delay_secs`` have passed; in a cluster this task's server runs meanwhile."""
+        """Trains, once ``delay_secs`` have passed; in a cluster this task's server runs meanwhile.
+
+        If ``delay_secs`` is None, a worker may wait for a global step instead; see ``delay_workers_by_global_step``.
+        """
         config = self.estimator.config
         if config.master:
             start_server(config)
         _wait(delay_secs)
         spec = self._train_spec
+        hooks = list(spec.hooks)
+        if delay_secs is None and self._delays_by_step:
+            hooks.append(GlobalStepWaiterHook(int(8000.0 * np.log((config.task_id or 0) + 1))))
         return self.estimator.train(
-            spec.input_fn, spec.hooks, max_steps=spec.max_steps, saving_listeners=self._saving_listeners
+            spec.input_fn, hooks, max_steps=spec.max_steps, saving_listeners=self._saving_listeners
         )
 
     def evaluate(self, delay_secs: float | None = None, name: str | None = None) -> dict[str, object]:
-        """Returns the metrics of the newest checkpoint after ``delay_secs``; writes events to ``eval_<name>``."""
-        _wait(delay_secs)
+        """Returns the metrics of the newest checkpoint; writes events to ``eval_<name>``.
+
+        Args:
+          delay_secs: seconds to wait before; ``eval_delay_secs`` if None.
+        """
         spec = self._eval_spec
+        _wait(spec.start_delay_secs if delay_secs is None else delay_secs)
         return self.estimator.evaluate(input_fn=spec.input_fn, steps=spec.steps, hooks=spec.hooks, name=name)
 
     def train_and_evaluate(self) -> Any:
