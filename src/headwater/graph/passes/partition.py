@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from headwater.graph.operation import Operation, Tensor
-from headwater.graph.passes.place import Placement, runs_on_host
+from headwater.graph.passes.place import Placement, reads_variable, runs_on_host
 from headwater.graph.passes.prune import dependencies
 from headwater.graph.registry import Kind
 
@@ -79,7 +79,7 @@ def partition(placement: Placement) -> Partition:
         before[op] = _dissolved(needed, before)
         if op.type not in _DISSOLVED:
             device = placement.devices[op]
-            on_host = runs_on_host(op) and op.type != "VariableV2"
+            on_host = runs_on_host(op) and op.type != "VariableV2" and not reads_variable(op, fed)
             lanes[op] = Lane(task_of(placement, op), "" if on_host else f"{device.device_type}:{device.device_index}")
     known = _statically_known(placement, fed)
     running = [op for op in placement.pruned.ops if op in lanes]

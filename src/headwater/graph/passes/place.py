@@ -11,13 +11,13 @@ plans.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from headwater.cluster.devices import Device, parse_device
 from headwater.dtypes import resource, string, variant
 from headwater.errors import InvalidArgumentError
-from headwater.graph.operation import Operation
+from headwater.graph.operation import Operation, Tensor
 from headwater.graph.passes.groups import Groups
 from headwater.graph.passes.prune import Pruned
 from headwater.graph.registry import Kind
@@ -43,6 +43,11 @@ def runs_on_host(op: Operation) -> bool:
 
 def _handles_text(op: Operation) -> bool:
     return any(t.dtype.base_dtype in (string, resource, variant) for t in (*op.inputs, *op.outputs))
+
+
+def reads_variable(op: Operation, fed: Collection[Tensor]) -> bool:
+    """Returns whether ``op`` does nothing but read a variable."""
+    return op.type == "Identity" and op.inputs[0].op.type == "VariableV2" and op.inputs[0] not in fed
 
 
 def _needs_cpu(op: Operation) -> bool:
@@ -84,7 +89,12 @@ class Placer:
         for op in pruned.ops:
             if op not in self._chosen:
                 self._place_group(op, needed)
-        return Placement(pruned, {op: self._chosen[op] for op in pruned.ops})
+        devices = {op: self._chosen[op] for op in pruned.ops}
+        fed = set(pruned.request.feeds)
+        # Another device would get the value before the operations after which the program has placed the read.
+        in_order = (op for op in pruned.ops if op.control_inputs and reads_variable(op, fed))
+        devices |= {op: devices[op.inputs[0].op] for op in in_order}
+        return Placement(pruned, devices)
 
     def _place_group(self, op: Operation, needed: set[Operation]) -> None:
         members = self._groups.members(op)
