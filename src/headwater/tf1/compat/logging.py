@@ -19,7 +19,6 @@ ERROR: Final = logging.ERROR
 FATAL: Final = logging.FATAL
 
 _PROGRAM: Final = logging.getLogger("tensorflow")
-_LOGGERS: Final = (_PROGRAM, logging.getLogger("headwater"))
 _CALLER: Final = 2
 """The number of stack frames from `logging` to the caller of a function of this module."""
 
@@ -46,10 +45,10 @@ class _Formatter(logging.Formatter):
 
 
 def _install() -> None:
-    handler = _Handler()
-    for logger in _LOGGERS:
-        if not logger.handlers:
-            logger.addHandler(handler)
+    # Levels and handlers that a program gives the logger of TensorFlow then apply to Headwater's messages too.
+    logging.getLogger("headwater").parent = _PROGRAM
+    if not _PROGRAM.handlers:
+        _PROGRAM.addHandler(_Handler())
 
 
 _install()
@@ -67,8 +66,7 @@ def get_verbosity() -> int:
 
 def set_verbosity(v: int | str) -> None:
     """Shows messages of level ``v`` (`DEBUG`, `INFO`, `WARN`, `ERROR`, `FATAL`) and above."""
-    for logger in _LOGGERS:
-        logger.setLevel(v)
+    _PROGRAM.setLevel(v)
 
 
 def debug(msg: object, *args: object, **kwargs: Any) -> None:

@@ -63,6 +63,25 @@ def test_verbosity_is_set_for_both_loggers(capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().err == ""
 
 
+def test_the_logger_of_tensorflow_applies_to_messages_of_hooks() -> None:
+    """Programs write the log of training to a file by a handler and a level of this logger."""
+    texts: list[str] = []
+
+    class Keep(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            texts.append(record.getMessage())
+
+    program, handler = logging.getLogger("tensorflow"), Keep()
+    program.addHandler(handler)
+    try:
+        for level in (logging.INFO, logging.ERROR):
+            program.setLevel(level)
+            logging.getLogger("headwater.tf1.training.basic_session_run_hooks").info("loss = %s", level)
+    finally:
+        program.removeHandler(handler)
+    assert texts == [f"loss = {logging.INFO}"]
+
+
 def test_messages_use_the_configured_logging(
     caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
