@@ -22,6 +22,7 @@ from headwater.graph.operation import Operation, Tensor
 from headwater.tf1.functional.arrays import shape
 from headwater.tf1.functional.control_flow import group
 from headwater.tf1.functional.control_flow import tuple as tuple_of
+from headwater.tf1.functional.indexing import boolean_mask
 from headwater.tf1.functional.reductions import unsorted_segment_sum
 from headwater.tf1.functional.searching import unique
 from headwater.tf1.training import slot_creator
@@ -257,14 +258,18 @@ class Optimizer:
         the package's optimizers ignore these; other classes may gather rows by the indices, and get used rows only.
         """
         grad = grad.summed
-        if grad.distinct:
-            return self._apply_sparse(grad, var)
-        if type(self)._apply_sparse.__module__.startswith("headwater.tf1.training.optimizers."):
-            summed, indices = grad.graph.create_op("SumEqualRows", [grad.values, grad.indices]).outputs
-        else:
-            indices, positions = unique(grad.indices)
-            summed = unsorted_segment_sum(grad.values, positions, shape(indices)[0])
-        return self._apply_sparse(IndexedSlices(summed, indices, grad.dense_shape), var)
+        values, indices = grad.values, grad.indices
+        own = type(self)._apply_sparse.__module__.startswith("headwater.tf1.training.optimizers.")
+        if not own:
+            used = indices >= 0  # lookups in parts pad their requests with `NO_ROW`
+            values, indices = boolean_mask(values, used), boolean_mask(indices, used)
+        if not grad.distinct:
+            if own:
+                values, indices = grad.graph.create_op("SumEqualRows", [values, indices]).outputs
+            else:
+                indices, positions = unique(indices)
+                values = unsorted_segment_sum(values, positions, shape(indices)[0])
+        return self._apply_sparse(IndexedSlices(values, indices, grad.dense_shape), var)
 
     def _finish(self, update_ops: Sequence[Operation], name_scope: str) -> Any:
         """Joins the updates into one operation called ``name_scope``."""

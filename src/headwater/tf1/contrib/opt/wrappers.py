@@ -19,7 +19,7 @@ from headwater.tf1.functional.clip import clip_by_global_norm, clip_by_norm, glo
 from headwater.tf1.functional.conditions import cond
 from headwater.tf1.functional.control_flow import group, no_op
 from headwater.tf1.functional.default_graph import control_dependencies
-from headwater.tf1.functional.indexing import gather
+from headwater.tf1.functional.indexing import boolean_mask, gather
 from headwater.tf1.functional.reductions import count_nonzero
 from headwater.tf1.training.moving_averages import ExponentialMovingAverage
 from headwater.tf1.training.optimizer import Optimizer
@@ -190,13 +190,18 @@ class VariableClippingOptimizer(WrappingOptimizer):
                 axes,
                 var.op.name,
             )
-        with graph.colocate_with(var.op):
-            value = gather(var.read_value(), grad.indices) if rows else var.read_value()
-        with graph.colocate_with(var.op) if self._beside else nullcontext():
-            excess = value - clip_by_norm(value, self._max_norm, axes)
         if rows:
-            return scatter_sub(var, grad.indices, excess, use_locking=self._use_locking)
-        return var.assign_sub(excess, use_locking=self._use_locking)
+            with graph.colocate_with(var.op):
+                indices = boolean_mask(grad.indices, grad.indices >= 0)  # without the padding of lookups
+                value = gather(var.read_value(), indices)
+            return scatter_sub(var, indices, self._excess(value, var), use_locking=self._use_locking)
+        with graph.colocate_with(var.op):
+            value = var.read_value()
+        return var.assign_sub(self._excess(value, var), use_locking=self._use_locking)
+
+    def _excess(self, value: Tensor, var: Any) -> Tensor:
+        with var.graph.colocate_with(var.op) if self._beside else nullcontext():
+            return value - clip_by_norm(value, self._max_norm, self._axes[var])
 
 
 def _is_all_zeros(grad: Any) -> Tensor:
