@@ -91,13 +91,23 @@ def multiply_gradients(
 
 
 def add_gradients_summaries(grads_and_vars: Sequence[tuple[Gradient | None, Variable]]) -> list[Tensor]:
-    """Returns histograms of gradients and of their norms."""
+    """Returns histograms of gradients and their norms, with the tags ``<variable>/gradient`` of ``tf.contrib.slim``."""
+    return _gradients_summaries(grads_and_vars, "/")
+
+
+def add_training_gradients_summaries(grads_and_vars: Sequence[tuple[Gradient | None, Variable]]) -> list[Tensor]:
+    """Returns summaries as `add_gradients_summaries`, with the tags ``<variable>_gradient`` of
+    ``tf.contrib.training``."""
+    return _gradients_summaries(grads_and_vars, "_")
+
+
+def _gradients_summaries(grads_and_vars: Sequence[tuple[Gradient | None, Variable]], separator: str) -> list[Tensor]:
     made: list[Tensor] = []
     for gradient, variable in grads_and_vars:
         if gradient is not None:
-            values = _values(gradient)
-            made.append(summary.histogram(f"{variable.op.name}/gradient", values))
-            made.append(summary.scalar(f"{variable.op.name}/gradient_norm", clip.global_norm([values])))
+            values, name = _values(gradient), f"{variable.op.name}{separator}gradient"
+            made.append(summary.histogram(name, values))
+            made.append(summary.scalar(f"{name}_norm", clip.global_norm([values])))
     return made
 
 
@@ -154,7 +164,8 @@ def create_train_op(
     if clip_gradient_norm > 0:
         pairs = clip_gradient_norms(pairs, clip_gradient_norm)
     if summarize_gradients:
-        add_gradients_summaries(pairs)
+        with name_scope("summarize_grads"):
+            add_training_gradients_summaries(pairs)
     applied = optimizer.apply_gradients(pairs, global_step=global_step)
     with name_scope("train_op", None, []):
         if check_numerics:

@@ -50,7 +50,7 @@ def test_an_experiment_trains_and_evaluates(tmp_path: Path) -> None:
 def test_an_estimator_of_any_model(tmp_path: Path, as_triple: bool) -> None:
     def model(features: dict[str, tf.Tensor], labels: tf.Tensor, mode: str, params: dict[str, float]):
         y = tf.layers.dense(features["x"], 1)[:, 0]
-        if labels is None:
+        if mode == tf.contrib.learn.ModeKeys.INFER:
             return tf.contrib.learn.ModelFnOps(mode, {"y": y})
         loss = tf.losses.mean_squared_error(labels, y)
         train = tf.contrib.layers.optimize_loss(loss, tf.train.get_global_step(), params["rate"], "SGD")
@@ -195,3 +195,48 @@ def test_delays_of_an_experiment(monkeypatch: pytest.MonkeyPatch) -> None:
     experiment(0).evaluate()
     experiment(0).evaluate(delay_secs=0)
     assert waits == [2, 7]
+
+
+def test_features_and_labels_of_a_model_that_is_fitted_with_arrays(tmp_path: Path) -> None:
+    """As in TensorFlow 1.15, one array is a tensor, and predictions have placeholders for labels."""
+    learn, seen = tf.contrib.learn, list[Any]()
+
+    def model(features: tf.Tensor, target: tf.Tensor):
+        seen.append((features.dtype.name, features.shape.as_list(), target.dtype.name, target.shape.as_list()))
+        y = tf.contrib.layers.linear(features, 1, weights_initializer=tf.zeros_initializer())[:, 0]
+        loss = tf.losses.mean_squared_error(target, y)
+        return {"y": y}, loss, tf.contrib.layers.optimize_loss(loss, None, 0.1, "SGD")
+
+    x = np.random.RandomState(0).randn(20, 2)
+    estimator = learn.Estimator(model, str(tmp_path))
+    estimator.fit(x, x.sum(1), steps=3, batch_size=20)
+    found = [each["y"] for each in estimator.predict(x[:2])]
+    np.testing.assert_allclose(found, [1.52, 1.9497], atol=6e-5)
+    assert seen == [("float64", [None, 2], "float64", [None])] * 2
+
+
+def test_metrics_and_probabilities_of_a_classifier(tmp_path: Path) -> None:
+    """All values are TensorFlow 1.15's."""
+    x = np.random.RandomState(0).randn(40, 3).astype(np.float32)
+    labels = (x[:, 0] > 0).astype(np.int32)
+    columns = tf.contrib.learn.infer_real_valued_columns_from_input(x)
+    optimizer = tf.train.GradientDescentOptimizer(0.1)
+    classifier = tf.contrib.learn.LinearClassifier(columns, str(tmp_path), optimizer=optimizer)
+    classifier.fit(x, labels, steps=10)
+    expected = {
+        "accuracy": 0.925,
+        "accuracy/baseline_label_mean": 0.575,
+        "accuracy/threshold_0.500000_mean": 0.925,
+        "auc": 1.0,
+        "auc_precision_recall": 1.0,
+        "global_step": 10,
+        "labels/actual_label_mean": 0.575,
+        "labels/prediction_mean": 0.536,
+        "loss": 0.542,
+        "precision/positive_threshold_0.500000_mean": 0.885,
+        "recall/positive_threshold_0.500000_mean": 1.0,
+    }
+    assert classifier.evaluate(x, labels, steps=1) == pytest.approx(expected, abs=6e-4)
+    probabilities = [[0.321, 0.679], [0.264, 0.736]]
+    np.testing.assert_allclose(list(classifier.predict_proba(x[:2])), probabilities, atol=6e-4)
+    np.testing.assert_allclose(classifier.predict_proba(x[:2], as_iterable=False), probabilities, atol=6e-4)

@@ -60,3 +60,18 @@ def test_a_worker_waits_for_no_more_steps_than_there_are() -> None:
 
     train()
     assert train(is_chief=False, startup_delay_steps=100) == pytest.approx(1.0485759)
+
+
+def test_names_of_summaries_of_gradients() -> None:
+    """The tags are TensorFlow 1.15's."""
+    slim, training = tf.contrib.slim.learning, tf.contrib.training
+    for module, separator in ((slim, "/"), (training, "_")):
+        with tf.Graph().as_default(), tf.Session() as session:
+            w = tf.get_variable("a/w", [2], initializer=tf.zeros_initializer())
+            tf.train.get_or_create_global_step()
+            module.create_train_op(tf.reduce_sum(w), tf.train.GradientDescentOptimizer(0.1), summarize_gradients=True)
+            session.run(w.initializer)
+            made = [*tf.get_collection(tf.GraphKeys.SUMMARIES), *module.add_gradients_summaries([(w * 2.0, w)])]
+            tags = [tf.Summary.FromString(session.run(each)).value[0].tag for each in made]
+        names = [f"a/w{separator}gradient", f"a/w{separator}gradient_norm"]
+        assert tags == ["summarize_grads/a/w_gradient", "summarize_grads/a/w_gradient_norm", *names]

@@ -395,7 +395,8 @@ CONTRIB: Final[Mapping[str, Area]] = {
         "``tf.contrib.training``: hyperparameters, training operations and placement of variables.",
         names={
             "headwater.tf1.contrib.training.hparams": "HParams parse_values",
-            "headwater.tf1.training.train_ops": "add_gradients_summaries clip_gradient_norms multiply_gradients",
+            "headwater.tf1.training.train_ops": """
+                add_gradients_summaries=add_training_gradients_summaries clip_gradient_norms multiply_gradients""",
             "headwater.tf1.training.loops": "checkpoints_iterator wait_for_new_checkpoint",
             "headwater.tf1.training.estimator.evaluation": "StopAfterNEvalsHook get_or_create_eval_step",
             "headwater.tf1.contrib.training.evaluation": "SummaryAtEndHook evaluate_once evaluate_repeatedly",

@@ -33,6 +33,18 @@ if TYPE_CHECKING:
     from headwater.tf1.training.saving_hooks import CheckpointSaverListener
     from headwater.tf1.training.session_run_hook import SessionRunHook
 
+ARRAY = ""
+"""The name by which columns refer to features that are one array."""
+
+_METRICS = {
+    "accuracy_baseline": "accuracy/baseline_label_mean",
+    "label/mean": "labels/actual_label_mean",
+    "precision": "precision/positive_threshold_0.500000_mean",
+    "prediction/mean": "labels/prediction_mean",
+    "recall": "recall/positive_threshold_0.500000_mean",
+}
+"""Names of ``tf.contrib.learn`` for metrics of ``tf.estimator``'s classifiers."""
+
 _MEAN = Reduction.SUM_OVER_BATCH_SIZE
 
 
@@ -151,8 +163,11 @@ class ArrayEstimator(canned.Estimator):
         _require_none(feed_fn=feed_fn, metrics=metrics)
         given = input_fn_of(x, y, input_fn, batch_size, epochs=1)
         found = canned.Estimator.evaluate(self, given, steps, hooks, checkpoint_path, name)
-        found["loss"] = found.get("average_loss", found["loss"])
-        return found
+        found["loss"] = found.pop("average_loss", found["loss"])
+        if "accuracy_baseline" not in found:
+            return found
+        renamed = {_METRICS.get(key, key): value for key, value in found.items()}
+        return {**renamed, "accuracy/threshold_0.500000_mean": found["accuracy"]}
 
     def predict(  # pyright: ignore[reportIncompatibleMethodOverride] - its order of arguments is another here
         self,
@@ -193,6 +208,17 @@ class ArrayEstimator(canned.Estimator):
         """Returns the class of each example; see `predict`."""
         return self.predict(x, input_fn, batch_size, as_iterable=as_iterable)
 
+    def predict_proba(
+        self,
+        x: object = None,
+        input_fn: Callable[..., Structure] | None = None,
+        batch_size: int | None = None,
+        as_iterable: bool = True,
+    ) -> Structure:
+        """Returns the probabilities of all classes for each example; see `predict`."""
+        found = self.predict(x, input_fn, batch_size, ["probabilities"], as_iterable)
+        return (each["probabilities"] for each in found) if as_iterable else found["probabilities"]
+
 
 def input_fn_of(
     x: object, y: object, input_fn: Callable[..., Structure] | None, batch_size: int | None, epochs: int | None
@@ -205,7 +231,7 @@ def input_fn_of(
     if x is None:
         raise ValueError("Either x or input_fn must be provided.")
     features: dict[str, HostArray] = (
-        {str(name): np.asarray(each) for name, each in x.items()} if isinstance(x, Mapping) else {"": np.asarray(x)}  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType, reportUnknownArgumentType]
+        {str(name): np.asarray(each) for name, each in x.items()} if isinstance(x, Mapping) else {ARRAY: np.asarray(x)}  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType, reportUnknownArgumentType]
     )
     count = len(next(iter(features.values())))
     labels = None if y is None else np.asarray(y)
@@ -215,7 +241,7 @@ def input_fn_of(
 def infer_real_valued_columns_from_input(x: SparseLike) -> list[Column]:
     """Returns numeric columns for features as they are passed to `fit`: an array [examples, numbers], or arrays by
     name."""
-    arrays: dict[str, Any] = {str(name): each for name, each in x.items()} if isinstance(x, Mapping) else {"": x}  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType, reportUnknownArgumentType]
+    arrays: dict[str, Any] = {str(name): each for name, each in x.items()} if isinstance(x, Mapping) else {ARRAY: x}  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType, reportUnknownArgumentType]
     return [
         real_valued_column(name, int(np.prod(np.shape(each)[1:])), dtype=as_dtype(np.asarray(each).dtype))
         for name, each in arrays.items()

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from headwater.data.spec import TensorSpec
+from headwater.graph.operation import Tensor
+from headwater.tf1.functional.arrays import placeholder
 from headwater.tf1.training.estimator.estimator import Estimator
 from headwater.tf1.training.estimator.inputs import arguments_of
-from headwater.tf1.training.estimator.learn import ArrayEstimator, input_fn_of
-from headwater.tf1.training.estimator.metric_spec import metric_ops
+from headwater.tf1.training.estimator.learn import ARRAY, ArrayEstimator, input_fn_of
+from headwater.tf1.training.estimator.metric_spec import items_of, metric_ops
 from headwater.tf1.training.estimator.specs import EstimatorSpec, ModeKeys
 
 if TYPE_CHECKING:
-    from headwater.graph.operation import Operation, Tensor
+    from headwater.graph.operation import Operation
     from headwater.graph.types import Structure
     from headwater.tf1.training.scaffold import Scaffold
     from headwater.tf1.training.session_run_hook import SessionRunHook
@@ -45,8 +48,28 @@ class ModelFnOps(EstimatorSpec):
         return super().__new__(cls, mode, predictions, loss, train_op, eval_metric_ops, None, *hooks, scaffold)
 
 
+def _specs(labels: Structure) -> Structure:
+    """Returns the types and shapes of batches of labels; None for sparse labels."""
+    items = items_of(labels)
+    if items is not None:
+        return {name: _specs(each) for name, each in items.items()}
+    if not isinstance(labels, Tensor):
+        return None
+    return TensorSpec(None if labels.dims is None else [None, *labels.dims[1:]], labels.dtype)
+
+
+def _placeholders(specs: Structure) -> Structure:
+    """Returns placeholders for labels, for model functions that compute a loss from them also in predictions."""
+    items = items_of(specs)
+    if items is not None:
+        return {name: _placeholders(each) for name, each in items.items()}
+    return None if specs is None else placeholder(specs.dtype, specs.shape)
+
+
 class LearnEstimator(ArrayEstimator):
     """Trains, evaluates and predicts with a model function.
+
+    A prediction passes placeholders as labels if the estimator was trained or evaluated before, as TensorFlow does.
 
     Args:
       model_fn: a function of ``features``, ``labels`` and optionally ``mode``, ``params``, ``config`` and
@@ -75,6 +98,13 @@ class LearnEstimator(ArrayEstimator):
             )
 
         def adapted(features: Structure, labels: Structure, mode: str, config: object) -> EstimatorSpec:
+            items = items_of(features)
+            if items is not None and list(items) == [ARRAY]:
+                features = items[ARRAY]
+            if mode != ModeKeys.PREDICT:
+                self._label_specs = _specs(labels)
+            elif labels is None:
+                labels = _placeholders(self._label_specs)
             if feature_engineering_fn is not None:
                 features, labels = feature_engineering_fn(features, labels)
             more = {"mode": mode, "params": params, "config": config, "model_dir": self.model_dir}
@@ -86,6 +116,7 @@ class LearnEstimator(ArrayEstimator):
             return spec._replace(eval_metric_ops={**spec.eval_metric_ops, **further})
 
         self.eval_metrics: Mapping[Structure, Structure] | None = None
+        self._label_specs: Structure = None
         super().__init__(adapted, model_dir, config)
 
     def evaluate(

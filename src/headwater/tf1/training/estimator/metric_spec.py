@@ -67,13 +67,13 @@ class MetricSpec:
         return self.metric_fn(**{self._predictions: prediction}, **named)
 
 
-def _items(given: Structure) -> Mapping[str, Structure] | None:
+def items_of(given: Structure) -> Mapping[str, Structure] | None:
     """Returns tensors by name; None for a single tensor."""
     return cast("Mapping[str, Structure]", given) if isinstance(given, Mapping) else None
 
 
 def _one(name: str, given: Structure, key: str | None) -> Structure:
-    items = _items(given)
+    items = items_of(given)
     if key:
         if items is None:
             raise ValueError(f"MetricSpec with {name}_key specified requires {name}s dict, got {given}.")
@@ -106,12 +106,12 @@ def metric_ops(
         if isinstance(metric, MetricSpec):
             found[name] = metric.create_metric_ops(features, labels, predictions)
             continue
-        by_name = _items(labels) or {}
+        by_name = items_of(labels) or {}
         label = next(iter(by_name.values())) if len(by_name) == 1 else labels
         if isinstance(name, tuple):
             shown, key = cast("tuple[str, str]", name)
             found[shown] = metric(predictions[key], by_name.get(key, label))
-        elif _items(predictions) is not None:
+        elif items_of(predictions) is not None:
             raise ValueError(
                 f"Metrics passed provide only name, no prediction, but predictions are dict. Metrics: {metrics}"
             )

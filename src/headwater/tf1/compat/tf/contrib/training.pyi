@@ -22,7 +22,7 @@ from headwater.tf1.training.estimator.evaluation import StopAfterNEvalsHook as S
 from headwater.tf1.training.estimator.evaluation import get_or_create_eval_step as get_or_create_eval_step
 from headwater.tf1.training.loops import checkpoints_iterator as checkpoints_iterator
 from headwater.tf1.training.loops import wait_for_new_checkpoint as wait_for_new_checkpoint
-from headwater.tf1.training.train_ops import add_gradients_summaries as add_gradients_summaries
+from headwater.tf1.training.train_ops import add_training_gradients_summaries as add_gradients_summaries
 from headwater.tf1.training.train_ops import clip_gradient_norms as clip_gradient_norms
 from headwater.tf1.training.train_ops import multiply_gradients as multiply_gradients
 from headwater.tf1.training.training_util import get_or_create_global_step as get_or_create_global_step
