@@ -276,7 +276,7 @@ def add_condition(
     waits = [*before, *(op for branch in branches for op in branch.before)]
     return graph.create_op(
         "If" if on_host else "StatelessIf",
-        [pred, *(replaced.get(tensor, tensor) for tensor in inputs)],
+        [pred, *(replaced.get(tensor, tensor) for tensor in _read_in_order(inputs, branches))],
         attrs,
         name,
         device=device,
@@ -329,12 +329,29 @@ def add_loop(
     waits = [*before, *(op for part in parts for op in part.before)]
     return start[0].graph.create_op(
         "While" if on_host else "StatelessWhile",
-        [*start, *inputs],
+        [*start, *_read_in_order(inputs, parts)],
         attrs,
         name,
         device=device,
         control_inputs=list(dict.fromkeys(waits)),
     )
+
+
+def _read_in_order(inputs: Iterable[Tensor], parts: Sequence[Recorded]) -> list[Tensor]:
+    """Returns ``inputs``, with a read in place of each variable that operations before ``parts`` change.
+
+    Without it, another device would get the variable's value before the change.
+    """
+    changed = {tensor for part in parts for tensor in part.changed}
+
+    def read(tensor: Tensor) -> Tensor:
+        graph, variable = tensor.graph, tensor.op
+        if variable.type != "VariableV2" or tensor in changed or not graph.may_change_before(variable, None):
+            return tensor
+        with graph.colocate_with(variable):
+            return graph.create_op("Identity", [tensor], name="read").outputs[0]
+
+    return [read(tensor) for tensor in inputs]
 
 
 def _present(tensor: Tensor | None) -> Tensor:

@@ -121,7 +121,7 @@ class Graph:
             self.version += 1
             return op
 
-    def may_change_before(self, variable: Operation, initializer: Operation) -> bool:
+    def may_change_before(self, variable: Operation, initializer: Operation | None) -> bool:
         """Returns whether the current control dependencies make new operations wait for a change of ``variable`` other
         than by its ``initializer``."""
         return self._scopes.control.may_change(variable, initializer)

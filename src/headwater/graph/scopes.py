@@ -150,7 +150,7 @@ class ControlDependencies:
                 found.update(dict.fromkeys(op for op in ops if op not in producers))
         return list(found)
 
-    def may_change(self, variable: Operation, initializer: Operation) -> bool:
+    def may_change(self, variable: Operation, initializer: Operation | None) -> bool:
         """Returns whether new operations wait for a change of ``variable`` other than by its ``initializer``."""
         ops = [op for block, _ in self._blocks for op in block]
         # A cache of the last result: programs often open a block for the same operations again, for example once for

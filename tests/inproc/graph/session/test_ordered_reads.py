@@ -46,6 +46,24 @@ def test_another_task_reads_after_an_operation_without_an_update() -> None:
             assert session.run(read) == 6.0
 
 
+@pytest.mark.parametrize("device", [PS, WORKER])
+def test_conditions_and_loops_read_after_an_update(device: str) -> None:
+    """TensorFlow 1.15 returns 7 for the conditions; such a loop waits forever there, on a worker."""
+    with memory_cluster(ps=1, worker=1) as cluster, tf.Graph().as_default():
+        with tf.device(PS):
+            v = tf.get_variable("v", [], initializer=tf.ones_initializer())
+            update = tf.assign_add(v, 6.0)
+        yes = tf.placeholder_with_default(True, [])
+        with tf.device(device), tf.control_dependencies([update]):
+            condition = tf.cond(yes, lambda: v.read_value(), lambda: v * 2.0)
+            other = tf.cond(yes, lambda: v + 0.0, lambda: 0.0)
+            loop = tf.while_loop(lambda i, _: i < 2, lambda i, total: (i + 1, total + v.read_value()), [0, 0.0])[1]
+        with tf.Session(cluster.target("worker")) as session:
+            for read, expected in [(condition, 7.0), (other, 7.0), (loop, 14.0)]:
+                session.run(tf.global_variables_initializer())
+                assert session.run(read) == expected, read
+
+
 @pytest.mark.parametrize(
     ("kind", "old", "new"), [(tf.string, b"old", b"new"), (tf.float32, 1.0, 2.0), (tf.bool, False, True)]
 )
