@@ -69,6 +69,7 @@ def record(
     outputs: Sequence[Tensor],
     params: Iterable[Tensor] = (),
     live: Container[Tensor | None] = (),
+    awaited: Iterable[Operation] = (),
 ) -> Recorded:
     """Records the operations created since the graph's version ``first`` that ``outputs`` need.
 
@@ -77,12 +78,13 @@ def record(
       outputs: the results.
       params: placeholders of values that change from iteration to iteration.
       live: references to variables that are read at the start of each iteration rather than at the start of the step.
+      awaited: further operations to run for their effects.
     """
     given = set(params)
     stand_ins = {tensor.op for tensor in given}
     found = Recorded(list(outputs))
     ops: dict[Operation, None] = {}
-    stack: list[Operation] = []
+    stack = list(awaited)
 
     def use(tensor: Tensor) -> None:
         if tensor in given:

@@ -212,7 +212,7 @@ def convert_to_tensor(
                 return result
     if isinstance(value, Operation):
         raise TypeError(f"Can't convert Operation '{value.name}' to Tensor: it has no value of its own")
-    if isinstance(value, list | tuple) and _holds_tensor(value):
+    if isinstance(value, list | tuple) and holds_tensor(value):
         return _pack(cast("Sequence[TensorLike]", value), wanted, name or "packed")
     if isinstance(value, TensorShape | Dimension):
         if wanted not in (None, int32, int64):
@@ -221,9 +221,10 @@ def convert_to_tensor(
     return constant(value, wanted, name=name or "Const")
 
 
-def _holds_tensor(value: TensorLike) -> bool:
+def holds_tensor(value: object) -> bool:
+    """Returns whether ``value`` is a tensor, has a registered conversion to one, or is a sequence that contains one."""
     if isinstance(value, list | tuple):
-        return any(_holds_tensor(item) for item in value)  # pyright: ignore[reportUnknownVariableType]
+        return any(map(holds_tensor, value))  # pyright: ignore[reportUnknownArgumentType]
     return isinstance(value, Tensor) or any(isinstance(value, base) for _, base, _ in _conversions)
 
 
@@ -238,9 +239,9 @@ def _pack(value: Sequence[TensorLike], dtype: DType | None, name: str) -> Tensor
 
 
 def _packed_item(item: TensorLike, found: DType | None, dtype: DType | None, name: str) -> Tensor:
-    if isinstance(item, list | tuple) and _holds_tensor(item):
+    if isinstance(item, list | tuple) and holds_tensor(item):
         return _pack(cast("Sequence[TensorLike]", item), dtype or found, name)
-    if not _holds_tensor(item):
+    if not holds_tensor(item):
         return convert_to_tensor(item, dtype or found, name)
     tensor = convert_to_tensor(item, name=name)
     if dtype is not None and tensor.dtype.base_dtype != dtype:

@@ -112,7 +112,9 @@ def _on_host(convert: Callable[[Any], Any], name: str, func: Callable[..., Any] 
         raise RunsInPython(f"{name} runs on the host")
     found = func(*map(convert, inp))
     if isinstance(types, (list, tuple)):
-        several = found if isinstance(found, (list, tuple)) else [found]  # pyright: ignore[reportUnknownVariableType]
+        several = found if isinstance(found, (list, tuple)) else [] if found is None else [found]  # pyright: ignore[reportUnknownVariableType]
+        if len(several) != len(types):  # pyright: ignore[reportUnknownArgumentType]
+            raise ValueError(f"{name}: the function returned {len(several)} values for {len(types)} types")  # pyright: ignore[reportUnknownArgumentType]
         return [tensors.constant(tensors.to_numpy(value), dtype) for value, dtype in zip(several, types, strict=True)]  # pyright: ignore
     return None if types is None else tensors.constant(tensors.to_numpy(found), types)
 

@@ -1,7 +1,8 @@
-"""The order of side effects in a `function`: the order of the program's statements.
+"""The order of side effects in a `function` and in functions of datasets: the order of the program's statements.
 
 The same rule as TensorFlow's ``automatic_control_dependencies``, which orders the operations of each resource; here all
-operations with state are in one order.
+operations with state are in one order. A function of a dataset has no such operations except those in
+`visible_effects`, which run although no result needs them.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ class _Functions(threading.local):
 
     Attributes:
       depth: their number.
-      recorded: operations of branches and iterations, which run within other operations.
+      dataset_depth: the number of functions of datasets.
+      recorded: operations of branches, iterations and functions of datasets, which run within other operations.
     """
 
     def __init__(self) -> None:
         self.depth = 0
+        self.dataset_depth = 0
         self.recorded: set[Operation] = set()
 
 
@@ -42,8 +45,23 @@ def within_function() -> Generator[bool]:
         yield _functions.depth == 1
     finally:
         _functions.depth -= 1
-        if not _functions.depth:
-            _functions.recorded.clear()
+        _forget_recorded()
+
+
+@contextmanager
+def within_dataset_function() -> Generator[None]:
+    """A context in which branches and iterations run operations for their visible effects."""
+    _functions.dataset_depth += 1
+    try:
+        yield
+    finally:
+        _functions.dataset_depth -= 1
+        _forget_recorded()
+
+
+def _forget_recorded() -> None:
+    if not _functions.depth and not _functions.dataset_depth:
+        _functions.recorded.clear()
 
 
 def is_in_function() -> bool:
@@ -56,13 +74,32 @@ def effects_of_body(graph: Graph, first: int) -> list[Operation]:
     ``first``.
 
     Returns:
-      The last operation with side effects, for which the results have to wait. Empty outside of functions.
+      The operations with side effects for which the results have to wait. Empty outside of functions.
     """
     if not _functions.depth:
-        return []
+        return visible_effects(graph, first) if _functions.dataset_depth else []
     added = created_since(graph, first)
     _functions.recorded.update(added)
     return effects(added)
+
+
+def visible_effects(graph: Graph, first: int) -> list[Operation]:
+    """Returns the operations of a function of a dataset, created since the graph's version ``first``, that change
+    something outside of their outputs, such as files, output streams, tables, objects of Python and variables, or that
+    can only raise an error."""
+    added = created_since(graph, first)
+    _functions.recorded.update(added)
+    return [
+        op
+        for op in added
+        if op.type in _WITH_OUTPUTS
+        or (op.definition.kind is Kind.HOST and not op.outputs)
+        or op.definition.ref_positions(op.attrs)
+    ]
+
+
+_WITH_OUTPUTS = frozenset({"EagerPyFunc", "Print", "PyFunc"})
+"""Operations with outputs that have other effects, too."""
 
 
 def effects(added: Sequence[Operation]) -> list[Operation]:

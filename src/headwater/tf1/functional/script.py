@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import pprint
 import sys
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from headwater.dtypes import DType, as_dtype
+from headwater.dtypes import DType, as_dtype, string
 from headwater.graph.context import get_default_graph
-from headwater.graph.convert import convert_to_tensor
+from headwater.graph.convert import convert_to_tensor, holds_tensor
 from headwater.graph.operation import Operation, Tensor
 from headwater.graph.registry import HostFunction
+from headwater.graph.sparse_tensor import SparseTensor
 from headwater.graph.types import TensorLike
+from headwater.tf1.functional import arrays, indexing, ragged_reductions, strings
 from headwater.tf1.functional.apply import apply, one
+from headwater.tf1.functional.ragged_tensor import RaggedTensor
 
 if TYPE_CHECKING:
     from headwater.dtypes import DTypeLike
@@ -111,31 +117,90 @@ def print_(*inputs: Any, **options: Any) -> Operation:
     if unknown:
         raise ValueError(f"Unrecognized keyword arguments for tf.print: {sorted(unknown)}")
     chosen = known | options
-    tensors: list[Tensor] = []
-    mark = "{}"
-    while any(mark in repr(item) for item in inputs if not isinstance(item, Tensor)):
-        mark = f"<{mark}>"
-    parts: list[str] = []
-    for item in inputs:
-        replaced = _with_holes(item, tensors, _Hole(mark))
-        parts.append(replaced if isinstance(replaced, str) else pprint.pformat(replaced))
-    text = one(
-        "StringFormat", tensors, template=chosen["sep"].join(parts), placeholder=mark, summarize=chosen["summarize"]
-    )
+    marks = ("{}", "[]")  # of tensors, and of texts of ragged tensors
+    while any(mark in repr(item) for item in inputs if not holds_tensor(item) for mark in marks):
+        marks = (f"<{marks[0]}>", f"<{marks[1]}>")
+    holes = _Holes(*marks, chosen["summarize"])
+    parts = [item if isinstance(item, str) else pprint.pformat(holes.made(item), sort_dicts=False) for item in inputs]
+    text = holes.filled(chosen["sep"].join(parts))
     stream = _stream_name(chosen["output_stream"])
     return apply("PrintV2", text, output_stream=stream, end=chosen["end"], name=chosen["name"])
 
 
-def _with_holes(value: Any, tensors: list[Tensor], hole: _Hole) -> Any:
-    """Replaces the tensors in ``value`` by placeholders, and appends them to ``tensors``."""
-    if isinstance(value, dict):
-        return {key: _with_holes(item, tensors, hole) for key, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(value, list | tuple):
-        return type(value)(_with_holes(item, tensors, hole) for item in value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType, reportCallIssue]
-    if isinstance(value, Tensor) or hasattr(value, "_as_graph_element"):
-        tensors.append(convert_to_tensor(value))
-        return hole
-    return value
+class _Holes:
+    """Makes placeholders for tensors within a text, in the order of the text.
+
+    Args:
+      mark: the placeholder of a tensor.
+      ragged_mark: the placeholder of the text of a ragged tensor, which, unlike another text, has no quotation marks.
+      limit: the number of elements to print from both ends of each dimension; all when negative.
+    """
+
+    def __init__(self, mark: str, ragged_mark: str, limit: int) -> None:
+        self._mark, self._ragged_mark, self._limit = mark, ragged_mark, limit
+        self._tensors: list[Tensor] = []
+        self._ragged_texts: list[Tensor] = []
+
+    def made(self, value: Any) -> Any:
+        """Returns ``value``, also a nested structure, with placeholders in place of its tensors."""
+        if isinstance(value, dict):
+            items: list[tuple[Any, Any]] = list(value.items())  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+            if type(value) is dict:  # pyright: ignore[reportUnknownArgumentType]
+                with suppress(TypeError):  # keys of different types keep their order
+                    items.sort(key=lambda item: item[0])
+            made = [(key, self.made(item)) for key, item in items]
+            return OrderedDict(made) if isinstance(value, OrderedDict) else dict(made)
+        if isinstance(value, SparseTensor):
+            self._tensors += [value.indices, value.values, value.dense_shape]
+            return "SparseTensor(indices={0}, values={0}, shape={0})".replace("{0}", self._mark)
+        if isinstance(value, RaggedTensor):
+            self._ragged_texts.append(_joined(arrays.expand_dims(_row_texts(value, self._limit), 0), self._limit)[0])
+            return _Hole(self._ragged_mark)
+        if isinstance(value, list | tuple):
+            parts = [self.made(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+            return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType, reportCallIssue]
+        if holds_tensor(value) or hasattr(value, "_as_graph_element"):
+            self._tensors.append(convert_to_tensor(value))
+            return _Hole(self._mark)
+        return value
+
+    def filled(self, template: str) -> Tensor:
+        """Returns a text with the tensors in place of their placeholders."""
+        rest = iter(self._tensors)
+        found: list[Tensor] = []
+        for number, piece in enumerate(template.split(self._ragged_mark)):
+            tensors = list(islice(rest, piece.count(self._mark)))
+            found += self._ragged_texts[number - 1 : number] if number else []
+            found.append(one("StringFormat", tensors, template=piece, placeholder=self._mark, summarize=self._limit))
+        return strings.string_join(found) if len(found) > 1 else found[0]
+
+
+def _row_texts(ragged: RaggedTensor, limit: int) -> Tensor:
+    """Returns the text of each row of a ragged tensor, a vector."""
+    inner: Any = ragged.values
+    if not isinstance(inner, RaggedTensor) and inner.shape.ndims > 1:
+        inner = RaggedTensor.from_tensor(inner, ragged_rank=inner.shape.ndims - 1)
+    if isinstance(inner, RaggedTensor):
+        texts = _row_texts(inner, limit)
+    elif inner.dtype.base_dtype == string:
+        texts = strings.string_join(["'", inner, "'"])
+    else:
+        texts = strings.as_string(inner)
+    return _joined(RaggedTensor.from_row_splits(texts, ragged.row_splits), limit)
+
+
+def _joined(rows: Any, limit: int) -> Tensor:
+    """Joins the texts of each row to one text in brackets, with three dots in place of those beyond the limit."""
+
+    def join(part: Any) -> Tensor:
+        return ragged_reductions.reduce_join(part, 1, separator=", ")
+
+    rows = rows if isinstance(rows, RaggedTensor) else RaggedTensor.from_tensor(rows)
+    texts = join(rows)
+    if limit >= 0:
+        ends = strings.string_join([join(rows[:, :limit]), ", ..., ", join(rows[:, -limit:])])
+        texts = indexing.where_v2(rows.row_lengths() > 2 * limit, ends, texts)
+    return strings.string_join(["[", texts, "]"])
 
 
 def _stream_name(stream: object) -> str:

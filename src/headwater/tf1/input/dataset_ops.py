@@ -15,6 +15,7 @@ from headwater.graph.context import get_default_graph
 from headwater.graph.operation import Tensor
 from headwater.graph.registry import FunctionAttr, HostFunction
 from headwater.shapes import TensorShape
+from headwater.tf1.functional import program_order
 from headwater.tf1.input.composites import packed_tensors, spec_of_tensors, specified, tensors_of, value_tensor
 
 if TYPE_CHECKING:
@@ -138,10 +139,12 @@ def trace(
     with graph.name_scope(name):
         params = placeholders(inputs)
         first = graph.version
-        results, more = build(packed_tensors(inputs, params))
+        with program_order.within_dataset_function():
+            results, more = build(packed_tensors(inputs, params))
+            effects = program_order.visible_effects(graph, first)
         outputs = [tensor for result in results for tensor in tensors_of(result)]
         graph.check_outside_loops(outputs, name)
-        body = bodies.record(graph, first, outputs, params)
+        body = bodies.record(graph, first, outputs, params, awaited=effects)
     captured = bodies.captures([body])
     key = bodies.random_key([body])
     attr = bodies.function_of(name, body, [*params, *captured, *([] if key is None else [key])], key)
