@@ -20,6 +20,7 @@ from headwater.tf2.structures import as_specs
 if TYPE_CHECKING:
     from headwater.data.io.files import Path
     from headwater.keras.types import Tree
+    from headwater.tf2.options import SaveOptions
 
 _layer: Tree = keras.layers.Layer
 _ENDPOINT = "serve"
@@ -130,7 +131,7 @@ class ExportArchive:
             raise ValueError(f"Expected all elements in `variables` to be `keras.Variable`, not {found}")
         setattr(self._root, name, found)
 
-    def write_out(self, filepath: Path, options: object = None, verbose: bool = True) -> None:
+    def write_out(self, filepath: Path, options: SaveOptions | None = None, verbose: bool = True) -> None:
         """Writes the saved model. The first endpoint is also the signature ``serving_default``.
 
         Raises:

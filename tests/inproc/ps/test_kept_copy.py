@@ -135,8 +135,8 @@ def test_a_process_that_is_away_is_not_dialled_for_as_long_as_another_has_the_ba
     monkeypatch.setattr(copy, "_standing", Standing(me=copy._standing.me, view=View(4, copy._standing.me, backup)))
     copy.request_placement(0, 2)
     feed = Feed(memory_pair()[0], backup, ())
-    assert copy._move(feed) is feed
+    assert copy._take_next_step(feed) is feed
     assert away.dialled == 0
     away.is_away = False
-    assert copy._move(feed) is feed
+    assert copy._take_next_step(feed) is feed
     assert away.dialled == 1
