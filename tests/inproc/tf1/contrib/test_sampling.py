@@ -10,7 +10,6 @@ import pytest
 
 from headwater.tf1.compat import tf
 
-training: Any = tf.contrib.training
 EQUAL = [1 / 3] * 3
 
 
@@ -35,7 +34,9 @@ def _proportions(build: Callable[[], tuple[Any, Any]], steps: int = 400) -> list
 
 def _stratified(rows: int | None, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
     data, label = _example(rows)
-    (found,), labels = training.stratified_sample([data], label, *args, enqueue_many=rows is not None, **kwargs)
+    (found,), labels = tf.contrib.training.stratified_sample(
+        [data], label, *args, enqueue_many=rows is not None, **kwargs
+    )
     assert (found.shape.as_list(), labels.shape.as_list()) == ([4], [4])
     return found, labels
 
@@ -61,7 +62,7 @@ def test_proportions_of_the_data_are_estimated() -> None:
 def test_examples_are_accepted_by_their_probability(rows: int | None) -> None:
     def build() -> tuple[Any, Any]:
         parts = list(_example(rows))
-        found = training.rejection_sample(
+        found = tf.contrib.training.rejection_sample(
             parts, lambda x: tf.cast(x[1], tf.float32) / 2.0, 4, enqueue_many=rows is not None, runtime_checks=True
         )
         assert len(tf.get_collection(tf.GraphKeys.QUEUE_RUNNERS)) == (1 if rows is None else 2)
@@ -72,7 +73,7 @@ def test_examples_are_accepted_by_their_probability(rows: int | None) -> None:
 
 def test_a_list_of_one_component_stays_a_list() -> None:
     with tf.Graph().as_default():
-        found = training.rejection_sample([tf.zeros([])], lambda x: 1.0, 4)
+        found = tf.contrib.training.rejection_sample([tf.zeros([])], lambda x: 1.0, 4)
         assert [each.shape.as_list() for each in found] == [[4]]
 
 
@@ -88,23 +89,23 @@ def test_a_list_of_one_component_stays_a_list() -> None:
 )
 def test_invalid_arguments(tensors: Any, labels: Any, target: Any, given: Any, raised: type[Exception]) -> None:
     with tf.Graph().as_default(), pytest.raises(raised):
-        training.stratified_sample([tf.constant(tensors)], labels, target, 4, init_probs=given)
+        tf.contrib.training.stratified_sample([tf.constant(tensors)], labels, target, 4, init_probs=given)
 
 
 def test_components_with_different_numbers_of_examples() -> None:
     with tf.Graph().as_default():
         with pytest.raises(ValueError, match="compatible"):
-            training.rejection_sample([tf.zeros([3]), tf.zeros([4])], lambda x: 1.0, 4, enqueue_many=True)
+            tf.contrib.training.rejection_sample([tf.zeros([3]), tf.zeros([4])], lambda x: 1.0, 4, enqueue_many=True)
         with pytest.raises(ValueError, match="compatible"):
             zeros = tf.zeros([4], tf.int32)
-            training.stratified_sample([tf.zeros([3])], zeros, [1.0], 4, init_probs=[1.0], enqueue_many=True)
+            tf.contrib.training.stratified_sample([tf.zeros([3])], zeros, [1.0], 4, init_probs=[1.0], enqueue_many=True)
 
 
 @pytest.mark.parametrize("label", [2, -1])
 def test_labels_out_of_range(label: int) -> None:
     with tf.Graph().as_default():
         fed = tf.placeholder_with_default(label, [])
-        (_, labels) = training.stratified_sample([tf.zeros([])], fed, [0.5, 0.5], 4, init_probs=[0.5, 0.5])
+        (_, labels) = tf.contrib.training.stratified_sample([tf.zeros([])], fed, [0.5, 0.5], 4, init_probs=[0.5, 0.5])
         with pytest.raises(tf.errors.InvalidArgumentError), tf.train.MonitoredSession() as session:
             session.run(labels)
 
@@ -112,8 +113,12 @@ def test_labels_out_of_range(label: int) -> None:
 def test_rows_are_repeated_at_their_rates() -> None:
     x, y = np.array([10.0, 20.0, 30.0], np.float32), np.array([1, 2, 3])
     with tf.Graph().as_default(), tf.Session() as session:
-        resampled = training.resample_at_rate([tf.constant(x), tf.constant(y)], tf.constant([2.0, 1.0, 0.0]), seed=1)
-        weighted = training.weighted_resample([tf.constant(x), tf.constant(y)], tf.constant([3.0, 1.0, 0.0]), 1.0)
+        resampled = tf.contrib.training.resample_at_rate(
+            [tf.constant(x), tf.constant(y)], tf.constant([2.0, 1.0, 0.0]), seed=1
+        )
+        weighted = tf.contrib.training.weighted_resample(
+            [tf.constant(x), tf.constant(y)], tf.constant([3.0, 1.0, 0.0]), 1.0
+        )
         assert [each.op.name for each in tf.local_variables()][:1] == ["estimate_mean/estimated_mean"]
         session.run([tf.local_variables_initializer(), tf.global_variables_initializer()])
         counts = np.zeros(4), np.zeros(4)
