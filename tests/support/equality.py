@@ -590,4 +590,6 @@ def require_equal(found: Outcome, expected: Outcome, what: str) -> None:
 
 
 def _close(found: Any, expected: Any, what: str) -> None:
-    np.testing.assert_allclose(found, expected, rtol=2e-4, atol=5e-6, err_msg=what)
+    # The rounding of a sum is relative to its summands, which can be as large as the largest result.
+    rounding = 1e-7 * float(np.max(np.abs(expected), initial=0))
+    np.testing.assert_allclose(found, expected, rtol=2e-4, atol=max(5e-6, rounding), err_msg=what)
