@@ -152,7 +152,7 @@ class _Holes:
             return OrderedDict(made) if isinstance(value, OrderedDict) else dict(made)
         if isinstance(value, SparseTensor):
             self._tensors += [value.indices, value.values, value.dense_shape]
-            return "SparseTensor(indices={0}, values={0}, shape={0})".replace("{0}", self._mark)
+            return f"SparseTensor(indices={self._mark}, values={self._mark}, shape={self._mark})"
         if isinstance(value, RaggedTensor):
             self._ragged_texts.append(_joined(arrays.expand_dims(_row_texts(value, self._limit), 0), self._limit)[0])
             return _Hole(self._ragged_mark)
