@@ -16,9 +16,7 @@ from headwater.graph.foreign.contexts import (
     Merge,
     data_inputs,
     find_contexts,
-    full_name,
     kind,
-    source_of,
 )
 from headwater.graph.foreign.datasets import body_attr, is_dataset, rewritten
 from headwater.graph.foreign.forms import converted_arguments, type_here
@@ -29,6 +27,7 @@ from headwater.graph.graph import Graph
 from headwater.graph.graph_def import PRODUCER_VERSION
 from headwater.graph.operation import Operation, Tensor
 from headwater.graph.registry import FunctionAttr, HostArray, lookup
+from headwater.graph.tensor_names import full_name, source_of, split_name
 from headwater.shapes import TensorShape, as_shape, less_specific
 from headwater.tensorboard_protos import graph_pb2
 
@@ -468,8 +467,8 @@ class _Importer:
 
     def has_tensor(self, name: str) -> bool:
         """Returns whether a tensor of that name was imported."""
-        op, _, index = name.rpartition(":")
-        return op in self._made and int(index) < len(self._made[op].outputs)
+        op, index = split_name(name)
+        return op in self._made and index < len(self._made[op].outputs)
 
     def element(self, name: str) -> Operation | Tensor:
         """Returns the element with this name in ``return_elements``."""

@@ -19,12 +19,12 @@ from headwater.dtypes import as_dtype, resource, string
 from headwater.graph.ancestry import needed_operations
 from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor
-from headwater.graph.foreign.contexts import source_of
 from headwater.graph.foreign.functions import expanded, function_nodes
 from headwater.graph.graph import Graph
 from headwater.graph.importer import extend_graph
 from headwater.graph.operation import Operation, Tensor
 from headwater.graph.resources.lookup_tables import Table
+from headwater.graph.tensor_names import full_name, source_of
 from headwater.keras.graphs.lookups import table_in_graph
 from headwater.shapes import TensorShape
 from headwater.tensorboard_protos import graph_pb2, trackable_object_graph_pb2
@@ -280,7 +280,7 @@ class Body:
                     op = graph.create_op("Placeholder", [], {"dtype": kind, "shape": shape}, f"{arg.name}/")
                 self._inputs.append(op.outputs[0])
             extend_graph(graph, proto)
-            self._outputs = [graph.as_graph_element(item if ":" in item else f"{item}:0") for item in results]
+            self._outputs = [graph.as_graph_element(full_name(item)) for item in results]
             ends = [graph.get_operation_by_name(node) for node in function.control_ret.values()]
         self._order = needed_operations([*(tensor.op for tensor in self._outputs), *ends])
 

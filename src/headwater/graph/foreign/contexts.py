@@ -13,6 +13,8 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from headwater.graph.tensor_names import full_name, source_of
+
 if TYPE_CHECKING:
     from headwater.tensorboard_protos import NodeDef
 
@@ -44,16 +46,6 @@ def kind(node: NodeDef) -> str:
     """Returns the operation type of a node; for reference forms, the plain type."""
     op_type: str = node.op
     return _REFERENCE_FORMS.get(op_type, op_type)
-
-
-def source_of(item: str) -> str:
-    """Returns the name of an input's node."""
-    return item.removeprefix("^").partition(":")[0]
-
-
-def full_name(item: str) -> str:
-    """Returns an input with the output's number; ``^node`` is unchanged."""
-    return item if ":" in item or item.startswith("^") else f"{item}:0"
 
 
 def data_inputs(node: NodeDef) -> list[str]:

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from headwater.dtypes import bool_
-from headwater.graph.foreign.contexts import data_inputs, source_of
+from headwater.graph.foreign.contexts import data_inputs
 from headwater.graph.foreign.outputs import output_index
+from headwater.graph.tensor_names import source_of
 from headwater.tensorboard_protos import node_def_pb2
 
 if TYPE_CHECKING:

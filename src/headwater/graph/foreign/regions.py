@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from headwater.graph.foreign.contexts import Branch, Context, Contexts, Frame, full_name, source_of
+from headwater.graph.foreign.contexts import Branch, Context, Contexts, Frame
+from headwater.graph.tensor_names import full_name, source_of
 
 _NEVER: Final = 1 << 30
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from headwater.dtypes import int32, int64
 from headwater.graph.passes.plan import Compute, Host, Instruction, Node, Send, TaskPlan, inputs_of, outputs_of
+from headwater.graph.tensor_names import operation_of
 
 _SUMS: Final = frozenset({"SparseSegmentMean", "SparseSegmentSqrtN", "SparseSegmentSum"})
 _GRADIENTS: Final = frozenset({"SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad"})
@@ -146,7 +147,7 @@ class _Search:
         _require(segments.attrs.get("DstT") is int32 and unique.attrs.get("out_idx", int32) is int32)
         _require(fill.attrs.get("T", int64) is int64)
         inputs = (ids, indices, *fill.inputs[2:])
-        _require(all(name in self._outside or name.rpartition(":")[0] in self._on_host for name in inputs))
+        _require(all(name in self._outside or operation_of(name) in self._on_host for name in inputs))
         own = frozenset(node.name for node in (places, values, which, where, valid, rows, segments, unique, fill))
         # The order of the results of `DistinctBags`, which gets the name of `fill`: so `fill:2` keeps its name.
         results = (f"{unique.name}:0", f"{unique.name}:1", f"{fill.name}:2", f"{segments.name}:0")
@@ -179,7 +180,7 @@ class _Search:
         names: dict[str, str] = {}
         gradients: set[str] = set()
         for mask in map(self._node, self._users.get(empty, ())):
-            zeros, sums = self._source(mask.inputs[1], "ZerosLike"), self._node(mask.inputs[2].rpartition(":")[0])
+            zeros, sums = self._source(mask.inputs[1], "ZerosLike"), self._node(operation_of(mask.inputs[2]))
             _require(sums.type in _SUMS and sums.inputs[1:] == (numbers, bags) and mask.inputs[0] == empty)
             _require(zeros.inputs[0] == mask.inputs[2] == f"{sums.name}:0")
             removed |= {zeros.name, mask.name}
@@ -190,7 +191,7 @@ class _Search:
             wanted = mask.attrs.get("wanted", ())
             _require(mask.type == "Vjp" and mask.attrs["f"].name == "Select" and len(mask.inputs) == 4)
             gradient = f"{mask.name}:{sum(wanted[:2])}"
-            _require(all(name == gradient for name in self._users if name.rpartition(":")[0] == mask.name))
+            _require(all(name == gradient for name in self._users if operation_of(name) == mask.name))
             names[gradient] = mask.inputs[3]
             for user in map(self._node, self._users.get(gradient, ())):
                 _require(self._instruction_of.get(user.name) == self._instruction_of[mask.name])
@@ -222,14 +223,13 @@ class _Search:
         """Raises `_NotSafe` if other operations use a tensor of the ``removed`` operations, except that operations of
         this plan may use ``results``."""
         for name, users in self._users.items():
-            if name.rpartition(":")[0] in removed:
+            if operation_of(name) in removed:
                 _require("" not in users and (name in results or removed.issuperset(users)))
 
     def _source(self, tensor: str, op_type: str) -> Node:
         """Returns the operation of a type with ``tensor`` as its first output."""
-        name, _, index = tensor.rpartition(":")
-        node = self._nodes.get(name)
-        if node is None or index != "0" or node.type != op_type or node.refs:
+        node = self._nodes.get(operation_of(tensor))
+        if node is None or tensor != f"{node.name}:0" or node.type != op_type or node.refs:
             raise _NotSafe
         return node
 
@@ -242,7 +242,7 @@ class _Search:
 
     def _is_constant(self, tensor: str, value: object) -> bool:
         """Returns whether a tensor is a constant of a value."""
-        node = self._nodes.get(tensor.rpartition(":")[0])
+        node = self._nodes.get(operation_of(tensor))
         known: Any = self._plan.constants.get(tensor)
         if node is not None and node.type == "Const":
             known = node.attrs["value"]
@@ -268,10 +268,10 @@ def _replace_operations(
     """Returns an executable without ``removed`` and with ``replaced`` operations, and with the new names of tensors."""
     nodes = [replaced.get(node.name, node).rename_inputs(names) for node in item.nodes if node.name not in removed]
     used = {name for node in nodes for name in node.inputs}
-    outputs = tuple(name for name in item.outputs if name.rpartition(":")[0] not in removed)
+    outputs = tuple(name for name in item.outputs if operation_of(name) not in removed)
     nodes = [node for node in nodes if node.type != "Const" or f"{node.name}:0" in used or f"{node.name}:0" in outputs]
     own = {node.name for node in nodes}
-    new = {name for name in names.values() if name.rpartition(":")[0] not in own}
+    new = {name for name in names.values() if operation_of(name) not in own}
     taken = [
         *(names.get(name, name) for name in item.inputs),
         *(name for node in nodes for name in node.inputs if name in new),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from headwater.graph.ops.rows import row_form
 from headwater.graph.passes.plan import Compute, Host, Node, TaskPlan
 from headwater.graph.registry import Kind
+from headwater.graph.tensor_names import operation_of
 
 _HANDLES = frozenset(
     {
@@ -51,11 +52,6 @@ class BlockPlan:
     def varies(self, tensor: str) -> bool:
         """Returns whether ``tensor`` depends on the element."""
         return operation_of(tensor) in self.rows
-
-
-def operation_of(tensor: str) -> str:
-    """Returns the name of the operation that computes ``tensor``."""
-    return tensor.rpartition(":")[0]
 
 
 def in_blocks(plan: TaskPlan) -> BlockPlan | None:

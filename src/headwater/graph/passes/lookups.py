@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from headwater.graph.passes.plan import Compute, Host, Instruction, Node, Receive, Send, TaskPlan
 from headwater.graph.passes.prune import Pruned
+from headwater.graph.tensor_names import operation_of
 
 _Row = tuple[Any, Any]
 """Type and shape of a row."""
@@ -85,7 +86,7 @@ def join_lookups(plans: Mapping[str, TaskPlan], pruned: Pruned) -> Mapping[str, 
         for op in pruned.ops
         if op.type in gathers and op.outputs[0].dims is not None
     }
-    outside = {name.rpartition(":")[0] for plan in plans.values() for name in (*plan.fetches, *plan.feeds)}
+    outside = {operation_of(name) for plan in plans.values() for name in (*plan.fetches, *plan.feeds)}
     joined = dict(plans)
     for task, plan in plans.items():
         for nodes in _adjacent_lookups(plan):
@@ -104,7 +105,7 @@ def _adjacent_lookups(plan: TaskPlan) -> list[list[Node]]:
         if not isinstance(item, Host):
             last.clear()
             continue
-        used = {name.rpartition(":")[0] for name in item.node.inputs}
+        used = {operation_of(name) for name in item.node.inputs}
         last = {key: nodes for key, nodes in last.items() if used.isdisjoint(node.name for node in nodes)}
         kind = _KINDS.get(item.node.type)
         if kind is not None:
@@ -236,7 +237,7 @@ class _LookupJoin:
         at least two tensors. ``found`` are the tensors of the lookups' rows, whose type and shape are known."""
         groups: dict[_Row, dict[int, str]] = {}
         for number, tensor in tensors.items():
-            row = self._rows.get(found.get(number, "").rpartition(":")[0])
+            row = self._rows.get(operation_of(found.get(number, "")))
             if row is not None:
                 groups.setdefault(row, {})[number] = tensor
         return [group for group in groups.values() if len(group) > 1 and self._are_sent_together(list(group.values()))]

@@ -16,6 +16,7 @@ import numpy as np
 from headwater.graph.ops.define import hashable
 from headwater.graph.passes.plan import Compute, Host, Instruction, Node, Receive, Send, TaskPlan, inputs_of
 from headwater.graph.registry import MAX_KNOWN_ELEMENTS, Kind
+from headwater.graph.tensor_names import operation_of, split_name
 
 _HASH: Final = "StringToHashBucketFast"
 _SEGMENTS: Final = [f"{prefix}Segment{of}" for prefix in ("", "Sparse") for of in ("Sum", "Mean")]
@@ -70,7 +71,7 @@ def _with_hashed_numbers(instructions: Sequence[Instruction], kept: Collection[s
 
     changed = [hashed(item) for item in instructions]
     used = {name for item in changed for name in inputs_of(item)}
-    unused = {name for name in inputs if name not in used and name.rpartition(":")[0] not in kept}
+    unused = {name for name in inputs if name not in used and operation_of(name) not in kept}
     return [item for item in changed if not (isinstance(item, Host) and f"{item.node.name}:0" in unused)]
 
 
@@ -106,7 +107,7 @@ class _Merging:
         """Returns the plan without repeated operations."""
         plan = self.plan
         sent = [name for item in plan.instructions if isinstance(item, Send) for name in item.tensors]
-        self.kept = {name.rpartition(":")[0] for name in (*plan.fetches, *sent)}
+        self.kept = {operation_of(name) for name in (*plan.fetches, *sent)}
         for name, value in plan.constants.items():
             self._add_constant(name, value)
         instructions = [found for item in plan.instructions if (found := self._merged(item)) is not None]
@@ -155,7 +156,7 @@ class _Merging:
 
     def _name(self, tensor: str) -> str:
         """Returns the name of the remaining tensor that is equal to a tensor."""
-        op, _, index = tensor.rpartition(":")
+        op, index = split_name(tensor)
         return f"{self.first[op]}:{index}" if op in self.first else tensor
 
     def _repeats(self, node: Node, known: dict[object, Node]) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 from headwater.graph.attr_value import attr_value
 from headwater.graph.passes.plan import Compute, Host, Node, Receive, Send, TaskPlan
+from headwater.graph.tensor_names import operation_of
 from headwater.tensorboard_protos import graph_pb2
 
 _HOST = "CPU:0"
@@ -30,7 +31,7 @@ def partition_graphs(plans: Iterable[TaskPlan]) -> list[object]:
         for name, variable in plan.variables.items():
             _node(devices, plan.task, variable.device, name, "VariableV2")
         for name in plan.constants:
-            op = name.rpartition(":")[0]
+            op = operation_of(name)
             if all(op != node.name for graph in devices.values() for node in graph.node):
                 _node(devices, plan.task, _HOST, op, "Const")
         for number, name in enumerate(plan.feeds):

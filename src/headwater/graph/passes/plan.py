@@ -22,6 +22,7 @@ from headwater.data.io.tensor_proto import make_ndarray, make_tensor_proto
 from headwater.errors import InvalidArgumentError
 from headwater.graph.attr_value import attr_value, read_attr
 from headwater.graph.registry import OpDef, lookup
+from headwater.graph.tensor_names import operation_of
 from headwater.tensorboard_protos import graph_pb2, tensor_pb2
 
 if TYPE_CHECKING:
@@ -404,7 +405,7 @@ class _Known:
     ops: set[str] = field(default_factory=set[str])
 
     def need(self, names: Iterable[str], what: str) -> None:
-        missing = [name for name in names if name not in self.tensors and name.rpartition(":")[0] not in self.ops]
+        missing = [name for name in names if name not in self.tensors and operation_of(name) not in self.ops]
         if missing:
             raise ValueError(f"{what} needs {', '.join(missing)}, which no earlier instruction provides")
 

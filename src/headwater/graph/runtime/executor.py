@@ -34,6 +34,7 @@ from headwater.graph.runtime.memory import out_of_memory
 from headwater.graph.runtime.mode_choice import jit_of
 from headwater.graph.runtime.step import Step, Stopped, TaskContext
 from headwater.graph.runtime.tracing import PlanTracer
+from headwater.graph.tensor_names import split_name
 from headwater.ps.memory import memory_errors
 
 
@@ -463,10 +464,8 @@ class CompiledPlan:
         """Returns, for each operation, the number of its outputs up to and including the last one in use."""
         found: dict[str, int] = {}
         for names in (*map(inputs_of, self.plan.instructions), self.plan.fetches):
-            for name in names:
-                op, _, index = name.rpartition(":")
-                if op and found.get(op, 0) <= int(index):
-                    found[op] = int(index) + 1
+            for op, index in (split_name(name) for name in names if ":" in name):
+                found[op] = max(found.get(op, 0), index + 1)
         return found
 
 

@@ -21,6 +21,7 @@ from headwater.graph.ops.indexing import require_elements, require_rows
 from headwater.graph.passes.plan import Compute, Node
 from headwater.graph.registry import CHECKED, CLASSES, SAME_NUMBERS
 from headwater.graph.resources.containers import Cell
+from headwater.graph.tensor_names import operation_of
 
 if TYPE_CHECKING:
     from headwater.graph.ops.common import AnyArray
@@ -155,15 +156,14 @@ class IndexChecks:
         position = self._inputs.get(tensor)
         if position is not None:
             return lambda inputs: inputs[position]
-        name, _, output = tensor.rpartition(":")
-        node = self._nodes.get(name)
-        if node is None or output != "0":
+        node = self._nodes.get(operation_of(tensor))
+        if node is None or tensor != f"{node.name}:0":
             return None
         if node.type == "Const":
             value = np.asarray(node.attrs["value"])
             return lambda inputs: value
         if node.type == "VariableV2":
-            return self._variable(name)
+            return self._variable(node.name)
         if 0 in node.refs:
             return self._variable(node.refs[0]) if node.type == "Identity" else None
         if node.type in ("Identity", "StopGradient") or (node.type in SAME_NUMBERS and not same_shape):

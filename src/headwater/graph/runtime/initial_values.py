@@ -12,6 +12,7 @@ from typing import Final
 
 from headwater.graph.kernels.random import DRAWS
 from headwater.graph.passes.plan import Compute, Node
+from headwater.graph.tensor_names import operation_of
 
 #: Number of runs after which the operations are no longer treated as initialisation: compiling them is then worthwhile.
 MAX_RUNS: Final = 16
@@ -80,5 +81,5 @@ def _part(compute: Compute, names: Collection[str]) -> Compute:
         nodes=nodes,
         inputs=tuple(name for name in compute.inputs if name in used),
         static=tuple(name for name in compute.static if name in used),
-        outputs=tuple(name for name in compute.outputs if name.rpartition(":")[0] in names),
+        outputs=tuple(name for name in compute.outputs if operation_of(name) in names),
     )

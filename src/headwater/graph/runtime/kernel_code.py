@@ -32,6 +32,7 @@ from headwater.graph.runtime.kernel_lookup import (
     gradient_function_of,
     own_attrs,
 )
+from headwater.graph.tensor_names import split_name
 
 if TYPE_CHECKING:
     from headwater.graph.ops.common import AnyArray
@@ -465,8 +466,8 @@ def outputs_used(nodes: Iterable[Node], outputs: Iterable[str]) -> dict[str, lis
     """Returns, for each operation, the sorted indices of its outputs in use."""
     found: dict[str, set[int]] = {}
     for name in (*outputs, *(name for node in nodes for name in node.inputs)):
-        op, _, index = name.rpartition(":")
-        found.setdefault(op, set()).add(int(index))
+        op, index = split_name(name)
+        found.setdefault(op, set()).add(index)
     return {op: sorted(indices) for op, indices in found.items()}
 
 

@@ -21,6 +21,7 @@ from headwater.graph.runtime.kernel_code import Code, Function, as_tuple, join_n
 from headwater.graph.runtime.kernel_lookup import WithoutKernel, own_attrs
 from headwater.graph.runtime.kernel_loops import turns_of
 from headwater.graph.runtime.mode_choice import Work, work_of
+from headwater.graph.tensor_names import operation_of
 
 if TYPE_CHECKING:
     from headwater.graph.ops.common import AnyArray
@@ -350,9 +351,7 @@ def _after_changes(nodes: Sequence[Node]) -> set[str]:
     changing: set[str] = set()
     for node in nodes:
         updates = node.definition.updates
-        follows = any(
-            name.rpartition(":")[0] in late for index, name in enumerate(node.inputs) if index not in node.refs
-        )
+        follows = any(operation_of(name) in late for index, name in enumerate(node.inputs) if index not in node.refs)
         if updates or follows or node.name in changing or not changing.isdisjoint(node.refs.values()):
             late.add(node.name)
         changing.update(node.refs[position] for position in updates)

@@ -15,6 +15,7 @@ from headwater.graph.context import get_default_graph
 from headwater.graph.convert import convert_to_tensor, name_scope
 from headwater.graph.operation import Operation, Tensor
 from headwater.graph.registry import FunctionAttr, Kind, lookup, register_gradient
+from headwater.graph.tensor_names import full_name, operation_of
 from headwater.shapes import TensorShape, as_shape, less_specific
 from headwater.tensorboard_protos import graph_pb2
 from headwater.tf1.functional import arrays, math, nest, program_order
@@ -312,7 +313,7 @@ def _uses(function: dict[str, Any], outputs: Sequence[str]) -> set[int] | None:
     inputs = {name: index for index, name in enumerate(function["inputs"])}
     found: set[int] = set()
     seen: set[str] = set()
-    stack = [name if ":" in name else f"{name}:0" for name in outputs]
+    stack = [*map(full_name, outputs)]
     while stack:
         name = stack.pop()
         if name in inputs:
@@ -321,8 +322,8 @@ def _uses(function: dict[str, Any], outputs: Sequence[str]) -> set[int] | None:
             found.add(inputs[name])
         elif name not in seen:
             seen.add(name)
-            node = nodes[name.rpartition(":")[0]]
-            stack.extend(item if ":" in item else f"{item}:0" for item in node.input if not item.startswith("^"))
+            node = nodes[operation_of(name)]
+            stack.extend(full_name(item) for item in node.input if not item.startswith("^"))
             if node.op.startswith("Random") or node.op in ("TruncatedNormal", "Multinomial"):
                 return None
     return found

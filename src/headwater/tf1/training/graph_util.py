@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.data.io.tensor_proto import make_tensor_proto
 from headwater.dtypes import from_numpy
+from headwater.graph.tensor_names import full_name, source_of
 from headwater.shapes import TensorShape
 from headwater.tensorboard_protos import graph_pb2, node_def_pb2, types_pb2
 
@@ -18,11 +19,6 @@ if TYPE_CHECKING:
 
 
 _VARIABLES = ("Variable", "VariableV2", "VarHandleOp")
-
-
-def _node_name(text: str) -> str:
-    """Returns the name of the node that produces an input such as ``^x`` or ``x:1``."""
-    return text.removeprefix("^").partition(":")[0]
 
 
 def _like(graph_def: GraphDef, nodes: Iterable[NodeDef]) -> object:
@@ -49,19 +45,19 @@ def extract_sub_graph(graph_def: GraphDef, dest_nodes: Sequence[str]) -> Any:
     for name in dest_nodes:
         assert name in nodes, f"{name} is not in graph"
     needed: set[str] = set()
-    waiting = [_node_name(name) for name in dest_nodes]
+    waiting = [source_of(name) for name in dest_nodes]
     while waiting:
         name = waiting.pop()
         if name not in needed:
             needed.add(name)
-            waiting.extend(map(_node_name, nodes[name].input))
+            waiting.extend(map(source_of, nodes[name].input))
     return _like(graph_def, (node for node in graph_def.node if node.name in needed))
 
 
 def convert_variables_to_constants(
     sess: SessionLike,
     input_graph_def: GraphDef,
-    output_node_names: Sequence[str],
+    outputsource_ofs: Sequence[str],
     variable_names_whitelist: Iterable[str] | None = None,
     variable_names_blacklist: Iterable[str] | None = None,
 ) -> Any:
@@ -69,11 +65,11 @@ def convert_variables_to_constants(
 
     Args:
       sess: the session that has the values of the variables.
-      output_node_names: names of the nodes.
+      outputsource_ofs: names of the nodes.
       variable_names_whitelist: names of the variables to replace; None replaces all.
       variable_names_blacklist: names of variables to keep.
     """
-    part = extract_sub_graph(input_graph_def, output_node_names)
+    part = extract_sub_graph(input_graph_def, outputsource_ofs)
     allowed = None if variable_names_whitelist is None else set(variable_names_whitelist)
     kept = set(variable_names_blacklist or ())
     found = {
@@ -84,7 +80,7 @@ def convert_variables_to_constants(
     reads = {node.name: node.input[0] for node in part.node if node.op == "ReadVariableOp"}
     fetched: dict[str, str] = {}
     for name, kind in found.items():
-        of_handle = [read for read, source in reads.items() if _node_name(source) == name]
+        of_handle = [read for read, source in reads.items() if source_of(source) == name]
         if kind != "VarHandleOp":
             fetched[name] = f"{name}:0"
         elif of_handle:
@@ -100,7 +96,7 @@ def _frozen(node: NodeDef, values: dict[str, Any]) -> Any:
         made.op, made.name = "Const", node.name
         made.attr["dtype"].type = from_numpy(value.dtype).as_datatype_enum
         made.attr["value"].tensor.CopyFrom(make_tensor_proto(value))
-    elif node.op == "ReadVariableOp" and _node_name(node.input[0]) in values:
+    elif node.op == "ReadVariableOp" and source_of(node.input[0]) in values:
         made.op, made.name = "Identity", node.name
         made.input.append(node.input[0])
         made.attr["T"].CopyFrom(node.attr["dtype"])
@@ -116,7 +112,7 @@ def remove_training_nodes(input_graph: Any, protected_nodes: Sequence[str] | Non
       protected_nodes: names of nodes to keep.
     """
     kept = set(protected_nodes or ())
-    controls = {_node_name(text) for node in input_graph.node for text in node.input if text.startswith("^")}
+    controls = {source_of(text) for node in input_graph.node for text in node.input if text.startswith("^")}
     replaced_by: dict[str, str] = {}
     for node in input_graph.node:
         has_controls = any(text.startswith("^") for text in node.input)
@@ -142,7 +138,7 @@ def remove_training_nodes(input_graph: Any, protected_nodes: Sequence[str] | Non
 
 def tensor_shape_from_node_def_name(graph: Graph, input_name: str) -> TensorShape:
     """Returns the static shape of a tensor, given the name of a node's input: ``x`` or ``x:1``."""
-    return graph.get_tensor_by_name(input_name if ":" in input_name else f"{input_name}:0").get_shape()
+    return graph.get_tensor_by_name(full_name(input_name)).get_shape()
 
 
 _VARIABLE_TYPES = ("Variable", "VariableV2", "Assign", "AssignAdd", "AssignSub", "VarHandleOp", "ReadVariableOp")
