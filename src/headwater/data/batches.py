@@ -23,7 +23,6 @@ from headwater.data.node import (
     block_rows,
     closing,
     fully_defined,
-    positive,
     row,
     stack,
     static_value,
@@ -62,7 +61,7 @@ class Batch(ByElement):
         return inner // size if drop else -(-inner // size)
 
     def elements(self, context: Context) -> Iterator[Element]:
-        size, drop = positive(int(self.batch_size), "batch_size"), bool(self.drop_remainder)
+        size, drop = int(self.batch_size), bool(self.drop_remainder)
         # Sparse and ragged slices are batches of rows, too; other nodes make such elements one by one.
         if context.skipped is None and (self.input.columnar or isinstance(self.input, Slices)):
             yield from regroup_blocks(self.input, context, size, drop)
@@ -159,7 +158,7 @@ class SparseBatch(ByElement):
         return (SparseSpec(None if sizes is None else [None, *sizes], spec.dtype),)
 
     def elements(self, context: Context) -> Iterator[Element]:
-        size = positive(int(self.batch_size), "batch_size")
+        size = int(self.batch_size)
         yield from _grouped(self.input, context, size, False, self._batch)
 
     def _batch(self, chosen: Sequence[Element]) -> Element:
@@ -298,7 +297,7 @@ class PaddedBatch(ByElement):
         return tuple(found)
 
     def elements(self, context: Context) -> Iterator[Element]:
-        size, drop = positive(int(self.batch_size), "batch_size"), bool(self.drop_remainder)
+        size, drop = int(self.batch_size), bool(self.drop_remainder)
         yield from _grouped(self.input, context, size, drop, self._stacked)
 
     def _stacked(self, chosen: Sequence[Element]) -> Element:

@@ -17,7 +17,16 @@ from headwater.data.composites import as_component, is_dense
 from headwater.data.functions import Filter, Interleave, Map, Scan, TakeWhile, Windows
 from headwater.data.indexed import unrepeatable
 from headwater.data.io.files import glob
-from headwater.data.node import INFINITE, Context, Element, Function, Node, block_rows, rows_of, static_value
+from headwater.data.node import (
+    INFINITE,
+    Context,
+    Element,
+    Function,
+    Node,
+    block_rows,
+    check_values,
+    rows_of,
+)
 from headwater.data.options import AutoShardPolicy, Options
 from headwater.data.plain import GeneratedElements, PlainFunction
 from headwater.data.prefetch import AUTOTUNE, Prefetch, prefetched
@@ -26,7 +35,6 @@ from headwater.data.sources import Generated, Range, Slices, Whole
 from headwater.data.spec import TensorSpec, as_array, is_array
 from headwater.data.stored import StoredCache
 from headwater.data.transforms import (
-    SHARD_HINT,
     Cache,
     Concatenated,
     Draws,
@@ -40,7 +48,7 @@ from headwater.data.transforms import (
     Zipped,
 )
 from headwater.dtypes import DType, as_dtype, bool_, int64, string
-from headwater.errors import InvalidArgumentError, NotFoundError
+from headwater.errors import NotFoundError
 from headwater.shapes import as_shape
 
 if TYPE_CHECKING:
@@ -78,8 +86,11 @@ class Dataset:
 
     _preserves_cardinality: ClassVar[bool] = True  # see `Map`
     _op_errors: ClassVar[bool] = False  # see `GeneratedElements`
+    _checks_values: ClassVar[bool] = True  # otherwise, operations of a graph check them
 
     def __init__(self, node: Node, element_structure: Structure, options: Options | None = None) -> None:
+        if self._checks_values:
+            check_values(node)
         self.node = node
         self._structure = element_structure
         self._options = options or Options()
@@ -338,12 +349,9 @@ class Dataset:
         """
         del name
         count, place = self.as_value(num_shards, int64), self.as_value(index, int64)
-        number, at = static_value(count), static_value(place)
-        if number is not None and number < 1 and number != SHARD_HINT:
-            raise InvalidArgumentError(f"Number of shards must be greater than zero (currently num_shards = {number}).")
-        if number is not None and number > 0 and at is not None and not 0 <= at < number:
-            raise InvalidArgumentError(f"index must be between 0 and {number - 1} for num_shards {number}, not {at}.")
-        return self.changed(Shard(input=self.node, count=count, index=place))
+        node = Shard(input=self.node, count=count, index=place)
+        node.check()
+        return self.changed(node)
 
     def shuffle(
         self,

@@ -76,7 +76,7 @@ class Map(Wrapper):
             return (found for _, found in successes(self, context, context.skipped))
         if self.columnar:
             return rows_of(self.blocks(context, 16))
-        calls = positive(int(self.parallel), "num_parallel_calls")
+        calls = int(self.parallel)
         apart = calls > 1 and not self.function.in_python
         made = self._concurrently(context, calls) if apart else self._sequentially(context)
         return made if self.preserve_cardinality else _until_out_of_range(made)
@@ -104,7 +104,6 @@ class Map(Wrapper):
             pool.shutdown(wait=True, cancel_futures=True)
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
-        positive(int(self.parallel), "num_parallel_calls")
         if context.skipped is not None:
             yield from single_rows(self.elements(context))
             return
@@ -265,18 +264,11 @@ class Interleave(Wrapper):
 
     def check(self) -> None:
         super().check()
-        self._calls(int(self.cycle_length))
-
-    def _calls(self, cycle: int) -> int:
-        """Returns the number of datasets to iterate over concurrently."""
-        calls = int(self.parallel)
-        calls = min(_PROVEN_CALLS, cycle) if calls == AUTOTUNE else positive(calls, "num_parallel_calls")
-        if calls > cycle:
+        cycle, calls = static_value(self.cycle_length), static_value(self.parallel)
+        if calls not in (None, AUTOTUNE) and positive(calls, "num_parallel_calls") > (cycle or calls):
             raise InvalidArgumentError("num_parallel_calls must less than or equal to cycle_length.")
-        return calls
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
-        positive(int(self.block_length), "block_length")
         with closing(self.input.elements(context)) as source:
             for index, element in enumerate(source):
                 (value,) = call(self.function, context, element, index)
@@ -286,9 +278,8 @@ class Interleave(Wrapper):
     def elements(self, context: Context) -> Iterator[Element]:
         if self.columnar:
             return rows_of(self.blocks(context, 256))
-        cycle = positive(int(self.cycle_length), "cycle_length")
-        length = positive(int(self.block_length), "block_length")
-        calls = self._calls(cycle)
+        cycle, length, calls = int(self.cycle_length), int(self.block_length), int(self.parallel)
+        calls = min(_PROVEN_CALLS, cycle) if calls == AUTOTUNE else calls
         return (
             self._concurrently(context, cycle, length, calls)
             if calls > 1
@@ -408,8 +399,7 @@ class Windows(ByElement):
         return max(0, (inner - reach) // shift + 1) if bool(self.drop_remainder) else -(-inner // shift)
 
     def elements(self, context: Context) -> Iterator[Element]:
-        size, shift = positive(int(self.size), "size"), positive(int(self.shift), "shift")
-        stride = positive(int(self.stride), "stride")
+        size, shift, stride = int(self.size), int(self.shift), int(self.stride)
         reach = (size - 1) * stride + 1
         held: list[Element] = []
         with closing(self.input.elements(context)) as source:

@@ -29,7 +29,6 @@ from headwater.data.node import (
     Element,
     Node,
     call,
-    positive,
     row,
     stack,
     static_value,
@@ -230,7 +229,7 @@ class _Batched(Indexed):
     def __init__(self, source: Indexed, node: Batch | PaddedBatch) -> None:
         self._source = source
         self._node = node
-        self._size = positive(int(node.batch_size), "batch_size")
+        self._size = int(node.batch_size)
         self._known = node.input.cardinality
 
     def element(self, context: Context, number: int, turn: int = 0) -> Element:

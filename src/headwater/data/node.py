@@ -124,13 +124,15 @@ class Node(ABC):
             yield from child if isinstance(child, tuple) else (child,)
 
     def check(self) -> None:
-        """Checks the values of this node; called when an iterator starts.
+        """Checks the known values of this node; iterations rely on it.
 
         Raises:
           InvalidArgumentError: a value is out of its range.
         """
         for name, shown in self.positive.items():
-            positive(int(getattr(self, name)), shown)
+            value = static_value(getattr(self, name))
+            if value is not None:
+                positive(value, shown)
 
 
 def static_value(value: Any) -> Any:
@@ -251,7 +253,7 @@ def call(
 
 
 def check_values(node: Node) -> None:
-    """Checks the values of all nodes of a pipeline; see `Node.check`."""
+    """Checks the known values of all nodes of a pipeline; see `Node.check`."""
     for inner in node.nodes():
         check_values(inner)
     node.check()

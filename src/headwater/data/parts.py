@@ -12,7 +12,7 @@ import numpy as np
 
 from headwater.data.batches import Batch, concatenate_blocks, regroup_blocks, rows_at_once
 from headwater.data.functions import Map
-from headwater.data.node import Block, Context, Element, Node, closing, fully_defined, positive, stack
+from headwater.data.node import Block, Context, Element, Node, closing, fully_defined, stack
 from headwater.data.prefetch import Prefetch
 from headwater.data.spec import TensorSpec
 from headwater.data.transforms import ByElement, Wrapper
@@ -118,7 +118,7 @@ class _OwnRows(Wrapper):
 
 def _own_rows(batch: Batch, count: int, index: int, context: Context) -> Iterator[Element]:
     """Yields one worker's part of each batch, calling the functions that make its elements only for these rows."""
-    size, drop = positive(int(batch.batch_size), "batch_size"), bool(batch.drop_remainder)
+    size, drop = int(batch.batch_size), bool(batch.drop_remainder)
     functions: list[Wrapper] = []
     below = batch.input
     while isinstance(below, Map | Prefetch):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from headwater.data.node import Block, Context, Element, closing
+from headwater.data.node import Block, Context, Element, closing, static_value
 from headwater.data.parallel import Prefetchers
 from headwater.data.transforms import Wrapper
 from headwater.dtypes import DType, int64
@@ -39,22 +39,18 @@ class Prefetch(Wrapper):
     keeps_count: ClassVar[bool] = True
 
     def check(self) -> None:
-        self._size()
-
-    def _size(self) -> int:
-        size = int(self.buffer_size)
-        if size < AUTOTUNE:
+        size = static_value(self.buffer_size)
+        if size is not None and size < AUTOTUNE:
             raise InvalidArgumentError(f"buffer_size must be >= 0, or -1 for a good number, not {size}")
-        return size
 
     def elements(self, context: Context) -> Iterator[Element]:
-        size = self._size()
+        size = int(self.buffer_size)
         if size == 0 or context.skipped is not None:
             return self.input.elements(context)
         return prefetched(lambda: self.input.elements(context), _GOOD_SIZE if size < 0 else size)
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
-        size = self._size()
+        size = int(self.buffer_size)
         if size == 0 or context.skipped is not None:
             return self.input.blocks(context, rows)
         ahead = _GOOD_SIZE if size < 0 else -(-size // rows)

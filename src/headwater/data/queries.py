@@ -35,7 +35,6 @@ class CsvRecords(FilesNode):
     quoted: bool
 
     def _contents(self, rows: int) -> Iterator[Block]:
-        self.check()
         for lines in lines_of_files(self.filenames, self.compression_type):
             records = _records(lines, self.quoted)
             if self.header and next(records, None) is None:

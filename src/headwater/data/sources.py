@@ -102,7 +102,7 @@ class Range(Node):
     step: Any
 
     def check(self) -> None:
-        if int(self.step) == 0:
+        if static_value(self.step) == 0:
             raise InvalidArgumentError("step must be a non-zero integer.")
 
     @property
@@ -122,9 +122,7 @@ class Range(Node):
         return rows_of(self.blocks(context, 512))
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
-        self.check()
-        step = int(self.step)
-        numbers = range(int(self.start), int(self.stop), step)
+        numbers = range(int(self.start), int(self.stop), int(self.step))
         for index in range(0, len(numbers), rows):
             part = numbers[index : index + rows]
             yield (np.arange(part.start, part.stop, part.step, dtype=np.int64),)

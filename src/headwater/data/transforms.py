@@ -192,23 +192,23 @@ class Shard(Wrapper):
         return len(range(index, inner, count))
 
     def check(self) -> None:
-        self._checked()
-
-    def _checked(self) -> tuple[int, int]:
-        if int(self.count) == SHARD_HINT:
-            return 1, 0
-        count, index = positive(int(self.count), "num_shards"), int(self.index)
-        if not 0 <= index < count:
+        count, index = static_value(self.count), static_value(self.index)
+        if count in (None, SHARD_HINT):
+            return
+        if not 0 <= (index or 0) < positive(count, "num_shards"):
             raise InvalidArgumentError(f"index must be between 0 and {count - 1} for num_shards {count}, not {index}.")
-        return count, index
+
+    def _part(self) -> tuple[int, int]:
+        count = int(self.count)
+        return (1, 0) if count == SHARD_HINT else (count, int(self.index))
 
     def elements(self, context: Context) -> Iterator[Element]:
-        count, index = self._checked()
+        count, index = self._part()
         with closing(self.input.elements(context)) as source:
             yield from itertools.islice(source, index, None, count)
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
-        count, first = self._checked()
+        count, first = self._part()
         with closing(self.input.blocks(context, rows)) as source:
             for block in source:
                 size = len(block[0])
@@ -263,7 +263,7 @@ class Shuffle(Wrapper):
         return np.random.default_rng([*seeds, turn])
 
     def elements(self, context: Context) -> Iterator[Element]:
-        size = positive(int(self.buffer_size), "buffer_size")
+        size = int(self.buffer_size)
         draw = self._generator()
         with closing(self.input.elements(context)) as source:
             held = list(itertools.islice(source, size))
@@ -275,7 +275,7 @@ class Shuffle(Wrapper):
                 yield held[place]
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
-        size = positive(int(self.buffer_size), "buffer_size")
+        size = int(self.buffer_size)
         draw = self._generator()
         held: list[HostArray] = []
         filled = 0

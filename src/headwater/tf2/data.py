@@ -159,6 +159,7 @@ class Dataset(graphs.Dataset):
     """
 
     _preserves_cardinality: ClassVar[bool] = True
+    _checks_values: ClassVar[bool] = True
 
     @classmethod
     def _plain_class(cls) -> object:

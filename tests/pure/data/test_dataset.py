@@ -419,7 +419,7 @@ def test_files_one_after_the_other_are_read_in_blocks(tmp_path: Path) -> None:
 
     assert read(1).node.columnar
     assert not read(2).node.columnar
-    assert not read(1, calls=2).node.columnar
+    assert not read(1, calls=AUTOTUNE).node.columnar
     assert not Dataset.range(3).flat_map(lambda n: Dataset.range(n + 1)).node.columnar
     expected = [b"%d %d" % (index, row) for index in range(3) for row in range(5)]
     assert numbers(read(1)) == expected

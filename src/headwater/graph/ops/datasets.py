@@ -129,7 +129,9 @@ def _lowering(op_type: str, kind: type[Node]) -> Callable[..., object]:
         if f is not None:
             taken = _taken(kind, given)
             given["function"] = BodyFunction(f"{op_type} {context.op_name!r}", f, taken, list(rest), _results(f, specs))
-        return as_handle(kind(**given))
+        node = kind(**given)
+        node.check()
+        return as_handle(node)
 
     return lower
 

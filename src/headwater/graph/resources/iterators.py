@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 from headwater.data.functions import Filter, Interleave, Map, Scan, TakeWhile
 from headwater.data.indexed import unrepeatable
-from headwater.data.node import Context, Element, Node, block_rows, check_values, closing, rows_of
+from headwater.data.node import Context, Element, Node, block_rows, closing, rows_of
 from headwater.data.prefetch import Prefetch, prefetched
 from headwater.data.sources import Generated
 from headwater.data.transforms import Shuffle, Wrapper
@@ -72,7 +72,6 @@ class IteratorState:
 
     def _start(self, node: Node, host: object) -> None:
         self._close()
-        check_values(node)
         self._node, self._taken = node, 0
         # `saved` stores the seeds with the position, so that a restored iterator has the same order of elements.
         self._orders = [shuffle.next_order() for shuffle in _shuffles(node)]

@@ -60,6 +60,7 @@ class Dataset(plain.Dataset):
 
     _preserves_cardinality: ClassVar[bool] = False
     _op_errors: ClassVar[bool] = True
+    _checks_values: ClassVar[bool] = False
 
     @classmethod
     def _plain_class(cls) -> Any:
@@ -122,7 +123,7 @@ class Dataset(plain.Dataset):
         return traced(function, inputs, kind)
 
     def _ready(self) -> None:
-        """Raises RuntimeError if the pipeline contains a step's tensors."""
+        """Raises RuntimeError if the pipeline contains a step's tensors, and checks its values."""
         for node in _all_nodes(self.node):
             for name in node.values:
                 for value in listed(getattr(node, name)):
@@ -132,6 +133,7 @@ class Dataset(plain.Dataset):
                             f"this dataset depends on the tensor {part.name}, whose value is known only in a step: "
                             "iterate over it with dataset.make_initializable_iterator() in a session, not with `for`"
                         )
+            node.check()
 
     def __iter__(self) -> Structure:
         self._ready()
