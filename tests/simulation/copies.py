@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from headwater.errors import UnavailableError
-from headwater.ps import table_cluster
 from headwater.ps.accounting.ledger import Plan
 from headwater.ps.client import ParameterClient
 from headwater.ps.consistency import Consistency, from_text
@@ -27,7 +26,8 @@ from headwater.ps.layout import FixedShardsPartitioner, VariableSpec, make_layou
 from headwater.ps.process import ParameterTask
 from headwater.ps.replicas import shard, tables
 from headwater.ps.row_changes import RowChanges
-from headwater.ps.table_client import TableClient
+from headwater.ps.tables.client import TableClient
+from headwater.ps.tables.cluster import connect_tables
 from headwater.ps.updater import Array
 from headwater.state.copy import KeptCopy
 from headwater.tables import SGD, Initializer, TableConfig
@@ -239,7 +239,7 @@ class CopiesOfTables(CopiesHistory):
 
     def _access(self, task: ParameterTask, choice: Consistency, initial: Sequence[Any]) -> ParameterClient:
         client = super()._access(task, choice, initial)
-        self._clients[client] = table_cluster.connect_tables(task, self.replicas, self.shards)
+        self._clients[client] = connect_tables(task, self.replicas, self.shards)
         return client
 
     def _client(self, index: int) -> ParameterClient:

@@ -16,9 +16,9 @@ from headwater.errors import FailedPreconditionError, InvalidArgumentError
 from headwater.keras.embeddings.calls import traced_rows
 from headwater.keras.embeddings.inference import watch_dynamic
 from headwater.keras.internals import in_symbolic_scope
-from headwater.ps.table_client import TableClient
-from headwater.ps.table_protocol import eviction_of, pack_eviction
-from headwater.ps.table_requests import DividedIds, group_into_bags
+from headwater.ps.tables.client import TableClient
+from headwater.ps.tables.protocol import eviction_of, pack_eviction
+from headwater.ps.tables.requests import DividedIds, group_into_bags
 from headwater.ps.updater import Array
 from headwater.tables import Admission, GeneralOptimizer, Initializer, Table, TableConfig, TableStatistics
 from headwater.tables.hashing import distinct

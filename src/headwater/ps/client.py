@@ -25,8 +25,8 @@ from headwater.ps.consistency import Consistency, Part, without_count
 from headwater.ps.conversation import Conversation, JobOverError, ServerLink, ServerSession
 from headwater.ps.layout import Block, Layout, VariableSpec, concatenate_parts
 from headwater.ps.step_requests import Returned, StepRequest
-from headwater.ps.table_copies import TableCopy
-from headwater.ps.table_transfer import TableTransfer
+from headwater.ps.tables.copies import TableCopy
+from headwater.ps.tables.transfer import TableTransfer
 from headwater.ps.updater import Array
 from headwater.ps.values_frame import carries_examples, is_dropped, values_header
 

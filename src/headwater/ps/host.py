@@ -35,7 +35,7 @@ from headwater.ps.round_sums import RoundSums
 from headwater.ps.row_encoding import decode_numbers, encode_rows
 from headwater.ps.serving_context import ServingContext
 from headwater.ps.steps import Steps
-from headwater.ps.table_copies import row_bytes
+from headwater.ps.tables.copies import row_bytes
 from headwater.ps.updater import Array, HostedTable, Updater
 from headwater.ps.updates import Updates
 from headwater.ps.waiting import Waiting, other_program

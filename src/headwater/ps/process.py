@@ -64,7 +64,7 @@ from headwater.state.witness import RemoteWitness, RequestView, WitnessService
 
 if TYPE_CHECKING:
     from headwater.ps.replicas.tables import CopiesOfTables, TablesCopy
-    from headwater.ps.table_host import TableService
+    from headwater.ps.tables.host import TableService
 
 _jax: Any = jax
 _log = logging.getLogger("headwater")
@@ -160,7 +160,7 @@ class ParameterTask:
         Raises:
           FailedPreconditionError: the tables were made with other numbers of replicas or shards.
         """
-        from headwater.ps.table_serving import copies_of_tables, table_service  # noqa: PLC0415  with numba
+        from headwater.ps.tables.serving import copies_of_tables, table_service  # noqa: PLC0415  with numba
 
         with self._tables_lock:
             parts = shards or len(self.members.servers)

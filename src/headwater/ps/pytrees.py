@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from optax import GradientTransformation
 
     from headwater.ps.row_table import RowTable
-    from headwater.ps.table_client import TableClient
+    from headwater.ps.tables.client import TableClient
     from headwater.tables import Admission, Initializer, RowOptimizer
     from headwater.tables.hashing import Reals
     from headwater.tables.policies import Eviction
@@ -460,7 +460,7 @@ class ParameterServer:
           InvalidArgumentError: the table in ``saves`` has another configuration, e.g. another ``dim``.
           ValueError: an argument is invalid.
         """
-        from headwater.ps import table_cluster as tables  # noqa: PLC0415  with numba, which takes as long as JAX
+        from headwater.ps.tables import cluster as tables  # noqa: PLC0415  with numba, which takes as long as JAX
 
         config = tables.TableConfig(
             dim=dim,
@@ -488,7 +488,7 @@ class ParameterServer:
 
     def _tables_client(self) -> TableClient:
         if self._table_client is None:
-            from headwater.ps import table_cluster as tables  # noqa: PLC0415  as above
+            from headwater.ps.tables import cluster as tables  # noqa: PLC0415  as above
 
             task = self._task
             self._table_client = (

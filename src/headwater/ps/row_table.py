@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from headwater.data.io import files
-from headwater.ps.table_client import TableClient
+from headwater.ps.tables.client import TableClient
 from headwater.tables import TableConfig, TableStatistics
 from headwater.tables.hashing import Reals
 from headwater.tables.snapshots import Save

@@ -20,7 +20,7 @@ from headwater import tf
 from headwater.keras.embeddings.bags import Bags
 from headwater.keras.layers import DynamicEmbedding
 from headwater.keras.programs import contents
-from headwater.ps.table_cluster import LocalTables
+from headwater.ps.tables.cluster import LocalTables
 from headwater.tables import Initializer
 from tests.inproc.keras.test_parameter_server_strategy import Cluster
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headwater.ps.table_cluster import LocalTables
+from headwater.ps.tables.cluster import LocalTables
 from tests.inproc.keras.test_parameter_server_strategy import Cluster
 
 import keras  # isort: skip - the package before it chooses the backend

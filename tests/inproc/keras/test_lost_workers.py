@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headwater.ps.table_cluster import LocalTables
+from headwater.ps.tables.cluster import LocalTables
 from headwater.tables import Initializer
 from tests.inproc.keras.test_parameter_server_strategy import Cluster
 

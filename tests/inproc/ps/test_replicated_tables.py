@@ -16,9 +16,9 @@ from headwater.ps import service
 from headwater.ps.layout import make_layout
 from headwater.ps.replicas.tables import TABLES, Programs, TablesCopy
 from headwater.ps.service import ParameterService
-from headwater.ps.table_client import TableClient
-from headwater.ps.table_cluster import LocalTables
-from headwater.ps.table_rounds import Round
+from headwater.ps.tables.client import TableClient
+from headwater.ps.tables.cluster import LocalTables
+from headwater.ps.tables.rounds import Round
 from headwater.state.sites import Site
 from headwater.tables import Admission, Age, Initializer, LeastFrequent, LeastRecent, Table, TableConfig
 from headwater.tables import snapshots as saving

@@ -14,8 +14,8 @@ import pytest
 
 from headwater.data.io.disk import mounted
 from headwater.errors import FailedPreconditionError
-from headwater.ps.table_client import TableClient
-from headwater.ps.table_cluster import LocalTables
+from headwater.ps.tables.client import TableClient
+from headwater.ps.tables.cluster import LocalTables
 from headwater.state.state_saver import Saves
 from headwater.tables import SGD, Adagrad, TableConfig
 from headwater.tables.hashing import owners

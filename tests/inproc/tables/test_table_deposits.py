@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from headwater.cluster.task.deposited_states import DepositedStates, StateAtChief
-from headwater.ps import table_deposits
 from headwater.ps.protocol import TABLES
-from headwater.ps.table_client import TableClient
-from headwater.ps.table_cluster import LocalTables
-from headwater.ps.table_deposits import TableDeposit
-from headwater.ps.table_host import TableService
-from headwater.ps.table_rounds import Round
+from headwater.ps.tables import deposits
+from headwater.ps.tables.client import TableClient
+from headwater.ps.tables.cluster import LocalTables
+from headwater.ps.tables.deposits import TableDeposit
+from headwater.ps.tables.host import TableService
+from headwater.ps.tables.rounds import Round
 from headwater.tables import Adagrad, LeastRecent, Table, TableConfig
 from headwater.tables.optimizers import Adam
 from tests.support.deposits import CHIEF, Link
@@ -49,7 +49,7 @@ class Servers(LocalTables):
 
 @pytest.fixture
 def servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Servers]:
-    monkeypatch.setattr(table_deposits, "PART_BYTES", 1000)  # many parts
+    monkeypatch.setattr(deposits, "PART_BYTES", 1000)  # many parts
     found = Servers()
     yield found
     found.stop()

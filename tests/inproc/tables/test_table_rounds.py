@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headwater.ps.table_client import TableClient
-from headwater.ps.table_cluster import LocalTables
-from headwater.ps.table_rounds import Round
+from headwater.ps.tables.client import TableClient
+from headwater.ps.tables.cluster import LocalTables
+from headwater.ps.tables.rounds import Round
 from headwater.tables import SGD, Initializer, TableConfig
 from headwater.tables.optimizers import Adam
 

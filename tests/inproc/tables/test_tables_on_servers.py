@@ -19,9 +19,9 @@ from headwater.errors import (
     ResourceExhaustedError,
 )
 from headwater.ps.row_table import RowTable
-from headwater.ps.table_cluster import LocalTables
-from headwater.ps.table_protocol import arrived_keys, pack, smallest, unpack
-from headwater.ps.table_requests import decode_bags
+from headwater.ps.tables.cluster import LocalTables
+from headwater.ps.tables.protocol import arrived_keys, pack, smallest, unpack
+from headwater.ps.tables.requests import decode_bags
 from headwater.tables import (
     FTRL,
     SGD,

@@ -20,7 +20,7 @@ import numpy as np
 
 from headwater import tf
 from headwater.keras.layers import DynamicEmbedding
-from headwater.ps.table_client import TableClient
+from headwater.ps.tables.client import TableClient
 from headwater.tables import Initializer
 
 parser = argparse.ArgumentParser()

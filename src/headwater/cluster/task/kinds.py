@@ -95,7 +95,7 @@ OPEN_CALLS: Final = 96
 CALL: Final = 97
 END_CALLS: Final = 98
 
-# Embedding tables: `headwater.ps.table_protocol`
+# Embedding tables: `headwater.ps.tables.protocol`
 OPEN_TABLES: Final = 128
 LOOK_UP: Final = 129
 UPDATE: Final = 130

@@ -16,10 +16,10 @@ from headwater.keras.parameter_server.steps import inner_optimizer
 from headwater.ps.client import ParameterClient
 from headwater.ps.consistency import Synchronous
 from headwater.ps.conversation import Traffic
-from headwater.ps.table_client import TableClient
-from headwater.ps.table_cluster import LocalTables, connect_tables
-from headwater.ps.table_requests import DividedIds
-from headwater.ps.table_rounds import Round
+from headwater.ps.tables.client import TableClient
+from headwater.ps.tables.cluster import LocalTables, connect_tables
+from headwater.ps.tables.requests import DividedIds
+from headwater.ps.tables.rounds import Round
 from headwater.ps.updater import Array
 from headwater.tables.optimizers import AnyOptimizer
 

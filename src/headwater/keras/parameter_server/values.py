@@ -389,7 +389,7 @@ class ModelValues:
     def _held_rows(self, number: int) -> list[Any] | None:
         """Returns the rows of a table, and their optimizer slots, if the program has assigned them; else None.
 
-        See `headwater.ps.table_transfer.TableRows`.
+        See `headwater.ps.tables.transfer.TableRows`.
         """
         variable, *kept = self._variables_of_tables()[number]
         if variable.local_values is None and all(one.local_values is None for one in kept):

@@ -17,7 +17,7 @@ The frames of a feed (see `headwater.state.feed`)::
     EVICT        (number, name)         keys of evicted rows, [n, 2]
     ROUND        (number, words)        gradients of the present round, see `TableRounds.to_parts`
     LOOK_UP, UPDATE, SETTLE, WRITE_TABLE (number, client, ...)   as a worker sends them, see
-                                        `headwater.ps.table_protocol`
+                                        `headwater.ps.tables.protocol`
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from headwater.errors import DeadlineExceededError, UnavailableError
 from headwater.ps.protocol import TABLES
 from headwater.ps.recovery import RecoveryReport
 from headwater.ps.shards.directory import Load
-from headwater.ps.table_host import Client, TableService
-from headwater.ps.table_protocol import Array, names_function, pack, unpack
-from headwater.ps.table_rounds import TableRounds
+from headwater.ps.tables.host import Client, TableService
+from headwater.ps.tables.protocol import Array, names_function, pack, unpack
+from headwater.ps.tables.rounds import TableRounds
 from headwater.state.copy import KeptCopy
 from headwater.state.feed import Feed, FeedChannel
 from headwater.state.member import DIAL_TIMEOUT_S

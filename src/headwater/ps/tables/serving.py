@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from headwater.cluster.task.deposited_states import StateAtChief
 from headwater.cluster.task.members import Members
 from headwater.ps.replicas.tables import CopiesOfTables, Programs, TablesCopy
-from headwater.ps.table_deposits import TableDeposit
-from headwater.ps.table_host import TableService
-from headwater.ps.table_saver import TableSaver
+from headwater.ps.tables.deposits import TableDeposit
+from headwater.ps.tables.host import TableService
+from headwater.ps.tables.saver import TableSaver
 from headwater.state.sites import Site
 from headwater.state.state_saver import Saves
 

@@ -20,7 +20,7 @@ from typing import Final
 from headwater.cluster.telemetry.troubles import TROUBLES, Troubles
 from headwater.data.io import checked_json, files
 from headwater.errors import DataLossError, OpError
-from headwater.ps.table_host import TableService
+from headwater.ps.tables.host import TableService
 from headwater.state.state_saver import PeriodicSaver, Saves
 from headwater.tables import snapshots
 from headwater.tables.parts import PartReader

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headwater.errors import InvalidArgumentError
-from headwater.ps.table_arrivals import Asked, TableKeys
-from headwater.ps.table_protocol import Array, split_array
+from headwater.ps.tables.arrivals import Asked, TableKeys
+from headwater.ps.tables.protocol import Array, split_array
 from headwater.tables import Table
 from headwater.tables.hashing import distinct
 

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from headwater.cluster.task.deposited_states import PART_BYTES, FetchedState, StateAtChief
 from headwater.data.io.array_file import ArrayFile, Stored
 from headwater.errors import InvalidArgumentError, OpError
-from headwater.ps.table_host import TableService
-from headwater.ps.table_protocol import are_equal, pack
-from headwater.ps.table_rounds import TableRounds
+from headwater.ps.tables.host import TableService
+from headwater.ps.tables.protocol import are_equal, pack
+from headwater.ps.tables.rounds import TableRounds
 from headwater.tables.snapshots import TableSnapshot
 from headwater.tables.table import Table
 

@@ -10,9 +10,9 @@ from headwater.ps.conversation import ServerLink
 from headwater.ps.process import ParameterTask
 from headwater.ps.protocol import TABLES
 from headwater.ps.row_table import RowTable
-from headwater.ps.table_client import TableClient
-from headwater.ps.table_host import TableService
-from headwater.ps.table_saver import TableSaver
+from headwater.ps.tables.client import TableClient
+from headwater.ps.tables.host import TableService
+from headwater.ps.tables.saver import TableSaver
 from headwater.state.state_saver import Saves
 from headwater.tables import SGD, Admission, Initializer, TableConfig
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from headwater.cluster.task import kinds
 from headwater.cluster.transport.frames import Frame
 from headwater.errors import InvalidArgumentError
-from headwater.ps.table_protocol import Array, arrived_keys, flat_rows, split_array
-from headwater.ps.table_requests import BagsPart, decode_bags, pool_part, spread_part
+from headwater.ps.tables.protocol import Array, arrived_keys, flat_rows, split_array
+from headwater.ps.tables.requests import BagsPart, decode_bags, pool_part, spread_part
 from headwater.tables import Table
 from headwater.tables.kernels import all_finite
 from headwater.tables.policies import ALWAYS
@@ -81,7 +81,7 @@ def read_request(
 
     Args:
       table_of: returns the table with a name, or raises NotFoundError.
-      names, forms, bags, counts, sizes: words of the header; see `headwater.ps.table_protocol`.
+      names, forms, bags, counts, sizes: words of the header; see `headwater.ps.tables.protocol`.
       tensors: the tensors of the request, the keys first.
 
     Raises:

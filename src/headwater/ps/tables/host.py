@@ -21,9 +21,9 @@ from headwater.cluster.telemetry.snapshot import TableLoad
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
 from headwater.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, UnavailableError
-from headwater.ps.table_arrivals import TableKeys, answer_rows, arrived_gradients, read_request
-from headwater.ps.table_protocol import Array, are_equal, names_function, pack, split_array, unpack
-from headwater.ps.table_rounds import Round, RowGradients, TableRounds, as_round, combine_gradients
+from headwater.ps.tables.arrivals import TableKeys, answer_rows, arrived_gradients, read_request
+from headwater.ps.tables.protocol import Array, are_equal, names_function, pack, split_array, unpack
+from headwater.ps.tables.rounds import Round, RowGradients, TableRounds, as_round, combine_gradients
 from headwater.tables import Table, TableConfig, together
 from headwater.tables.snapshots import TableSnapshot, part_path, restore
 from headwater.tables.table import Keys
@@ -56,7 +56,7 @@ class Client:
 
 
 class RowSaver(Protocol):
-    """Interface of `headwater.ps.table_saver.TableSaver`."""
+    """Interface of `headwater.ps.tables.saver.TableSaver`."""
 
     def restore(self, table: Table) -> bool:
         """Restores the rows of a new table from the saved state; returns whether there were any."""
@@ -68,7 +68,7 @@ class RowSaver(Protocol):
 
 
 class DepositedRows(Protocol):
-    """Interface of `headwater.ps.table_deposits.TableDeposit`."""
+    """Interface of `headwater.ps.tables.deposits.TableDeposit`."""
 
     def restore(self, table: Table) -> bool:
         """Restores the rows of a new table from the deposited state; returns whether there were any."""

@@ -13,10 +13,10 @@ A worker keeps one channel to each ``ps``, and sends a frame only after the answ
                                             all tables in one tensor (`headwater.tables.flat.pack_keys`): of each table
                                             ``counts`` keys, in ``sizes`` bytes. Then second words of the tables
                                             whose keys are strings, and parts of bags where rows are pooled
-                                            (`headwater.ps.table_requests`). Answered by DONE with the rows, in
+                                            (`headwater.ps.tables.requests`). Answered by DONE with the rows, in
                                             the form (`headwater.tables.row_formats`) that is named for each table: a
                                             tensor for each, or one flat one for all (`flat_rows`). ``round`` is None,
-                                            or (incarnation, version), see `headwater.ps.table_rounds`
+                                            or (incarnation, version), see `headwater.ps.tables.rounds`
     UPDATE       (number, names, rates, forms, bags, counts, sizes, round)   the tensors of LOOK_UP, and then the
                                             gradients of keys or bags, in the form of the rows in an answer to LOOK_UP;
                                             ``rates`` are learning rates, or None. Answered by DONE. Idempotent: an

@@ -14,7 +14,7 @@ from headwater.cluster.transport.frames import Frame
 from headwater.ps.conversation import Conversation
 from headwater.ps.layout import Block, Layout, block_shape, concatenate_parts
 from headwater.ps.row_encoding import decode_rows, encode_numbers, encode_rows
-from headwater.ps.table_copies import AT_ONCE_BYTES, TableCopy, row_bytes, rows_of
+from headwater.ps.tables.copies import AT_ONCE_BYTES, TableCopy, row_bytes, rows_of
 from headwater.ps.updater import Array
 
 #: Returns, for a table (by its variable), all its rows and, unless the ``ps`` initializes it, their optimizer state.

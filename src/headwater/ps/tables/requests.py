@@ -18,7 +18,7 @@ from typing import Final, TypeAlias, cast
 import numpy as np
 
 from headwater.errors import InvalidArgumentError
-from headwater.ps.table_protocol import Array, smallest
+from headwater.ps.tables.protocol import Array, smallest
 from headwater.tables.flat import divide, pack_keys
 from headwater.tables.hashing import Reals, Words
 from headwater.tables.pooling import bag_divisors, pool, pool_gradients

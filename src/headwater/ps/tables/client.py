@@ -19,10 +19,10 @@ from headwater.data.io import files
 from headwater.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from headwater.ps.client import ServerLink
 from headwater.ps.conversation import Traffic
-from headwater.ps.table_protocol import Array, flat_rows, pack, split_array
-from headwater.ps.table_requests import Batch, DividedIds, Ids, concatenate_keys, group_into_bags
-from headwater.ps.table_rounds import Round
-from headwater.ps.table_sessions import TableSessions
+from headwater.ps.tables.protocol import Array, flat_rows, pack, split_array
+from headwater.ps.tables.requests import Batch, DividedIds, Ids, concatenate_keys, group_into_bags
+from headwater.ps.tables.rounds import Round
+from headwater.ps.tables.sessions import TableSessions
 from headwater.tables import TableConfig, TableStatistics
 from headwater.tables.flat import add_up, gather
 from headwater.tables.hashing import Reals, Words, owners, string_keys
@@ -119,7 +119,7 @@ class TableClient:
         self._find_table(name).rate = float(rate)
 
     def gather(self, present: Callable[[], Round], rank: int) -> None:
-        """Gathers all later updates in rounds of synchronous training; see `headwater.ps.table_rounds`.
+        """Gathers all later updates in rounds of synchronous training; see `headwater.ps.tables.rounds`.
 
         Args:
           present: returns the round of the values that this worker has read.
