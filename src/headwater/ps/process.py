@@ -160,7 +160,9 @@ class ParameterTask:
         Raises:
           FailedPreconditionError: the tables were made with other numbers of replicas or shards.
         """
-        from headwater.ps.tables.serving import copies_of_tables, table_service  # noqa: PLC0415  with numba
+        # These modules load numba.
+        from headwater.ps.replicas.tables import CopiesOfTables  # noqa: PLC0415
+        from headwater.ps.tables.saver import table_service  # noqa: PLC0415
 
         with self._tables_lock:
             parts = shards or len(self.members.servers)
@@ -171,7 +173,7 @@ class ParameterTask:
                     self.table_service = table_service(self.members, self.saves, kept)
                 else:
                     sites = self._sites() if shards is None else self._moving_sites(TABLES, shards, replicas)
-                    made = copies_of_tables(sites, parts, moves=shards is not None)
+                    made = CopiesOfTables(sites, parts, moves=shards is not None)
                     self.table_service = made
                     if shards is not None:
                         self._host_movable_copies(TABLES, made.copies, replicas)

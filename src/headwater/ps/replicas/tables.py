@@ -26,7 +26,7 @@ import itertools
 import logging
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 import numpy as np
@@ -430,13 +430,20 @@ class CopiesOfTables:
     """A ``ps``'s replicas of parts of all tables.
 
     Args:
-      copies: the replicas, by number of the part.
-      programs: tables of this task's program.
+      kept: sites of the replicas, by the number of the part.
+      parts: number of parts.
+      moves: whether the replicas may move between ``ps``.
+
+    Attributes:
+      copies: the replicas, by the number of the part.
     """
 
-    def __init__(self, copies: dict[int, TablesCopy], programs: Programs) -> None:
-        self.copies: dict[int, TablesCopy] = copies
-        self._programs = programs
+    def __init__(self, kept: Mapping[int, Site], parts: int, *, moves: bool) -> None:
+        self._programs = Programs()
+        self.copies: dict[int, TablesCopy] = {
+            shard: TablesCopy(shard, tasks=parts, programs=self._programs, site=site, moves=moves)
+            for shard, site in kept.items()
+        }
 
     def make(self, name: str, config: TableConfig, folder: str | None = None) -> None:
         """Registers a table; see `TableService.make`. It is made when a worker opens it."""

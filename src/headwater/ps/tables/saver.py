@@ -17,9 +17,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from headwater.cluster.task.deposited_states import StateAtChief
+from headwater.cluster.task.members import Members
 from headwater.cluster.telemetry.troubles import TROUBLES, Troubles
 from headwater.data.io import checked_json, files
 from headwater.errors import DataLossError, OpError
+from headwater.ps.tables.deposits import TableDeposit
 from headwater.ps.tables.host import TableService
 from headwater.state.state_saver import PeriodicSaver, Saves
 from headwater.tables import snapshots
@@ -255,3 +258,22 @@ def _read(path: str, number: int) -> _Together:
         )
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise DataLossError(f"{path} is damaged: {error}") from error
+
+
+def table_service(members: Members, saves: Saves | None, kept: StateAtChief) -> TableService:
+    """Creates the table service of this task, a ``ps``, with periodic saves or a handoff.
+
+    Args:
+      members: the cluster, and this process's place in it.
+      saves: where to save the tables periodically; None for no saves.
+      kept: the chief's storage, where tables are deposited at a graceful shutdown if there are no saves.
+    """
+    index, tasks = members.number, len(members.servers)
+    made = TableService(str(members.me), index, tasks)
+    if saves is not None:
+        saver = TableSaver(made, saves, index=index, tasks=tasks)
+        made.saver = saver
+        saver.start()
+    else:
+        made.deposit = TableDeposit(made, str(members.me), kept)
+    return made
