@@ -309,7 +309,6 @@ def _task_after(task: TaskState, found: Found | None, now: float) -> TaskState:
     match found:
         case Running():
             phase = TaskPhase.STARTING if found.waiting else TaskPhase.RUNNING
-            progress = found.progress
             began = None if found.waiting else task.started_at or found.started_at or now
             task = replace(
                 task,
@@ -319,33 +318,19 @@ def _task_after(task: TaskState, found: Found | None, now: float) -> TaskState:
                 host=found.host or task.host,
                 progress_at=task.progress_at or (None if found.waiting else now),
             )
-            if progress is None:
-                return task
-            moved = progress.step is not None and progress.step != task.step
-            return replace(
-                task,
-                step=task.step if progress.step is None else progress.step,
-                steps_per_s=progress.steps_per_s,
-                loss=task.loss if progress.loss is None else progress.loss,
-                metrics=progress.metrics or task.metrics,
-                progress_at=now if moved else task.progress_at,
-            )
+            return task if found.progress is None else task.after(found.progress, now)
         case Exited():
             asked = found.stopped or found.preempted or ending
             stopped = TaskPhase.STOPPED if asked else TaskPhase.FAILED
             phase = TaskPhase.SUCCEEDED if found.code == 0 else stopped
-            last = found.progress
             return replace(
-                task,
+                task if found.progress is None else task.after(found.progress, now),
                 phase=phase,
                 code=found.code,
                 reason=found.reason,
                 ended_at=task.ended_at or found.at or now,
                 steps_per_s=None,
                 host=found.host or task.host,
-                step=task.step if last is None or last.step is None else last.step,
-                loss=task.loss if last is None or last.loss is None else last.loss,
-                metrics=task.metrics if last is None else last.metrics or task.metrics,
             )
         case Lost():
             return replace(task, phase=TaskPhase.FAILED, reason=found.reason, ended_at=now, steps_per_s=None)

@@ -174,17 +174,7 @@ def _handle_progress(state: JobState, event: Progressed, now: float) -> JobDecis
     task = state.tasks.get(event.task)
     if task is None or not task.phase.alive:
         return JobDecision(state)
-    moved = event.step is not None and event.step != task.step
-    task = replace(
-        task,
-        step=task.step if event.step is None else event.step,
-        steps_per_s=event.steps_per_s,
-        loss=task.loss if event.loss is None else event.loss,
-        metrics=event.metrics or task.metrics,
-        together=task.together or event.together,
-        progress_at=now if moved else task.progress_at,
-    )
-    return JobDecision(state.with_task(task))
+    return JobDecision(state.with_task(task.after(event.progress, now)))
 
 
 def _could_not_start(state: JobState, event: CouldNotStart, now: float) -> JobDecision:

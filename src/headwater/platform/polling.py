@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headwater.cluster.names import TaskName
-from headwater.cluster.telemetry.progress import Progress
 from headwater.cluster.telemetry.task_activity import TaskActivity
 from headwater.platform.backends.base import Exited, Lost, Running, TaskBackend, Usage
 from headwater.platform.records import Attempt, JobRecord, Sample
@@ -45,17 +44,8 @@ def poll_tasks(record: JobRecord, backend: TaskBackend, now: float) -> PollResul
             continue
         found = backend.poll(handle)
         progress = None if isinstance(found, Lost) else found.progress
-        if progress is not None and _is_new(task, progress):
-            moves.append(
-                Progressed(
-                    name,
-                    progress.step,
-                    progress.steps_per_s,
-                    progress.loss,
-                    progress.metrics,
-                    together=bool(progress.together),
-                )
-            )
+        if progress is not None and task.after(progress, now) != task:
+            moves.append(Progressed(name, progress))
         if progress is not None and progress.activity is not None and isinstance(found, Running):
             activities[name] = progress.activity
         if not isinstance(found, Running):
@@ -122,13 +112,3 @@ class Sampler:
     def forget(self, job_id: str) -> None:
         """Forgets a job that is over."""
         self._at = {key: at for key, at in self._at.items() if key[0] != job_id}
-
-
-def _is_new(task: TaskState, progress: Progress) -> bool:
-    return (
-        (progress.step is not None and progress.step != task.step)
-        or progress.steps_per_s != task.steps_per_s
-        or (progress.loss is not None and progress.loss != task.loss)
-        or (bool(progress.metrics) and progress.metrics != task.metrics)
-        or (bool(progress.together) and not task.together)
-    )

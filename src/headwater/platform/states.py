@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Literal
 
 from headwater.cluster.names import TaskName
+from headwater.cluster.telemetry.progress import Progress
 from headwater.platform.backends.base import Exited, Lost
 from headwater.platform.spec import JobSpec
 
@@ -129,6 +130,19 @@ class TaskState:
         """The task's label, for people and in file names."""
         return label(self.name)
 
+    def after(self, progress: Progress, now: float) -> TaskState:
+        """Returns the state after a report of the task, which need not contain all values."""
+        moved = progress.step is not None and progress.step != self.step
+        return replace(
+            self,
+            step=progress.step if moved else self.step,
+            steps_per_s=progress.steps_per_s,
+            loss=self.loss if progress.loss is None else progress.loss,
+            metrics=progress.metrics or self.metrics,
+            together=self.together or bool(progress.together),
+            progress_at=now if moved else self.progress_at,
+        )
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobState:
@@ -236,11 +250,7 @@ class Progressed:
     """``task`` has reported progress."""
 
     task: TaskName
-    step: int | None
-    steps_per_s: float | None = None
-    loss: float | None = None
-    metrics: Mapping[str, float] = field(default_factory=dict[str, float])
-    together: bool = False
+    progress: Progress
 
 
 @dataclass(frozen=True, slots=True)

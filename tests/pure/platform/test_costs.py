@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headwater.cluster.names import TaskName
+from headwater.cluster.telemetry.progress import Progress
 from headwater.platform import policy
 from headwater.platform.backends.base import Exited, Lost
 from headwater.platform.costs import account, cost, cost_in_words
@@ -11,6 +12,10 @@ from headwater.platform.states import AskScale, Ended, Event, JobPhase, JobTick,
 
 PS, FIRST, SECOND = TaskName("ps", 0), TaskName("worker", 0), TaskName("worker", 1)
 TAKEN = Exited(code=-15, reason="its machine was taken away", preempted=True)
+
+
+def at_step(task: TaskName, step: int) -> Progressed:
+    return Progressed(task, Progress(task=str(task), step=step))
 
 
 class Job:
@@ -57,15 +62,15 @@ def test_task_hours_count_each_incarnation_once() -> None:
 
 def test_steps_that_a_preempted_mirrored_job_makes_again_are_lost() -> None:
     job = Job("workers: 2\n")
-    job.happens(Progressed(FIRST, 700), Progressed(SECOND, 690), after=10.0)
+    job.happens(at_step(FIRST, 700), at_step(SECOND, 690), after=10.0)
     job.happens(Ended(FIRST, TAKEN))
     # What a task says while it is about to end tells nothing of where training will continue.
-    job.happens(Progressed(SECOND, 700))
+    job.happens(at_step(SECOND, 700))
     job.happens(Ended(SECOND, Exited(code=0, reason="", stopped=True)), after=5.0)
     assert (job.state.phase, job.state.preemptions) == (JobPhase.QUEUED, 1)
     job.place()
-    job.happens(Progressed(FIRST, 501), Progressed(SECOND, 502), after=5.0)
-    job.happens(Progressed(FIRST, 900), after=5.0)
+    job.happens(at_step(FIRST, 501), at_step(SECOND, 502), after=5.0)
+    job.happens(at_step(FIRST, 900), after=5.0)
     told = cost(job.state, job.now)
     assert told.lost_steps == 199
     assert cost_in_words(told).endswith("Preempted 1 time: 199 steps had to be repeated")
@@ -73,7 +78,7 @@ def test_steps_that_a_preempted_mirrored_job_makes_again_are_lost() -> None:
 
 def test_others_continue_without_a_worker_of_a_preemptible_job() -> None:
     job = Job("ps: 1\nworkers: {count: '2:4', cpus: 1}\npreemptible: true\n")
-    job.happens(Progressed(FIRST, 100), Progressed(SECOND, 110), after=10.0)
+    job.happens(at_step(FIRST, 100), at_step(SECOND, 110), after=10.0)
     for how in (TAKEN, Lost(reason="host b has not answered for 40 s")):
         job.happens(Ended(SECOND, how))
         task = job.state.tasks[SECOND]
@@ -84,9 +89,9 @@ def test_others_continue_without_a_worker_of_a_preemptible_job() -> None:
             0,
         )
         assert job.phase(FIRST) is TaskPhase.RUNNING
-        job.happens(Progressed(FIRST, 150), after=10.0)
+        job.happens(at_step(FIRST, 150), after=10.0)
         job.place()
-        job.happens(Progressed(SECOND, 151), after=1.0)
+        job.happens(at_step(SECOND, 151), after=1.0)
     told = cost(job.state, job.now)
     assert (told.preemptions, told.lost_steps) == (2, 0)
     # One that has no place when the others are done is not waited for.

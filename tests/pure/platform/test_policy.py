@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from headwater.cluster.names import TaskName
+from headwater.cluster.telemetry.progress import Progress
 from headwater.platform import policy
 from headwater.platform.backends.base import Exited, Lost
 from headwater.platform.policy import NotPossible
@@ -38,6 +39,10 @@ EVALUATOR = TaskName("evaluator", 0)
 
 def worker(index: int) -> TaskName:
     return TaskName("worker", index)
+
+
+def at_step(task: TaskName, step: int, *, together: bool | None = None) -> Progressed:
+    return Progressed(task, Progress(task=str(task), step=step, together=together))
 
 
 class Job:
@@ -145,7 +150,7 @@ def test_a_worker_that_was_started_again_too_late_is_awaited_no_longer_than_othe
 
 
 def test_mirrored_workers_are_done_when_the_first_is() -> None:
-    together = Progressed(worker(1), step=3, together=True)
+    together = at_step(worker(1), 3, together=True)
     job = Job("workers: 2").placed().happens(together).ended(worker(0)).ended(worker(1), code=-signal.SIGKILL)
     assert job.phase is JobPhase.SUCCEEDED
     alone = Job("workers: 2").placed().ended(worker(0)).ended(worker(1), code=-signal.SIGKILL)
@@ -221,8 +226,8 @@ def test_never_means_never() -> None:
 
 def test_a_task_without_progress_is_ended_and_restarted() -> None:
     job = Job("ps: 1\nworkers: 2\ndeadlines: {progress: 60s}").placed()
-    job.after(50.0).happens(Progressed(worker(0), 10), Progressed(worker(1), 10))
-    job.after(30.0).happens(Progressed(worker(0), 20), Progressed(worker(1), 10))
+    job.after(50.0).happens(at_step(worker(0), 10), at_step(worker(1), 10))
+    job.after(30.0).happens(at_step(worker(0), 20), at_step(worker(1), 10))
     job.after(30.0)
     assert job.in_phase(TaskPhase.ENDING) == [worker(1)]
     assert any("worker-1: no progress for 60 s, since step 10" in note for note in job.notes)
@@ -480,7 +485,7 @@ def test_late_events_have_no_effect() -> None:
     job = Job().placed().ended(worker(0))
     assert job.phase is JobPhase.SUCCEEDED
     before = job.state
-    job.ended(worker(0), code=1).happens(Started(worker(0)), Progressed(worker(0), 5), Ended(PS, Lost(reason="x")))
+    job.ended(worker(0), code=1).happens(Started(worker(0)), at_step(worker(0), 5), Ended(PS, Lost(reason="x")))
     assert job.state == before
 
 
