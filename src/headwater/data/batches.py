@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from headwater.data.composites import Composite, RaggedArray, RaggedSpec, SparseArray, SparseSpec
+from headwater.data.functions import Map
 from headwater.data.node import (
     INFINITE,
     UNKNOWN,
@@ -19,10 +19,14 @@ from headwater.data.node import (
     Block,
     Context,
     Element,
+    Failure,
     Node,
     block_rows,
     closing,
+    first_failure,
+    flat_mapped,
     fully_defined,
+    mapped,
     row,
     stack,
     static_value,
@@ -63,41 +67,57 @@ class Batch(ByElement):
     def elements(self, context: Context) -> Iterator[Element]:
         size, drop = int(self.batch_size), bool(self.drop_remainder)
         # Sparse and ragged slices are batches of rows, too; other nodes make such elements one by one.
-        if context.skipped is None and (self.input.columnar or isinstance(self.input, Slices)):
-            yield from regroup_blocks(self.input, context, size, drop)
-            return
-        yield from _grouped(self.input, context, size, drop, self._stacked)
+        if self.input.columnar or isinstance(self.input, Slices):
+            return regroup_blocks(self.input, context, size, drop, failures_count=self.failures_count)
+        return _grouped(self.input, context, size, drop, stacked, failures_count=self.failures_count)
 
-    def _stacked(self, chosen: Sequence[Element]) -> Element:
-        return tuple(stack(column, "batch", index) for index, column in enumerate(zip(*chosen, strict=True)))
+    @property
+    def failures_count(self) -> bool:
+        """Whether an element that fails counts as an element of its batch, which then fails as a whole. Otherwise, the
+        elements before it are dropped, and a batch begins after it. TensorFlow joins a batch with a map below it."""
+        return isinstance(self.input, Map)
+
+
+def stacked(chosen: Sequence[Element]) -> Element:
+    """Returns the batch of ``chosen``."""
+    return tuple(stack(column, "batch", index) for index, column in enumerate(zip(*chosen, strict=True)))
 
 
 def _grouped(
-    node: Node, context: Context, size: int, drop: bool, combine: Callable[[Sequence[Element]], Element]
+    node: Node,
+    context: Context,
+    size: int,
+    drop: bool,
+    combine: Callable[[Sequence[Element]], Element],
+    failures_count: bool = False,
 ) -> Iterator[Element]:
     """Calls ``combine`` with each ``size`` consecutive elements of ``node``, at the end with fewer unless ``drop``.
 
-    If errors are ignored and an element fails, the elements before it in the same batch are discarded.
+    See `Batch.failures_count`.
     """
+    chosen: list[Element] = []
     with closing(node.elements(context)) as source:
-        if context.skipped is None:
-            while chosen := list(itertools.islice(source, size)):
-                if not drop or len(chosen) == size:
-                    yield combine(chosen)
-            return
-        chosen: list[Element] = []
-        failures = 0
         for element in source:
-            if context.skipped[0] != failures:
-                failures, chosen = context.skipped[0], []
+            if isinstance(element, Failure) and not failures_count:
+                chosen = []
+                yield element
+                continue
             chosen.append(element)
             if len(chosen) == size:
-                with contextlib.suppress(OpError):
-                    yield combine(chosen)
+                yield _combined(chosen, combine)
                 chosen = []
-    if chosen and not drop and context.skipped[0] == failures:
-        with contextlib.suppress(OpError):
-            yield combine(chosen)
+    if chosen and not drop:
+        yield _combined(chosen, combine)
+
+
+def _combined(chosen: Sequence[Element], combine: Callable[[Sequence[Element]], Element]) -> Element:
+    failure = first_failure(chosen)
+    if failure is not None:
+        return failure
+    try:
+        return combine(chosen)
+    except OpError as error:
+        return Failure.of(error)
 
 
 def rows_at_once(node: Node, size: int) -> int:
@@ -107,32 +127,54 @@ def rows_at_once(node: Node, size: int) -> int:
 
 
 def regroup_blocks(
-    node: Node, context: Context, size: int, drop: bool, request_size: int | None = None
+    node: Node,
+    context: Context,
+    size: int,
+    drop: bool,
+    request_size: int | None = None,
+    failures_count: bool = False,
 ) -> Iterator[Block]:
     """Yields the elements of a columnar node in blocks of exactly ``size``; the last may be smaller unless ``drop``.
 
-    ``request_size`` is the number of elements to request from ``node`` at once; by default `rows_at_once`.
+    ``request_size`` is the number of elements to request from ``node`` at once; by default `rows_at_once`. See
+    `Batch.failures_count`.
     """
     request_size = request_size or rows_at_once(node, size)
     parts: list[Block] = []
     held = 0
     with closing(node.blocks(context, request_size)) as source:
         for block in source:
-            start, count = 0, len(block[0])
+            if isinstance(block, Failure) and not failures_count:
+                parts, held = [], 0
+                yield block
+                continue
+            start, count = 0, _count(block)
             while held + count - start >= size:
                 stop = start + size - held
-                parts.append(tuple(column[start:stop] for column in block))
+                parts.append(_slice(block, start, stop))
                 yield concatenate_blocks(parts)
                 parts, held, start = [], 0, stop
             if start < count:
-                parts.append(tuple(column[start:] for column in block))
+                parts.append(_slice(block, start, count))
                 held += count - start
     if parts and not drop:
         yield concatenate_blocks(parts)
 
 
+def _count(block: Block) -> int:
+    return 1 if isinstance(block, Failure) else len(block[0])
+
+
+def _slice(block: Block, start: int, stop: int) -> Block:
+    return block if isinstance(block, Failure) else tuple(column[start:stop] for column in block)
+
+
 def concatenate_blocks(parts: Sequence[Block]) -> Block:
-    """Concatenates blocks. The result does not share memory with dense columns of ``parts``."""
+    """Concatenates blocks; returns the first failure if there is one. The result does not share memory with dense
+    columns of ``parts``."""
+    failure = first_failure(parts)
+    if failure is not None:
+        return failure
     if len(parts) == 1:
         return tuple(column if isinstance(column, Composite) else column.copy() for column in parts[0])
     return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))
@@ -198,12 +240,12 @@ class RaggedElements(ByElement):
 
     def elements(self, context: Context) -> Iterator[Element]:
         found = [self._ragged(spec) for spec in self.input.specs]
-        with closing(self.input.elements(context)) as source:
-            for element in source:
-                yield tuple(
-                    value if spec is None else _as_ragged(value, spec)
-                    for value, spec in zip(element, found, strict=True)
-                )
+        return mapped(
+            self.input.elements(context),
+            lambda element: tuple(
+                value if spec is None else _as_ragged(value, spec) for value, spec in zip(element, found, strict=True)
+            ),
+        )
 
     def _ragged(self, spec: TensorSpec) -> RaggedSpec | None:
         """Returns the ragged spec for an array; None for an array of known sizes, and for other components."""
@@ -247,7 +289,7 @@ class Rebatch(ByElement):
                 chosen = list(itertools.islice(source, size))
                 if size and (not chosen or (drop and len(chosen) < size)):
                     return
-                yield self._stacked(chosen)
+                yield _combined(chosen, self._stacked)
 
     def _stacked(self, chosen: Sequence[Element]) -> Element:
         if chosen:
@@ -339,16 +381,17 @@ class Unbatch(Wrapper):
         return fully_defined(self.specs)
 
     def elements(self, context: Context) -> Iterator[Element]:
-        with closing(self.input.elements(context)) as source:
-            for element in source:
-                for index in range(_rows(element)):
-                    yield tuple(row(column, index) for column in element)
+        return flat_mapped(self.input.elements(context), self._slices)
+
+    def _slices(self, element: Element) -> Iterator[Element]:
+        for index in range(_rows(element)):
+            yield tuple(row(column, index) for column in element)
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
-        with closing(self.input.elements(context)) as source:
-            for element in source:
-                for start in range(0, _rows(element), rows):
-                    yield tuple(column[start : start + rows] for column in element)
+        return flat_mapped(
+            self.input.elements(context),
+            lambda element: (_slice(element, start, start + rows) for start in range(0, _rows(element), rows)),
+        )
 
 
 def _rows(element: Element) -> int:

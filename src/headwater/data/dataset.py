@@ -23,6 +23,7 @@ from headwater.data.node import (
     Element,
     Function,
     Node,
+    Raised,
     block_rows,
     check_values,
     rows_of,
@@ -85,6 +86,7 @@ class Dataset:
     """
 
     _preserves_cardinality: ClassVar[bool] = True  # see `Map`
+    _aligns: ClassVar[bool] = True  # see `Zipped`
     _op_errors: ClassVar[bool] = False  # see `GeneratedElements`
     _checks_values: ClassVar[bool] = True  # otherwise, operations of a graph check them
 
@@ -268,7 +270,8 @@ class Dataset:
         for leaf in leaves:
             merged = merged.merge(leaf._options)
         made = cls.made(
-            Zipped(inputs=tuple(leaf.node for leaf in leaves)), nest.pack(given, [leaf._structure for leaf in leaves])
+            Zipped(inputs=tuple(leaf.node for leaf in leaves), aligned=cls._aligns),
+            nest.pack(given, [leaf._structure for leaf in leaves]),
         )
         made._options = merged
         return made
@@ -725,9 +728,7 @@ class Dataset:
         return True
 
     def __iter__(self) -> Iterator[Structure]:
-        node, context = self.node, Context()
-        for element in self._prefetch(node, context):
-            yield self.packed(element)
+        return Raised(self._prefetch(self.node, Context()), self.packed)
 
     def packed(self, element: Element) -> Structure:
         """Packs the components of an element into the element structure."""

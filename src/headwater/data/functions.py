@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -19,15 +18,16 @@ from headwater.data.node import (
     Block,
     Context,
     Element,
+    Failure,
     Function,
     Node,
-    call,
+    attempt,
     closing,
+    first_failure,
     fully_defined,
     one_by_one,
     positive,
     rows_of,
-    stack,
     static_value,
 )
 from headwater.data.parallel import PrefetchedIterator, Prefetchers
@@ -35,7 +35,7 @@ from headwater.data.prefetch import AUTOTUNE
 from headwater.data.spec import TensorSpec, is_array
 from headwater.data.transforms import ByElement, Wrapper
 from headwater.dtypes import DType, int64, variant
-from headwater.errors import InvalidArgumentError, OpError, OutOfRangeError
+from headwater.errors import InvalidArgumentError, OutOfRangeError
 
 if TYPE_CHECKING:
     from headwater.graph.types import TensorLike
@@ -72,8 +72,6 @@ class Map(Wrapper):
     keeps_count: ClassVar[bool] = True
 
     def elements(self, context: Context) -> Iterator[Element]:
-        if context.skipped is not None:
-            return (found for _, found in successes(self, context, context.skipped))
         if self.columnar:
             return rows_of(self.blocks(context, 16))
         calls = int(self.parallel)
@@ -82,7 +80,7 @@ class Map(Wrapper):
         return made if self.preserve_cardinality else _until_out_of_range(made)
 
     def _called(self, context: Context, element: Element, index: int) -> Element:
-        return call(self.function, context, element, index, InvalidArgumentError)
+        return attempt(self.function, context, element, index, InvalidArgumentError)
 
     def _sequentially(self, context: Context) -> Iterator[Element]:
         with closing(self.input.elements(context)) as source:
@@ -104,62 +102,45 @@ class Map(Wrapper):
             pool.shutdown(wait=True, cancel_futures=True)
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
-        if context.skipped is not None:
-            yield from single_rows(self.elements(context))
-            return
-        index = 0
-        with closing(self.input.blocks(context, rows)) as source:
-            for block in source:
-                yield from rows_or_each(self.function, context, block, index)
-                index += len(block[0])
+        for _, found in _with_results(self, context, rows):
+            yield found
 
 
 def _until_out_of_range(elements: Iterator[Element]) -> Iterator[Element]:
     """Ends the sequence where the function of a `Map` has raised `OutOfRangeError`."""
     with closing(elements):
-        try:
-            yield from elements
-        except InvalidArgumentError as error:
-            if not isinstance(error.__cause__, OutOfRangeError):
-                raise
+        for element in elements:
+            if isinstance(element, Failure) and isinstance(element.error.__cause__, OutOfRangeError):
+                return
+            yield element
 
 
-def rows_or_each(function: Function, context: Context, block: Block, index: int) -> Iterator[Block]:
-    """Yields the results of ``function`` for a block. If an element fails, the results before it are still yielded."""
-    try:
-        found = function.rows(context, block)
-    except Exception as error:  # find the failing element, and the results before it, one by one
-        if len(block[0]) == 1:
-            error.add_note(f"in {function.name} of element {index}")
-            raise
-    else:
-        yield found
-        return
-    for place in range(len(block[0])):
-        yield from rows_or_each(function, context, tuple(column[place : place + 1] for column in block), index + place)
-
-
-def successes(node: Map | Filter, context: Context, skipped: list[int]) -> Iterator[tuple[Element, Element]]:
-    """Yields elements with the results of the node's function, except those for which it fails, which are counted."""
-    with closing(node.input.elements(context)) as source:
-        for element in source:
-            try:
-                found = node.function(context, element)
-            except OutOfRangeError:
-                if isinstance(node, Map) and not node.preserve_cardinality:
-                    return
-                skipped[0] += 1
-            except Exception:  # noqa: BLE001 - the program ignores all errors
-                skipped[0] += 1
+def _with_results(node: Map | Filter, context: Context, rows: int) -> Iterator[tuple[Block, Block]]:
+    """Yields the blocks below a node, with the results of its function. If an element fails, its block is divided into
+    blocks of one element."""
+    index = 0
+    with closing(node.input.blocks(context, rows)) as source:
+        for block in source:
+            if isinstance(block, Failure):
+                yield block, block
+                continue
+            count = len(block[0])
+            found = _attempt_rows(node.function, context, block, index)
+            if not isinstance(found, Failure) or count == 1:
+                yield block, found
             else:
-                yield element, found
+                for place in range(count):
+                    one = tuple(column[place : place + 1] for column in block)
+                    yield one, _attempt_rows(node.function, context, one, index + place)
+            index += count
 
 
-def single_rows(elements: Iterator[Element]) -> Iterator[Block]:
-    """Yields a block of one row for each element."""
-    with closing(elements) as source:
-        for element in source:
-            yield tuple(stack([value], "batch", index) for index, value in enumerate(element))
+def _attempt_rows(function: Function, context: Context, block: Block, index: int) -> Block:
+    try:
+        return function.rows(context, block)
+    except Exception as error:  # noqa: BLE001 - the iterator raises it
+        error.add_note(f"in {function.name} of element {index}")
+        return Failure.of(error)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -174,34 +155,23 @@ class Filter(Wrapper):
         return self.function.columnar and self.input.columnar
 
     def elements(self, context: Context) -> Iterator[Element]:
-        if context.skipped is not None:
-            for element, (keep,) in successes(self, context, context.skipped):
-                if np.asarray(keep).item():
-                    yield element
-            return
         if self.columnar:
             yield from rows_of(self.blocks(context, 16))
             return
         with closing(self.input.elements(context)) as source:
             for index, element in enumerate(source):
-                (keep,) = call(self.function, context, element, index)
-                if np.asarray(keep).item():
+                found = attempt(self.function, context, element, index)
+                if isinstance(found, Failure):
+                    yield found
+                elif np.asarray(found[0]).item():
                     yield element
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
-        if context.skipped is not None:
-            yield from single_rows(self.elements(context))
-            return
-        index = 0
-        with closing(self.input.blocks(context, rows)) as source:
-            for block in source:
-                done = 0
-                for (keep,) in rows_or_each(self.function, context, block, index):
-                    part = slice(done, done + len(keep))
-                    done += len(keep)
-                    if keep.any():
-                        yield tuple(column[part][keep] for column in block)
-                index += len(block[0])
+        for block, found in _with_results(self, context, rows):
+            if isinstance(found, Failure):
+                yield found
+            elif (keep := found[0]).any():
+                yield tuple(column[keep] for column in block)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -214,8 +184,11 @@ class TakeWhile(ByElement):
     def elements(self, context: Context) -> Iterator[Element]:
         with closing(self.input.elements(context)) as source:
             for index, element in enumerate(source):
-                (keep,) = call(self.function, context, element, index)
-                if not np.asarray(keep).item():
+                found = attempt(self.function, context, element, index)
+                if isinstance(found, Failure):
+                    yield found
+                    continue
+                if not np.asarray(found[0]).item():
                     return
                 yield element
 
@@ -271,8 +244,11 @@ class Interleave(Wrapper):
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
         with closing(self.input.elements(context)) as source:
             for index, element in enumerate(source):
-                (value,) = call(self.function, context, element, index)
-                node = node_of(value)
+                found = attempt(self.function, context, element, index)
+                if isinstance(found, Failure):
+                    yield found
+                    continue
+                node = node_of(found[0])
                 yield from node.blocks(context, rows) if node.columnar else one_by_one(node.elements(context))
 
     def elements(self, context: Context) -> Iterator[Element]:
@@ -288,23 +264,27 @@ class Interleave(Wrapper):
 
     def _sequentially(self, context: Context, cycle: int, length: int) -> Iterator[Element]:
         with closing(self.input.elements(context)) as source:
-            made = (start() for start in self._made(context, source))
+            made = self._made(context, source)
             places: list[Iterator[Element] | None] = [None] * cycle
             try:
                 ended = False
                 while True:
                     for place in range(cycle):
-                        if places[place] is None and not ended:
-                            places[place] = next(made, None)
-                            ended = places[place] is None
-                        current = places[place]
-                        if current is None:
-                            continue
-                        count = 0
-                        for element in itertools.islice(current, length):
+                        while places[place] is None and not ended:
+                            node = next(made, None)
+                            if isinstance(node, Failure):
+                                yield node
+                            elif node is None:
+                                ended = True
+                            else:
+                                places[place] = node.elements(context)
+                        left = length
+                        for element in places[place] or ():
                             yield element
-                            count += 1
-                        if count < length:
+                            left -= not isinstance(element, Failure)
+                            if not left:
+                                break
+                        else:
                             places[place] = None
                     if ended and not any(places):
                         return
@@ -318,7 +298,7 @@ class Interleave(Wrapper):
         that are not ready."""
         together = Prefetchers(calls, self.ahead or max(length, _AHEAD))
         with closing(self.input.elements(context)) as source, closing(together):
-            made = map(together.open, self._made(context, source))
+            made = (together.open(partial(_elements, node, context)) for node in self._made(context, source))
             places: list[PrefetchedIterator | None] = list(itertools.islice(made, cycle))
             while any(places):
                 if self.sloppy:
@@ -333,10 +313,14 @@ class Interleave(Wrapper):
                             break
                         yield element
 
-    def _made(self, context: Context, source: Iterator[Element]) -> Iterator[Callable[[], Iterator[Element]]]:
+    def _made(self, context: Context, source: Iterator[Element]) -> Iterator[Node | Failure]:
         for index, element in enumerate(source):
-            (node,) = call(self.function, context, element, index)
-            yield partial(node_of(node).elements, context)
+            found = attempt(self.function, context, element, index)
+            yield found if isinstance(found, Failure) else node_of(found[0])
+
+
+def _elements(node: Node | Failure, context: Context) -> Iterator[Element]:
+    return iter([node]) if isinstance(node, Failure) else node.elements(context)
 
 
 def node_of(value: Any) -> Node:
@@ -366,7 +350,11 @@ class Scan(ByElement):
         state = self.state
         with closing(self.input.elements(context)) as source:
             for index, element in enumerate(source):
-                found = call(self.function, context, (*state, *element), index, InvalidArgumentError)
+                given = element if isinstance(element, Failure) else (*state, *element)
+                found = attempt(self.function, context, given, index, InvalidArgumentError)
+                if isinstance(found, Failure):
+                    yield found
+                    continue
                 state = found[: len(state)]
                 yield found[len(state) :]
 
@@ -408,9 +396,14 @@ class Windows(ByElement):
                 chosen = held[:reach:stride]
                 if not held or (bool(self.drop_remainder) and len(chosen) < size):
                     return
-                yield tuple(
-                    Kept(items=[(item[index],) for item in chosen], of=(spec,))
-                    for index, spec in enumerate(self.input.specs)
+                failure = first_failure(chosen)
+                yield (
+                    failure
+                    if failure is not None
+                    else tuple(
+                        Kept(items=[(item[index],) for item in chosen], of=(spec,))
+                        for index, spec in enumerate(self.input.specs)
+                    )
                 )
                 if shift > len(held):
                     for _ in itertools.islice(source, shift - len(held)):
@@ -439,12 +432,10 @@ class Kept(Node):
 
 @dataclass(eq=False, kw_only=True)
 class IgnoreErrors(ByElement):
-    """Skips elements for which the function of a `Map` or `Filter` fails, their batches, and unreadable files.
-
-    Another error ends the iteration.
-    """
+    """Skips elements that fail, their batches, and the rest of unreadable files."""
 
     def elements(self, context: Context) -> Iterator[Element]:
-        inner = replace(context, skipped=[0])
-        with closing(self.input.elements(inner)) as source, contextlib.suppress(OpError):
-            yield from source
+        with closing(self.input.elements(context)) as source:
+            for element in source:
+                if not isinstance(element, Failure):
+                    yield element

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from headwater.data.functions import Kept
-from headwater.data.node import Context, Element, closing
+from headwater.data.node import Context, Element, Failure, closing, mapped
 from headwater.data.spec import TensorSpec
 from headwater.data.transforms import ByElement
 from headwater.dtypes import variant
@@ -32,7 +32,11 @@ class Grouped(ByElement):
     def elements(self, context: Context) -> Iterator[Element]:
         held: dict[int, tuple[int, list[Element]]] = {}
         with closing(self.input.elements(context)) as source:
-            for key, size, *element in source:
+            for item in source:
+                if isinstance(item, Failure):
+                    yield item
+                    continue
+                key, size, *element = item
                 number = int(key)
                 if number not in held:
                     if int(size) < 1:
@@ -71,9 +75,10 @@ class Described(ByElement):
     keeps_count: ClassVar[bool] = True
 
     def elements(self, context: Context) -> Iterator[Element]:
-        with closing(self.input.elements(context)) as source:
-            for element in source:
-                yield tuple(
-                    value if spec.code == "dense" else spec.converted(value)
-                    for value, spec in zip(element, self.of, strict=True)
-                )
+        return mapped(
+            self.input.elements(context),
+            lambda element: tuple(
+                value if spec.code == "dense" else spec.converted(value)
+                for value, spec in zip(element, self.of, strict=True)
+            ),
+        )

@@ -29,6 +29,7 @@ from headwater.data.node import (
     Element,
     Node,
     call,
+    raised,
     row,
     stack,
     static_value,
@@ -244,7 +245,7 @@ class _Batched(Indexed):
         with contextlib.suppress(NoElementError):  # the last batch may be smaller
             items += (self._source.element(context, at, turn) for at in range(start, stop))
         one = replace(self._node, input=Kept(items=items, of=self._node.input.specs))
-        found = next(iter(one.elements(context)), None)
+        found = next(raised(one.elements(context)), None)
         if found is None:
             raise NoElementError(number)
         return found
@@ -259,7 +260,7 @@ class _Kept(Indexed):
 
     def element(self, context: Context, number: int, turn: int = 0) -> Element:
         if self._kept is None:
-            self._kept = list(self._node.elements(context))
+            self._kept = list(raised(self._node.elements(context)))
         if number >= len(self._kept):
             raise NoElementError(number)
         return self._kept[number]
@@ -279,7 +280,7 @@ class _Sequential(Indexed):
             close = getattr(self._elements, "close", None)
             if close is not None:
                 close()
-            self._elements, self._at, self._turn = pinned(self._node, turn).elements(context), 0, turn
+            self._elements, self._at, self._turn = raised(pinned(self._node, turn).elements(context)), 0, turn
         for element in self._elements:
             self._at += 1
             if self._at > number:
@@ -435,9 +436,9 @@ def counted(node: Node) -> int:
             instead = _numbers(below) if below >= 0 else Repeat(input=_numbers(1), count=np.array(-1))
             return replace(node, input=instead).cardinality
         case _ if node.columnar:
-            return sum(len(block[0]) for block in node.blocks(Context(), _ROWS))
+            return sum(len(block[0]) for block in raised(node.blocks(Context(), _ROWS)))
         case _:
-            return sum(1 for _ in node.elements(Context()))
+            return sum(1 for _ in raised(node.elements(Context())))
 
 
 def require_examples(node: Node, *, shuffle: bool) -> None:

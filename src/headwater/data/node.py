@@ -8,7 +8,7 @@ elements at once: for each component, an array with a row for each element. A no
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, TypeVar
@@ -24,6 +24,7 @@ Array = np.ndarray[Any, Any]
 Element = tuple[Any, ...]
 Block = tuple[Array, ...]
 Source = TypeVar("Source")
+Result = TypeVar("Result")
 
 # Values of `Node.cardinality`, as in TensorFlow.
 INFINITE: Final = -1
@@ -40,14 +41,29 @@ class Context:
 
     Attributes:
       host: the runtime's context of the operation that requests elements; None outside a graph.
-      skipped: None, or for a pipeline that ignores errors, a list with one number, the failures so far. Nodes of such a
-        pipeline continue after an element that fails.
-      ended: whether a generator has failed, which has no further elements.
     """
 
     host: object = None
-    skipped: list[int] | None = None
-    ended: bool = False
+
+
+class Failure(tuple[Any, ...]):
+    """An element, or a block of one element, that could not be produced. It is an empty tuple.
+
+    Nodes yield it in place of the element, and pass on the failures of their inputs, so that an iterator can raise the
+    error and continue with the next element.
+
+    Attributes:
+      error: the error to raise.
+    """
+
+    error: Exception
+
+    @classmethod
+    def of(cls, error: Exception) -> Failure:
+        """Returns the failure that raises ``error``."""
+        found = cls()
+        found.error = error
+        return found
 
 
 class Function(ABC):
@@ -167,19 +183,68 @@ def row(column: Array | Composite, index: int) -> Any:
     return scalar
 
 
+def first_failure(elements: Iterable[Element]) -> Failure | None:
+    """Returns the first failure among ``elements``, if there is one."""
+    return next((element for element in elements if isinstance(element, Failure)), None)
+
+
+def mapped(items: Iterator[Source], function: Callable[[Source], Source]) -> Generator[Source]:
+    """Yields the result of ``function`` for each element or block; failures unchanged."""
+    with closing(items):
+        for item in items:
+            yield item if isinstance(item, Failure) else function(item)
+
+
+def flat_mapped(items: Iterator[Source], function: Callable[[Source], Iterable[Source]]) -> Generator[Source]:
+    """Yields all results of ``function`` for each element or block; failures unchanged."""
+    with closing(items):
+        for item in items:
+            if isinstance(item, Failure):
+                yield item
+            else:
+                yield from function(item)
+
+
+class Raised(Iterator[Result]):
+    """An iterator over the results of a function of elements or blocks. It raises the errors of failures, and continues
+    with the next call."""
+
+    def __init__(self, items: Iterator[Source], function: Callable[[Source], Result]) -> None:
+        self._items = items
+        self._function = function
+
+    def __next__(self) -> Result:
+        item = next(self._items)
+        if isinstance(item, Failure):
+            raise item.error
+        return self._function(item)
+
+    def close(self) -> None:
+        """Closes the iterator below."""
+        with closing(self._items):
+            pass
+
+
+def raised(items: Iterator[Source]) -> Raised[Source]:
+    """Returns the elements or blocks; see `Raised`."""
+    return Raised(items, lambda item: item)
+
+
 def rows_of(blocks: Iterator[Block]) -> Generator[Element]:
     """Yields the elements of blocks, one by one."""
-    with closing(blocks):
-        for block in blocks:
-            for index in range(len(block[0])):
-                yield tuple(row(column, index) for column in block)
+    return flat_mapped(blocks, _rows)
+
+
+def _rows(block: Block) -> Iterator[Element]:
+    for index in range(len(block[0])):
+        yield tuple(row(column, index) for column in block)
 
 
 def one_by_one(elements: Iterator[Element]) -> Generator[Block]:
     """Yields each element as a block of its own."""
-    with closing(elements):
-        for element in elements:
-            yield tuple(stack([value], "block", index) for index, value in enumerate(element))
+    return mapped(
+        elements, lambda element: tuple(stack([value], "block", index) for index, value in enumerate(element))
+    )
 
 
 def stack(values: Sequence[Any], label: str, component: int = 0) -> Any:
@@ -250,6 +315,18 @@ def call(
     except Exception as error:  # errors of the program's function pass through, with a note
         annotated(error, f"{function.name} of element {index}")
         raise
+
+
+def attempt(
+    function: Function, context: Context, element: Element, index: int, ended: type[OpError] = InternalError
+) -> Element:
+    """Calls a function as `call` does; returns a `Failure` instead of raising an error, or if ``element`` is one."""
+    if isinstance(element, Failure):
+        return element
+    try:
+        return call(function, context, element, index, ended)
+    except Exception as error:  # noqa: BLE001 - the iterator raises it
+        return Failure.of(error)
 
 
 def check_values(node: Node) -> None:

@@ -10,9 +10,20 @@ from typing import ClassVar
 
 import numpy as np
 
-from headwater.data.batches import Batch, concatenate_blocks, regroup_blocks, rows_at_once
+from headwater.data.batches import Batch, concatenate_blocks, regroup_blocks, rows_at_once, stacked
 from headwater.data.functions import Map
-from headwater.data.node import Block, Context, Element, Node, closing, fully_defined, stack
+from headwater.data.node import (
+    Block,
+    Context,
+    Element,
+    Node,
+    closing,
+    flat_mapped,
+    fully_defined,
+    mapped,
+    raised,
+    stack,
+)
 from headwater.data.prefetch import Prefetch
 from headwater.data.spec import TensorSpec
 from headwater.data.transforms import ByElement, Wrapper
@@ -54,11 +65,8 @@ class BatchPart(_Parts):
     def elements(self, context: Context) -> Iterator[Element]:
         batch = self.input
         if isinstance(batch, Batch) and isinstance(batch.input, Map) and fully_defined(batch.input.specs):
-            yield from _own_rows(batch, self.count, self.index, context)
-            return
-        with closing(batch.elements(context)) as source:
-            for element in source:
-                yield self.part(element, self.index)
+            return _own_rows(batch, self.count, self.index, context)
+        return mapped(batch.elements(context), lambda element: self.part(element, self.index))
 
 
 @dataclass(eq=False, kw_only=True)
@@ -71,12 +79,13 @@ class BatchParts(_Parts):
         return inner * self.count if inner >= 0 else inner
 
     def elements(self, context: Context) -> Iterator[Element]:
-        with closing(self.input.elements(context)) as source:
-            for element in source:
-                for index in range(self.count):
-                    part = self.part(element, index)
-                    if len(part[0]):
-                        yield part
+        return flat_mapped(self.input.elements(context), self._parts)
+
+    def _parts(self, element: Element) -> Iterator[Element]:
+        for index in range(self.count):
+            part = self.part(element, index)
+            if len(part[0]):
+                yield part
 
 
 @dataclass(eq=False, kw_only=True)
@@ -103,14 +112,14 @@ class _OwnRows(Wrapper):
         return part
 
     def elements(self, context: Context) -> Iterator[Element]:
-        with closing(self.input.elements(context)) as source:
+        with closing(raised(self.input.elements(context))) as source:
             while chosen := list(itertools.islice(source, self.size)):
                 if self.drop and len(chosen) < self.size:
                     return
                 yield from chosen[self._part(len(chosen))]
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
-        for batch in regroup_blocks(self.input, context, self.size, self.drop, self.ask):
+        for batch in raised(regroup_blocks(self.input, context, self.size, self.drop, self.ask)):
             part = self._part(len(batch[0]))
             for start in range(part.start, part.stop, rows):
                 yield tuple(column[start : min(start + rows, part.stop)] for column in batch)
@@ -141,7 +150,7 @@ def _own_rows(batch: Batch, count: int, index: int, context: Context) -> Iterato
 def _joined_rows(node: Node, context: Context, ask: int, found: deque[int]) -> Iterator[Element]:
     held: list[Block] = []
     rows = 0
-    with closing(node.blocks(context, ask)) as source:
+    with closing(raised(node.blocks(context, ask))) as source:
         for block in source:
             held.append(block)
             rows += len(block[0])
@@ -156,7 +165,7 @@ def _joined_rows(node: Node, context: Context, ask: int, found: deque[int]) -> I
 def _stacked_rows(node: Node, context: Context, ask: int, found: deque[int]) -> Iterator[Element]:
     del ask
     held: list[Element] = []
-    with closing(node.elements(context)) as source:
+    with closing(raised(node.elements(context))) as source:
         for element in source:
             while not found[0]:
                 found.popleft()
@@ -164,8 +173,7 @@ def _stacked_rows(node: Node, context: Context, ask: int, found: deque[int]) -> 
             held.append(element)
             if found[0] == len(held):
                 found.popleft()
-                columns = zip(*held, strict=True)
-                yield tuple(stack(column, "batch", at) for at, column in enumerate(columns))
+                yield stacked(held)
                 held = []
 
 

@@ -45,13 +45,13 @@ class Prefetch(Wrapper):
 
     def elements(self, context: Context) -> Iterator[Element]:
         size = int(self.buffer_size)
-        if size == 0 or context.skipped is not None:
+        if size == 0:
             return self.input.elements(context)
         return prefetched(lambda: self.input.elements(context), _GOOD_SIZE if size < 0 else size)
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
         size = int(self.buffer_size)
-        if size == 0 or context.skipped is not None:
+        if size == 0:
             return self.input.blocks(context, rows)
         ahead = _GOOD_SIZE if size < 0 else -(-size // rows)
         return prefetched(lambda: self.input.blocks(context, rows), ahead)

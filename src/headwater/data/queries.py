@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from headwater.data.node import Block, Context, Element, Node, closing, rows_of
-from headwater.data.sources import FilesNode, bytes_column, decoded_text, lines_of_files
+from headwater.data.node import Block, Context, Element, Failure, Node, closing, rows_of
+from headwater.data.sources import FilesNode, bytes_column, decoded_text, lines_of_file
 from headwater.data.spec import TensorSpec
 from headwater.data.transforms import ByElement, InfiniteNumbers, generator_of
 from headwater.dtypes import DType, string
-from headwater.errors import InvalidArgumentError, UnknownError
+from headwater.errors import InvalidArgumentError, OpError, UnknownError
 
 if TYPE_CHECKING:
     from headwater.graph.registry import HostArray
@@ -34,19 +34,24 @@ class CsvRecords(FilesNode):
     header: bool
     quoted: bool
 
-    def _contents(self, rows: int) -> Iterator[Block]:
-        for lines in lines_of_files(self.filenames, self.compression_type):
+    def _contents(self, name: bytes, rows: int) -> Iterator[Block]:
+        found: list[bytes] = []
+        with lines_of_file(name, self.compression_type) as lines:
             records = _records(lines, self.quoted)
             if self.header and next(records, None) is None:
                 raise InvalidArgumentError("Can't read header of file")
-            found: list[bytes] = []
-            for record in records:
-                found.append(record)
-                if len(found) == rows:
+            try:
+                for record in records:
+                    found.append(record)
+                    if len(found) == rows:
+                        yield (bytes_column(found),)
+                        found = []
+            except OpError:
+                if found:
                     yield (bytes_column(found),)
-                    found = []
-            if found:
-                yield (bytes_column(found),)
+                raise
+        if found:
+            yield (bytes_column(found),)
 
 
 def _records(lines: Iterator[bytes], quoted: bool) -> Iterator[bytes]:
@@ -126,6 +131,9 @@ class Unique(ByElement):
         seen: set[object] = set()
         with closing(self.input.elements(context)) as source:
             for element in source:
+                if isinstance(element, Failure):
+                    yield element
+                    continue
                 (part,) = element
                 key = part.tobytes() if part.dtype != object else tuple(part.ravel().tolist())
                 if key not in seen:

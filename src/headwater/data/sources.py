@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -15,7 +15,19 @@ from headwater.data.composites import Composite, is_dense
 from headwater.data.io.files import open_file, stat, translated
 from headwater.data.io.record_compression import Inflater, TFRecordOptions
 from headwater.data.io.tfrecord import TFRecordReader
-from headwater.data.node import UNKNOWN, Block, Context, Element, Node, closing, positive, row, rows_of, static_value
+from headwater.data.node import (
+    UNKNOWN,
+    Block,
+    Context,
+    Element,
+    Failure,
+    Node,
+    closing,
+    positive,
+    row,
+    rows_of,
+    static_value,
+)
 from headwater.data.spec import TensorSpec, is_array
 from headwater.dtypes import DType, from_numpy, int64, string
 from headwater.errors import InvalidArgumentError, OpError
@@ -151,13 +163,8 @@ class Generated(Node):
         try:
             with closing(self.make(*self.args)) as iterator:
                 yield from iterator
-        except Exception:
-            context.ended = True
-            raise
-
-
-def _names(filenames: Any) -> list[bytes]:
-    return [bytes(name) for name in np.ravel(filenames)]
+        except Exception as error:  # noqa: BLE001 - the iterator raises it
+            yield Failure.of(error)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -190,29 +197,26 @@ class FilesNode(Node):
         size = static_value(self.buffer_size)
         if size < 0:
             raise InvalidArgumentError(f"`buffer_size` must be >= 0, not {size}")
-        if context.skipped is None:
-            yield from self._contents(rows)
-            return
-        # Errors are ignored: an error ends its file, and reading continues with the next.
         for name in np.ravel(self.filenames):
-            with contextlib.suppress(OpError):
-                yield from replace(self, filenames=np.array(name, object))._contents(rows)
+            try:
+                yield from self._contents(bytes(name), rows)
+            except OpError as error:  # ends its file; the next one follows
+                yield Failure.of(error)
 
     @abstractmethod
-    def _contents(self, rows: int) -> Iterator[Block]:
-        """Yields blocks of at most ``rows`` texts."""
+    def _contents(self, name: bytes, rows: int) -> Iterator[Block]:
+        """Yields blocks of at most ``rows`` texts of a file."""
 
 
 @dataclass(eq=False, kw_only=True)
 class Records(FilesNode):
     """The records of TFRecord files."""
 
-    def _contents(self, rows: int) -> Iterator[Block]:
+    def _contents(self, name: bytes, rows: int) -> Iterator[Block]:
         options = TFRecordOptions.of(decoded_text(self.compression_type))
-        for name in _names(self.filenames):
-            with TFRecordReader(name, options) as reader:
-                while values := reader.read_block(rows):
-                    yield (bytes_column(values),)
+        with TFRecordReader(name, options) as reader:
+            while values := reader.read_block(rows):
+                yield (bytes_column(values),)
 
 
 def decoded_text(value: Any) -> str:
@@ -232,18 +236,18 @@ def bytes_column(values: list[bytes]) -> HostArray:
 class Lines(FilesNode):
     """The lines of text files, without their ends."""
 
-    def _contents(self, rows: int) -> Iterator[Block]:
-        for lines in lines_of_files(self.filenames, self.compression_type):
+    def _contents(self, name: bytes, rows: int) -> Iterator[Block]:
+        with lines_of_file(name, self.compression_type) as lines:
             while found := list(itertools.islice(lines, rows)):
                 yield (bytes_column([line.rstrip(b"\n").removesuffix(b"\r") for line in found]),)
 
 
-def lines_of_files(filenames: object, compression_type: str) -> Iterator[Iterator[bytes]]:
-    """Yields an iterator over the lines of each file, with their ends."""
+@contextmanager
+def lines_of_file(name: bytes, compression_type: str) -> Generator[Iterator[bytes]]:
+    """Opens a file; returns an iterator over its lines, with their ends."""
     bits = TFRecordOptions.of(decoded_text(compression_type)).zlib_window_bits
-    for name in _names(filenames):
-        with translated(name) as path, open_file(path, "rb") as file:
-            yield iter(file.readline, b"") if bits is None else _lines_of(Inflater(file, path, bits))
+    with translated(name) as path, open_file(path, "rb") as file:
+        yield iter(file.readline, b"") if bits is None else _lines_of(Inflater(file, path, bits))
 
 
 def _lines_of(source: Inflater, size: int = 1 << 16) -> Iterator[bytes]:
@@ -277,32 +281,31 @@ class FixedLengthRecords(FilesNode):
     record_bytes: Any
     footer_bytes: Any
 
-    def _contents(self, rows: int) -> Iterator[Block]:
+    def _contents(self, name: bytes, rows: int) -> Iterator[Block]:
         header, length, footer = int(self.header_bytes), int(self.record_bytes), int(self.footer_bytes)
         positive(length, "record_bytes")
         for shown, count in (("header_bytes", header), ("footer_bytes", footer)):
             if count < 0:
                 raise InvalidArgumentError(f"{shown} must be >= 0, not {count}")
         bits = TFRecordOptions.of(decoded_text(self.compression_type)).zlib_window_bits
-        for name in _names(self.filenames):
-            with translated(name) as path, open_file(path, "rb") as file:
-                source = file if bits is None else Inflater(file, path, bits)
-                # The length of compressed contents is not known in advance.
-                excess = (stat(path).length - header - footer) % length if bits is None else 0
-                if excess:
-                    raise InvalidArgumentError(
-                        f"Excess bytes at the end of {path}: the bytes between header_bytes={header} and "
-                        f"footer_bytes={footer} is not a multiple of record_bytes={length}"
-                    )
-                _read_exactly(source, header)
-                held = b""  # ends with as many bytes as the footer, which may be records unless the file has ended
-                while True:
-                    held += _read_exactly(source, rows * length + footer - len(held))
-                    count = (len(held) - footer) // length
-                    if count < 1:
-                        break
-                    yield (bytes_column([held[i * length : (i + 1) * length] for i in range(count)]),)
-                    held = held[count * length :]
+        with translated(name) as path, open_file(path, "rb") as file:
+            source = file if bits is None else Inflater(file, path, bits)
+            # The length of compressed contents is not known in advance.
+            excess = (stat(path).length - header - footer) % length if bits is None else 0
+            if excess:
+                raise InvalidArgumentError(
+                    f"Excess bytes at the end of {path}: the bytes between header_bytes={header} and "
+                    f"footer_bytes={footer} is not a multiple of record_bytes={length}"
+                )
+            _read_exactly(source, header)
+            held = b""  # ends with as many bytes as the footer, which may be records unless the file has ended
+            while True:
+                held += _read_exactly(source, rows * length + footer - len(held))
+                count = (len(held) - footer) // length
+                if count < 1:
+                    break
+                yield (bytes_column([held[i * length : (i + 1) * length] for i in range(count)]),)
+                held = held[count * length :]
 
 
 def _read_exactly(source: Any, count: int) -> bytes:

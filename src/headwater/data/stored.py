@@ -13,7 +13,7 @@ from headwater.data.composites import element_of, flat_element, flat_specs, spec
 from headwater.data.io import checked_json, files
 from headwater.data.io.bundle_writer import BundleWriter
 from headwater.data.io.tensor_bundle import BundleReader, index_path
-from headwater.data.node import Block, Context, Element, Node, closing, row, rows_of
+from headwater.data.node import Block, Context, Element, Failure, Node, closing, raised, row, rows_of
 from headwater.data.spec import TensorSpec
 from headwater.data.transforms import Wrapper
 from headwater.dtypes import DType, string
@@ -67,6 +67,9 @@ class StoredCache(Wrapper):
         try:
             with closing(source):
                 for item in source:
+                    if isinstance(item, Failure):
+                        yield item
+                        continue
                     for component, value in enumerate(flat_element(item)):
                         writer.add(f"{count}/{component}", value)
                     count += 1
@@ -150,7 +153,7 @@ def save(node: Node, folder: str, structure: object) -> None:
     for path in files.glob(f"{prefix}.*"):
         files.remove(path)
     filename = np.asarray(prefix.encode(), object)
-    count = sum(1 for _ in StoredCache(input=node, filename=filename).elements(Context()))
+    count = sum(1 for _ in raised(StoredCache(input=node, filename=filename).elements(Context())))
     leaves = [[spec.code, spec.dims, spec.dtype.name] for spec in node.specs]
     described = {"count": count, "structure": structure, "components": leaves}
     checked_json.write(posixpath.join(folder, _DESCRIPTION), described)

@@ -16,8 +16,11 @@ from headwater.data.node import (
     Block,
     Context,
     Element,
+    Failure,
     Node,
     closing,
+    first_failure,
+    mapped,
     positive,
     rows_of,
     static_value,
@@ -90,9 +93,15 @@ class Take(Wrapper):
         return inner if count < 0 else count if inner == INFINITE else min(count, inner)
 
     def elements(self, context: Context) -> Iterator[Element]:
-        count = int(self.count)
+        left = int(self.count)
+        if left == 0:
+            return
         with closing(self.input.elements(context)) as source:
-            yield from source if count < 0 else itertools.islice(source, count)
+            for element in source:
+                yield element
+                left -= not isinstance(element, Failure)
+                if not left:
+                    return
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
         left = int(self.count)
@@ -100,7 +109,7 @@ class Take(Wrapper):
             return
         with closing(self.input.blocks(context, rows if left < 0 else min(rows, left))) as source:
             for block in source:
-                if left < 0:
+                if left < 0 or isinstance(block, Failure):
                     yield block
                     continue
                 size = min(left, len(block[0]))
@@ -125,10 +134,15 @@ class Skip(Wrapper):
         return 0 if count < 0 else inner if inner == INFINITE else max(0, inner - count)
 
     def elements(self, context: Context) -> Iterator[Element]:
-        count = int(self.count)
-        if count >= 0:
-            with closing(self.input.elements(context)) as source:
-                yield from itertools.islice(source, count, None)
+        left = int(self.count)
+        if left < 0:
+            return
+        with closing(self.input.elements(context)) as source:
+            for element in source:
+                if left and not isinstance(element, Failure):
+                    left -= 1
+                else:
+                    yield element
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
         left = int(self.count)
@@ -136,6 +150,9 @@ class Skip(Wrapper):
             return
         with closing(self.input.blocks(context, rows)) as source:
             for block in source:
+                if isinstance(block, Failure):
+                    yield block
+                    continue
                 size = len(block[0])
                 if left < size:
                     yield tuple(column[left:] for column in block) if left else block
@@ -170,9 +187,9 @@ class Repeat(Wrapper):
             empty = True
             with closing(start()) as source:
                 for item in source:
-                    empty = False
+                    empty = empty and count < 0 and isinstance(item, Failure)
                     yield item
-            if empty:  # an infinite repetition would never yield anything
+            if empty:  # an infinite repetition would never yield an element
                 return
 
 
@@ -204,13 +221,19 @@ class Shard(Wrapper):
 
     def elements(self, context: Context) -> Iterator[Element]:
         count, index = self._part()
+        numbers = itertools.count()
         with closing(self.input.elements(context)) as source:
-            yield from itertools.islice(source, index, None, count)
+            for element in source:
+                if isinstance(element, Failure) or next(numbers) % count == index:
+                    yield element
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
         count, first = self._part()
         with closing(self.input.blocks(context, rows)) as source:
             for block in source:
+                if isinstance(block, Failure):
+                    yield block
+                    continue
                 size = len(block[0])
                 if first < size:
                     yield tuple(column[first::count] for column in block)
@@ -265,12 +288,17 @@ class Shuffle(Wrapper):
     def elements(self, context: Context) -> Iterator[Element]:
         size = int(self.buffer_size)
         draw = self._generator()
+        held: list[Element] = []
         with closing(self.input.elements(context)) as source:
-            held = list(itertools.islice(source, size))
             for element in source:
-                place = int(draw.integers(len(held)))
-                yield held[place]
-                held[place] = element
+                if isinstance(element, Failure):
+                    yield element
+                elif len(held) < size:
+                    held.append(element)
+                else:
+                    place = int(draw.integers(size))
+                    yield held[place]
+                    held[place] = element
             for place in draw.permutation(len(held)):
                 yield held[place]
 
@@ -281,6 +309,9 @@ class Shuffle(Wrapper):
         filled = 0
         with closing(self.input.blocks(context, rows)) as source:
             for block in source:
+                if isinstance(block, Failure):
+                    yield block
+                    continue
                 if not held:
                     held = [np.empty((size, *column.shape[1:]), column.dtype) for column in block]
                 count = len(block[0])
@@ -341,7 +372,8 @@ class Cache(Wrapper):
         found: list[Any] = []
         with closing(source):
             for item in source:
-                found.append(item)
+                if not isinstance(item, Failure):
+                    found.append(item)
                 yield item
         with self._lock:
             self._kept = found
@@ -381,10 +413,16 @@ class Concatenated(Node):
 
 @dataclass(eq=False, kw_only=True)
 class Zipped(Node):
-    """Yields tuples of elements of several nodes, until one of them ends."""
+    """Yields tuples of elements of several nodes, until one of them ends.
+
+    Attributes:
+      aligned: whether the nodes after one that fails are advanced nevertheless, so that all nodes stay at the same
+        position. TensorFlow 1.15 does not advance them.
+    """
 
     children: ClassVar[tuple[str, ...]] = ("inputs",)
     inputs: tuple[Node, ...]
+    aligned: bool = True
 
     @property
     def specs(self) -> tuple[TensorSpec, ...]:
@@ -409,7 +447,10 @@ class Zipped(Node):
                     if part is None:
                         return
                     parts.append(part)
-                yield tuple(component for part in parts for component in part)
+                    if isinstance(part, Failure) and not self.aligned:
+                        break
+                failure = first_failure(parts)
+                yield tuple(component for part in parts for component in part) if failure is None else failure
         finally:
             for source in sources:
                 with closing(source):
@@ -440,8 +481,11 @@ class Picked(Node):
         sources: list[Iterator[Element] | None] = [node.elements(context) for node in self.inputs]
         try:
             with closing(self.selector.elements(context)) as choices:
-                for (choice,) in choices:
-                    index = int(choice)
+                for choice in choices:
+                    if isinstance(choice, Failure):
+                        yield choice
+                        continue
+                    index = int(choice[0])
                     if not 0 <= index < len(sources):
                         raise InvalidArgumentError(f"Selector index out of range: {index} >= {len(sources)}")
                     source = sources[index]
@@ -515,7 +559,9 @@ class WeightedDraws(ByElement):
 
     def elements(self, context: Context) -> Iterator[Element]:
         draw = generator_of(self.seed, self.seed2)
-        with closing(self.input.elements(context)) as source:
-            for (given,) in source:
-                weights = np.asarray(given, np.float64)
-                yield (np.asarray(draw.choice(len(weights), p=weights / weights.sum()), np.int64),)
+
+        def drawn(element: Element) -> Element:
+            weights = np.asarray(element[0], np.float64)
+            return (np.asarray(draw.choice(len(weights), p=weights / weights.sum()), np.int64),)
+
+        return mapped(self.input.elements(context), drawn)

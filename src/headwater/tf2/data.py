@@ -160,6 +160,7 @@ class Dataset(graphs.Dataset):
 
     _preserves_cardinality: ClassVar[bool] = True
     _checks_values: ClassVar[bool] = True
+    _aligns: ClassVar[bool] = True
 
     @classmethod
     def _plain_class(cls) -> object:

@@ -105,5 +105,5 @@ def test_functions_of_datasets_print_and_assert(capfd: pytest.CaptureFixture[str
         return n
 
     with pytest.raises(tf.errors.InvalidArgumentError):
-        list(tf.data.Dataset.range(3).map(function))
+        list(tf.data.Dataset.range(2).map(function))
     assert capfd.readouterr().out == "n 0\nn 1\n"

@@ -106,10 +106,13 @@ def test_an_error_names_the_element() -> None:
 
     for calls in (None, 3):
         found: list[int] = []
-        with pytest.raises(KeyError) as raised:
-            found.extend(element.item() for element in Dataset.range(9).map(fail, num_parallel_calls=calls))
-        assert found == [0, 1, 2]
-        assert "of element 3" in raised.value.__notes__[0]
+        iterator: Any = iter(Dataset.range(6).map(fail, num_parallel_calls=calls))
+        with closing(iterator):
+            with pytest.raises(KeyError) as raised:
+                found.extend(element.item() for element in iterator)
+            assert found == [0, 1, 2]
+            assert "of element 3" in raised.value.__notes__[0]
+            assert [element.item() for element in iterator] == [4, 5]
     assert not workers()
 
 

@@ -67,7 +67,7 @@ _FORMS: Final[Mapping[str, _Form]] = {
     "TensorDataset": _Form("TensorDataset", ([],)),
     "TensorSliceDataset": _Form("TensorSliceDataset", ([],)),
     "TextLineDataset": _Form("TextLineDataset", (0, 1, 2)),
-    "ZipDataset": _Form("ZipDataset", ([],)),
+    "ZipDataset": _Form("ZipDataset", ([],), settings=(0,)),
 }
 _SAME_ELEMENTS: Final = frozenset({"AssertNextDataset", "ModelDataset", "OptimizeDataset", "OptionsDataset"})
 

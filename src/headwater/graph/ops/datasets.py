@@ -17,7 +17,7 @@ import numpy as np
 from headwater.data import batches, functions, grouping, parts, prefetch, queries, sources, stored, transforms
 from headwater.data.composites import Composite, element_of, flat_element, flat_specs, spec_of_code
 from headwater.data.io.tfrecord import TFRecordOptions, TFRecordWriter
-from headwater.data.node import Context, Element, Node, closing
+from headwater.data.node import Context, Element, Node, closing, raised
 from headwater.data.sources import spec_of_value
 from headwater.data.spec import TensorSpec, fits
 from headwater.dtypes import DType, bool_, int64, resource, string, variant
@@ -120,7 +120,8 @@ def _lowering(op_type: str, kind: type[Node]) -> Callable[..., object]:
                 item.item() if name in kind.children else unpacked(item) for item in itertools.islice(rest, abs(count))
             )
             given[name] = parts if count < 0 or count == 0 else parts[0]
-        given.update(zip(settings_of(kind), settings, strict=True))
+        # A graph of an earlier version lacks settings that were added later.
+        given.update(zip(settings_of(kind), settings, strict=False))
         specs = specs_of(output_types, output_shapes, output_classes)
         if any(item.name == "of" for item in fields(kind)):  # pyright: ignore[reportArgumentType]
             given["of"] = specs
@@ -306,7 +307,7 @@ def dataset_to_single_element(
     output_shapes: Sequence[TensorShape],
     output_classes: Sequence[str] = (),
 ) -> Sequence[HostArray]:
-    with closing(dataset.item().elements(Context(context))) as elements:
+    with closing(raised(dataset.item().elements(Context(context)))) as elements:
         first = next(elements, None)
         if first is None:
             raise InvalidArgumentError("Dataset was empty.")
@@ -322,7 +323,7 @@ def dataset_to_records(
     options = TFRecordOptions.of(sources.decoded_text(compression_type))
     with TFRecordWriter(sources.decoded_text(filename), options) as writer:
         inner = Context(context)
-        with closing(input_dataset.item().elements(inner)) as elements:
+        with closing(raised(input_dataset.item().elements(inner))) as elements:
             for (record,) in elements:
                 context.step.check()
                 writer.write(bytes(record.item()))
@@ -416,7 +417,7 @@ def reduce_dataset(
     state, specs = tuple(map(unpacked, inputs[:count])), specs_of(output_types, output_shapes, output_classes)
     function = BodyFunction(f"reduce {context.op_name!r}", f, (*specs, *node.specs), inputs[count:], specs)
     inner = Context(context)
-    with closing(elements_of(node, inner)) as elements:
+    with closing(raised(elements_of(node, inner))) as elements:
         for element in elements:
             context.step.check()
             state = function(inner, (*state, *element))

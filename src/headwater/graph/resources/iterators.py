@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 from headwater.data.functions import Filter, Interleave, Map, Scan, TakeWhile
 from headwater.data.indexed import unrepeatable
-from headwater.data.node import Context, Element, Node, block_rows, closing, rows_of
+from headwater.data.node import Context, Element, Failure, Node, block_rows, closing, rows_of
 from headwater.data.prefetch import Prefetch, prefetched
 from headwater.data.sources import Generated
 from headwater.data.transforms import Shuffle, Wrapper
@@ -93,7 +93,7 @@ class IteratorState:
         Raises:
           OutOfRangeError: there are no more elements.
           FailedPreconditionError: no dataset is set.
-          OpError: an error in producing the element, which ends the iterator.
+          OpError: an error in producing the element; the next call returns the element after it.
         """
         with self._lock:
             if self._failure is not None:
@@ -109,8 +109,10 @@ class IteratorState:
             try:
                 element = next(self._elements, None)
             except OpError as error:
-                self._failure = OutOfRangeError("End of sequence") if self._context.ended else error
+                self._failure = error
                 raise
+            if isinstance(element, Failure):
+                raise element.error
             if element is None:
                 self._failure = OutOfRangeError("End of sequence")
                 raise self._failure
@@ -136,7 +138,10 @@ class IteratorState:
         with closing(elements):
             for element in elements:
                 prepare = self._prepare
-                yield element if prepare is None else _Prepared.of(element, prepare)
+                if prepare is None or isinstance(element, Failure):
+                    yield element
+                else:
+                    yield _Prepared.of(element, prepare)
 
     def saved(self) -> bytes:
         """Returns the position in the dataset as text, for `restore`.
@@ -174,7 +179,8 @@ class IteratorState:
             assert self._elements is not None
             # Produce and discard the elements before the position: for a dataset of arbitrary functions, there is no
             # other way to reach it.
-            self._taken = sum(1 for _ in itertools.islice(self._elements, taken))
+            successes = (element for element in self._elements if not isinstance(element, Failure))
+            self._taken = sum(1 for _ in itertools.islice(successes, taken))
 
     def _begun(self, what: str) -> Node:
         if self._node is None:

@@ -39,11 +39,6 @@ PARTIAL: Final[Mapping[str, str]] = {
         "under the name of the last operation"
     ),
     "tf.RunOptions": "supported fields: `timeout_in_ms`, `trace_level` and `output_partition_graphs`",
-    "tf.data.Dataset": "an error in a function ends the iteration, unless the pipeline ignores errors",
-    "tf.data.experimental.ignore_errors": (
-        "failures of `map` and `filter`, batches with such elements, and unreadable files are skipped; other errors "
-        "end the iteration"
-    ),
     "tf.data.Options": "supported: the sharding policy; others are accepted and ignored",
     "tf.data.experimental.MapVectorizationOptions": "accepted and ignored",
     "tf.data.experimental.OptimizationOptions": "accepted and ignored",

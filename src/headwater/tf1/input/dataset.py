@@ -59,6 +59,7 @@ class Dataset(plain.Dataset):
     """
 
     _preserves_cardinality: ClassVar[bool] = False
+    _aligns: ClassVar[bool] = False
     _op_errors: ClassVar[bool] = True
     _checks_values: ClassVar[bool] = False
 
