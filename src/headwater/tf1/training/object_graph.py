@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
+from headwater.graph.tensor_names import operation_of
 from headwater.tensorboard_protos import trackable_object_graph_pb2
 from headwater.tf1.layers.base import Layer
 from headwater.tf1.training.checkpoint_reader import CheckpointReader
@@ -92,7 +93,7 @@ def parts_of(value: object) -> list[tuple[str, Any]]:
 def kind_of(value: object) -> tuple[str, str] | None:
     """Returns the kind of a value to save, and its name in the program; None for an object without a value."""
     if isinstance(value, Variable | PartitionedVariable):
-        return VARIABLE_VALUE, value.name.partition(":")[0]
+        return VARIABLE_VALUE, operation_of(value.name)
     return (_STATE, "") if isinstance(value, PythonState) else None
 
 
