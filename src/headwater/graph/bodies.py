@@ -180,8 +180,7 @@ def _inside(op: Operation, first: int) -> bool:
 
 def _read(op: Operation) -> Tensor | None:
     """Returns the reference to the variable that ``op`` reads at the start of the step; None for other operations."""
-    reads = op.type == "Identity" and op.inputs[0].op.type == "VariableV2" and not op.control_inputs
-    return op.inputs[0] if reads else None
+    return None if op.control_inputs else op.read_reference
 
 
 def _copied(tensor: Tensor) -> bool:

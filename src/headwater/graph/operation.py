@@ -105,6 +105,12 @@ class Operation:
         return self._inputs
 
     @property
+    def read_reference(self) -> Tensor | None:
+        """The reference to the variable whose value this operation returns; None for other operations."""
+        reads = self._type == "Identity" and self._inputs[0].op.type == "VariableV2"
+        return self._inputs[0] if reads else None
+
+    @property
     def outputs(self) -> list[Tensor]:
         return self._outputs
 

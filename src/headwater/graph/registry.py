@@ -141,6 +141,8 @@ class OpDef:
       blocking: whether a HOST operation may wait for another step.
       announces: whether a HOST operation notifies other steps of the updates before it. It may run as soon as these
         updates cannot fail any more, since readers of the variables wait for the updates.
+      effect: whether a HOST operation changes something outside of its outputs, such as a file, an output stream or an
+        object of Python, or has no outputs and can only raise an error.
       keeps: whether a HOST operation uses replicable resources other than variables; see
         `headwater.graph.resources.kept`.
       stable: for an operation with ``keeps``: the outputs are recorded even if the operation changes nothing, because a
@@ -174,6 +176,7 @@ class OpDef:
     updates: tuple[int, ...] = ()
     blocking: bool = False
     announces: bool = False
+    effect: bool = False
     keeps: bool = False
     stable: bool = False
     repeat: Callable[..., None] | None = None
@@ -187,6 +190,10 @@ class OpDef:
     def ref_positions(self, attrs: Attrs) -> Sequence[int]:
         """Returns ``refs`` for an operation with these attributes."""
         return attrs.get(self.ref_attr, ()) if self.ref_attr else self.refs
+
+    def has_effect(self, attrs: Attrs) -> bool:
+        """Returns whether the operation changes something outside of its outputs, or can only raise an error."""
+        return self.effect or bool(self.ref_positions(attrs))
 
     def static_positions(self, attrs: Attrs, count: int) -> frozenset[int]:
         """Returns ``static`` for an operation with these attributes and ``count`` inputs."""

@@ -309,7 +309,7 @@ def outputs_of(op: Operation, values: Sequence[object]) -> Sequence[object]:
     traced = any(isinstance(value, jax.core.Tracer) for value in values)
     if definition.kind is Kind.HOST and definition.traced is None:
         # An assertion about known values has the same outcome in each call; other effects happen in each call.
-        has_effect = not values or (not op.outputs and op.type != "Assert")
+        has_effect = not values or (definition.effect and op.type != "Assert")
         if traced or (tracing() is not None and has_effect):
             raise RunsInPython(f"{op.type} runs on the host")
         context = LoneContext(op_name=op.name, arguments=tuple(tensor.name for tensor in op.inputs))

@@ -94,6 +94,13 @@ def test_a_function_of_python_without_results() -> None:
     function(tf.constant(1))
     function(tf.constant(2))
     assert seen == [1, 1]
+
+    @tf.function
+    def constant(x: Any) -> Any:
+        return x + tf.py_function(lambda y: seen.append(2) or y, [tf.constant(3)], tf.int32)
+
+    assert [int(constant(tf.constant(number))) for number in range(2)] == [3, 4]
+    assert seen == [1, 1, 2, 2]
     with pytest.raises(ValueError, match="returned 2 values for 1 types"):
         tf.py_function(lambda: (1, 2), [], [tf.int32])
 

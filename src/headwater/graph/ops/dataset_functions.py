@@ -24,7 +24,16 @@ from headwater.data.spec import TensorSpec
 from headwater.dtypes import from_numpy, resource, string, variant
 from headwater.errors import UnimplementedError
 from headwater.graph.kernels.registry import NoKernel, kernel_of
-from headwater.graph.ops.bodies import Body, BodyNode, call, decode_body, evaluate, run_kernel, static_inputs
+from headwater.graph.ops.bodies import (
+    Body,
+    BodyNode,
+    call,
+    decode_body,
+    evaluate,
+    inner_nodes,
+    run_kernel,
+    static_inputs,
+)
 from headwater.graph.ops.rows import RowForm, row_form
 from headwater.graph.ops.straight_lines import HostCall, Named, as_array, straight_line
 from headwater.graph.registry import FunctionAttr, Inference, Kind, Spec, as_outputs
@@ -35,7 +44,6 @@ if TYPE_CHECKING:
 
 _Env = dict[str, Any]
 _R = TypeVar("_R")
-_SIDE_EFFECTS = frozenset({"Assert", "EagerPyFunc", "Print", "PrintV2", "PyFunc"})
 _HOST_ONLY = (string, resource, variant)
 _MAX_SHAPES: Final = 8
 """Number of combinations of shapes for which a piece is compiled."""
@@ -128,7 +136,7 @@ class BodyFunction(Function):
         self.in_python: bool = self._line is not None and all(
             node.definition.kind is Kind.PURE or node.definition.name in _IN_PYTHON for node in body.nodes
         )
-        self.quiet: bool = not any(node.definition.name in _SIDE_EFFECTS for node in body.nodes)
+        self.quiet: bool = not any(node.definition.has_effect(node.attrs) for node in inner_nodes({"f": function}))
         self.columnar: bool = (
             self._dense and bool(self._params) and all(piece.rows is not None for piece in self._pieces)
         )

@@ -53,7 +53,7 @@ class _Count:
         self.printed = 0
 
 
-@host("Print", inputs="input:T, data:U**", infer=_like_first)
+@host("Print", inputs="input:T, data:U**", infer=_like_first, effect=True)
 def print_(
     context: HostContext, input: HostArray, *data: HostArray, message: str = "", first_n: int = -1, summarize: int = 3
 ) -> HostArray:
@@ -150,7 +150,7 @@ def _converted(value: AnyArray, dtype: DType, index: int, token: str) -> HostArr
 _C_NAMES: Final = {"float32": "float", "float64": "double"}
 
 
-@host("PyFunc", inputs="input:Tin**", infer=_function_specs)
+@host("PyFunc", inputs="input:Tin**", infer=_function_specs, effect=True)
 def py_func(context: HostContext, *input: HostArray, token: str, Tout: Sequence[DType] = ()) -> HostArray:
     """Calls a Python function with arrays."""
     return _call(context, *input, token=token, Tout=Tout)

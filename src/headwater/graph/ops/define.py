@@ -171,6 +171,7 @@ def host(
     ref_attr: str = "",
     blocking: bool = False,
     announces: bool = False,
+    effect: bool = False,
     keeps: bool = False,
     stable: bool = False,
     repeat: Callable[..., None] | None = None,
@@ -182,7 +183,7 @@ def host(
     """Registers a Python function of NumPy arrays: ``f(context, *inputs, **attrs)`` returns an array, a tuple, or None.
 
     ``context`` is the runtime's `HostContext`; a function whose first parameter has another name is called without it.
-    Inputs in ``refs`` are passed as the variables' cells.
+    Inputs in ``refs`` are passed as the variables' cells. An operation without outputs always has an effect.
     """
 
     def define(function: F) -> F:
@@ -200,6 +201,7 @@ def host(
                 ref_attr=ref_attr,
                 blocking=blocking,
                 announces=announces,
+                effect=effect or infer is no_outputs,
                 keeps=keeps,
                 stable=stable,
                 repeat=repeat,

@@ -47,7 +47,7 @@ def _handles_text(op: Operation) -> bool:
 
 def reads_variable(op: Operation, fed: Collection[Tensor]) -> bool:
     """Returns whether ``op`` does nothing but read a variable."""
-    return op.type == "Identity" and op.inputs[0].op.type == "VariableV2" and op.inputs[0] not in fed
+    return op.read_reference is not None and op.read_reference not in fed
 
 
 def _needs_cpu(op: Operation) -> bool:
@@ -90,10 +90,9 @@ class Placer:
             if op not in self._chosen:
                 self._place_group(op, needed)
         devices = {op: self._chosen[op] for op in pruned.ops}
-        fed = set(pruned.request.feeds)
         # Another device would get the value before the operations after which the program has placed the read.
-        in_order = (op for op in pruned.ops if op.control_inputs and reads_variable(op, fed))
-        devices |= {op: devices[op.inputs[0].op] for op in in_order}
+        variables = {op: op.read_reference for op in pruned.ops if op.control_inputs}
+        devices |= {op: devices[ref.op] for op, ref in variables.items() if ref is not None and ref.op in devices}
         return Placement(pruned, devices)
 
     def _place_group(self, op: Operation, needed: set[Operation]) -> None:

@@ -134,7 +134,7 @@ class GradientTape:
             if tensor in seen or tensor is source:
                 continue
             seen.add(tensor)
-            if (self._has(tensor.op) and tensor.op.number >= since) or _is_read(tensor.op, source):
+            if (self._has(tensor.op) and tensor.op.number >= since) or tensor.op.read_reference is source:
                 left.extend(tensor.op.inputs)
             else:
                 stops[tensor] = None
@@ -219,11 +219,6 @@ class GradientTape:
             yield
         finally:
             self._persistent = before
-
-
-def _is_read(op: Operation, source: Tensor) -> bool:
-    """Returns whether ``op`` reads the variable ``source``."""
-    return op.type == "Identity" and op.inputs[0] is source and source.op.type == "VariableV2"
 
 
 def _flat_ones(target: Tensor) -> Tensor:

@@ -84,22 +84,11 @@ def effects_of_body(graph: Graph, first: int) -> list[Operation]:
 
 
 def visible_effects(graph: Graph, first: int) -> list[Operation]:
-    """Returns the operations of a function of a dataset, created since the graph's version ``first``, that change
-    something outside of their outputs, such as files, output streams, tables, objects of Python and variables, or that
-    can only raise an error."""
+    """Returns the operations of a function of a dataset, created since the graph's version ``first``, that have visible
+    effects (`OpDef.has_effect`)."""
     added = created_since(graph, first)
     _functions.recorded.update(added)
-    return [
-        op
-        for op in added
-        if op.type in _WITH_OUTPUTS
-        or (op.definition.kind is Kind.HOST and not op.outputs)
-        or op.definition.ref_positions(op.attrs)
-    ]
-
-
-_WITH_OUTPUTS = frozenset({"EagerPyFunc", "Print", "PyFunc"})
-"""Operations with outputs that have other effects, too."""
+    return [op for op in added if op.definition.has_effect(op.attrs)]
 
 
 def effects(added: Sequence[Operation]) -> list[Operation]:
@@ -116,7 +105,7 @@ def effects(added: Sequence[Operation]) -> list[Operation]:
     for op in added:
         if not variables.isdisjoint(tensor.op for tensor in op.inputs):
             continue
-        if op.type == "Identity" and op.inputs[0].op.type == "VariableV2":
+        if op.read_reference is not None:
             reads.append(op)
             op.add_control_inputs(last)
         elif op.definition.ref_positions(op.attrs) or op.definition.kind is Kind.HOST:

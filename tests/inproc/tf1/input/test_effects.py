@@ -117,6 +117,22 @@ def test_files_are_written(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1", "2"]
 
 
+@pytest.mark.parametrize("nested", [False, True], ids=["function", "branch"])
+def test_effects_occur_when_their_element_is_used(nested: bool, tmp_path: Path) -> None:
+    def write(n: Any) -> Any:
+        with tf.control_dependencies([tf.write_file(tf.strings.join([f"{tmp_path}/", tf.as_string(n)]), "text")]):
+            return tf.identity(n)
+
+    def function(n: Any) -> Any:
+        return tf.cond(n >= 0, lambda: write(n), lambda: n) if nested else write(n)
+
+    with tf.Graph().as_default(), tf.Session() as session:
+        element = tf.data.make_one_shot_iterator(tf.data.Dataset.range(9).map(function)).get_next()
+        for number in range(2):
+            session.run(element)
+            assert len(list(tmp_path.iterdir())) == number + 1
+
+
 def test_a_change_of_a_variable_is_refused() -> None:
     with tf.Graph().as_default():
         counter = tf.get_variable("counter", [], tf.int64, tf.zeros_initializer())

@@ -10,7 +10,7 @@ from typing import Any
 import msgpack
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from headwater.cluster.devices import parse_device
@@ -42,6 +42,9 @@ EVERYTHING = Program(
 )
 
 
+FED_READ = Program(variables=(0,), steps=(Step("read", (0, 0, 0), 0, (0,)),), fetches=(0,), targets=(1,), feeds=(1,))
+
+
 def _plans(program: Program) -> list[TaskPlan]:
     return list(schedule(partition(place(prune(build(program, placed=True).request), DEVICES))).values())
 
@@ -70,6 +73,7 @@ def _value(value: Any) -> Any:
 
 @settings(max_examples=50, deadline=None)
 @given(programs)
+@example(FED_READ)
 def test_decoded_plan_equals_the_encoded_plan(program: Program) -> None:
     for plan in _plans(program):
         assert _plain(decode_plan(encode_plan(plan))) == _plain(plan)
