@@ -188,21 +188,23 @@ def first_failure(elements: Iterable[Element]) -> Failure | None:
     return next((element for element in elements if isinstance(element, Failure)), None)
 
 
-def mapped(items: Iterator[Source], function: Callable[[Source], Source]) -> Generator[Source]:
+def mapped(items: Iterator[Element], function: Callable[[Element], Element]) -> Generator[Element]:
     """Yields the result of ``function`` for each element or block; failures unchanged."""
-    with closing(items):
-        for item in items:
-            yield item if isinstance(item, Failure) else function(item)
+    return flat_mapped(items, lambda item: (function(item),))
 
 
-def flat_mapped(items: Iterator[Source], function: Callable[[Source], Iterable[Source]]) -> Generator[Source]:
-    """Yields all results of ``function`` for each element or block; failures unchanged."""
+def flat_mapped(items: Iterator[Element], function: Callable[[Element], Iterable[Element]]) -> Generator[Element]:
+    """Yields all results of ``function`` for each element or block; failures unchanged, and a `Failure` if the function
+    raises an `OpError`."""
     with closing(items):
         for item in items:
             if isinstance(item, Failure):
                 yield item
-            else:
+                continue
+            try:
                 yield from function(item)
+            except OpError as error:
+                yield Failure.of(error)
 
 
 class Raised(Iterator[Result]):

@@ -135,6 +135,10 @@ PIPELINES: dict[str, tuple[Callable[[], Any], list[Any]]] = {
         lambda: D.range(8).batch(2).map(lambda x: failing(2)(x[0]) * 0 + x).apply(X.unbatch()),
         [0, 1, E, 4, 5, 6, 7],
     ),
+    "unbatch_of_different_sizes": (
+        lambda: D.range(3).map(lambda x: (tf.fill([x], x), tf.fill([2], x))).apply(X.unbatch()),
+        [E, E, [2, 2], [2, 2]],
+    ),
     "scan": (lambda: source(7).apply(X.scan(ZERO, sums)), [0, 1, 3, E, E, 8, 14]),
     "failing_scan": (lambda: D.range(6).apply(X.scan(ZERO, failing_sums)), [0, 1, 3, E, 7, 12]),
     "take_while": (lambda: source().apply(X.take_while(lambda x: x < 7)), [0, 1, 2, E, E, 5, 6]),
