@@ -20,6 +20,7 @@ from headwater.data.io import files
 from headwater.errors import DataLossError
 from headwater.keras import saving
 from headwater.keras.callback_states import CallbackStates
+from headwater.keras.internals import python_utils
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,6 +35,12 @@ _DESCRIPTION = "headwater"
 _KEPT = "callbacks"
 #: Attribute that marks a `BackupAndRestore` of a model on parameter servers, which Keras's own code saves.
 _SERVED = "served"
+
+
+def has_hook(container: Any, *names: str) -> bool:
+    """Returns whether a callback in a `keras.callbacks.CallbackList` overrides one of these methods."""
+    hooks = [getattr(callback, name) for callback in container.callbacks for name in names]
+    return not all(map(python_utils.is_default, hooks))
 
 
 class ModelCheckpoint(_checkpoint):

@@ -569,7 +569,8 @@ def _count_gradient(state: TrainingState, gave: Contributed, now: float) -> Cons
     member = known or _new_member(state, now)
     # The worker's own report of the start of its step is exact; the state is the fallback.
     void = worker in state.void if gave.void is None else gave.void
-    state = replace(state, arriving=state.arriving - {worker}, void=state.void - {worker})
+    if worker in state.arriving or worker in state.void:
+        state = replace(state, arriving=state.arriving - {worker}, void=state.void - {worker})
     if not state.started and not state.gathered and state.gathers:
         # The first worker may connect before the chief has reported the version.
         state = replace(state, version=max(state.version, version))
@@ -580,7 +581,7 @@ def _count_gradient(state: TrainingState, gave: Contributed, now: float) -> Cons
     member = replace(member, clock=clock, waits_since=now)
     if not state.gathers:
         # The caller applies this gradient before the next event.
-        state = replace(_with_member(state, worker, member), version=state.version + 1)
+        state = replace(state, members={**state.members, worker: member}, version=state.version + 1)
         return _decide_progress(state, now, (Apply(1, staleness),), reason)
     # If the gradient's version is above the current one, the gradient was computed before a restart, after which older
     # values were restored: drop it.

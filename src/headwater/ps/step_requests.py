@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from headwater.errors import InvalidArgumentError
@@ -75,7 +76,7 @@ def step_request_of(
             ),
         ) if part is None or _is_part(part):
             try:
-                plan = Plan(size=size, batch=batch, tries=tries, shuffle=shuffle, seed=seed, unit=unit, in_turn=in_turn)
+                plan = _make_plan(size, batch, tries, shuffle, seed, unit, in_turn)
             except ValueError as error:
                 raise InvalidArgumentError(f"{worker} asked for examples: {error}") from error
             return training, epoch, steps, exhausted, (first, plan, part)
@@ -92,6 +93,12 @@ def part_of(part: object) -> Part | None:
             return Part(incarnation, number, size, whole)
         case _:
             raise InvalidArgumentError(f"{part} is not a part of a batch")
+
+
+@functools.lru_cache(maxsize=64, typed=True)
+def _make_plan(size: int, batch: int, tries: int, shuffle: bool, seed: int | None, unit: str, in_turn: bool) -> Plan:
+    """Returns a plan. Every request of a worker repeats the plan of its epoch."""
+    return Plan(size=size, batch=batch, tries=tries, shuffle=shuffle, seed=seed, unit=unit, in_turn=in_turn)
 
 
 def _is_part(part: object) -> bool:

@@ -14,6 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from headwater.cluster.addresses import parse_address
+from headwater.cluster.task.lifetime import PS
 from headwater.cores import usable_cores
 from headwater.errors import InvalidArgumentError
 from headwater.graph.kernels.pieces import limit_threads
@@ -23,6 +25,8 @@ from headwater.import_hooks import on_import
 from headwater.lazy_jax import is_jax_array, is_loaded, jax
 
 if TYPE_CHECKING:
+    from headwater.cluster.names import TaskName
+    from headwater.cluster.spec import ClusterSpec
     from headwater.graph.ops.common import AnyArray
 
 _NPROC = "NPROC"
@@ -122,6 +126,21 @@ def share_machine(*, beside: int, sparing: int) -> None:
             limit_threads(_cpu_threads)
     if not virtual_gpus():  # emulated GPUs have to compute at the same time
         on_import("jax", _dispatch_at_once)
+
+
+def share_machine_with_tasks(cluster: ClusterSpec, task: TaskName) -> None:
+    """Limits this process to the share of ``task`` of its machine's cores; see `share_machine`.
+
+    One core is reserved for each ``ps`` of this machine, since a ``ps`` computes in short bursts; the other tasks share
+    the remaining cores.
+    """
+    host = parse_address(cluster.task_address(task.job, task.index)).host
+    here = [name.job for name, address in cluster.tasks() if parse_address(address).host == host]
+    servers = here.count(PS)
+    if task.job == PS:
+        share_machine(beside=len(here), sparing=0)
+    else:
+        share_machine(beside=len(here) - servers, sparing=servers)
 
 
 def _dispatch_at_once(jax: Any) -> None:

@@ -28,7 +28,7 @@ from headwater.graph.master.links import SESSIONS_DETAIL, STEPS_DETAIL, TaskLink
 from headwater.graph.master.peers import ClusterPeers, PeerLink
 from headwater.graph.master.targets import forget_master, register_master
 from headwater.graph.passes.plan import decode_plan
-from headwater.graph.runtime.devices import memory_bytes, share_machine, use_cpu_only
+from headwater.graph.runtime.devices import memory_bytes, share_machine_with_tasks, use_cpu_only
 from headwater.graph.runtime.process import ProcessSettings, configure
 from headwater.graph.runtime.task import TaskRuntime
 from headwater.graph.server import deposited_state
@@ -83,7 +83,7 @@ class TaskServer(Service):
     ) -> None:
         if task.job == PS:
             use_cpu_only()
-        _share_machine(cluster, task)
+        share_machine_with_tasks(cluster, task)
         configure(settings or ProcessSettings())
         self.runtime: TaskRuntime = TaskRuntime(task.device_prefix, device_counts)
         self._twice = replicas_of(cluster) > 1
@@ -358,17 +358,3 @@ def _tasks_of_graph(cluster: ClusterSpec, processes: GraphProcesses | None) -> C
     }
     jobs[PS] = {index: address for index, address in jobs[PS].items() if index in processes.tasks}
     return ClusterSpec(jobs)
-
-
-def _share_machine(cluster: ClusterSpec, task: TaskName) -> None:
-    """Reserves one core for each ``ps`` of this machine, since a ``ps`` computes in short bursts; the other tasks share
-    the remaining cores."""
-    host = parse_address(cluster.task_address(task.job, task.index)).host
-    # If each process had an XLA thread per core, a computation would often wait for a thread that is not scheduled
-    # because another process uses its core (docs/decisions/cores-of-a-machine.md).
-    here = [name.job for name, address in cluster.tasks() if parse_address(address).host == host]
-    servers = here.count(PS)
-    if task.job == PS:
-        share_machine(beside=len(here), sparing=0)
-    else:
-        share_machine(beside=len(here) - servers, sparing=servers)

@@ -17,7 +17,7 @@ import keras
 
 from headwater.cluster.task.agreement import encode_topics
 from headwater.errors import DataLossError, GaveUpError
-from headwater.keras.callbacks import serve_backup
+from headwater.keras.callbacks import has_hook, serve_backup
 from headwater.keras.combining.combination import Combination
 from headwater.keras.embeddings.calls import plain_embeddings
 from headwater.keras.embeddings.ids import stand_in
@@ -509,6 +509,9 @@ class ServedModel(ModelValues):
         if self._backups and others_wait and self._unsent_rate() is not None:
             # If this process is lost, the others make the steps of the epoch without it, with this learning rate.
             self._send_changes()
+        # Keras passes the end of a batch to another thread, even if no callback uses it.
+        begins = has_hook(container, "on_batch_begin", "on_train_batch_begin")
+        ends = has_hook(container, "on_batch_end", "on_train_batch_end")
         self._logs, self._within_epoch = {}, True
         step.start_epoch()
         if number is None:
@@ -531,7 +534,8 @@ class ServedModel(ModelValues):
                 continue
             if made % model.steps_per_execution == 0 and not again:
                 first, began = number, True
-                container.on_train_batch_begin(first)
+                if begins:
+                    container.on_train_batch_begin(first)
             following = _await_step_number(
                 client, request, self._one_step(client, step, share, request, works=works, part=part)
             )
@@ -541,7 +545,8 @@ class ServedModel(ModelValues):
             made += not again
             # As in Keras, batch callbacks are called once for every ``steps_per_execution`` steps.
             if not again and (made % model.steps_per_execution == 0 or following < 0):
-                container.on_train_batch_end(first + model.steps_per_execution - 1, self._logs)
+                if ends:
+                    container.on_train_batch_end(first + model.steps_per_execution - 1, self._logs)
                 began = False
             if self.stop_wanted:
                 self._save_and_stop(epoch)
@@ -617,7 +622,8 @@ class ServedModel(ModelValues):
             gradients = self._momentum(gradients)
         count = len(tables)
         pushed = dict(zip(tables, zip(found.keys[:count], of_rows[:count], strict=True), strict=True))
-        dynamic, version = self._dynamic if step.finite else None, client.version
+        dynamic = self._dynamic if step.finite and self.embeddings.dynamic else None
+        version = client.version
         late = isinstance(self.place.choice, KOfN)
         # Push rows first, because the push of dense gradients completes this worker's part and may release workers that
         # wait for the round.

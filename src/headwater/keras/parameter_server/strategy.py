@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from headwater.cluster.task.members import find_members
 from headwater.errors import FailedPreconditionError
+from headwater.graph.runtime.devices import local_devices, share_machine_with_tasks
 from headwater.keras.embeddings.variables import watch_tables
 from headwater.keras.parameter_server.model import ServedModel, serve_model, served_model
 from headwater.keras.parameter_server.own_momentum import MomentumAt, require_momentum_at
@@ -131,8 +132,12 @@ class ParameterServerStrategy(Strategy):
         self.replicas: int = replicas
         servers = len(members.servers) if members else 0
         self.shards: int | None = shards_of(shards, servers, replicas=replicas, saves=self.saves is not None)
+        # An evaluator is no task of the cluster, and may run anywhere.
+        if members and not members.is_evaluator:
+            share_machine_with_tasks(members.cluster, members.me)
         self.task: ParameterTask | None = process_task(members) if members else None
         if members:
+            local_devices()  # starts JAX with this task's share of the cores
             self._expect_models()
 
     def placement(self) -> AbstractContextManager[object]:

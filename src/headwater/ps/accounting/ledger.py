@@ -23,7 +23,7 @@ import enum
 import json
 from bisect import insort
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from headwater.errors import FailedPreconditionError, InvalidArgumentError
@@ -32,6 +32,7 @@ from headwater.ps.accounting.intervals import Intervals, Span
 if TYPE_CHECKING:
     from headwater.data.io.json_types import JsonObject
 
+_encode_json: Final = json.JSONEncoder(separators=(",", ":")).encode
 #: Maximum length of the reason of a failed range, in characters: it is sent to other tasks with the whole ledger.
 _REASON: Final = 500
 
@@ -92,6 +93,10 @@ class Plan:
                 raise ValueError(f"{name} must be at least 1, but is {value}")
         if self.seed is not None and self.seed < 0:
             raise ValueError(f"seed must not be negative, but is {self.seed}")
+
+    def settings(self) -> dict[str, object]:
+        """Returns the settings by name."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def batch_of(self, work: Work) -> Work:
         """Returns the batch of which a range is a part."""
@@ -172,6 +177,7 @@ class _Epoch:
       done: positions whose examples are applied.
       aside: ranges that failed too often, with the latest reason.
       out: number of positions that are held or gathered.
+      requested: the plan as the first worker has sent it; None after a restart.
     """
 
     plan: Plan
@@ -180,6 +186,7 @@ class _Epoch:
     done: Intervals = field(default_factory=Intervals)
     aside: dict[Span, str] = field(default_factory=dict[Span, str])
     out: int = 0
+    requested: Plan | None = None
 
     def assign(self, share: tuple[int, int] | None, *, joins: bool = False) -> _Piece | None:
         """Assigns the next range within one batch; returns None if no range is left.
@@ -353,7 +360,9 @@ class Ledger:
         known = self._epochs.get(epoch)
         if known is None:
             seed = self.seed if plan.seed is None else plan.seed
-            known = self._epochs[epoch] = _Epoch(plan=replace(plan, seed=seed))
+            known = self._epochs[epoch] = _Epoch(plan=replace(plan, seed=seed), requested=plan)
+            return known
+        if plan == known.requested:
             return known
         differs = [
             f"{one.name}={getattr(plan, one.name)!r} instead of {getattr(known.plan, one.name)!r}"
@@ -533,12 +542,12 @@ class Ledger:
               all others again.
         """
         epochs = [
-            [epoch, asdict(known.plan), list(known.done), [[*span, reason] for span, reason in known.aside.items()]]
+            [epoch, known.plan.settings(), list(known.done), [[*span, reason] for span, reason in known.aside.items()]]
             for epoch, known in self._epochs.items()
         ]
         state = {"run": self.run, "seed": self.seed, "training": self.training, "over": list(self._over)}
         hands = {} if again is None else {"hands": self._assignments(again)}
-        return json.dumps({**state, "epochs": epochs, **hands}, separators=(",", ":")).encode()
+        return _encode_json({**state, "epochs": epochs, **hands}).encode()
 
     def _assignments(self, again: Collection[str]) -> tuple[list[Any], list[Any], list[Any]]:
         """Returns three lists: held ranges, ranges of lost workers, and epochs.
