@@ -768,6 +768,24 @@ def test_a_model_in_the_scope_trains_without_a_cluster(monkeypatch: pytest.Monke
     assert loss < history.history["loss"][0]
 
 
+@pytest.mark.parametrize("hook", ["on_batch_begin", "on_train_batch_begin", "on_batch_end", "on_train_batch_end"])
+def test_callbacks_with_one_hook_for_batches_are_called_as_in_one_process(
+    hook: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+
+    def batches_of(model: Any) -> list[int]:
+        found: list[int] = []
+        callback = keras.callbacks.Callback()
+        setattr(callback, hook, lambda batch, logs=None: found.append(batch))
+        model.fit(X, Y, batch_size=16, epochs=2, verbose=0, callbacks=[callback])
+        return found
+
+    with ParameterServerStrategy().scope():
+        served = dense(lambda: keras.optimizers.SGD(0.1))
+    assert batches_of(served) == batches_of(dense(lambda: keras.optimizers.SGD(0.1))) == [*range(6)] * 2
+
+
 def test_replicas_need_a_second_ps() -> None:
     with pytest.raises(ValueError, match="needs a second ps"):
         ParameterServerStrategy(replicas=2)
