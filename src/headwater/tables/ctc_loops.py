@@ -1,36 +1,104 @@
-"""A compiled loop over the time steps of connectionist temporal classification; see `headwater.graph.kernels.ctc`."""
+"""A compiled loop over the paths of connectionist temporal classification; see `headwater.graph.kernels.ctc`."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+import numpy as np
+
 from headwater.tables.compiled import compiled
+
+#: Minimum of factors whose product is a normal number of float64, not a subnormal one or 0.
+_MIN_FACTOR = 1e-140
 
 
 @compiled
-def forward(y: Any, skip: Any, stay: Any, scaled_every: int, found: Any, exponents: Any) -> None:
-    """Sets the forward probabilities of all moments after the first.
+def paths(
+    probabilities: Any, path: Any, counts: Any, lengths: Any, skip: Any, stay: Any, likelihood: Any, shares: Any
+) -> bool:
+    """Computes the likelihood of each sequence, and the fractions of its paths that emit each class.
+
+    Forward and backward probabilities are divided by their sum in each time step. Only states that a path can reach
+    from the start, and from which it can reach the end, are visited. A product that is too small for float64 matters
+    only if all products of its time step are small.
 
     Args:
-      y: probabilities of the states' classes, ``[time, sequences, states]``.
-      skip, stay: 1 where a path may skip a state, or stay in it, otherwise 0, ``[sequences, states]``.
-      scaled_every: number of steps between two divisions.
-      found: forward probabilities after two columns of zeros, ``[time, sequences, 2 + states]``.
-      exponents: set to the binary logarithms of the divisors, ``[time, sequences]``.
+      probabilities: probabilities of the classes, ``[time, batch, classes]``.
+      path: the class of each state, ``[batch, states]``.
+      counts: number of states of each sequence, ``[batch]``.
+      lengths: number of time steps of each sequence, ``[batch]``.
+      skip, stay: whether a path may enter a state from two states before it, or stay in it, ``[batch, states]``.
+      likelihood: set to the logarithms of the likelihoods, ``[batch]``, -inf without a path; zeros before.
+      shares: set to the fractions, ``[time, batch, classes]``; zeros before.
+
+    Returns:
+      False if all probabilities of a time step are too small for float64.
     """
-    for step in range(1, y.shape[0]):
-        before = found[step - 1]
-        for row in range(y.shape[1]):
-            most = 0.0
-            for state in range(y.shape[2]):
-                value = before[row, state + 2] * stay[row, state] + before[row, state + 1]
-                value = (value + before[row, state] * skip[row, state]) * y[step, row, state]
-                found[step, row, state + 2] = value
-                most = max(most, value)
-            if step % scaled_every == 0:
-                exponent = math.frexp(most)[1]
-                exponents[step, row] = exponent
-                factor = math.ldexp(1.0, -exponent)
-                for state in range(y.shape[2]):
-                    found[step, row, state + 2] *= factor
+    size = path.shape[1]
+    alpha = np.empty((probabilities.shape[0], size))
+    beta, after = np.empty(size), np.empty(size)
+    first, last = np.empty(size, np.int64), np.empty(size, np.int64)
+    for row in range(path.shape[0]):
+        length, count = lengths[row], counts[row]
+        if length == 0:
+            continue
+        # The earliest and the latest time at which a path can be in each state.
+        for state in range(count):
+            first[state] = 0 if state < 2 else first[state - (2 if skip[row, state] else 1)] + 1
+        for state in range(count - 1, -1, -1):
+            behind = 2 if state + 2 < count and skip[row, state + 2] else 1
+            last[state] = length - 1 if state > count - 3 else last[state + behind] - 1
+        if min(first[count - 1], first[max(count - 2, 0)]) >= length:
+            likelihood[row] = -math.inf
+            continue
+        total = 0.0
+        for step in range(length):
+            scale = 0.0
+            for state in range(count):
+                value = 0.0
+                if first[state] <= step <= last[state]:
+                    if step == 0:
+                        value = 1.0
+                    else:
+                        if stay[row, state]:
+                            value += alpha[step - 1, state]
+                        if state > 0:
+                            value += alpha[step - 1, state - 1]
+                        if skip[row, state]:
+                            value += alpha[step - 1, state - 2]
+                    value *= probabilities[step, row, path[row, state]]
+                alpha[step, state] = value
+                scale += value
+            if scale < _MIN_FACTOR:
+                return False
+            total += math.log(scale)
+            for state in range(count):
+                alpha[step, state] /= scale
+        likelihood[row] = total
+        for step in range(length - 1, -1, -1):
+            scale = share = 0.0
+            for state in range(count):
+                value = 0.0
+                if first[state] <= step <= last[state]:
+                    if step == length - 1:
+                        value = 1.0
+                    else:
+                        if stay[row, state]:
+                            value += after[state]
+                        if state + 1 < count:
+                            value += after[state + 1]
+                        if state + 2 < count and skip[row, state + 2]:
+                            value += after[state + 2]
+                beta[state] = value
+                share += value * alpha[step, state]
+            if share < _MIN_FACTOR:
+                return False
+            for state in range(count):
+                fraction = beta[state] * alpha[step, state] / share
+                shares[step, row, path[row, state]] += fraction
+                after[state] = beta[state] * probabilities[step, row, path[row, state]]
+                scale += after[state]
+            for state in range(count):
+                after[state] /= scale
+    return True
