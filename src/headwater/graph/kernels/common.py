@@ -110,6 +110,16 @@ def inferred_shape(found: Sequence[int], wanted: list[int]) -> list[int]:
     return [size if each == -1 else each for each in wanted]
 
 
+def spread(x: HostArray, shape: tuple[int, ...]) -> HostArray:
+    """Repeats ``x`` along its dimensions of size 1 to ``shape``. The result is a view only if it is large:
+    ``np.broadcast_to`` takes as long as copying some thousand elements."""
+    if math.prod(shape) > _LARGE_SIZE:
+        return np.broadcast_to(x, shape)
+    found = np.empty(shape, x.dtype)
+    found[...] = x
+    return found
+
+
 def sum_to(gradient: HostArray, shape: tuple[int, ...]) -> HostArray:
     """Returns the gradient of a broadcast input of ``shape``, given the result's gradient, summed over repetitions."""
     if gradient.shape == shape:

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import ml_dtypes
 import numpy as np
 
-from headwater.graph.kernels.common import Arrays, Needed, axis_in, ints, is_floating, kept_shape, sum_over, where
+from headwater.graph.kernels.common import Arrays, Needed, axis_in, is_floating, kept_shape, spread, sum_over, where
 from headwater.graph.kernels.registry import NoKernel, gradient_kernel, kernel
 
 if TYPE_CHECKING:
@@ -23,8 +24,12 @@ Pull = Callable[[Any, Any, tuple[int, ...]], Any]
 
 
 def _axes(indices: HostArray, rank: int) -> tuple[int, ...]:
-    axes = tuple([axis_in(axis, rank) for axis in ints(indices)])
-    return axes if len(axes) < 2 else tuple(set(axes))
+    return _axes_in(indices.tobytes(), indices.dtype.char, rank)
+
+
+@lru_cache(maxsize=1024)
+def _axes_in(indices: bytes, char: str, rank: int) -> tuple[int, ...]:
+    return tuple({axis_in(axis, rank): None for axis in np.frombuffer(indices, char)})
 
 
 def _reduction(op_type: str, compute: Callable[..., Any], pull: Pull | None = None) -> None:
@@ -127,8 +132,8 @@ def _to_norm(g: HostArray, x: HostArray, axes: tuple[int, ...]) -> HostArray:
     return g * x / _norm(x, axes, keep=True)
 
 
-_reduction("Sum", _sum, lambda g, x, axes: np.broadcast_to(g, x.shape))
-_reduction("Mean", _mean, lambda g, x, axes: np.broadcast_to(g / x.dtype.type(_count(x, axes)), x.shape))
+_reduction("Sum", _sum, lambda g, x, axes: spread(g, x.shape))
+_reduction("Mean", _mean, lambda g, x, axes: spread(g / x.dtype.type(_count(x, axes)), x.shape))
 _reduction("Prod", lambda x, axes, keep: np.multiply.reduce(x, axis=axes, keepdims=keep, dtype=x.dtype), _to_factors)
 _reduction("Max", _extreme(np.fmax, "min", -np.inf), _to_extremes(np.fmax.reduce))
 _reduction("Min", _extreme(np.fmin, "max", np.inf), _to_extremes(np.fmin.reduce))

@@ -176,7 +176,7 @@ class _Backward:
 
     def run(self, given: Sequence[str]) -> None:
         """Adds the statements; ``given`` are the local variables with the gradients of the body's outputs."""
-        self.back.space.update(added=added, padded=padded, through=through)
+        self.back.space.update(added=added, as_tuple=as_tuple, padded=padded, through=through)
         active = self._active()
         for name, grad in zip(self.body.outputs, given, strict=True):
             if name in active:
@@ -239,12 +239,21 @@ class _Backward:
             given.append(forward)
             uses.append(forward)
         result = self.back.local()
-        self.back.add(f"{result} = through({', '.join(given)})", node, defines=[result], uses=uses)
+        self.back.add(f"{result} = {self._call(given, grads)}", node, defines=[result], uses=uses)
         for index, (name, want) in enumerate(zip(node.inputs, wants, strict=True)):
             if want:
                 part = self.back.local()
                 self.back.add(f"{part} = {result}[{index}]", defines=[part], uses=[result])
                 self._add(name, part)
+
+    def _call(self, given: Sequence[str], grads: Sequence[str]) -> str:
+        """Returns the call of `through` with ``given``; written out for a single gradient, which saves a call."""
+        if len(grads) > 1:
+            return f"through({', '.join(given)})"
+        run, inputs, gradients, wants, attrs, *outputs = given
+        args = [inputs, gradients, wants, attrs, *(f"as_tuple({output})" for output in outputs)]
+        nothing = self.back.bind((None,) * len(self.back.space[wants]), "a")
+        return f"{nothing} if {grads[0]} is None else ({run})({', '.join(args)})"
 
 
 def _blocks_gradient(node: Node) -> bool:
