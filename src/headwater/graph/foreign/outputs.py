@@ -72,7 +72,7 @@ _NAMES: Final[dict[str, str]] = {
     "SparseAccumulatorTakeGradient": "indices values shape",
     "SparseAdd": "sum_indices sum_values sum_shape",
     "SparseAddGrad": "a_val_grad b_val_grad",
-    **dict.fromkeys(("SparseConcat", "SparseCross", "SparseSlice"), _SPARSE),
+    **dict.fromkeys(("SparseConcat", "SparseCross", "SparseFeatureCross", "SparseSlice"), _SPARSE),
     "SparseFillEmptyRows": "output_indices output_values empty_row_indicator reverse_index_map",
     **dict.fromkeys(("SparseReorder", "SparseSparseMaximum", "SparseSparseMinimum"), "output_indices output_values"),
     "SparseReshape": "output_indices output_shape",

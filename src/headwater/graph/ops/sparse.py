@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -205,6 +206,31 @@ def cross(
       hash_key: the initial value of the hash.
     """
     del internal_type, sparse_types, dense_types
+    number = partial(crossed_number, key=hash_key, buckets=num_buckets)
+    return _combinations(inputs, N, out_type, number if hashed_output else _joined)
+
+
+@host("SparseFeatureCross", infer=_crossed)
+def feature_cross(
+    *inputs: HostArray,
+    N: int,
+    hashed_output: bool,
+    num_buckets: int,
+    out_type: DType,
+    internal_type: DType | None = None,
+    sparse_types: Sequence[HostArray] = (),
+    dense_types: Sequence[HostArray] = (),
+) -> Sequence[HostArray]:
+    """Returns the result of `cross`, with the older hash of ``tf.contrib.layers``."""
+    del internal_type, sparse_types, dense_types
+    number = partial(_older_crossed_number, buckets=num_buckets)
+    return _combinations(inputs, N, out_type, number if hashed_output else _joined)
+
+
+def _combinations(
+    inputs: Sequence[HostArray], N: int, out_type: DType, combine: Callable[[Sequence[Any]], object]
+) -> Sequence[HostArray]:
+    """Returns the sparse matrix of the combined values; see `cross`."""
     indices, values, shapes, dense = inputs[:N], inputs[N : 2 * N], inputs[2 * N : 3 * N], inputs[3 * N :]
     counts = [int(shape[0]) for shape in shapes] + list(map(len, dense))
     rows = counts[0] if counts else 0
@@ -226,26 +252,35 @@ def cross(
         widest = max(widest, len(combined))
         for number, combination in enumerate(combined):
             out_places.append((row, number))
-            out_values.append(
-                crossed_number(combination, hash_key, num_buckets)
-                if hashed_output
-                else b"_X_".join(map(_text, combination))
-            )
+            out_values.append(combine(combination))
     result = np.empty(len(out_values), out_type.numpy_dtype)
     result[:] = out_values
     return np.array(out_places, np.int64).reshape(-1, 2), result, np.array([rows, widest], np.int64)
 
 
-def _text(value: HostArray) -> bytes:
-    return value if isinstance(value, bytes) else str(value).encode()
+def _joined(values: Sequence[Any]) -> bytes:
+    return b"_X_".join(value if isinstance(value, bytes) else str(value).encode() for value in values)
+
+
+def _number(value: Any) -> int:
+    return fingerprint64(value) if isinstance(value, bytes) else int(value) & _MASK
 
 
 def crossed_number(values: Sequence[Any], key: int, buckets: int) -> int:
     """Returns the hash of a combination of values: texts as bytes, or integers."""
     found = key & _MASK
     for value in values:
-        found = concatenated(found, fingerprint64(value) if isinstance(value, bytes) else int(value) & _MASK)
+        found = concatenated(found, _number(value))
     # Without buckets, the result is any non-negative int64.
+    return found % (buckets or 0x7FFFFFFFFFFFFFFF)
+
+
+def _older_crossed_number(values: Sequence[Any], buckets: int) -> int:
+    """Returns the hash of a combination as ``tf.contrib.layers`` computes it without a key."""
+    found = 0xDECAFCAFFE
+    for value in values:
+        signed = found - (1 << 64) if found >> 63 else found  # the shift to the right keeps the sign
+        found ^= (_number(value) + 0x9E3779B97F4A7800 + (found << 10) + (signed >> 4)) & _MASK
     return found % (buckets or 0x7FFFFFFFFFFFFFFF)
 
 

@@ -29,7 +29,15 @@ DETERMINISTIC: Final = frozenset(
         *("ParseExample", "ParseExampleV2", "ParseSingleExample"),
         *("DistinctBags", "NumberToHashBucketFast"),
         *("DynamicPartition", "ListDiff", "Unique", "UniqueWithCounts", "Where"),
-        *("SparseConcat", "SparseCross", "SparseFillEmptyRows", "SparseOrder", "SparseReorder", "SparseReshape"),
+        *(
+            "SparseConcat",
+            "SparseCross",
+            "SparseFeatureCross",
+            "SparseFillEmptyRows",
+            "SparseOrder",
+            "SparseReorder",
+            "SparseReshape",
+        ),
         *("SegmentMax", "SegmentMin", "SegmentProd", "SparseSegmentSqrtN", *_SEGMENTS),
     ]
 )

@@ -42,6 +42,7 @@ MODULES: Mapping[str, Sequence[str]] = {
     "tensorflow.contrib.learn.python.learn.preprocessing": ("headwater.tf1.contrib.learn.preprocessing",),
     "tensorflow.contrib.learn.python.learn.preprocessing.*": ("headwater.tf1.contrib.learn.preprocessing",),
     "tensorflow.contrib.learn.python.learn.estimators.*": ("tf.contrib.learn",),
+    "tensorflow.contrib.learn.python.learn.utils.input_fn_utils": ("tf.contrib.learn",),
     "tensorflow.contrib.cudnn_rnn.python.layers": ("tf.contrib.cudnn_rnn",),
     "tensorflow.contrib.cudnn_rnn.python.layers.cudnn_rnn": ("tf.contrib.cudnn_rnn",),
     "tensorflow.contrib.cudnn_rnn.python.ops.cudnn_rnn_ops": (

@@ -57,7 +57,11 @@ PARTIAL: Final[Mapping[str, str]] = {
         "by names: parameters and floating-point operations, for gradients only of matrix products and convolutions; "
         "without times, which `Timeline` shows"
     ),
-    "tf.contrib.learn.DNNLinearCombinedClassifier": "without `gradient_clip_norm`",
+    "tf.contrib.learn.DNNLinearCombinedClassifier": (
+        "counts each step once, as with `fix_global_step_increment_bug=True`; without `enable_centered_bias` and "
+        "`embedding_lr_multipliers`"
+    ),
+    "tf.contrib.learn.DNNLinearCombinedRegressor": "as `DNNLinearCombinedClassifier`",
     "tf.contrib.learn.Experiment": "without `export_strategies`",
     "tf.contrib.layers.batch_norm": "without `batch_weights` and `zero_debias_moving_mean`",
     "tf.estimator.tpu.TPUEstimator": "with `use_tpu=False`, as in TensorFlow without TPUs",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 from headwater import dtypes
 from headwater.graph.operation import Tensor
@@ -58,7 +58,12 @@ class Column:
     """Base of all columns. Columns are frozen and compared by their settings.
 
     `name` is the prefix of its variables' names; columns are concatenated in the order of their names.
+
+    Attributes:
+      of_contrib: whether a function of ``tf.contrib.layers`` made it, whose models have other names of variables.
     """
+
+    of_contrib: ClassVar[bool] = False
 
     @property
     def name(self) -> str:

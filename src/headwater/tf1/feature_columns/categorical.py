@@ -176,11 +176,15 @@ class IdentityColumn(_Keyed):
 
 @dataclass(frozen=True)
 class CrossedColumn(CategoricalColumn):
-    """Combinations of categories by their fingerprint modulo a number."""
+    """Combinations of categories by their fingerprint modulo a number.
+
+    Attributes:
+      hash_key: the initial value of the fingerprint; None for the older fingerprint of ``tf.contrib.layers``.
+    """
 
     keys: tuple[Any, ...]
     hash_bucket_size: int
-    hash_key: int
+    hash_key: int | None
 
     @property
     def name(self) -> str:
@@ -220,13 +224,15 @@ class CrossedColumn(CategoricalColumn):
             "N": len(parts),
             "hashed_output": True,
             "num_buckets": self.hash_bucket_size,
-            "hash_key": self.hash_key,
             "out_type": dtypes.int64,
             "internal_type": dtypes.string,
             "sparse_types": tuple(p.dtype for p in parts),
             "dense_types": tuple(t.dtype.base_dtype for t in dense),
         }
-        outputs = get_default_graph().create_op("SparseCross", inputs, attrs).outputs
+        if self.hash_key is None:
+            outputs = get_default_graph().create_op("SparseFeatureCross", inputs, attrs).outputs
+        else:
+            outputs = get_default_graph().create_op("SparseCross", inputs, attrs | {"hash_key": self.hash_key}).outputs
         return SparseTensor(outputs[0], outputs[1], outputs[2])
 
 

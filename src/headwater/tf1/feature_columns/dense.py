@@ -156,6 +156,7 @@ class EmbeddingColumn(DenseColumn):
 
     Attributes:
       shared_name: name of a table that several columns share; None if the column has its own table.
+      table_name: name of the table's variable in the column's scope.
     """
 
     categorical_column: CategoricalColumn
@@ -165,6 +166,7 @@ class EmbeddingColumn(DenseColumn):
     max_norm: float | None
     trainable: bool
     shared_name: str | None = None
+    table_name: str = "embedding_weights"
 
     @property
     def name(self) -> str:
@@ -185,7 +187,7 @@ class EmbeddingColumn(DenseColumn):
     def dense(self, features: Features, trainable: bool, collections: Sequence[str]) -> Tensor:
         ids, weights = features.get(self)
         table = get_variable(
-            "embedding_weights",
+            self.table_name,
             [self.categorical_column.num_buckets, self.dimension],
             dtypes.float32,
             initializer=self.initializer,

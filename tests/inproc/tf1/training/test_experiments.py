@@ -79,8 +79,8 @@ def test_the_fitted_data_are_logged_once(tmp_path: Path) -> None:
         estimator.fit(X, Y, _input_fn, steps=1)
     with pytest.raises(ValueError, match="Either x or input_fn"):
         estimator.fit(steps=1)
-    with pytest.raises(ValueError, match="metrics is not supported"):
-        estimator.evaluate(input_fn=_eval_fn, metrics={"x": 1})
+    with pytest.raises(ValueError, match="feed_fn is not supported"):
+        estimator.evaluate(input_fn=_eval_fn, feed_fn=dict)
 
 
 def test_arrays_are_fitted_evaluated_and_predicted(tmp_path: Path) -> None:

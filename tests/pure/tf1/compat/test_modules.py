@@ -149,7 +149,7 @@ def test_a_missing_module_is_named(statement: str) -> None:
     [
         ("import tensorflow.contrib.gan as tfgan", "use two losses with two `tf.train` optimizers"),
         ("from tensorflow.contrib import tensor_forest", "use scikit-learn's random forests"),
-        ("from headwater.tf1.compat import tf; tf.contrib.learn.SKCompat", "use `tf.estimator`"),
+        ("from headwater.tf1.compat import tf; tf.contrib.learn.monitors.ExportMonitor", "use `tf.estimator`"),
         ("from headwater.tf1.compat import tf; tf.contrib.timeseries.ARRegressor", "use statsmodels"),
     ],
 )

@@ -26,10 +26,11 @@ _LAYERS: Final = {
         avg_pool2d avg_pool3d dropout flatten max_pool2d max_pool3d one_hot_encoding repeat softmax stack""",
     "headwater.tf1.contrib.slim.initializers": """
         variance_scaling_initializer xavier_initializer xavier_initializer_conv2d=xavier_initializer""",
-    "headwater.tf1.feature_columns.dense": "bucketized_column one_hot_column=indicator_column",
     "headwater.tf1.feature_columns.old": """
-        create_feature_spec_for_parsing crossed_column embedding_column real_valued_column
-        sparse_column_with_hash_bucket sparse_column_with_integerized_feature sparse_column_with_keys""",
+        bucketized_column create_feature_spec_for_parsing crossed_column embedding_column one_hot_column
+        real_valued_column sparse_column_with_hash_bucket sparse_column_with_integerized_feature
+        sparse_column_with_keys""",
+    "headwater.tf1.feature_columns.old_inputs": "input_from_feature_columns weighted_sum_from_feature_columns",
     "headwater.tf1.training.train_ops": """
         OPTIMIZER_CLS_NAMES OPTIMIZER_SUMMARIES optimize_loss summarize_activation summarize_activations
         summarize_collection summarize_tensor summarize_tensors""",
@@ -228,10 +229,12 @@ CONTRIB: Final[Mapping[str, Area]] = {
         "``tf.contrib.learn``: estimators and experiments before ``tf.estimator``.",
         names={
             "headwater.tf1.training.estimator.learn": """
-                DNNClassifier DNNLinearCombinedClassifier Experiment LinearClassifier ModeKeys=LearnModeKeys
-                RunConfig=LearnRunConfig
-                infer_real_valued_columns_from_input run""",
-            "headwater.tf1.training.estimator.learn_estimator": "Estimator=LearnEstimator ModelFnOps",
+                Experiment ModeKeys=LearnModeKeys RunConfig=LearnRunConfig infer_real_valued_columns_from_input run""",
+            "headwater.tf1.contrib.learn.models": """
+                DNNClassifier DNNLinearCombinedClassifier DNNLinearCombinedRegressor DNNRegressor LinearClassifier
+                LinearRegressor SKCompat""",
+            "headwater.tf1.training.estimator.learn_estimator": """
+                Estimator=LearnEstimator InputFnOps ModelFnOps NotFittedError build_parsing_serving_input_fn""",
             "headwater.tf1.training.estimator.metric_spec": "MetricSpec",
             "headwater.tf1.training.estimator.run_config": "TaskType",
         },

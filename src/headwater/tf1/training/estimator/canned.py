@@ -70,6 +70,38 @@ Logits = Callable[[Mapping[str, Any], str, int], Tensor]
 """A function of features, mode and number of logits."""
 
 
+class Layers(NamedTuple):
+    """Functions that build models; the names of variables depend on them.
+
+    Attributes:
+      inputs: concatenates the columns of features, in a variable scope.
+      connect: a fully connected layer of a tensor, a size and an activation, in a variable scope.
+      weigh: the logits of a linear model of features, columns, units and a combiner, in a variable scope.
+    """
+
+    inputs: Callable[[Mapping[str, Any], Any, Any], Tensor]
+    connect: Callable[[Tensor, int, Callable[..., Tensor] | None, Any], Tensor]
+    weigh: Callable[[Mapping[str, Any], Any, int, str, Any], Tensor]
+
+
+def _inputs(features: Mapping[str, Any], columns: Any, scope: object) -> Tensor:
+    del scope
+    return input_layer(features, columns)
+
+
+def _connect(net: Tensor, size: int, activation: Callable[..., Tensor] | None, scope: Any) -> Tensor:
+    return dense(net, size, activation=activation, kernel_initializer=GlorotUniform(), name=scope)
+
+
+def _weigh(features: Mapping[str, Any], columns: Any, units: int, combiner: str, scope: object) -> Tensor:
+    del scope
+    return linear_model(features, columns, units=units, sparse_combiner=combiner)
+
+
+LAYERS = Layers(_inputs, _connect, _weigh)
+"""The functions of ``tf.estimator``'s models."""
+
+
 def _network(
     hidden_units: Sequence[int],
     columns: Any,
@@ -77,20 +109,21 @@ def _network(
     drop: float | None,
     partitioner: Partitioner | None,
     normalize: bool,
+    layers: Layers = LAYERS,
 ) -> Logits:
     def logits(features: Mapping[str, Any], mode: str, units: int) -> Tensor:
         training = mode == ModeKeys.TRAIN
-        with variable_scope("input_from_feature_columns", partitioner=_spread(partitioner)):
-            net = input_layer(features, columns)
+        with variable_scope("input_from_feature_columns", partitioner=_spread(partitioner)) as scope:
+            net = layers.inputs(features, columns, scope)
         for index, size in enumerate(hidden_units):
             with variable_scope(f"hiddenlayer_{index}", values=(net,)) as scope:
-                net = dense(net, size, activation=activation, kernel_initializer=GlorotUniform(), name=scope)
+                net = layers.connect(net, size, activation, scope)
                 if drop is not None and training:
                     net = dropout(net, rate=drop, training=True)
                 if normalize:
                     net = batch_normalization(net, momentum=0.999, training=training, name=f"batchnorm_{index}")
         with variable_scope("logits", values=(net,)) as scope:
-            return dense(net, units, kernel_initializer=GlorotUniform(), name=scope)
+            return layers.connect(net, units, None, scope)
 
     return logits
 
@@ -149,9 +182,10 @@ def deep_part(
     drop: float | None,
     partitioner: Partitioner | None,
     normalize: bool,
+    layers: Layers = LAYERS,
 ) -> Part:
     """Returns a deep model; ``rate`` is the learning rate of an optimizer given by name. See `DNNClassifier`."""
-    network = _network(hidden_units, columns, activation, drop, partitioner, normalize)
+    network = _network(hidden_units, columns, activation, drop, partitioner, normalize, layers)
 
     def logits(features: Mapping[str, Any], mode: str, units: int) -> Tensor:
         with variable_scope(_DEEP, values=tuple(features.values()), partitioner=_spread(partitioner)):
@@ -161,15 +195,20 @@ def deep_part(
 
 
 def linear_part(
-    optimizer: OptimizerLike, most: float, columns: Any, partitioner: Partitioner | None, combiner: str
+    optimizer: OptimizerLike,
+    most: float,
+    columns: Any,
+    partitioner: Partitioner | None,
+    combiner: str,
+    layers: Layers = LAYERS,
 ) -> Part:
     """Returns a linear model; ``most`` limits the learning rate of an optimizer given by name. See `linear_model`."""
     rate = linear_rate(most, len(columns))
 
     def logits(features: Mapping[str, Any], mode: str, units: int) -> Tensor:
         del mode
-        with variable_scope(_LINEAR, values=tuple(features.values()), partitioner=_spread(partitioner)):
-            return linear_model(features, columns, units=units, sparse_combiner=combiner)
+        with variable_scope(_LINEAR, values=tuple(features.values()), partitioner=_spread(partitioner)) as scope:
+            return layers.weigh(features, columns, units, combiner, scope)
 
     return Part(_LINEAR, logits, lambda: optimizer_of(optimizer, rate))
 

@@ -12,10 +12,8 @@ from headwater.cluster.pauses import pause
 from headwater.dtypes import as_dtype
 from headwater.tensorboard_protos import config_pb2
 from headwater.tf1.feature_columns.old import real_valued_column
-from headwater.tf1.functional.nn import relu
-from headwater.tf1.functional.weighted_losses import Reduction
 from headwater.tf1.training.basic_session_run_hooks import GlobalStepWaiterHook
-from headwater.tf1.training.estimator import canned
+from headwater.tf1.training.estimator.estimator import Estimator
 from headwater.tf1.training.estimator.inputs import numpy_input_fn
 from headwater.tf1.training.estimator.monitors import replace_monitors_with_hooks
 from headwater.tf1.training.estimator.run_config import RunConfig, TaskType
@@ -23,29 +21,15 @@ from headwater.tf1.training.estimator.specs import EvalSpec, TrainSpec
 from headwater.tf1.training.estimator.train_and_evaluate import Evaluator, run_task, start_server
 
 if TYPE_CHECKING:
-    from headwater.graph.operation import Tensor
     from headwater.graph.registry import HostArray
     from headwater.graph.types import SparseLike, Structure
     from headwater.tensorboard_protos import ConfigProto
     from headwater.tf1.feature_columns.base import Column
-    from headwater.tf1.training.estimator.estimator import Estimator
-    from headwater.tf1.training.optimizer import OptimizerLike
     from headwater.tf1.training.saving_hooks import CheckpointSaverListener
     from headwater.tf1.training.session_run_hook import SessionRunHook
 
 ARRAY = ""
 """The name by which columns refer to features that are one array."""
-
-_METRICS = {
-    "accuracy_baseline": "accuracy/baseline_label_mean",
-    "label/mean": "labels/actual_label_mean",
-    "precision": "precision/positive_threshold_0.500000_mean",
-    "prediction/mean": "labels/prediction_mean",
-    "recall": "recall/positive_threshold_0.500000_mean",
-}
-"""Names of ``tf.contrib.learn`` for metrics of ``tf.estimator``'s classifiers."""
-
-_MEAN = Reduction.SUM_OVER_BATCH_SIZE
 
 
 class LearnModeKeys:
@@ -111,8 +95,8 @@ class LearnRunConfig(RunConfig):
         self.evaluation_master = evaluation_master
 
 
-class ArrayEstimator(canned.Estimator):
-    """An estimator with `fit`; its predictions are classes or numbers."""
+class ArrayEstimator(Estimator):
+    """An estimator with `fit`, on arrays or the data of an input function."""
 
     def fit(
         self,
@@ -138,87 +122,6 @@ class ArrayEstimator(canned.Estimator):
         given = input_fn_of(x, y, input_fn, batch_size, epochs=None)
         return self.train(given, replace_monitors_with_hooks(monitors, self), steps, max_steps)
 
-    def evaluate(  # pyright: ignore[reportIncompatibleMethodOverride] - its order of arguments is another here
-        self,
-        x: object = None,
-        y: object = None,
-        input_fn: Callable[..., Structure] | None = None,
-        feed_fn: object = None,
-        batch_size: int | None = None,
-        steps: int | None = None,
-        metrics: object = None,
-        name: str | None = None,
-        checkpoint_path: str | None = None,
-        hooks: object = None,
-        log_progress: bool = True,
-    ) -> dict[str, Any]:
-        """Returns the metrics of a checkpoint, on arrays (one pass; see `fit`) or on the data of ``input_fn``.
-
-        ``loss`` is the weighted mean over examples, Σ wᵢ lossᵢ / Σ wᵢ. `fit` minimizes Σ wᵢ lossᵢ / (batch size).
-
-        Raises:
-          ValueError: both arrays and ``input_fn``, or neither; ``feed_fn`` or ``metrics``, which are not supported.
-        """
-        del log_progress  # the log has the steps in any case
-        _require_none(feed_fn=feed_fn, metrics=metrics)
-        given = input_fn_of(x, y, input_fn, batch_size, epochs=1)
-        found = canned.Estimator.evaluate(self, given, steps, hooks, checkpoint_path, name)
-        found["loss"] = found.pop("average_loss", found["loss"])
-        if "accuracy_baseline" not in found:
-            return found
-        renamed = {_METRICS.get(key, key): value for key, value in found.items()}
-        return {**renamed, "accuracy/threshold_0.500000_mean": found["accuracy"]}
-
-    def predict(  # pyright: ignore[reportIncompatibleMethodOverride] - its order of arguments is another here
-        self,
-        x: object = None,
-        input_fn: Callable[..., Structure] | None = None,
-        batch_size: int | None = None,
-        outputs: Structure = None,
-        as_iterable: bool = True,
-    ) -> Any:
-        """Returns the class of each example.
-
-        Args:
-          outputs: names of predictions to return in place of classes, in a dictionary for each example.
-          as_iterable: whether to yield the results; otherwise, returns an array of all results.
-
-        Raises:
-          ValueError: both arrays and ``input_fn`` are given, or neither.
-        """
-        input_fn = input_fn_of(x, None, input_fn, batch_size, epochs=1)
-        if outputs is not None:
-            found = canned.Estimator.predict(self, input_fn, list(outputs))
-        else:
-            found = (each["class_ids"][0] for each in canned.Estimator.predict(self, input_fn, "class_ids"))
-        if as_iterable:
-            return found
-        examples = list(found)
-        if outputs is None:
-            return np.array(examples)
-        return {name: np.array([example[name] for example in examples]) for name in outputs}
-
-    def predict_classes(
-        self,
-        x: object = None,
-        input_fn: Callable[..., Structure] | None = None,
-        batch_size: int | None = None,
-        as_iterable: bool = True,
-    ) -> Any:
-        """Returns the class of each example; see `predict`."""
-        return self.predict(x, input_fn, batch_size, as_iterable=as_iterable)
-
-    def predict_proba(
-        self,
-        x: object = None,
-        input_fn: Callable[..., Structure] | None = None,
-        batch_size: int | None = None,
-        as_iterable: bool = True,
-    ) -> Structure:
-        """Returns the probabilities of all classes for each example; see `predict`."""
-        found = self.predict(x, input_fn, batch_size, ["probabilities"], as_iterable)
-        return (each["probabilities"] for each in found) if as_iterable else found["probabilities"]
-
 
 def input_fn_of(
     x: object, y: object, input_fn: Callable[..., Structure] | None, batch_size: int | None, epochs: int | None
@@ -235,7 +138,7 @@ def input_fn_of(
     )
     count = len(next(iter(features.values())))
     labels = None if y is None else np.asarray(y)
-    return numpy_input_fn(features, labels, batch_size or count, epochs, epochs is None, max(count, 1))
+    return numpy_input_fn(features, labels, min(batch_size or count, count), epochs, epochs is None, max(count, 1))
 
 
 def infer_real_valued_columns_from_input(x: SparseLike) -> list[Column]:
@@ -248,120 +151,12 @@ def infer_real_valued_columns_from_input(x: SparseLike) -> list[Column]:
     ]
 
 
-class LinearClassifier(ArrayEstimator, canned.LinearClassifier):  # pyright: ignore[reportIncompatibleMethodOverride]
-    """A linear model of classes."""
+def require_none(**settings: object) -> None:
+    """Refuses unsupported settings.
 
-    def __init__(
-        self,
-        feature_columns: Sequence[Column],
-        model_dir: str | None = None,
-        n_classes: int = 2,
-        weight_column_name: str | None = None,
-        optimizer: OptimizerLike | None = None,
-        gradient_clip_norm: float | None = None,
-        enable_centered_bias: bool = False,
-        _joint_weight: bool = False,
-        config: RunConfig | None = None,
-        feature_engineering_fn: object = None,
-        label_keys: Sequence[str] | None = None,
-    ) -> None:
-        _require_none(
-            gradient_clip_norm=gradient_clip_norm,
-            feature_engineering_fn=feature_engineering_fn,
-            enable_centered_bias=enable_centered_bias or None,
-            _joint_weight=_joint_weight or None,
-        )
-        settings = (model_dir, n_classes, weight_column_name, label_keys, optimizer or "Ftrl", config)
-        canned.LinearClassifier.__init__(self, list(feature_columns), *settings, loss_reduction=_MEAN)
-
-
-class DNNClassifier(ArrayEstimator, canned.DNNClassifier):  # pyright: ignore[reportIncompatibleMethodOverride]
-    """A deep model of classes."""
-
-    def __init__(
-        self,
-        hidden_units: Sequence[int],
-        feature_columns: Sequence[Column],
-        model_dir: str | None = None,
-        n_classes: int = 2,
-        weight_column_name: str | None = None,
-        optimizer: OptimizerLike | None = None,
-        activation_fn: Callable[[Tensor], Tensor] = relu,
-        dropout: float | None = None,
-        gradient_clip_norm: float | None = None,
-        enable_centered_bias: bool = False,
-        config: RunConfig | None = None,
-        feature_engineering_fn: object = None,
-        embedding_lr_multipliers: object = None,
-        input_layer_min_slice_size: object = None,
-        label_keys: Sequence[str] | None = None,
-    ) -> None:
-        _require_none(
-            gradient_clip_norm=gradient_clip_norm,
-            feature_engineering_fn=feature_engineering_fn,
-            enable_centered_bias=enable_centered_bias or None,
-            embedding_lr_multipliers=embedding_lr_multipliers,
-            input_layer_min_slice_size=input_layer_min_slice_size,
-        )
-        classes = (model_dir, n_classes, weight_column_name, label_keys)
-        network = (optimizer or "Adagrad", activation_fn, dropout)
-        columns = list(feature_columns)
-        canned.DNNClassifier.__init__(
-            self, hidden_units, columns, *classes, *network, config=config, loss_reduction=_MEAN
-        )
-
-
-class DNNLinearCombinedClassifier(ArrayEstimator, canned.DNNLinearCombinedClassifier):  # pyright: ignore[reportIncompatibleMethodOverride]
-    """Classifier that adds the logits of a linear and a deep model."""
-
-    def __init__(
-        self,
-        model_dir: str | None = None,
-        n_classes: int = 2,
-        weight_column_name: str | None = None,
-        linear_feature_columns: Sequence[Column] | None = None,
-        linear_optimizer: OptimizerLike | None = None,
-        _joint_linear_weights: bool = False,
-        dnn_feature_columns: Sequence[Column] | None = None,
-        dnn_optimizer: OptimizerLike | None = None,
-        dnn_hidden_units: Sequence[int] | None = None,
-        dnn_activation_fn: Callable[[Tensor], Tensor] = relu,
-        dnn_dropout: float | None = None,
-        gradient_clip_norm: float | None = None,
-        enable_centered_bias: bool = False,
-        config: RunConfig | None = None,
-        feature_engineering_fn: object = None,
-        embedding_lr_multipliers: object = None,
-        input_layer_min_slice_size: object = None,
-        label_keys: Sequence[str] | None = None,
-        fix_global_step_increment_bug: bool = False,
-    ) -> None:
-        del fix_global_step_increment_bug  # a training step always counts once here, as with True
-        _require_none(
-            gradient_clip_norm=gradient_clip_norm,
-            feature_engineering_fn=feature_engineering_fn,
-            _joint_linear_weights=_joint_linear_weights or None,
-            enable_centered_bias=enable_centered_bias or None,
-            embedding_lr_multipliers=embedding_lr_multipliers,
-            input_layer_min_slice_size=input_layer_min_slice_size,
-        )
-        linear_columns = list(linear_feature_columns or ())
-
-        def linear() -> Any:
-            rate = canned.linear_rate(canned.LINEAR_RATE, len(linear_columns))
-            return canned.optimizer_of(linear_optimizer or "Ftrl", rate)
-
-        def deep() -> Any:
-            return canned.optimizer_of(dnn_optimizer or "Adagrad", canned.DEEP_RATE)
-
-        network = (dnn_feature_columns, deep, dnn_hidden_units, dnn_activation_fn, dnn_dropout)
-        classes = (n_classes, weight_column_name, label_keys)
-        canned.DNNLinearCombinedClassifier.__init__(
-            self, model_dir, linear_columns, linear, *network, *classes, config=config, loss_reduction=_MEAN
-        )
-
-
-def _require_none(**settings: object) -> None:
+    Raises:
+      ValueError: one is not None.
+    """
     for name, value in settings.items():
         if value is not None:
             raise ValueError(f"{name} is not supported; omit it")
@@ -414,7 +209,7 @@ class Experiment:
         check_interval_secs: float = 5,
     ) -> None:
         del local_eval_frequency, min_eval_frequency, check_interval_secs  # each new checkpoint triggers an evaluation
-        _require_none(
+        require_none(
             eval_metrics=None if hasattr(estimator, "eval_metrics") else eval_metrics,
             export_strategies=export_strategies or None,
             train_steps_per_iteration=train_steps_per_iteration,

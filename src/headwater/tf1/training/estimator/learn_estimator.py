@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from headwater.data.spec import TensorSpec
+from headwater.graph.collections import GraphKeys
+from headwater.graph.context import get_default_graph
 from headwater.graph.operation import Tensor
 from headwater.tf1.functional.arrays import placeholder
 from headwater.tf1.training.estimator.estimator import Estimator
+from headwater.tf1.training.estimator.export import (
+    PredictOutput,
+    ServingInputReceiver,
+    build_parsing_serving_input_receiver_fn,
+)
 from headwater.tf1.training.estimator.inputs import arguments_of
-from headwater.tf1.training.estimator.learn import ARRAY, ArrayEstimator, input_fn_of
+from headwater.tf1.training.estimator.learn import ARRAY, ArrayEstimator, input_fn_of, require_none
 from headwater.tf1.training.estimator.metric_spec import items_of, metric_ops
 from headwater.tf1.training.estimator.specs import EstimatorSpec, ModeKeys
+from headwater.tf1.training.saved_model import DEFAULT_SERVING_SIGNATURE_DEF_KEY
+from headwater.tf1.training.session_run_hook import SessionRunContext, SessionRunHook, SessionRunValues
 
 if TYPE_CHECKING:
     from headwater.graph.operation import Operation
     from headwater.graph.types import Structure
     from headwater.tf1.training.scaffold import Scaffold
-    from headwater.tf1.training.session_run_hook import SessionRunHook
 
 
 class ModelFnOps(EstimatorSpec):
@@ -64,6 +72,57 @@ def _placeholders(specs: Structure) -> Structure:
     if items is not None:
         return {name: _placeholders(each) for name, each in items.items()}
     return None if specs is None else placeholder(specs.dtype, specs.shape)
+
+
+class NotFittedError(ValueError, AttributeError):
+    """An estimator predicts or is evaluated before it has been trained."""
+
+
+class InputFnOps(NamedTuple):
+    """Inputs of a served model.
+
+    Attributes:
+      features: features for the model function.
+      labels: None; accepted for the sake of training inputs in this form.
+      default_inputs: tensors that a request feeds, by name.
+    """
+
+    features: Structure
+    labels: Structure
+    default_inputs: Mapping[str, Tensor]
+
+
+def build_parsing_serving_input_fn(
+    feature_spec: Mapping[str, object], default_batch_size: int | None = None
+) -> Callable[[], InputFnOps]:
+    """Returns an input function for requests with serialised examples.
+
+    Args:
+      feature_spec: features of the examples; see `parse_example`.
+      default_batch_size: number of examples; any number if None.
+    """
+    receiver_fn = build_parsing_serving_input_receiver_fn(feature_spec, default_batch_size)
+
+    def input_fn() -> InputFnOps:
+        receiver = receiver_fn()
+        return InputFnOps(receiver.features, None, receiver.receiver_tensors)
+
+    return input_fn
+
+
+class _StopAfterConstants(SessionRunHook):
+    """Stops after the first batch if each would be the same, as the input has neither queues nor iterators."""
+
+    def begin(self) -> None:
+        graph = get_default_graph()
+        changing = graph.get_collection(GraphKeys.QUEUE_RUNNERS) or any(
+            op.type.startswith("IteratorGetNext") for op in graph.get_operations()
+        )
+        self._constant = not changing
+
+    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
+        if self._constant:
+            run_context.request_stop()
 
 
 class LearnEstimator(ArrayEstimator):
@@ -110,32 +169,60 @@ class LearnEstimator(ArrayEstimator):
             more = {"mode": mode, "params": params, "config": config, "model_dir": self.model_dir}
             found = model_fn(features, labels, **{name: value for name, value in more.items() if name in wanted})
             spec = found if isinstance(found, EstimatorSpec) else ModelFnOps(mode, *found)
+            if mode == ModeKeys.PREDICT and spec.export_outputs is None and items_of(spec.predictions) is not None:
+                default = PredictOutput(spec.predictions)
+                exports = {
+                    DEFAULT_SERVING_SIGNATURE_DEF_KEY: default,
+                    "default_input_alternative:default_output_alternative": default,
+                }
+                return spec._replace(export_outputs=exports)
             if mode != ModeKeys.EVAL or not self.eval_metrics:
                 return spec
-            further = metric_ops(self.eval_metrics, features, labels, spec.predictions)
+            further = metric_ops(self._with_keys(self.eval_metrics), features, labels, spec.predictions)
             return spec._replace(eval_metric_ops={**spec.eval_metric_ops, **further})
 
         self.eval_metrics: Mapping[Structure, Structure] | None = None
         self._label_specs: Structure = None
         super().__init__(adapted, model_dir, config)
 
-    def evaluate(
-        self, *args: Any, metrics: Mapping[Structure, Structure] | None = None, **kwargs: Any
+    def evaluate(  # pyright: ignore[reportIncompatibleMethodOverride] - its order of arguments is another here
+        self,
+        x: object = None,
+        y: object = None,
+        input_fn: Callable[..., Structure] | None = None,
+        feed_fn: object = None,
+        batch_size: int | None = None,
+        steps: int | None = None,
+        metrics: Mapping[Structure, Structure] | None = None,
+        name: str | None = None,
+        checkpoint_path: str | None = None,
+        hooks: object = None,
+        log_progress: bool = True,
     ) -> dict[str, Any]:
-        """Returns the metrics of a checkpoint; see `ArrayEstimator.evaluate`.
+        """Returns the metrics of a checkpoint, on arrays (one pass; see `fit`) or on the data of ``input_fn``.
+
+        ``loss`` is the mean over batches.
 
         Args:
-          args, kwargs: see `ArrayEstimator.evaluate`.
           metrics: further metrics, by name, see `headwater.tf1.training.estimator.metric_spec.metric_ops`.
+
+        Raises:
+          NotFittedError: there is no checkpoint.
+          ValueError: both arrays and ``input_fn``, or neither; ``feed_fn``, which is not supported.
         """
+        del log_progress  # the log has the steps in any case
+        require_none(feed_fn=feed_fn)
+        if checkpoint_path is None:
+            self._require_checkpoint()
+        given = input_fn_of(x, y, input_fn, batch_size, epochs=1)
         kept = self.eval_metrics
         self.eval_metrics = metrics or kept
         try:
-            return super().evaluate(*args, **kwargs)
+            return Estimator.evaluate(self, given, steps, hooks, checkpoint_path, name)
         finally:
             self.eval_metrics = kept
 
-    def predict(
+    def predict(  # pyright: ignore[reportIncompatibleMethodOverride] - its order of arguments is another here
         self,
         x: object = None,
         input_fn: Callable[..., Structure] | None = None,
@@ -143,12 +230,66 @@ class LearnEstimator(ArrayEstimator):
         outputs: Structure = None,
         as_iterable: bool = True,
     ) -> Any:
-        """The predictions of each example; see `ArrayEstimator.predict`."""
+        """Returns the predictions of each example.
+
+        Args:
+          outputs: names of the predictions to return; all if None.
+          as_iterable: whether to yield the results; otherwise, returns an array of all results for each name.
+
+        Raises:
+          ValueError: both arrays and ``input_fn`` are given, or neither.
+          NotFittedError: there is no checkpoint.
+        """
+        self._require_checkpoint()
         given = input_fn_of(x, None, input_fn, batch_size, epochs=1)
-        found = Estimator.predict(self, given, outputs)
+        found = Estimator.predict(self, given, outputs, [_StopAfterConstants()])
         if as_iterable:
             return found
         examples = list(found)
         if not examples or not isinstance(examples[0], dict):
             return np.array(examples)
         return {name: np.array([example[name] for example in examples]) for name in examples[0]}  # pyright: ignore[reportUnknownVariableType]
+
+    def export_savedmodel(  # pyright: ignore[reportIncompatibleMethodOverride] - its arguments differ here
+        self,
+        export_dir_base: str,
+        serving_input_fn: Callable[[], InputFnOps | ServingInputReceiver],
+        default_output_alternative_key: str | None = None,
+        assets_extra: object = None,
+        as_text: bool = False,
+        checkpoint_path: str | None = None,
+        graph_rewrite_specs: object = None,
+        strip_default_attrs: bool = False,
+    ) -> bytes:
+        """Exports the model for serving into a new folder within ``export_dir_base``, and returns the folder's path.
+
+        Args:
+          serving_input_fn: returns the inputs.
+          assets_extra, as_text, checkpoint_path, strip_default_attrs: see `Estimator.export_savedmodel`.
+
+        Raises:
+          ValueError: ``default_output_alternative_key`` or ``graph_rewrite_specs``, which are not supported.
+        """
+        require_none(
+            default_output_alternative_key=default_output_alternative_key, graph_rewrite_specs=graph_rewrite_specs
+        )
+
+        def receiver_fn() -> ServingInputReceiver:
+            given = serving_input_fn()
+            return (
+                ServingInputReceiver(given.features, dict(given.default_inputs))
+                if isinstance(given, InputFnOps)
+                else given
+            )
+
+        return super().export_savedmodel(
+            export_dir_base, receiver_fn, assets_extra, as_text, checkpoint_path, strip_default_attrs
+        )
+
+    def _with_keys(self, metrics: Mapping[Structure, Structure]) -> Mapping[Structure, Structure]:
+        """Returns metrics for `metric_ops`; subclasses name the prediction of functions that are given without."""
+        return metrics
+
+    def _require_checkpoint(self) -> None:
+        if self.latest_checkpoint() is None:
+            raise NotFittedError(f"Couldn't find trained model at {self.model_dir}.")

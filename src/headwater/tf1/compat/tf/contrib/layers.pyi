@@ -46,15 +46,17 @@ from headwater.tf1.contrib.slim.plain import one_hot_encoding as one_hot_encodin
 from headwater.tf1.contrib.slim.plain import repeat as repeat
 from headwater.tf1.contrib.slim.plain import softmax as softmax
 from headwater.tf1.contrib.slim.plain import stack as stack
-from headwater.tf1.feature_columns.dense import bucketized_column as bucketized_column
-from headwater.tf1.feature_columns.dense import indicator_column as one_hot_column
+from headwater.tf1.feature_columns.old import bucketized_column as bucketized_column
 from headwater.tf1.feature_columns.old import create_feature_spec_for_parsing as create_feature_spec_for_parsing
 from headwater.tf1.feature_columns.old import crossed_column as crossed_column
 from headwater.tf1.feature_columns.old import embedding_column as embedding_column
+from headwater.tf1.feature_columns.old import one_hot_column as one_hot_column
 from headwater.tf1.feature_columns.old import real_valued_column as real_valued_column
 from headwater.tf1.feature_columns.old import sparse_column_with_hash_bucket as sparse_column_with_hash_bucket
 from headwater.tf1.feature_columns.old import sparse_column_with_integerized_feature as sparse_column_with_integerized_feature
 from headwater.tf1.feature_columns.old import sparse_column_with_keys as sparse_column_with_keys
+from headwater.tf1.feature_columns.old_inputs import input_from_feature_columns as input_from_feature_columns
+from headwater.tf1.feature_columns.old_inputs import weighted_sum_from_feature_columns as weighted_sum_from_feature_columns
 from headwater.tf1.training.train_ops import OPTIMIZER_CLS_NAMES as OPTIMIZER_CLS_NAMES
 from headwater.tf1.training.train_ops import OPTIMIZER_SUMMARIES as OPTIMIZER_SUMMARIES
 from headwater.tf1.training.train_ops import optimize_loss as optimize_loss
@@ -113,6 +115,7 @@ __all__ = [
     "fully_connected",
     "group_norm",
     "images_to_sequence",
+    "input_from_feature_columns",
     "instance_norm",
     "l1_l2_regularizer",
     "l1_regularizer",
@@ -148,6 +151,7 @@ __all__ = [
     "unit_norm",
     "utils",
     "variance_scaling_initializer",
+    "weighted_sum_from_feature_columns",
     "xavier_initializer",
     "xavier_initializer_conv2d",
 ]

@@ -73,15 +73,17 @@ from headwater.tf1.contrib.slim.variables import global_variable as global_varia
 from headwater.tf1.contrib.slim.variables import local_variable as local_variable
 from headwater.tf1.contrib.slim.variables import model_variable as model_variable
 from headwater.tf1.contrib.slim.variables import variable as variable
-from headwater.tf1.feature_columns.dense import bucketized_column as bucketized_column
-from headwater.tf1.feature_columns.dense import indicator_column as one_hot_column
+from headwater.tf1.feature_columns.old import bucketized_column as bucketized_column
 from headwater.tf1.feature_columns.old import create_feature_spec_for_parsing as create_feature_spec_for_parsing
 from headwater.tf1.feature_columns.old import crossed_column as crossed_column
 from headwater.tf1.feature_columns.old import embedding_column as embedding_column
+from headwater.tf1.feature_columns.old import one_hot_column as one_hot_column
 from headwater.tf1.feature_columns.old import real_valued_column as real_valued_column
 from headwater.tf1.feature_columns.old import sparse_column_with_hash_bucket as sparse_column_with_hash_bucket
 from headwater.tf1.feature_columns.old import sparse_column_with_integerized_feature as sparse_column_with_integerized_feature
 from headwater.tf1.feature_columns.old import sparse_column_with_keys as sparse_column_with_keys
+from headwater.tf1.feature_columns.old_inputs import input_from_feature_columns as input_from_feature_columns
+from headwater.tf1.feature_columns.old_inputs import weighted_sum_from_feature_columns as weighted_sum_from_feature_columns
 from headwater.tf1.training.train_ops import OPTIMIZER_CLS_NAMES as OPTIMIZER_CLS_NAMES
 from headwater.tf1.training.train_ops import OPTIMIZER_SUMMARIES as OPTIMIZER_SUMMARIES
 from headwater.tf1.training.train_ops import optimize_loss as optimize_loss
@@ -171,6 +173,7 @@ __all__ = [
     "group_norm",
     "has_arg_scope",
     "images_to_sequence",
+    "input_from_feature_columns",
     "instance_norm",
     "l1_l2_regularizer",
     "l1_regularizer",
@@ -214,6 +217,7 @@ __all__ = [
     "utils",
     "variable",
     "variance_scaling_initializer",
+    "weighted_sum_from_feature_columns",
     "xavier_initializer",
     "xavier_initializer_conv2d",
 ]
