@@ -57,7 +57,7 @@ def extract_sub_graph(graph_def: GraphDef, dest_nodes: Sequence[str]) -> Any:
 def convert_variables_to_constants(
     sess: SessionLike,
     input_graph_def: GraphDef,
-    outputsource_ofs: Sequence[str],
+    output_node_names: Sequence[str],
     variable_names_whitelist: Iterable[str] | None = None,
     variable_names_blacklist: Iterable[str] | None = None,
 ) -> Any:
@@ -65,11 +65,11 @@ def convert_variables_to_constants(
 
     Args:
       sess: the session that has the values of the variables.
-      outputsource_ofs: names of the nodes.
+      output_node_names: names of the nodes.
       variable_names_whitelist: names of the variables to replace; None replaces all.
       variable_names_blacklist: names of variables to keep.
     """
-    part = extract_sub_graph(input_graph_def, outputsource_ofs)
+    part = extract_sub_graph(input_graph_def, output_node_names)
     allowed = None if variable_names_whitelist is None else set(variable_names_whitelist)
     kept = set(variable_names_blacklist or ())
     found = {
