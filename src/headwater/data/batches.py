@@ -66,15 +66,18 @@ class Batch(ByElement):
 
     def elements(self, context: Context) -> Iterator[Element]:
         size, drop = int(self.batch_size), bool(self.drop_remainder)
-        # Sparse and ragged slices are batches of rows, too; other nodes make such elements one by one.
+        # `Slices` has blocks of sparse and ragged elements, too. Other nodes compute such elements one by one.
         if self.input.columnar or isinstance(self.input, Slices):
             return regroup_blocks(self.input, context, size, drop, failures_count=self.failures_count)
         return _grouped(self.input, context, size, drop, stacked, failures_count=self.failures_count)
 
     @property
     def failures_count(self) -> bool:
-        """Whether an element that fails counts as an element of its batch, which then fails as a whole. Otherwise, the
-        elements before it are dropped, and a batch begins after it. TensorFlow joins a batch with a map below it."""
+        """Whether a `Failure` counts as an element of its batch, so that the whole batch fails.
+
+        Otherwise, the incomplete batch before the failure is dropped, and a new batch begins after the failure. As in
+        TensorFlow, which computes a batch of mapped elements in one operation, failures of a map count.
+        """
         return isinstance(self.input, Map)
 
 
@@ -91,9 +94,9 @@ def _grouped(
     combine: Callable[[Sequence[Element]], Element],
     failures_count: bool = False,
 ) -> Iterator[Element]:
-    """Calls ``combine`` with each ``size`` consecutive elements of ``node``, at the end with fewer unless ``drop``.
+    """Yields the result of ``combine`` for each group of ``size`` consecutive elements of ``node``.
 
-    See `Batch.failures_count`.
+    The last group may be smaller, unless ``drop``. For ``failures_count``, see `Batch.failures_count`.
     """
     chosen: list[Element] = []
     with closing(node.elements(context)) as source:
@@ -121,8 +124,8 @@ def _combined(chosen: Sequence[Element], combine: Callable[[Sequence[Element]], 
 
 
 def rows_at_once(node: Node, size: int) -> int:
-    """Returns the number of elements to request from a columnar node that is regroup_blocks in blocks of ``size``."""
-    # A request costs time that does not depend on its size, so request several small batches at once.
+    """Returns the number of elements that `regroup_blocks` requests at once for blocks of ``size``."""
+    # Each request has a fixed cost, so request several small batches at once.
     return size * max(1, block_rows(node.specs) // size)
 
 
@@ -136,8 +139,8 @@ def regroup_blocks(
 ) -> Iterator[Block]:
     """Yields the elements of a columnar node in blocks of exactly ``size``; the last may be smaller unless ``drop``.
 
-    ``request_size`` is the number of elements to request from ``node`` at once; by default `rows_at_once`. See
-    `Batch.failures_count`.
+    ``request_size`` is the number of elements to request from ``node`` at once; by default `rows_at_once`. For
+    ``failures_count``, see `Batch.failures_count`.
     """
     request_size = request_size or rows_at_once(node, size)
     parts: list[Block] = []
@@ -224,7 +227,7 @@ class SparseBatch(ByElement):
 
 @dataclass(eq=False, kw_only=True)
 class RaggedElements(ByElement):
-    """Converts arrays with unknown dimensions to ragged ones, so that arrays of different sizes can form a batch.
+    """Converts arrays with unknown dimensions to ragged arrays, so that arrays of different sizes can form a batch.
 
     Attributes:
       wide: whether the splits are int64, instead of int32.
@@ -239,16 +242,17 @@ class RaggedElements(ByElement):
     keeps_count: ClassVar[bool] = True
 
     def elements(self, context: Context) -> Iterator[Element]:
-        found = [self._ragged(spec) for spec in self.input.specs]
+        ragged_specs = [self._ragged(spec) for spec in self.input.specs]
         return mapped(
             self.input.elements(context),
             lambda element: tuple(
-                value if spec is None else _as_ragged(value, spec) for value, spec in zip(element, found, strict=True)
+                value if spec is None else _as_ragged(value, spec)
+                for value, spec in zip(element, ragged_specs, strict=True)
             ),
         )
 
     def _ragged(self, spec: TensorSpec) -> RaggedSpec | None:
-        """Returns the ragged spec for an array; None for an array of known sizes, and for other components."""
+        """Returns the spec of the ragged component for an array with unknown dimensions; None for other components."""
         if spec.code != "dense" or spec.dims is None or None not in spec.dims:
             return None
         last = max(axis for axis, size in enumerate(spec.dims) if size is None)
@@ -256,7 +260,7 @@ class RaggedElements(ByElement):
 
 
 def _as_ragged(value: Array, spec: RaggedSpec) -> RaggedArray:
-    """Converts an array to a ragged one, in which all rows of a dimension have the same length."""
+    """Converts an array to a ragged array, in which all rows of a dimension have the same length."""
     sizes: tuple[int, ...] = value.shape
     kind = spec.splits_dtype.numpy_dtype
     counts = [math.prod(sizes[: axis + 1]) for axis in range(spec.ragged_rank)]
@@ -266,8 +270,12 @@ def _as_ragged(value: Array, spec: RaggedSpec) -> RaggedArray:
 
 @dataclass(eq=False, kw_only=True)
 class Rebatch(ByElement):
-    """Divides the rows of all elements into elements of ``sizes`` rows, and repeats ``sizes`` until the end. The last
-    element may have fewer rows unless ``drop_remainder``."""
+    """Divides the rows of all elements into new elements. The last element may have fewer rows unless
+    ``drop_remainder``.
+
+    Attributes:
+      sizes: numbers of rows of the new elements, used cyclically.
+    """
 
     values: ClassVar[dict[str, DType | None]] = {"sizes": int64, "drop_remainder": bool_}
     sizes: Any
@@ -348,7 +356,7 @@ class PaddedBatch(ByElement):
 
 
 def _padded(values: Sequence[Array], shape: Sequence[int], padding: Any) -> Array:
-    """Stacks arrays after padding each at its ends to ``shape``; -1 in ``shape`` is the largest size of ``values``."""
+    """Stacks arrays after padding each at its ends to ``shape``; a size of -1 means the largest size in ``values``."""
     rank = len(shape)
     for value in values:
         if value.ndim != rank:

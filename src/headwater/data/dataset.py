@@ -1,7 +1,7 @@
 """`Dataset`: input pipelines for programs, with the methods of ``tf.data.Dataset``.
 
-Elements are structures (tuples, named tuples, dictionaries) of NumPy arrays. Functions given to `map` and its like are
-Python functions of such arrays; ``headwater.tf1.input.dataset`` has the same class for functions of tensors.
+Elements are structures (tuples, named tuples, dictionaries) of NumPy arrays. `map` and similar methods take Python
+functions of such arrays. ``headwater.tf1.input.dataset`` has the same class for functions of tensors.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _check_predicate(function: Function) -> None:
 
 
 class Dataset:
-    """A sequence of elements, which each iteration computes again. A ``for`` loop computes elements ahead in a thread.
+    """A sequence of elements. Each iteration computes them again; a ``for`` loop prefetches them in a thread.
 
     Attributes:
       node: the pipeline.
@@ -88,7 +88,7 @@ class Dataset:
     _preserves_cardinality: ClassVar[bool] = True  # see `Map`
     _aligns: ClassVar[bool] = True  # see `Zipped`
     _op_errors: ClassVar[bool] = False  # see `GeneratedElements`
-    _checks_values: ClassVar[bool] = True  # otherwise, operations of a graph check them
+    _checks_values: ClassVar[bool] = True  # if False, operations of the graph check them
 
     def __init__(self, node: Node, element_structure: Structure, options: Options | None = None) -> None:
         if self._checks_values:
@@ -97,7 +97,7 @@ class Dataset:
         self._structure = element_structure
         self._options = options or Options()
 
-    # Overridden by layers above -------------------------------------------------------------------------------------
+    # Methods that subclasses in other packages override -------------------------------------------------------------
 
     @classmethod
     def as_value(cls, value: object, dtype: DType | None = None) -> Any:
@@ -105,22 +105,22 @@ class Dataset:
         return as_component(value, dtype)
 
     @classmethod
-    def _given(cls, value: object) -> Any:
-        """Converts a component to the form that programs get outside of a graph's steps."""
+    def _to_program(cls, value: object) -> Any:
+        """Converts a component for the program, outside of the steps of a graph."""
         return value
 
     @classmethod
-    def _described(cls, spec: TensorSpec) -> Any:
-        """Converts the spec of a component to the form that programs get."""
+    def _spec_to_program(cls, spec: TensorSpec) -> Any:
+        """Converts the spec of a component for the program."""
         return spec
 
     @classmethod
-    def _specified(cls, signature: Any) -> TensorSpec:
-        """Returns the spec of a component from a program's ``signature``."""
+    def _spec_from_program(cls, signature: Any) -> TensorSpec:
+        """Converts the program's ``signature`` of a component to a spec."""
         return signature
 
     @classmethod
-    def _traced(cls, function: Callable[..., object], inputs: Dataset, kind: str) -> tuple[Function, Structure]:
+    def _trace(cls, function: Callable[..., object], inputs: Dataset, kind: str) -> tuple[Function, Structure]:
         """Returns a function of the elements of ``inputs``, and the structure of its results: specs, or a `Dataset`."""
         made = PlainFunction(function, inputs.node, inputs.packed, kind)
         return made, made.structure
@@ -138,6 +138,7 @@ class Dataset:
 
     @classmethod
     def made(cls, node: Node, element_structure: Structure) -> Self:
+        """Returns a dataset of ``node`` with this element structure."""
         made = object.__new__(cls._plain_class())
         Dataset.__init__(made, node, element_structure)
         return made
@@ -208,7 +209,7 @@ class Dataset:
             leaves = [TensorSpec(s, t) for s, t in zip(shapes, nest.flatten(types), strict=True)]
             output_signature = nest.pack(types, leaves)
         signature = nest.plain_lists(output_signature)
-        specs = tuple(map(cls._specified, nest.flatten(signature)))
+        specs = tuple(map(cls._spec_from_program, nest.flatten(signature)))
         make = GeneratedElements(generator, signature, specs, cls._op_errors)
         values = tuple(cls.as_value(arg) for arg in args or ())
         return cls.made(Generated(make=make, args=values, of=specs), nest.emptied(signature))
@@ -258,7 +259,7 @@ class Dataset:
 
     @classmethod
     def zip(cls, *datasets: object, **options: object) -> Self:
-        """Returns a dataset of tuples of elements of several datasets, in the structure in which these are given."""
+        """Returns a dataset whose elements combine one element of each dataset, in the structure of the arguments."""
         given = options.get("datasets", datasets[0] if len(datasets) == 1 else datasets)
         if isinstance(given, list):
             raise TypeError("The argument to `Dataset.zip()` must be a (nested) tuple or dictionary of datasets.")
@@ -284,10 +285,10 @@ class Dataset:
         seed: int | None = None,
         stop_on_empty_dataset: bool = False,
     ) -> Dataset:
-        """Returns a dataset that takes each next element from one of ``datasets``, drawn with ``weights``.
+        """Returns a dataset that takes each element from one of ``datasets``, drawn at random with ``weights``.
 
         Args:
-          weights: a vector of the weights of all datasets, or a dataset with such a vector for each element; equal
+          weights: a vector of the weights of all datasets, or a dataset of such vectors, one for each draw; equal
             weights if None.
 
         Raises:
@@ -314,7 +315,8 @@ class Dataset:
     def choose_from_datasets(
         cls, datasets: Sequence[Dataset], choice_dataset: Dataset, stop_on_empty_dataset: bool = False
     ) -> Dataset:
-        """Returns a dataset that takes each next element from the dataset with the number in ``choice_dataset``.
+        """Returns a dataset that takes each element from one of ``datasets``. ``choice_dataset`` has the index for each
+        element.
 
         Raises:
           TypeError: the elements have different structures, classes or types.
@@ -363,11 +365,11 @@ class Dataset:
         reshuffle_each_iteration: bool | None = None,
         name: str | None = None,
     ) -> Self:
-        """Shuffles the elements: each next one is drawn from the first ``buffer_size`` remaining ones.
+        """Shuffles the elements: draws each element from the first ``buffer_size`` remaining elements.
 
         Args:
-          seed: the seed for the same order in every process.
-          reshuffle_each_iteration: whether each iteration has another order; None means yes.
+          seed: determines the order; if None, each process has a different, random order.
+          reshuffle_each_iteration: whether each iteration has a different order; None means yes.
         """
         del name
         first, second = self._seeds(seed)
@@ -392,8 +394,8 @@ class Dataset:
         """Caches the elements during the first complete iteration: in memory, or in files.
 
         Args:
-          filename: prefix of the files' names; in memory if empty. Files of an earlier process are used, too, even if
-            the dataset has changed: delete the files when the dataset changes.
+          filename: prefix of the files' names; in memory if empty. Existing files are used even if the dataset has
+            changed since: delete the files when the dataset changes.
         """
         del name
         if isinstance(filename, str | bytes) and not filename:
@@ -401,7 +403,7 @@ class Dataset:
         return self.changed(StoredCache(input=self.node, filename=self.as_value(filename, string)))
 
     def prefetch(self, buffer_size: TensorLike | None, name: str | None = None) -> Self:
-        """Makes up to ``buffer_size`` elements ahead in a thread; `AUTOTUNE` for a suitable number."""
+        """Prefetches up to ``buffer_size`` elements in a thread; `AUTOTUNE` for a suitable number."""
         del name
         return self.changed(
             Prefetch(
@@ -413,7 +415,7 @@ class Dataset:
         """Appends the elements of ``dataset``.
 
         Raises:
-          TypeError: the elements of ``dataset`` have another structure or other types.
+          TypeError: the elements of ``dataset`` have a different structure or different types.
         """
         del name
         if not _of_one_kind(self, dataset):
@@ -425,7 +427,7 @@ class Dataset:
         return made
 
     def enumerate(self, start: TensorLike = 0, name: str | None = None) -> Self:
-        """Returns pairs of a number, from ``start`` on, and an element."""
+        """Returns pairs of a number and an element. The numbers count from ``start``."""
         del name
         numbers = type(self).range(start, np.iinfo(np.int64).max)
         return self.changed(Zipped(inputs=(numbers.node, self.node)), (None, self._structure))
@@ -471,7 +473,7 @@ class Dataset:
 
         Raises:
           TypeError: a component is sparse or ragged.
-          ValueError: the rank of a component is unknown, or differs from its padded shape's.
+          ValueError: the rank of a component is unknown, or differs from the rank of its padded shape.
         """
         del name
         specs = self.node.specs
@@ -524,7 +526,7 @@ class Dataset:
         return self.as_value(dims, int64)
 
     def _component_values(self, values: Structure) -> list[Any]:
-        """Returns the parts of ``values``, one for each component of an element."""
+        """Splits ``values``, in the structure of an element, into one value for each component."""
         return nest.leaves_like(self._structure, values)
 
     def unbatch(self, name: str | None = None) -> Self:
@@ -546,7 +548,7 @@ class Dataset:
         drop_remainder: TensorLike = False,
         name: str | None = None,
     ) -> Self:
-        """Returns datasets of ``size`` elements each, in the structure of an element.
+        """Returns windows of ``size`` elements, as a dataset for each component, in the structure of an element.
 
         Args:
           shift: distance between the starts of consecutive windows, in elements; ``size`` if None.
@@ -575,11 +577,11 @@ class Dataset:
         """Applies ``map_func`` to each element, in order.
 
         Args:
-          map_func: takes the parts of an element that is a tuple, or else the element; returns an element.
+          map_func: takes the parts of an element that is a tuple, or else the whole element; returns an element.
           num_parallel_calls: maximum number of concurrent calls; `AUTOTUNE` for a suitable number.
         """
         del deterministic, name
-        function, result = self._traced(map_func, self, "map")
+        function, result = self._trace(map_func, self, "map")
         calls = self._calls(num_parallel_calls)
         node = Map(input=self.node, function=function, parallel=calls, preserve_cardinality=self._preserves_cardinality)
         return self.changed(node, result)
@@ -590,18 +592,18 @@ class Dataset:
     def filter(self, predicate: Callable[..., object], name: str | None = None) -> Self:
         """Returns the elements for which ``predicate`` is true."""
         del name
-        function, _ = self._traced(predicate, self, "filter")
+        function, _ = self._trace(predicate, self, "filter")
         _check_predicate(function)
         return self.changed(Filter(input=self.node, function=function))
 
     def take_while(self, predicate: Callable[..., object], name: str | None = None) -> Self:
-        """Returns the elements before the first for which ``predicate`` is not true."""
+        """Returns the elements before the first element for which ``predicate`` is false."""
         del name
-        function, _ = self._traced(predicate, self, "take_while")
+        function, _ = self._trace(predicate, self, "take_while")
         return self.changed(TakeWhile(input=self.node, function=function))
 
     def flat_map(self, map_func: Callable[..., object], name: str | None = None) -> Self:
-        """Returns the elements of the datasets that ``map_func`` returns, one dataset after the other."""
+        """Concatenates the datasets that ``map_func`` returns."""
         del name
         return self.interleaved(map_func, 1, 1, "flat_map")
 
@@ -614,12 +616,12 @@ class Dataset:
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Self:
-        """Interleaves the datasets that ``map_func`` returns: ``block_length`` elements each of ``cycle_length`` in
-        turn.
+        """Interleaves the datasets that ``map_func`` returns: takes ``block_length`` elements of each of
+        ``cycle_length`` datasets in turn.
 
         Args:
-          num_parallel_calls: maximum number of these datasets whose elements are made concurrently, ahead of their
-            turn; `AUTOTUNE` for a suitable number.
+          num_parallel_calls: maximum number of datasets whose elements are prefetched concurrently; `AUTOTUNE` for a
+            suitable number.
         """
         del deterministic, name
         cycle: object = cycle_length
@@ -638,7 +640,8 @@ class Dataset:
         ahead: int = 0,
         sloppy: bool = False,
     ) -> Self:
-        made, result = self._traced(function, self, kind)
+        """Interleaves the datasets that ``function`` returns; ``kind`` names the method in errors. See `Interleave`."""
+        made, result = self._trace(function, self, kind)
         if not isinstance(result, Dataset):
             raise TypeError(f"`map_func` must return a `Dataset` object; the function of {kind} returned {result!r}.")
         node = Interleave(
@@ -656,12 +659,12 @@ class Dataset:
         return self.changed(node, result._structure)
 
     def scan(self, initial_state: Structure, scan_func: Callable[..., object], name: str | None = None) -> Self:
-        """Returns the second results of ``scan_func(state, element)``, whose first result is the next state."""
+        """Returns the outputs of ``scan_func(state, element)``, which returns the next state and an output."""
         del name
         state = tuple(self.as_value(part) for part in nest.flatten(initial_state))
         structure = nest.pack(nest.emptied(initial_state), [None] * len(state))
         both = self.changed(Zipped(inputs=(Whole(components=state), self.node)), (structure, self._structure))
-        function, result = self._traced(scan_func, both, "scan")
+        function, result = self._trace(scan_func, both, "scan")
         if not isinstance(result, tuple) or len(result) != 2:  # pyright: ignore[reportUnknownArgumentType]
             raise TypeError("The scan function must return a pair comprising the new state and the output value.")
         return self.changed(Scan(input=self.node, state=state, function=function), result[1])
@@ -710,7 +713,7 @@ class Dataset:
 
     def _packed_specs(self, specs: Sequence[TensorSpec]) -> Structure:
         leaves = nest.flatten(self._structure)
-        found = (self._described(s) if leaf is None else leaf for s, leaf in zip(specs, leaves, strict=True))
+        found = (self._spec_to_program(s) if leaf is None else leaf for s, leaf in zip(specs, leaves, strict=True))
         return nest.pack(self._structure, list(found))
 
     def __len__(self) -> int:
@@ -732,10 +735,10 @@ class Dataset:
 
     def packed(self, element: Element) -> Structure:
         """Packs the components of an element into the element structure."""
-        return nest.pack(self._structure, [self._given(_wrapped(part)) for part in element])
+        return nest.pack(self._structure, [self._to_program(_wrapped(part)) for part in element])
 
     def _prefetch(self, node: Node, context: Context) -> Iterator[Element]:
-        """Yields the elements, with a thread that makes the next ones while the program uses the last."""
+        """Yields the elements. A thread computes the next elements while the program uses the latest."""
         if isinstance(node, Prefetch):
             return node.elements(context)
         if node.columnar:

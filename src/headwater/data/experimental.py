@@ -75,9 +75,8 @@ def parallel_interleave(
     """`Dataset.interleave`, with a thread for each dataset of the cycle.
 
     Args:
-      sloppy: whether to take elements out of turn from datasets that have one ready, instead of waiting for the next
-        dataset.
-      buffer_output_elements: number of elements of each dataset that are made ahead.
+      sloppy: whether to skip a dataset whose next element is not ready.
+      buffer_output_elements: number of elements of each dataset to prefetch.
       prefetch_input_elements: a performance hint; it must be valid, but has no effect.
 
     Raises:
@@ -149,14 +148,14 @@ def copy_to_device(target_device: str, source_device: str = "/cpu:0") -> Transfo
 
 
 def dense_to_sparse_batch(batch_size: TensorLike, row_shape: Any) -> Transformation:
-    """Batches dense elements of different sizes as sparse ones.
+    """Batches dense elements of different sizes as sparse tensors.
 
     Args:
       batch_size: number of elements in a batch; the last may be smaller.
       row_shape: the dense shape of a row; None or -1 for the largest size in a batch.
 
     Raises:
-      TypeError: the elements have several components, or sparse or ragged ones.
+      TypeError: the elements have several components, or a sparse or ragged component.
     """
 
     def apply(dataset: Dataset) -> Any:

@@ -40,8 +40,10 @@ from headwater.errors import InvalidArgumentError, OutOfRangeError
 if TYPE_CHECKING:
     from headwater.graph.types import TensorLike
 
-_AHEAD: Final = 16
-_PROVEN_CALLS: Final = 2
+#: Number of elements of each dataset that `Interleave` prefetches, at least.
+_MIN_PREFETCHED: Final = 16
+#: Number of concurrent calls for `AUTOTUNE`.
+_AUTOTUNE_CALLS: Final = 2
 
 
 @dataclass(eq=False, kw_only=True)
@@ -75,17 +77,17 @@ class Map(Wrapper):
         if self.columnar:
             return rows_of(self.blocks(context, 16))
         calls = int(self.parallel)
-        apart = calls > 1 and not self.function.in_python
-        made = self._concurrently(context, calls) if apart else self._sequentially(context)
-        return made if self.preserve_cardinality else _until_out_of_range(made)
+        concurrent = calls > 1 and not self.function.in_python
+        results = self._concurrently(context, calls) if concurrent else self._sequentially(context)
+        return results if self.preserve_cardinality else _until_out_of_range(results)
 
-    def _called(self, context: Context, element: Element, index: int) -> Element:
+    def _attempt(self, context: Context, element: Element, index: int) -> Element:
         return attempt(self.function, context, element, index, InvalidArgumentError)
 
     def _sequentially(self, context: Context) -> Iterator[Element]:
         with closing(self.input.elements(context)) as source:
             for index, element in enumerate(source):
-                yield self._called(context, element, index)
+                yield self._attempt(context, element, index)
 
     def _concurrently(self, context: Context, calls: int) -> Iterator[Element]:
         pool = ThreadPoolExecutor(calls, "headwater-data-map")
@@ -93,7 +95,7 @@ class Map(Wrapper):
         try:
             with closing(self.input.elements(context)) as source:
                 for index, element in enumerate(source):
-                    running.append(pool.submit(self._called, context, element, index))
+                    running.append(pool.submit(self._attempt, context, element, index))
                     if len(running) > calls:
                         yield running.popleft().result()
                 while running:
@@ -102,12 +104,12 @@ class Map(Wrapper):
             pool.shutdown(wait=True, cancel_futures=True)
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
-        for _, found in _with_results(self, context, rows):
+        for _, found in _blocks_with_results(self, context, rows):
             yield found
 
 
 def _until_out_of_range(elements: Iterator[Element]) -> Iterator[Element]:
-    """Ends the sequence where the function of a `Map` has raised `OutOfRangeError`."""
+    """Yields elements until the function of a `Map` raises `OutOfRangeError`."""
     with closing(elements):
         for element in elements:
             if isinstance(element, Failure) and isinstance(element.error.__cause__, OutOfRangeError):
@@ -115,9 +117,9 @@ def _until_out_of_range(elements: Iterator[Element]) -> Iterator[Element]:
             yield element
 
 
-def _with_results(node: Map | Filter, context: Context, rows: int) -> Iterator[tuple[Block, Block]]:
-    """Yields the blocks below a node, with the results of its function. If an element fails, its block is divided into
-    blocks of one element."""
+def _blocks_with_results(node: Map | Filter, context: Context, rows: int) -> Iterator[tuple[Block, Block]]:
+    """Yields the blocks of a node's input, with the results of the node's function. If the function fails for a block,
+    divides the block into blocks of one element."""
     index = 0
     with closing(node.input.blocks(context, rows)) as source:
         for block in source:
@@ -145,7 +147,7 @@ def _attempt_rows(function: Function, context: Context, block: Block, index: int
 
 @dataclass(eq=False, kw_only=True)
 class Filter(Wrapper):
-    """The elements for which a function returns true."""
+    """Yields the elements for which a function returns true."""
 
     functions: ClassVar[tuple[str, ...]] = ("function",)
     function: Function
@@ -167,7 +169,7 @@ class Filter(Wrapper):
                     yield element
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
-        for block, found in _with_results(self, context, rows):
+        for block, found in _blocks_with_results(self, context, rows):
             if isinstance(found, Failure):
                 yield found
             elif (keep := found[0]).any():
@@ -176,7 +178,7 @@ class Filter(Wrapper):
 
 @dataclass(eq=False, kw_only=True)
 class TakeWhile(ByElement):
-    """The elements before the first for which a function does not return true."""
+    """Yields elements until a function returns false."""
 
     functions: ClassVar[tuple[str, ...]] = ("function",)
     function: Function
@@ -195,21 +197,18 @@ class TakeWhile(ByElement):
 
 @dataclass(eq=False, kw_only=True)
 class Interleave(Wrapper):
-    """The elements of the datasets that a function returns: ``block_length`` elements of each of ``cycle_length``
+    """Interleaves the datasets that a function returns. Yields ``block_length`` elements of each of ``cycle_length``
     datasets in turn.
 
     Attributes:
       function: takes an element and returns a node.
-      of: specs of the elements of those nodes.
-      cycle_length: number of open datasets; 1 for one dataset after the other.
-      parallel: maximum number of datasets whose elements are made concurrently; 1 for one after the other, -1 for a
-        suitable number.
-      ahead: if ``parallel`` is more than 1, the number of elements of each dataset that are made ahead; 0 for a
-        suitable number.
-      sloppy: if ``parallel`` is more than 1, whether to take elements out of turn from datasets that have one ready,
-        instead of waiting for the next dataset.
-      reads_files: whether those nodes read files, whose names are the elements of ``input``.
-      changes: whether the order of those nodes' elements may change between iterations.
+      of: specs of the elements of these nodes.
+      cycle_length: number of open datasets; with 1, the datasets are concatenated.
+      parallel: maximum number of datasets whose elements are computed concurrently; -1 for a suitable number.
+      ahead: if ``parallel`` is more than 1, number of elements of each dataset to prefetch; 0 for a suitable number.
+      sloppy: if ``parallel`` is more than 1, whether to skip a dataset whose next element is not ready.
+      reads_files: whether the nodes read files. The elements of ``input`` are then the names of these files.
+      changes: whether the order of the nodes' elements may change between iterations.
     """
 
     values: ClassVar[dict[str, DType | None]] = {"cycle_length": int64, "block_length": int64, "parallel": int64}
@@ -231,7 +230,7 @@ class Interleave(Wrapper):
 
     @property
     def columnar(self) -> bool:
-        # Datasets other than files may be slow, infinite or fail, so their elements are computed only on use.
+        # The elements of datasets that do not read files are computed on demand: they may be slow, infinite or fail.
         in_turn = static_value(self.cycle_length) == 1 and static_value(self.parallel) == 1
         return self.reads_files and in_turn and fully_defined(self.of)
 
@@ -255,7 +254,7 @@ class Interleave(Wrapper):
         if self.columnar:
             return rows_of(self.blocks(context, 256))
         cycle, length, calls = int(self.cycle_length), int(self.block_length), int(self.parallel)
-        calls = min(_PROVEN_CALLS, cycle) if calls == AUTOTUNE else calls
+        calls = min(_AUTOTUNE_CALLS, cycle) if calls == AUTOTUNE else calls
         return (
             self._concurrently(context, cycle, length, calls)
             if calls > 1
@@ -264,56 +263,56 @@ class Interleave(Wrapper):
 
     def _sequentially(self, context: Context, cycle: int, length: int) -> Iterator[Element]:
         with closing(self.input.elements(context)) as source:
-            made = self._made(context, source)
-            places: list[Iterator[Element] | None] = [None] * cycle
+            datasets = self._datasets(context, source)
+            open_datasets: list[Iterator[Element] | None] = [None] * cycle
             try:
-                ended = False
+                exhausted = False
                 while True:
-                    for place in range(cycle):
-                        while places[place] is None and not ended:
-                            node = next(made, None)
+                    for index in range(cycle):
+                        while open_datasets[index] is None and not exhausted:
+                            node = next(datasets, None)
                             if isinstance(node, Failure):
                                 yield node
                             elif node is None:
-                                ended = True
+                                exhausted = True
                             else:
-                                places[place] = node.elements(context)
+                                open_datasets[index] = node.elements(context)
                         left = length
-                        for element in places[place] or ():
+                        for element in open_datasets[index] or ():
                             yield element
                             left -= not isinstance(element, Failure)
                             if not left:
                                 break
                         else:
-                            places[place] = None
-                    if ended and not any(places):
+                            open_datasets[index] = None
+                    if exhausted and not any(open_datasets):
                         return
             finally:
-                for current in places:
-                    with closing(current):
+                for dataset in open_datasets:
+                    with closing(dataset):
                         pass
 
     def _concurrently(self, context: Context, cycle: int, length: int, calls: int) -> Iterator[Element]:
-        """Interleaves as `_sequentially` does, with threads that iterate over the datasets; if sloppy, skips datasets
+        """Interleaves as `_sequentially` does, with threads that iterate over the datasets. If sloppy, skips datasets
         that are not ready."""
-        together = Prefetchers(calls, self.ahead or max(length, _AHEAD))
-        with closing(self.input.elements(context)) as source, closing(together):
-            made = (together.open(partial(_elements, node, context)) for node in self._made(context, source))
-            places: list[PrefetchedIterator | None] = list(itertools.islice(made, cycle))
-            while any(places):
+        threads = Prefetchers(calls, self.ahead or max(length, _MIN_PREFETCHED))
+        with closing(self.input.elements(context)) as source, closing(threads):
+            datasets = (threads.open(partial(_elements, node, context)) for node in self._datasets(context, source))
+            open_datasets: list[PrefetchedIterator | None] = list(itertools.islice(datasets, cycle))
+            while any(open_datasets):
                 if self.sloppy:
-                    together.wait([each for each in places if each is not None])
-                for place, current in enumerate(places):
-                    if current is None or (self.sloppy and not current.ready):
+                    threads.wait([dataset for dataset in open_datasets if dataset is not None])
+                for index, dataset in enumerate(open_datasets):
+                    if dataset is None or (self.sloppy and not dataset.ready):
                         continue
                     for _ in range(length):
-                        element = together.next_element(current)
+                        element = threads.next_element(dataset)
                         if element is None:
-                            places[place] = next(made, None)
+                            open_datasets[index] = next(datasets, None)
                             break
                         yield element
 
-    def _made(self, context: Context, source: Iterator[Element]) -> Iterator[Node | Failure]:
+    def _datasets(self, context: Context, source: Iterator[Element]) -> Iterator[Node | Failure]:
         for index, element in enumerate(source):
             found = attempt(self.function, context, element, index)
             yield found if isinstance(found, Failure) else node_of(found[0])
@@ -330,7 +329,7 @@ def node_of(value: Any) -> Node:
 
 @dataclass(eq=False, kw_only=True)
 class Scan(ByElement):
-    """The results of a function of a state and each element, which also returns the next state.
+    """Yields the results of a function of a state and an element, which also returns the state for the next element.
 
     Attributes:
       state: components of the initial state.
@@ -361,10 +360,11 @@ class Scan(ByElement):
 
 @dataclass(eq=False, kw_only=True)
 class Windows(ByElement):
-    """Datasets of ``size`` elements each, each of which begins ``shift`` elements after the previous one.
+    """Yields windows, which are datasets of ``size`` elements.
 
     Attributes:
-      stride: distance between the elements of a window in the input.
+      shift: distance between the first elements of consecutive windows, in elements of the input.
+      stride: distance between consecutive elements of a window, in elements of the input.
     """
 
     values: ClassVar[dict[str, DType | None]] = {"size": int64, "shift": int64, "stride": int64, "drop_remainder": None}
@@ -383,37 +383,37 @@ class Windows(ByElement):
         inner, shift = self.input.cardinality, static_value(self.shift)
         if inner < 0 or not shift:
             return inner if inner == INFINITE else UNKNOWN
-        reach = (int(self.size) - 1) * int(self.stride) + 1
-        return max(0, (inner - reach) // shift + 1) if bool(self.drop_remainder) else -(-inner // shift)
+        span = (int(self.size) - 1) * int(self.stride) + 1
+        return max(0, (inner - span) // shift + 1) if bool(self.drop_remainder) else -(-inner // shift)
 
     def elements(self, context: Context) -> Iterator[Element]:
         size, shift, stride = int(self.size), int(self.shift), int(self.stride)
-        reach = (size - 1) * stride + 1
-        held: list[Element] = []
+        span = (size - 1) * stride + 1
+        buffer: list[Element] = []
         with closing(self.input.elements(context)) as source:
             while True:
-                held += itertools.islice(source, max(0, reach - len(held)))
-                chosen = held[:reach:stride]
-                if not held or (bool(self.drop_remainder) and len(chosen) < size):
+                buffer += itertools.islice(source, max(0, span - len(buffer)))
+                window = buffer[:span:stride]
+                if not buffer or (bool(self.drop_remainder) and len(window) < size):
                     return
-                failure = first_failure(chosen)
+                failure = first_failure(window)
                 yield (
                     failure
                     if failure is not None
                     else tuple(
-                        Kept(items=[(item[index],) for item in chosen], of=(spec,))
+                        Kept(items=[(item[index],) for item in window], of=(spec,))
                         for index, spec in enumerate(self.input.specs)
                     )
                 )
-                if shift > len(held):
-                    for _ in itertools.islice(source, shift - len(held)):
+                if shift > len(buffer):
+                    for _ in itertools.islice(source, shift - len(buffer)):
                         pass
-                held = held[shift:]
+                buffer = buffer[shift:]
 
 
 @dataclass(eq=False, kw_only=True)
 class Kept(Node):
-    """Elements that are in memory."""
+    """Yields elements from a list."""
 
     items: list[Element]
     of: tuple[TensorSpec, ...]
@@ -432,7 +432,7 @@ class Kept(Node):
 
 @dataclass(eq=False, kw_only=True)
 class IgnoreErrors(ByElement):
-    """Skips elements that fail, their batches, and the rest of unreadable files."""
+    """Skips each `Failure`: an element or batch that could not be computed, or the unreadable rest of a file."""
 
     def elements(self, context: Context) -> Iterator[Element]:
         with closing(self.input.elements(context)) as source:

@@ -83,7 +83,7 @@ class Indexed(ABC):
 
 
 class _Columns(Indexed):
-    """Access to elements that are read many at once."""
+    """Random access to elements, many at a time."""
 
     @abstractmethod
     def rows(self, context: Context, numbers: Numbers, turn: int = 0) -> Block: ...

@@ -61,9 +61,9 @@ class Failure(tuple[Any, ...]):
     @classmethod
     def of(cls, error: Exception) -> Failure:
         """Returns the failure that raises ``error``."""
-        found = cls()
-        found.error = error
-        return found
+        failure = cls()
+        failure.error = error
+        return failure
 
 
 class Function(ABC):
@@ -173,13 +173,13 @@ def row(column: Array | Composite, index: int) -> Any:
     """Returns one row of a column, as an array even if it is a scalar."""
     if isinstance(column, Composite):
         return column.row(index)
-    found = column[index]
-    if is_array(found) and column.dtype != object:
-        return found  # pyright: ignore[reportUnknownVariableType]
+    value = column[index]
+    if is_array(value) and column.dtype != object:
+        return value  # pyright: ignore[reportUnknownVariableType]
     if column.ndim > 1:
-        return found
+        return value
     scalar = np.empty((), column.dtype)
-    scalar[()] = found
+    scalar[()] = value
     return scalar
 
 
@@ -189,13 +189,13 @@ def first_failure(elements: Iterable[Element]) -> Failure | None:
 
 
 def mapped(items: Iterator[Element], function: Callable[[Element], Element]) -> Generator[Element]:
-    """Yields the result of ``function`` for each element or block; failures unchanged."""
+    """Yields the result of ``function`` for each element or block. Passes failures on."""
     return flat_mapped(items, lambda item: (function(item),))
 
 
 def flat_mapped(items: Iterator[Element], function: Callable[[Element], Iterable[Element]]) -> Generator[Element]:
-    """Yields all results of ``function`` for each element or block; failures unchanged, and a `Failure` if the function
-    raises an `OpError`."""
+    """Yields all results of ``function`` for each element or block. Passes failures on, and yields a `Failure` if the
+    function raises an `OpError`."""
     with closing(items):
         for item in items:
             if isinstance(item, Failure):
@@ -208,8 +208,10 @@ def flat_mapped(items: Iterator[Element], function: Callable[[Element], Iterable
 
 
 class Raised(Iterator[Result]):
-    """An iterator over the results of a function of elements or blocks. It raises the errors of failures, and continues
-    with the next call."""
+    """An iterator that applies a function to elements or blocks, and raises the error of each `Failure`.
+
+    After an error, the next call continues with the next item.
+    """
 
     def __init__(self, items: Iterator[Source], function: Callable[[Source], Result]) -> None:
         self._items = items
@@ -222,13 +224,13 @@ class Raised(Iterator[Result]):
         return self._function(item)
 
     def close(self) -> None:
-        """Closes the iterator below."""
+        """Closes the input iterator."""
         with closing(self._items):
             pass
 
 
 def raised(items: Iterator[Source]) -> Raised[Source]:
-    """Returns the elements or blocks; see `Raised`."""
+    """Returns an iterator over the same elements or blocks that raises the errors of failures; see `Raised`."""
     return Raised(items, lambda item: item)
 
 
@@ -250,7 +252,7 @@ def one_by_one(elements: Iterator[Element]) -> Generator[Block]:
 
 
 def stack(values: Sequence[Any], label: str, component: int = 0) -> Any:
-    """Stacks values of equal shape as the rows of one array; sparse and ragged values as rows of their class.
+    """Stacks values of equal shape as the rows of one array. Sparse and ragged values become one value of their class.
 
     Raises:
       InvalidArgumentError: their shapes differ.
@@ -302,31 +304,32 @@ def annotated(error: BaseException, where: str) -> BaseException:
 
 
 def call(
-    function: Function, context: Context, element: Element, index: int, ended: type[OpError] = InternalError
+    function: Function, context: Context, element: Element, index: int, replacement: type[OpError] = InternalError
 ) -> Element:
-    """Calls ``function`` for an element; errors get a note with the number of the element.
+    """Calls ``function`` for an element. Adds the number of the element to errors, as a note.
 
     Raises:
-      OpError: ``ended``, if the function raised `OutOfRangeError`, which would otherwise end the sequence silently.
+      OpError: the function raised `OutOfRangeError`, which would otherwise end the sequence silently. The error is of
+        type ``replacement``.
     """
     try:
         return function(context, element)
     except OutOfRangeError as error:
-        found = ended(f"Function invocation produced OutOfRangeError: {error.message}")
-        raise annotated(found, f"{function.name} of element {index}") from error
+        raised_error = replacement(f"Function invocation produced OutOfRangeError: {error.message}")
+        raise annotated(raised_error, f"{function.name} of element {index}") from error
     except Exception as error:  # errors of the program's function pass through, with a note
         annotated(error, f"{function.name} of element {index}")
         raise
 
 
 def attempt(
-    function: Function, context: Context, element: Element, index: int, ended: type[OpError] = InternalError
+    function: Function, context: Context, element: Element, index: int, replacement: type[OpError] = InternalError
 ) -> Element:
-    """Calls a function as `call` does; returns a `Failure` instead of raising an error, or if ``element`` is one."""
+    """Calls a function as `call` does, but returns errors as a `Failure`. If ``element`` is a failure, returns it."""
     if isinstance(element, Failure):
         return element
     try:
-        return call(function, context, element, index, ended)
+        return call(function, context, element, index, replacement)
     except Exception as error:  # noqa: BLE001 - the iterator raises it
         return Failure.of(error)
 
@@ -338,12 +341,12 @@ def check_values(node: Node) -> None:
     node.check()
 
 
-def positive(value: int, what: str) -> int:
+def positive(value: int, name: str) -> int:
     """Returns ``value``.
 
     Raises:
-      InvalidArgumentError: it is less than 1; the message calls it ``what``.
+      InvalidArgumentError: ``value`` is less than 1; the message names it ``name``.
     """
     if value < 1:
-        raise InvalidArgumentError(f"{what} must be greater than zero, not {value}.")
+        raise InvalidArgumentError(f"{name} must be greater than zero, not {value}.")
     return value

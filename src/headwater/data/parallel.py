@@ -41,11 +41,11 @@ class PrefetchedIterator:
 
 
 class Prefetchers:
-    """Threads that make the elements of several iterators. `close` stops them.
+    """Threads that compute the elements of several iterators. `close` stops them.
 
     Args:
-      calls: maximum number of elements made concurrently.
-      ahead: maximum number of elements of each iterator made ahead; at least 1.
+      calls: maximum number of elements computed concurrently.
+      ahead: maximum number of prefetched elements of each iterator; at least 1.
     """
 
     def __init__(self, calls: int, ahead: int) -> None:
@@ -60,7 +60,7 @@ class Prefetchers:
             self._permits.put(None)
 
     def open(self, start: Callable[[], Iterator[Element]]) -> PrefetchedIterator:
-        """Starts a thread that makes the elements of an iterator, which ``start`` creates in that thread."""
+        """Starts a thread that computes the elements of an iterator, which ``start`` creates in that thread."""
         made = PrefetchedIterator(self._lock)
         thread = threading.Thread(target=self._fill, args=(made, start), name="headwater-data-ahead", daemon=True)
         self._all = [each for each in self._all if each[0].is_alive()]
@@ -102,7 +102,7 @@ class Prefetchers:
 
         Args:
           current: returns the thread of the caller. As a default argument, because an iterator that is left over is
-            closed at the end of the interpreter, when names of modules have no values any more.
+            closed at the end of the interpreter, when names of modules no longer have values.
           wait_s: the time to wait for each thread, in seconds.
         """
         with self._lock:

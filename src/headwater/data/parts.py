@@ -31,7 +31,7 @@ from headwater.data.transforms import ByElement, Wrapper
 
 @dataclass(eq=False, kw_only=True)
 class _Parts(ByElement):
-    """Divides the rows of each element, which is a batch, into parts that are as equal as possible, larger ones first.
+    """Divides the rows of each element, a batch, into parts. Their sizes differ by at most one; larger parts are first.
 
     Attributes:
       count: number of parts.
@@ -90,25 +90,25 @@ class BatchParts(_Parts):
 
 @dataclass(eq=False, kw_only=True)
 class _OwnRows(Wrapper):
-    """The elements of one worker's parts, before they are batched.
+    """Yields the elements of one worker's parts of the batches, before these elements are batched.
 
     Attributes:
-      size, drop: size of the whole batches, and whether a smaller last one is dropped.
-      ask: number of elements to request at once.
+      size, drop: size of the whole batches, and whether a smaller last batch is dropped.
+      request_size: number of elements to request at once.
       count, index: see `BatchPart`.
-      found: receives the number of the worker's elements of each batch, before these elements are yielded.
+      part_sizes: receives the size of the worker's part of each batch, before the elements of this part are yielded.
     """
 
     size: int
     drop: bool
-    ask: int
+    request_size: int
     count: int
     index: int
-    found: deque[int]
+    part_sizes: deque[int]
 
     def _part(self, rows: int) -> slice:
         part = _part(rows, self.count, self.index)
-        self.found.append(part.stop - part.start)
+        self.part_sizes.append(part.stop - part.start)
         return part
 
     def elements(self, context: Context) -> Iterator[Element]:
@@ -119,14 +119,14 @@ class _OwnRows(Wrapper):
                 yield from chosen[self._part(len(chosen))]
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
-        for batch in raised(regroup_blocks(self.input, context, self.size, self.drop, self.ask)):
+        for batch in raised(regroup_blocks(self.input, context, self.size, self.drop, self.request_size)):
             part = self._part(len(batch[0]))
             for start in range(part.start, part.stop, rows):
                 yield tuple(column[start : min(start + rows, part.stop)] for column in batch)
 
 
 def _own_rows(batch: Batch, count: int, index: int, context: Context) -> Iterator[Element]:
-    """Yields one worker's part of each batch, calling the functions that make its elements only for these rows."""
+    """Yields one worker's part of each batch. Calls the mapped functions only for the elements of this part."""
     size, drop = int(batch.batch_size), bool(batch.drop_remainder)
     functions: list[Wrapper] = []
     below = batch.input
@@ -134,53 +134,55 @@ def _own_rows(batch: Batch, count: int, index: int, context: Context) -> Iterato
         functions.append(below)
         below = below.input
     # Request elements from the input as for whole batches: a shuffle's order may depend on the size of requests.
-    ask = rows_at_once(batch.input, size) if batch.input.columnar else size
-    found: deque[int] = deque()
-    node: Node = _OwnRows(input=below, size=size, drop=drop, ask=ask, count=count, index=index, found=found)
+    request_size = rows_at_once(batch.input, size) if batch.input.columnar else size
+    part_sizes: deque[int] = deque()
+    node: Node = _OwnRows(
+        input=below, size=size, drop=drop, request_size=request_size, count=count, index=index, part_sizes=part_sizes
+    )
     for function in reversed(functions):
         node = function.with_input(node)
     rows = _joined_rows if node.columnar else _stacked_rows
-    yield from rows(node, context, ask, found)
-    for _ in found:  # only parts without rows remain
+    yield from rows(node, context, request_size, part_sizes)
+    for _ in part_sizes:  # only parts without rows remain
         yield tuple(
             np.empty((0, *(dim or 0 for dim in spec.dims or ())), spec.dtype.numpy_dtype) for spec in batch.input.specs
         )
 
 
-def _joined_rows(node: Node, context: Context, ask: int, found: deque[int]) -> Iterator[Element]:
+def _joined_rows(node: Node, context: Context, request_size: int, part_sizes: deque[int]) -> Iterator[Element]:
     held: list[Block] = []
     rows = 0
-    with closing(raised(node.blocks(context, ask))) as source:
+    with closing(raised(node.blocks(context, request_size))) as source:
         for block in source:
             held.append(block)
             rows += len(block[0])
-            while found and found[0] <= rows:
-                wanted = found.popleft()
+            while part_sizes and part_sizes[0] <= rows:
+                wanted = part_sizes.popleft()
                 whole = concatenate_blocks(held)
                 yield tuple(column[:wanted] for column in whole)
                 rows -= wanted
                 held = [tuple(column[wanted:] for column in whole)]
 
 
-def _stacked_rows(node: Node, context: Context, ask: int, found: deque[int]) -> Iterator[Element]:
-    del ask
+def _stacked_rows(node: Node, context: Context, request_size: int, part_sizes: deque[int]) -> Iterator[Element]:
+    del request_size
     held: list[Element] = []
     with closing(raised(node.elements(context))) as source:
         for element in source:
-            while not found[0]:
-                found.popleft()
+            while not part_sizes[0]:
+                part_sizes.popleft()
                 yield tuple(stack([value], "batch")[:0] for value in element)
             held.append(element)
-            if found[0] == len(held):
-                found.popleft()
+            if part_sizes[0] == len(held):
+                part_sizes.popleft()
                 yield stacked(held)
                 held = []
 
 
 def _part(rows: int, count: int, index: int) -> slice:
-    each, more = divmod(rows, count)
-    start = index * each + min(index, more)
-    return slice(start, start + each + (index < more))
+    size, larger_parts = divmod(rows, count)
+    start = index * size + min(index, larger_parts)
+    return slice(start, start + size + (index < larger_parts))
 
 
 def _part_spec(spec: TensorSpec, count: int) -> TensorSpec:

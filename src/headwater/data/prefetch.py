@@ -1,4 +1,4 @@
-"""Elements made ahead of time by a background thread."""
+"""Prefetching of elements by a background thread."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _GOOD_SIZE: Final = 2
 
 
 def prefetched(start: Callable[[], Iterator[Any]], size: int) -> Generator[Any]:
-    """Yields the items of an iterator; a thread makes up to ``size`` of them ahead, and ends with this generator.
+    """Yields the items of an iterator. A thread prefetches up to ``size`` items; it ends with this generator.
 
     Args:
       start: creates the iterator; called in that thread, where the iterator is also closed. No item may be None.
@@ -31,7 +31,7 @@ def prefetched(start: Callable[[], Iterator[Any]], size: int) -> Generator[Any]:
 
 @dataclass(eq=False, kw_only=True)
 class Prefetch(Wrapper):
-    """Makes up to ``buffer_size`` elements ahead; -1 for a suitable number, 0 for none."""
+    """Prefetches up to ``buffer_size`` elements; -1 for a suitable number, 0 for none."""
 
     values: ClassVar[dict[str, DType | None]] = {"buffer_size": int64}
     buffer_size: Any

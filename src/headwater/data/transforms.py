@@ -42,11 +42,11 @@ SHARD_HINT: Final = -1
 
 @dataclass(eq=False, kw_only=True)
 class Wrapper(Node):
-    """A node above one other node, whose elements have the same types and shapes.
+    """A node with one input node. By default, its elements have the same types and shapes as the input's elements.
 
     Attributes:
-      input: the node that yields the elements.
-      keeps_count: whether this node has as many elements as that node.
+      input: the input node.
+      keeps_count: whether this node has as many elements as its input.
     """
 
     children: ClassVar[tuple[str, ...]] = ("input",)
@@ -66,12 +66,12 @@ class Wrapper(Node):
         return self.input.cardinality if self.keeps_count else UNKNOWN
 
     def with_input(self, input: Node) -> Wrapper:
-        """Returns the same node above another one."""
+        """Returns a copy of this node with another input."""
         return replace(self, input=input)
 
 
 class ByElement(Wrapper):
-    """A node above one other node that processes single elements also where the other node yields blocks."""
+    """A node with one input node that processes single elements, even if its input is columnar."""
 
     @property
     def columnar(self) -> bool:
@@ -176,12 +176,12 @@ class Repeat(Wrapper):
         return INFINITE if count < 0 or inner == INFINITE else count * inner
 
     def elements(self, context: Context) -> Iterator[Element]:
-        return self._again(lambda: self.input.elements(context))
+        return self._repeated(lambda: self.input.elements(context))
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
-        return self._again(lambda: self.input.blocks(context, rows))
+        return self._repeated(lambda: self.input.blocks(context, rows))
 
-    def _again(self, start: Any) -> Iterator[Any]:
+    def _repeated(self, start: Any) -> Iterator[Any]:
         count = int(self.count)
         for _ in itertools.count() if count < 0 else range(count):
             empty = True
@@ -189,7 +189,7 @@ class Repeat(Wrapper):
                 for item in source:
                     empty = empty and count < 0 and isinstance(item, Failure)
                     yield item
-            if empty:  # an infinite repetition would never yield an element
+            if empty:  # repeating an empty input infinitely would never yield an element
                 return
 
 
@@ -242,11 +242,11 @@ class Shard(Wrapper):
 
 @dataclass(eq=False, kw_only=True)
 class Shuffle(Wrapper):
-    """Yields the elements in random order: each is drawn from the first ``buffer_size`` remaining ones.
+    """Yields the elements in random order: draws each element from the first ``buffer_size`` remaining elements.
 
     Attributes:
-      seed, seed2: if both are 0, every process has another order.
-      reshuffle: whether each iteration has another order.
+      seed, seed2: determine the order; if both are 0, each process has a different, random order.
+      reshuffle: whether each iteration has a different order.
     """
 
     values: ClassVar[dict[str, DType | None]] = {"buffer_size": int64, "seed": int64, "seed2": int64}
@@ -255,35 +255,35 @@ class Shuffle(Wrapper):
     seed: int
     seed2: int
     reshuffle: bool = True
-    _turn: int = field(default=0, init=False)
-    _own: int | None = field(default=None, init=False)
+    _iteration: int = field(default=0, init=False)
+    _random_seed: int | None = field(default=None, init=False)
 
     keeps_count: ClassVar[bool] = True
 
-    def start_at(self, turn: int, own: int | None = None) -> None:
-        """Makes the next iteration use the order of iteration ``turn``, counted from 0.
+    def start_at(self, iteration: int, random_seed: int | None = None) -> None:
+        """Makes the next iteration use the order of iteration number ``iteration``, from 0.
 
-        ``own`` is the seed to use if this node has none.
+        ``random_seed`` replaces the random seed that is used if ``seed`` and ``seed2`` are 0; None keeps it.
         """
-        self._turn = turn
-        self._own = self._own if own is None else own
+        self._iteration = iteration
+        self._random_seed = self._random_seed if random_seed is None else random_seed
 
     def next_order(self) -> tuple[int, int]:
         """Returns the arguments with which `start_at` restores the order of the next iteration."""
-        return self._turn, self._seed()
+        return self._iteration, self._fixed_random_seed()
 
-    def _seed(self) -> int:
-        if self._own is None:
-            self._own = int(np.random.SeedSequence().generate_state(1)[0])
-        return self._own
+    def _fixed_random_seed(self) -> int:
+        if self._random_seed is None:
+            self._random_seed = int(np.random.SeedSequence().generate_state(1)[0])
+        return self._random_seed
 
     def _generator(self) -> np.random.Generator:
         seeds = [int(self.seed) & 0xFFFFFFFF, int(self.seed2) & 0xFFFFFFFF]
         if not any(seeds):
-            seeds = [self._seed()]
-        turn = self._turn if self.reshuffle else 0
-        self._turn += 1
-        return np.random.default_rng([*seeds, turn])
+            seeds = [self._fixed_random_seed()]
+        iteration = self._iteration if self.reshuffle else 0
+        self._iteration += 1
+        return np.random.default_rng([*seeds, iteration])
 
     def elements(self, context: Context) -> Iterator[Element]:
         size = int(self.buffer_size)
@@ -321,12 +321,13 @@ class Shuffle(Wrapper):
                 filled += room
                 if room < count:
                     places = draw.integers(size, size=count - room)
-                    before = _previous(places)
-                    again = np.flatnonzero(before >= 0)
+                    # An element with the same place as an earlier element of the block replaces that element.
+                    previous = _last_equal(places)
+                    repeated = np.flatnonzero(previous >= 0)
                     result: list[HostArray] = []
                     for buffer, column in zip(held, block, strict=True):
                         given, taken = column[room:], buffer[places]
-                        taken[again] = given[before[again]]
+                        taken[repeated] = given[previous[repeated]]
                         buffer[places] = given
                         result.append(taken)
                     yield tuple(result)
@@ -336,7 +337,7 @@ class Shuffle(Wrapper):
                 yield tuple(buffer[places] for buffer in held)
 
 
-def _previous(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _last_equal(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Returns the index of the last equal value before each value; -1 if there is none."""
     order = np.argsort(values, kind="stable")
     ordered = values[order]
@@ -358,12 +359,12 @@ class Cache(Wrapper):
     def elements(self, context: Context) -> Iterator[Element]:
         if self.columnar:
             return rows_of(self.blocks(context, 256))
-        return self._through(self.input.elements(context))
+        return self._caching(self.input.elements(context))
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
-        return self._through(self.input.blocks(context, rows))
+        return self._caching(self.input.blocks(context, rows))
 
-    def _through(self, source: Iterator[object]) -> Iterator[Any]:
+    def _caching(self, source: Iterator[object]) -> Iterator[Any]:
         with self._lock:
             kept = self._kept
         if kept is not None:
@@ -416,7 +417,7 @@ class Zipped(Node):
     """Yields tuples of elements of several nodes, until one of them ends.
 
     Attributes:
-      aligned: whether the nodes after one that fails are advanced nevertheless, so that all nodes stay at the same
+      aligned: whether, if a node fails, the nodes after it are advanced, too, so that all nodes stay at the same
         position. TensorFlow 1.15 does not advance them.
     """
 
@@ -459,10 +460,10 @@ class Zipped(Node):
 
 @dataclass(eq=False, kw_only=True)
 class Picked(Node):
-    """Yields each next element from the input that ``selector`` selects, until that input or ``selector`` ends.
+    """Yields elements of several inputs. ``selector`` yields the index of the input for each element.
 
     Attributes:
-      skip_empty: whether to continue with the others when an input ends.
+      skip_empty: whether to skip indices of inputs that have ended. Otherwise, the sequence ends at such an index.
     """
 
     children: ClassVar[tuple[str, ...]] = ("selector", "inputs")
@@ -529,7 +530,7 @@ class InfiniteNumbers(Node):
 
 @dataclass(eq=False, kw_only=True)
 class Draws(InfiniteNumbers):
-    """Yields numbers of inputs infinitely, drawn with the given weights."""
+    """Yields indices of inputs infinitely, drawn at random with the given weights."""
 
     values: ClassVar[dict[str, DType | None]] = {"weights": None, "seed": int64, "seed2": int64}
     weights: TensorLike
@@ -545,7 +546,7 @@ class Draws(InfiniteNumbers):
 
 @dataclass(eq=False, kw_only=True)
 class WeightedDraws(ByElement):
-    """Yields a number of an input for each element of ``input``: a vector of the inputs' weights."""
+    """Yields an index for each element of ``input``, drawn at random. The element is the vector of the weights."""
 
     values: ClassVar[dict[str, DType | None]] = {"seed": int64, "seed2": int64}
     seed: int
@@ -560,8 +561,8 @@ class WeightedDraws(ByElement):
     def elements(self, context: Context) -> Iterator[Element]:
         draw = generator_of(self.seed, self.seed2)
 
-        def drawn(element: Element) -> Element:
+        def draw_index(element: Element) -> Element:
             weights = np.asarray(element[0], np.float64)
             return (np.asarray(draw.choice(len(weights), p=weights / weights.sum()), np.int64),)
 
-        return mapped(self.input.elements(context), drawn)
+        return mapped(self.input.elements(context), draw_index)

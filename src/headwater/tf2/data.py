@@ -180,7 +180,7 @@ class Dataset(graphs.Dataset):
         return super().as_value(_as_numpy(value), dtype)
 
     @classmethod
-    def _traced(cls, function: Callable[..., object], inputs: plain.Dataset, kind: str) -> Any:
+    def _trace(cls, function: Callable[..., object], inputs: plain.Dataset, kind: str) -> Any:
         try:
             graph = Graph()
             with graph.as_default(), building():
@@ -195,7 +195,7 @@ class Dataset(graphs.Dataset):
             result = function(*map(_as_tensors, parts))
             return nest.map_structure(_as_numpy, nest.plain_lists(result))
 
-        return plain.Dataset._traced.__func__(Dataset, one, inputs, kind)  # pyright: ignore[reportFunctionMemberAccess]
+        return plain.Dataset._trace.__func__(Dataset, one, inputs, kind)  # pyright: ignore[reportFunctionMemberAccess]
 
     def __iter__(self) -> DatasetIterator:
         if tracing() is not None:
@@ -313,7 +313,7 @@ class Dataset(graphs.Dataset):
         return self.changed(RaggedElements(input=self.node, wide=kind == int64)).batch(batch_size, drop_remainder)
 
     def sparse_batch(self, batch_size: TensorLike, row_shape: object, name: str | None = None) -> Any:
-        """Batches dense elements of different sizes as sparse ones; see ``dense_to_sparse_batch``."""
+        """Batches dense elements of different sizes as sparse tensors; see ``dense_to_sparse_batch``."""
         del name
         return self.apply(transformations.dense_to_sparse_batch(batch_size, row_shape))
 
@@ -394,7 +394,7 @@ class Dataset(graphs.Dataset):
         Raises:
           NotFoundError: ``path`` holds no dataset.
           NotImplementedError: another argument than ``path`` and ``element_spec`` is given.
-          ValueError: the elements have another structure or other types than ``element_spec``.
+          ValueError: the elements do not have the structure and types of ``element_spec``.
         """
         _refuse("load", compression=compression, reader_func=reader_func, wait=wait or None)
         made = cls.made(*stored.load(path))

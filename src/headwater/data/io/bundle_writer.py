@@ -91,8 +91,8 @@ class BundleWriter:
           dtype: as for `add`.
 
         Raises:
-          InvalidArgumentError: the part was added before, is not inside ``shape`` or has another shape than ``value``,
-            or an earlier part had another shape or element type.
+          InvalidArgumentError: the part was added before, is not inside ``shape`` or has a different shape than
+            ``value``, or an earlier part had a different shape or element type.
         """
         array = np.asarray(value)
         if part.shape(tuple(shape)) != array.shape:

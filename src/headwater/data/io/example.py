@@ -94,7 +94,7 @@ def columns_of_one(packed: bytes, wanted: Mapping[str, DType]) -> dict[str, Colu
       wanted: the type of each feature.
 
     Returns:
-      The columns; None if the message is invalid or has another type, which `ExampleBatch` reports.
+      The columns; None if the message is invalid or has the wrong type, which `ExampleBatch` reports.
     """
     try:
         features = Example.FromString(packed).features.feature
@@ -157,7 +157,7 @@ class ExampleBatch:
           Array (examples, \\*shape).
 
         Raises:
-          InvalidArgumentError: an example has another number of values, or lacks a required feature.
+          InvalidArgumentError: an example has the wrong number of values, or lacks a required feature.
         """
         column = self._column(name, dtype)
         each = math.prod(shape)

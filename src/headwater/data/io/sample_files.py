@@ -87,7 +87,7 @@ def read_idx(path: str | Path, dims: int) -> npt.NDArray[np.uint8]:
       dims: required number of dimensions.
 
     Raises:
-      DataLossError: the file has another format, or is cut off.
+      DataLossError: the file has the wrong format, or is cut off.
     """
     with translated(path) as name, open(name, "rb") as file:
         data = file.read()

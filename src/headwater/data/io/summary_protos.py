@@ -114,7 +114,7 @@ def image(tag: str | bytes, tensor: HostArray, max_images: int = 3, bad_color: n
       bad_color: the colour of pixels that are not finite, one number from 0 to 255 for each channel.
 
     Raises:
-      InvalidArgumentError: ``tensor`` has another shape, or ``bad_color`` has too few numbers.
+      InvalidArgumentError: ``tensor`` has the wrong shape, or ``bad_color`` has too few numbers.
     """
     if tensor.ndim != 4 or tensor.shape[3] not in _COLOURS:
         raise InvalidArgumentError(f"Tensor must be 4-D with last dim 1, 3, or 4, not {_shape(tensor)}")
@@ -165,7 +165,7 @@ def audio(tag: str | bytes, tensor: HostArray, sample_rate: float, max_outputs: 
       max_outputs: maximum number of sounds, at least 1.
 
     Raises:
-      InvalidArgumentError: ``tensor`` has another shape, or ``sample_rate`` is not positive.
+      InvalidArgumentError: ``tensor`` has the wrong shape, or ``sample_rate`` is not positive.
     """
     if tensor.ndim not in (2, 3):
         raise InvalidArgumentError(f"Tensor must be 3-D or 2-D, not {_shape(tensor)}")

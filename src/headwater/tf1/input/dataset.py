@@ -85,21 +85,21 @@ class Dataset(plain.Dataset):
         return known if dtype is None else np.asarray(known).astype(dtype.numpy_dtype)
 
     @classmethod
-    def _given(cls, value: object) -> Any:
+    def _to_program(cls, value: object) -> Any:
         return composites.program_value(value)
 
     @classmethod
-    def _described(cls, spec: TensorSpec) -> object:
+    def _spec_to_program(cls, spec: TensorSpec) -> object:
         return composites.described(spec)
 
     @classmethod
-    def _specified(cls, signature: object) -> TensorSpec:
+    def _spec_from_program(cls, signature: object) -> TensorSpec:
         return composites.specified(signature)
 
     def _packed_specs(self, specs: Sequence[TensorSpec]) -> Structure:
         return nest.map_structure(
             lambda leaf: (
-                DatasetSpec(nest.pack(leaf.element_structure, list(map(self._described, leaf.specs))))
+                DatasetSpec(nest.pack(leaf.element_structure, list(map(self._spec_to_program, leaf.specs))))
                 if isinstance(leaf, Nested)
                 else leaf
             ),
@@ -120,7 +120,7 @@ class Dataset(plain.Dataset):
         return cls.as_value(first or 0, int64), cls.as_value(second or 0, int64)
 
     @classmethod
-    def _traced(cls, function: Callable[..., object], inputs: plain.Dataset, kind: str) -> tuple[Function, Any]:
+    def _trace(cls, function: Callable[..., object], inputs: plain.Dataset, kind: str) -> tuple[Function, Any]:
         return traced(function, inputs, kind)
 
     def _ready(self) -> None:
