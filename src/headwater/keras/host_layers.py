@@ -63,7 +63,7 @@ def composite_rows(inputs: Tree) -> list[HostArray]:
     """Returns the values of each row of a ragged or sparse tensor with two dimensions.
 
     Raises:
-      ValueError: it has another number of dimensions, or belongs to a graph.
+      ValueError: it has the wrong number of dimensions, or belongs to a graph.
     """
     if not hasattr(inputs, "to_value"):
         raise ValueError(

@@ -253,7 +253,7 @@ class DynamicEmbedding(keras.layers.Layer):
     def divide_bags(
         self, ids: Array, shapes: Sequence[tuple[int, ...]], offsets: Array | None, weights: Array | None
     ) -> DividedIds:
-        """As `divide`, for rows that are pooled: the result also has the bags, which are the sets of rows that are
+        """Like `divide`, for rows that are pooled: the result also has the bags, which are the sets of rows that are
         pooled into one.
 
         Args:

@@ -102,7 +102,7 @@ class MeanTensor(_keras.metrics.Metric):
         """Adds values with their weights.
 
         Raises:
-          ValueError: the values have another shape than earlier values.
+          ValueError: the values have a different shape than earlier values.
         """
         values = ops.cast(values, self.dtype)
         if self._shape is None:

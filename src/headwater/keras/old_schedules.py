@@ -64,7 +64,7 @@ class LinearCosineDecay(keras.optimizers.schedules.LearningRateSchedule):
 
 
 class NoisyLinearCosineDecay(LinearCosineDecay):
-    """As `LinearCosineDecay`, with noise in the linear part.
+    """Like `LinearCosineDecay`, with noise in the linear part.
 
     Args:
       initial_learning_rate: the rate at the start.

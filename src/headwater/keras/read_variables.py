@@ -24,7 +24,7 @@ from headwater.keras.types import Tree
 from headwater.tf1.compat.dialect import is_eager
 
 ASSIGNED = "_has_been_assigned"
-"""The attribute of variables that have another value than their initial one."""
+"""The attribute of variables whose value differs from their initial value."""
 _COPY = "_value_in_steps"
 """The attribute with the current value as a NumPy array, of variables that compiled steps read."""
 _OUTSIDE = "_variables_outside"

@@ -113,7 +113,7 @@ class KerasClassifier(_Wrapper):
           kwargs: keyword arguments of the model's ``fit``.
 
         Raises:
-          ValueError: the labels have another shape.
+          ValueError: the labels have the wrong shape.
         """
         y = np.array(y)
         if y.ndim == 2 and y.shape[1] > 1:

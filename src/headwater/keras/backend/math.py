@@ -308,7 +308,7 @@ def foldl(
 def foldr(
     fn: Callable[[Value, Value], Value], elems: Value, initializer: Value | None = None, name: str | None = None
 ) -> Value:
-    """As `foldl`, from the last row to the first."""
+    """Like `foldl`, from the last row to the first."""
     if has_graph_value((elems, initializer)):
         return higher_order.foldr(fn, elems, initializer, name=name)
     return foldl(fn, ops.flip(ops.convert_to_tensor(elems), axis=0), initializer, name)

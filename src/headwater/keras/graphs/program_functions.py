@@ -1,6 +1,6 @@
-"""Functions of a program of TensorFlow 1 that Keras calls with arrays: losses, metrics, activations and the like.
+"""Functions of a program of TensorFlow 1 that Keras calls with arrays: losses, metrics, activations and others.
 
-They use functions of `tf`, which add operations. While Keras computes arrays, the operations are evaluated at once.
+They use functions of `tf`, which add operations. While Keras computes arrays, the operations are evaluated immediately.
 """
 
 from __future__ import annotations

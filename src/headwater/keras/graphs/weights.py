@@ -51,7 +51,7 @@ class GraphVariable(keras.Variable):
         return convert_to_tensor(self.variable) if self.in_graph() else super().value
 
     def assign(self, value: Tree) -> Tree:
-        """Sets the value in a step, also as an update of the layer that is being called, or in the session at once."""
+        """Sets the value in a step, also as an update of the called layer, or immediately in the session."""
         if not self.in_graph():
             return super().assign(value)
         if not isinstance(value, Tensor):

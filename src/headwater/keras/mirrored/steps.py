@@ -275,7 +275,7 @@ class TrainStep(SharedStep):
         self._vector: StepVector | None = None
 
     def __call__(self, state: State, batch: object) -> tuple[object, State]:
-        """The logs and the next state; StopIteration when no process has data any more."""
+        """Returns the logs and the next state; raises StopIteration when no process has further data."""
         trainable, others, optimizer, metrics = state = self._place(state, False)
         if self.prepare(state, batch):
             self._vector = self._make_vector(trainable, others, metrics)
@@ -391,7 +391,7 @@ class TestStep(SharedStep):
         self._vector: StepVector | None = None
 
     def __call__(self, state: object, batch: object) -> tuple[object, Any]:
-        """The logs and the next state; StopIteration when no process has data any more."""
+        """Returns the logs and the next state; raises StopIteration when no process has further data."""
         trainable, others, metrics = self._place(state, False)
         if self._vector is None or self._changed:
             self._changed = False

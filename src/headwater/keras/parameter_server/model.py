@@ -55,7 +55,7 @@ _log = logging.getLogger("headwater")
 _MODEL = "_headwater_parameter_servers"
 
 #: Callbacks that write files, or act on values that only the chief has.
-_CHIEFS = tuple(
+_CHIEF_CALLBACKS = tuple(
     getattr(keras.callbacks, name)
     for name in (
         "ModelCheckpoint",
@@ -74,7 +74,7 @@ _CHIEFS = tuple(
 
 
 #: Methods of a model that use the values of its variables.
-_READING = (
+_READING_METHODS = (
     "evaluate",
     "predict",
     "test_on_batch",
@@ -85,7 +85,7 @@ _READING = (
 )
 
 #: Callbacks of the chief that run on an evaluator as well.
-_EVALUATORS = (keras.callbacks.TensorBoard, keras.callbacks.CSVLogger)
+_EVALUATOR_CALLBACKS = (keras.callbacks.TensorBoard, keras.callbacks.CSVLogger)
 
 
 class ServedModel(ModelValues):
@@ -106,12 +106,12 @@ class ServedModel(ModelValues):
         self._backups: list[Any] = []
         self._step: GradientStep | None = None
         self._momentum: OwnMomentum | None = None
-        self._found: Combination | None = None
+        self._combination_rules: Combination | None = None
         self._embeddings: ModelEmbeddings | None = None
         self._training = 0
         self._logs: dict[str, Any] = {}
         self._compiled: Any = None
-        self._trained: list[str] = []
+        self._trained_paths: list[str] = []
 
     def train_on_batch(
         self,
@@ -148,7 +148,7 @@ class ServedModel(ModelValues):
         self._send_assignments()
         model.reset_metrics()
         step.start_epoch()
-        self._one_step(client, step, share, None)
+        self._run_step(client, step, share, None)
         self.hold_values()
         step.end()
         logs = pythonify_logs(self._logs)
@@ -161,7 +161,7 @@ class ServedModel(ModelValues):
         return all(part is None or part.built for part in [*self.model._flatten_layers(), *compiled])
 
     def _build(self, batch: Tree) -> None:
-        """Builds the model by the shapes of a batch."""
+        """Builds the model for the shapes of a batch."""
         if not dynamic_layers(self.model):
             without_bags(_as_triple(batch)[0])
         self.model._symbolic_build(data_batch=_as_triple(batch, stand_in))
@@ -176,7 +176,7 @@ class ServedModel(ModelValues):
             if self._client is None:
                 return method(*args, **kwargs)
             if self._within_epoch and not state:
-                self._hold_latest()  # a request for values would also give back the assigned step
+                self._hold_latest()  # a request for values would also return the assigned step
             elif self._within_epoch or self._stale & wanted:
                 self.read_others(state=state)
             within, step = self._within_epoch, self._step
@@ -231,9 +231,9 @@ class ServedModel(ModelValues):
         model = self.model
         trained = [variable.path for variable in model.trainable_variables]
         if self._compiled is None:
-            self._compiled, self._trained = (model._loss_tracker, model.optimizer), trained
+            self._compiled, self._trained_paths = (model._loss_tracker, model.optimizer), trained
         tracker, optimizer = self._compiled
-        if changed := {*trained}.symmetric_difference(self._trained):
+        if changed := {*trained}.symmetric_difference(self._trained_paths):
             raise ValueError(
                 f"{', '.join(sorted(changed))} of model {model.name!r} cannot be frozen or unfrozen between trainings: "
                 "the ps keep the variables of the first training; save the model, and continue with another job"
@@ -244,7 +244,7 @@ class ServedModel(ModelValues):
                 "first one; compile it with model.optimizer, or save the model and continue with another job"
             )
         if model._loss_tracker is not tracker:
-            self._step = self._found = None
+            self._step = self._combination_rules = None
             self._compiled = model._loss_tracker, model.optimizer
 
     def _make_step(self, batch: Tree) -> GradientStep:
@@ -267,13 +267,15 @@ class ServedModel(ModelValues):
         return self._step
 
     def _combination(self, batch: Tree) -> Combination:
-        """The rules that combine the workers' shares."""
+        """Returns the rules that combine the workers' shares."""
         place = self.place
         several = place.workers > 1
-        if self._found is None:
+        if self._combination_rules is None:
             divided = several and isinstance(place.choice, Synchronous | KOfN)
-            self._found = find_shares(self.model, self.embeddings, _as_triple(batch), divided=divided, several=several)
-        return self._found
+            self._combination_rules = find_shares(
+                self.model, self.embeddings, _as_triple(batch), divided=divided, several=several
+            )
+        return self._combination_rules
 
     # Training ---------------------------------------------------------------------------------------------------------
 
@@ -358,7 +360,7 @@ class ServedModel(ModelValues):
                 "the batches of fit are not accounted for, so the step of a worker that is lost is lost, too: %s",
                 batches.reason,
             )
-        container = self._callbacks(callbacks, verbose, epochs, batches)
+        container = self._make_callbacks(callbacks, verbose, epochs, batches)
         validation = functools.partial(
             self._validate, validation_data, validation_batch_size or batch_size, validation_steps, container
         )
@@ -367,7 +369,7 @@ class ServedModel(ModelValues):
         if task is not None and task.members.is_evaluator:
             initial_epoch = client.agree_on_first_epoch(self._training, None) or initial_epoch
             if validation_data is not None:
-                self._follow(validation, container, range(initial_epoch, epochs))
+                self._validate_epochs(validation, container, range(initial_epoch, epochs))
             return model.history
         container.on_train_begin()
         if late:
@@ -398,10 +400,10 @@ class ServedModel(ModelValues):
                 for epoch in range(initial_epoch, epochs):
                     for backup in self._backups:  # Keras's callback learns of an epoch at its end only
                         backup._current_epoch = epoch
-                    over = self._epoch(epoch, batches, container)
+                    over = self._run_epoch(epoch, batches, container)
                     if over is None:
                         break
-                    # As in Keras, an epoch without data has the logs of the epoch before.
+                    # As in Keras, an epoch without data has the logs of the previous epoch.
                     trained = dict(model._get_metrics_result_or_logs(self._logs)) if self._logs else trained
                     logs = dict(trained)
                     self.sync(state=chief)
@@ -460,7 +462,7 @@ class ServedModel(ModelValues):
             encode_topics({"examples": {"digest of some of them": batches.contents()}}),
         )
 
-    def _follow(self, validation: Callable[[], dict[str, Any]], container: Any, epochs: range) -> None:
+    def _validate_epochs(self, validation: Callable[[], dict[str, Any]], container: Any, epochs: range) -> None:
         """Runs an evaluator: whenever the workers have finished an epoch, validates the values of the newest finished
         epoch."""
         assert self._client is not None
@@ -482,22 +484,22 @@ class ServedModel(ModelValues):
         self._training += 1
         container.on_train_end(logs)
 
-    def _epoch(self, epoch: int, batches: Batches, container: Any) -> bool | None:
+    def _run_epoch(self, epoch: int, batches: Batches, container: Any) -> bool | None:
         """Runs an epoch. Returns whether the training is over after the epoch, or None if the training was over before
         the epoch."""
         client, model, step, place = self._client, self.model, self._step, self.place
         assert client is not None
         assert step is not None
         in_rounds = isinstance(place.choice, Synchronous | KOfN)
-        whole = (place.worker, place.workers) if in_rounds else (0, 1)
-        found = batches.steps_of(epoch)
-        steps = UNKNOWN_STEPS if found is None else found
+        default_share = (place.worker, place.workers) if in_rounds else (0, 1)
+        known_steps = batches.steps_of(epoch)
+        steps = UNKNOWN_STEPS if known_steps is None else known_steps
         plan = batches.plan(epoch, divided=in_rounds)
         if plan is not None:
             plan = replace(plan, in_turn=isinstance(place.choice, Synchronous))
         request: StepRequest = (self._training, epoch, steps, -1)
         if plan is not None:
-            request = (*request, request_fields(epoch, plan, whole if in_rounds else None))
+            request = (*request, request_fields(epoch, plan, default_share if in_rounds else None))
         # The chief calls the callbacks of an epoch's beginning first, as Keras does. Another worker requests its first
         # step before that, because only the answer shows whether the chief has stopped the training.
         number = None if place.is_chief else _await_step_number(client, request, client.next_step(request))
@@ -507,7 +509,7 @@ class ServedModel(ModelValues):
         container.on_epoch_begin(epoch)
         others_wait = isinstance(place.choice, Synchronous) and epoch > client.epoch
         if self._backups and others_wait and self._unsent_rate() is not None:
-            # If this process is lost, the others make the steps of the epoch without it, with this learning rate.
+            # If this process is lost, the other workers take the steps of the epoch with this learning rate.
             self._send_changes()
         # Keras passes the end of a batch to another thread, even if no callback uses it.
         begins = has_hook(container, "on_batch_begin", "on_train_batch_begin")
@@ -516,7 +518,7 @@ class ServedModel(ModelValues):
         step.start_epoch()
         if number is None:
             number = _await_step_number(client, request, client.next_step(request))
-        made, first, again, began = 0, 0, False, False
+        steps_done, execution_start, same_step, execution_open = 0, 0, False, False
         while number >= 0:
             works: list[Work] = []
             part: Part | None = None
@@ -528,34 +530,34 @@ class ServedModel(ModelValues):
                     part = Part(*client.round, work.stop - work.start, batch.stop - batch.start)
             elif (batch := batches.get(epoch, number)) is not None:
                 # The share follows the membership at the first ps: workers may have joined or left since.
-                share = share_of(batch, *(client.share or whole))
+                share = share_of(batch, *(client.share or default_share))
             else:
                 number = client.next_step((*request[:3], number))
                 continue
-            if made % model.steps_per_execution == 0 and not again:
-                first, began = number, True
+            if steps_done % model.steps_per_execution == 0 and not same_step:
+                execution_start, execution_open = number, True
                 if begins:
-                    container.on_train_batch_begin(first)
-            following = _await_step_number(
-                client, request, self._one_step(client, step, share, request, works=works, part=part)
+                    container.on_train_batch_begin(execution_start)
+            next_number = _await_step_number(
+                client, request, self._run_step(client, step, share, request, works=works, part=part)
             )
             # If the number is the same as before, this worker also computes the part of a lost worker in that step. For
             # callbacks and counts, both parts are one step.
-            again = following == number
-            made += not again
+            same_step = next_number == number
+            steps_done += not same_step
             # As in Keras, batch callbacks are called once for every ``steps_per_execution`` steps.
-            if not again and (made % model.steps_per_execution == 0 or following < 0):
+            if not same_step and (steps_done % model.steps_per_execution == 0 or next_number < 0):
                 if ends:
-                    container.on_train_batch_end(first + model.steps_per_execution - 1, self._logs)
-                began = False
+                    container.on_train_batch_end(execution_start + model.steps_per_execution - 1, self._logs)
+                execution_open = False
             if self.stop_wanted:
                 self._save_and_stop(epoch)
-            number = following
+            number = next_number
             if model.stop_training:  # by a callback on this worker, which other workers may not have
                 client.stop_training()
                 break
-        if began:  # the data have ended within an execution, which no worker knew before
-            container.on_train_batch_end(first + model.steps_per_execution - 1, self._logs)
+        if execution_open:  # the data have ended within an execution, which no worker knew before
+            container.on_train_batch_end(execution_start + model.steps_per_execution - 1, self._logs)
         step.end()
         sums = client.sums(epoch, wait=not model.stop_training)
         if len(sums) and sums[-1]:
@@ -592,7 +594,7 @@ class ServedModel(ModelValues):
         read = self._client.tables.rows(dict(zip(tables, numbers, strict=True)))
         return [read[table] for table in tables]
 
-    def _one_step(
+    def _run_step(
         self,
         client: ParameterClient,
         step: GradientStep,
@@ -604,8 +606,8 @@ class ServedModel(ModelValues):
     ) -> int:
         """Computes and pushes gradients of a share of a batch; returns the number of the next step.
 
-        ``works`` are the ranges of the epoch's plan that these examples fill, if examples are accounted for; ``part``
-        is, in synchronous training, the position of these examples in their batch.
+        ``works`` are the ranges of these examples in the epoch's plan, if examples are accounted for. ``part`` is the
+        part of the batch that they fill, in synchronous training.
         """
         self._stale = set()  # the step itself needs no state of the optimizer
         rows = share.rows
@@ -624,10 +626,11 @@ class ServedModel(ModelValues):
         pushed = dict(zip(tables, zip(found.keys[:count], of_rows[:count], strict=True), strict=True))
         dynamic = self._dynamic if step.finite and self.embeddings.dynamic else None
         version = client.version
-        late = isinstance(self.place.choice, KOfN)
-        # Push rows first, because the push of dense gradients completes this worker's part and may release workers that
-        # wait for the round.
-        if dynamic is not None and not late:
+        # If stale gradients are dropped, push rows last, and only if the dense gradients were applied. Otherwise push
+        # rows first, because the push of dense gradients completes this worker's part and may release workers that wait
+        # for the round.
+        rows_last = isinstance(self.place.choice, KOfN)
+        if dynamic is not None and not rows_last:
             position = works[0].start if part is not None and works else None
             dynamic.push(found.keys[count:], of_rows[count:], part=fraction, version=version, number=position)
         others = [None] * (len(variables) - len(gradients))
@@ -644,7 +647,7 @@ class ServedModel(ModelValues):
             given=works,
             part=part,
         )
-        if dynamic is not None and late and applied:
+        if dynamic is not None and rows_last and applied:
             dynamic.push(found.keys[count:], of_rows[count:], part=fraction, version=version)
         self._outdated, self._stale = True, {"values", "state"}
         for sums in client.sums_so_far:
@@ -670,7 +673,7 @@ class ServedModel(ModelValues):
         )
         return {f"val_{name}": value for name, value in logs.items()}
 
-    def _callbacks(self, callbacks: object, verbose: object, epochs: int, batches: Batches) -> Any:
+    def _make_callbacks(self, callbacks: object, verbose: object, epochs: int, batches: Batches) -> Any:
         given: list[Any] = _tree.flatten(callbacks) if callbacks else []
         chief = self.place.is_chief
         task = self.place.task
@@ -678,7 +681,9 @@ class ServedModel(ModelValues):
         mine = [
             callback
             for callback in given
-            if chief or not isinstance(callback, _CHIEFS) or (evaluates and isinstance(callback, _EVALUATORS))
+            if chief
+            or not isinstance(callback, _CHIEF_CALLBACKS)
+            or (evaluates and isinstance(callback, _EVALUATOR_CALLBACKS))
         ]
         for callback in mine:
             self._sync_before_saving(callback)
@@ -726,8 +731,10 @@ def _limit(name: str, wanted: int | None) -> int | None:
 
 
 def _examples_of_range(batches: Batches, plan: Plan, work: Work, seed: int) -> tuple[list[Work], Share]:
-    """Returns the examples of a range, with the ranges to account for. An empty range has one example of weight zero,
-    because every worker takes part in an update, and nothing to account for."""
+    """Returns the ranges to account for, and the examples of a range.
+
+    For an empty range, returns no ranges, and one example of weight zero, because every worker takes part in an update.
+    """
     if work.start < work.stop:
         return [work], batches.load_range(work, seed)
     one = batches.load_range(work._replace(stop=work.start + 1), seed)
@@ -749,7 +756,7 @@ def _await_step_number(client: ParameterClient, request: StepRequest, number: in
 
 
 def _as_triple(batch: Tree, of_inputs: Callable[[Any], Any] | None = None) -> Any:
-    """Returns ``batch`` as arrays ``(x, y, sample_weight)``, with ``of_inputs`` applied to x."""
+    """Returns ``batch`` as arrays ``(x, y, sample_weight)``. ``of_inputs``, if given, converts x."""
     data = share_of(batch, 0, 1).data
     x, y, sample_weight = _utils.unpack_x_y_sample_weight(data)
     return x if of_inputs is None else of_inputs(x), y, sample_weight
@@ -764,7 +771,7 @@ def serve_model(model: object, place: ProcessPlace) -> None:
         object.__setattr__(model, "fit", served.fit)
         object.__setattr__(model, "train_on_batch", served.train_on_batch)
         object.__setattr__(model, "jax_state_sync", served.jax_state_sync)
-        for name in _READING:
+        for name in _READING_METHODS:
             if hasattr(model, name):  # a layer that is a trainer, but no `keras.Model`, has no files
                 method = served.with_current_values(getattr(model, name), state=name in ("save", "save_weights"))
                 object.__setattr__(model, name, method)

@@ -53,8 +53,8 @@ class GradientStep:
 
     Attributes:
       sums: the last step's contribution to the metrics of the job, as one vector; see `results`.
-      finite: whether the gradients of the last step are finite, after `logs_so_far` those of all workers; if not, they
-        are zeros.
+      finite: whether the gradients of the last step are finite. `logs_so_far` takes the gradients of all workers into
+        account. Gradients that are not finite are zeros.
     """
 
     def __init__(
@@ -72,19 +72,19 @@ class GradientStep:
         self._split = Split(model, embeddings.tables, elsewhere)
         self._changing: list[int] = []
         self._compiled = jax.jit(self._compute, donate_argnums=(2, 3), static_argnums=8)
-        self._divisors = jax.jit(self._find_divisors)
-        self._shown = jax.jit(self._logs_of)
+        self._compiled_divisors = jax.jit(self._find_divisors)
+        self._compiled_logs = jax.jit(self._logs_of)
         self.combination = combination
         # Metrics without a rule are allowed only with a single worker, which keeps their state itself.
         self._rules = [rule or Rule(Merge.MEAN, state=True) for rule in combination.metrics]
-        self._own: list[object] = []
-        self._metrics: list[Any] = []
-        self._fresh: list[Array] = []
-        self._counted: Array = np.zeros(0)
-        self._named: list[str] = combination.averaged
-        self._codes: Array | None = None
-        self._scaled: list[Any] = scaling_variables(model.optimizer)
-        self._scaling: list[Array] = []
+        self._local_values: list[object] = []
+        self._metric_values: list[Any] = []
+        self._initial_metrics: list[Array] = []
+        self._previous_sums: Array = np.zeros(0)
+        self._averaged_logs: list[str] = combination.averaged
+        self._sum_rules: Array | None = None
+        self._scale_variables: list[Any] = scaling_variables(model.optimizer)
+        self._scale_values: list[Array] = []
         self.sums: Array = np.zeros(0, np.float32)
         self.finite: bool = True
 
@@ -102,7 +102,7 @@ class GradientStep:
         def trace(trainable: Sequence[jax.Array], others: Sequence[jax.Array], data: Tree) -> Tree:
             with noting(self._embeddings.layers):
                 if keeps_train_step(model):
-                    outputs, after = model.stateless_call(trainable, others, data[0], **self._training())
+                    outputs, after = model.stateless_call(trainable, others, data[0], **self._training_argument())
                 else:
                     metrics = [variable.value for variable in model.metrics_variables]
                     outputs, after, _ = losses_of(model, (trainable, others, _optimizer_state(model), metrics), data)
@@ -122,50 +122,50 @@ class GradientStep:
         self._changing = found
         return found
 
-    def _training(self) -> dict[str, bool]:
+    def _training_argument(self) -> dict[str, bool]:
         return {"training": True} if self._model._call_has_training_arg else {}
 
     def start_epoch(self) -> None:
-        """At the beginning of an epoch: takes this worker's local state from the model."""
+        """Begins an epoch: takes this worker's local state from the model."""
         model = self._model
-        self._metrics = [jax.numpy.array(variable.value) for variable in model.metrics_variables]
-        self._fresh = [np.asarray(variable.value) for variable in model.metrics_variables]
-        self._counted = np.zeros(0)
-        self._codes = self._find_codes()
-        self._scaling = [np.asarray(variable.value) for variable in self._scaled]
+        self._metric_values = [jax.numpy.array(variable.value) for variable in model.metrics_variables]
+        self._initial_metrics = [np.asarray(variable.value) for variable in model.metrics_variables]
+        self._previous_sums = np.zeros(0)
+        self._sum_rules = self._find_sum_rules()
+        self._scale_values = [np.asarray(variable.value) for variable in self._scale_variables]
         self.take_local_state()
 
     def end(self) -> None:
-        """At the end of an epoch: copies the local state back to the model."""
+        """Ends an epoch: copies the local state back to the model."""
         model = self._model
-        for variable, value in zip(model.metrics_variables, self._metrics, strict=True):
+        for variable, value in zip(model.metrics_variables, self._metric_values, strict=True):
             variable.assign(value)
-        for variable, value in zip(self._scaled, self._scaling, strict=True):
+        for variable, value in zip(self._scale_variables, self._scale_values, strict=True):
             variable.assign(value)
         self.return_local_state()
 
     def take_local_state(self) -> None:
-        """Takes the values of the variables that each worker keeps for itself from the model."""
+        """Takes the values of the worker's local variables from the model."""
         others = self._model.non_trainable_variables
-        self._own = [jax.numpy.array(others[at].value) for at in self._split.rest]
+        self._local_values = [jax.numpy.array(others[at].value) for at in self._split.rest]
 
     def return_local_state(self) -> None:
-        """Gives the model's variables the values that `take_local_state` has taken and steps have changed since."""
+        """Assigns the local values, including changes by steps since `take_local_state`, to the model's variables."""
         others = self._model.non_trainable_variables
-        for at, value in zip(self._split.rest, self._own, strict=True):
+        for at, value in zip(self._split.rest, self._local_values, strict=True):
             if at not in self._split.elsewhere:
                 others[at].assign(value)
 
     def trained(self, values: Sequence[Any], own: Any = None) -> tuple[list[Any], list[Any]]:
         """Splits the values of `Split.served` into the dense trainable variables, and all non-trainable variables."""
         count = self._split.dense_count
-        return list(values[:count]), self._split.others(values[count:], self._own if own is None else own)
+        return list(values[:count]), self._split.others(values[count:], self._local_values if own is None else own)
 
     def __call__(
         self,
         values: Sequence[object],
         data: Tree,
-        found: StepInputs,
+        inputs: StepInputs,
         *,
         part: float = 1.0,
         first: bool = True,
@@ -176,7 +176,7 @@ class GradientStep:
         Args:
           values: values of the dense trainable variables, then of the other floating-point variables.
           data: examples, as ``(x, y, sample_weight)``.
-          found: the embedding rows of these examples.
+          inputs: the embedding rows of these examples.
           part: the examples' fraction of the whole batch.
           first: whether these are the first examples of the batch.
           batch: returns the whole batch, if ``data`` is only a part of it.
@@ -188,54 +188,58 @@ class GradientStep:
         _, y, sample_weight = data
         factors = None
         if self.combination.needs_factors and part != 1 and batch is not None:
-            shares = [self._divisors(values, self._own, self._encode_batch(it)) for it in (data, batch())]
-            own, whole = (np.asarray(it, np.float64) for it in shares)
-            factors = factors_of(self.combination.divisors, own, whole, part)
-        gradients, of_rows, after, logs, self._own, self._metrics, sums, finite = self._compiled(
+            shares = [
+                self._compiled_divisors(values, self._local_values, self._encode_batch(it)) for it in (data, batch())
+            ]
+            own_divisors, whole_divisors = (np.asarray(it, np.float64) for it in shares)
+            factors = factors_of(self.combination.divisors, own_divisors, whole_divisors, part)
+        gradients, row_gradients, after, logs, self._local_values, self._metric_values, sums, finite = self._compiled(
             list(values[:count]),
             list(values[count:]),
-            self._own,
-            self._metrics,
-            self._scaling,
-            (found.where, found.rows),
-            (found.x, y, sample_weight),
+            self._local_values,
+            self._metric_values,
+            self._scale_values,
+            (inputs.where, inputs.rows),
+            (inputs.x, y, sample_weight),
             (np.float32(part), np.float32(first), factors),
-            found.coded,
+            inputs.coded,
         )
         self.sums = np.asarray(sums)
-        if self._codes is not None:
-            self.sums = np.stack([self.sums, self._codes])
-        self.finite = not self._scaled or bool(finite)
+        if self._sum_rules is not None:
+            self.sums = np.stack([self.sums, self._sum_rules])
+        self.finite = not self._scale_variables or bool(finite)
         changes = {count + at: change for at, change in zip(self._changing, after, strict=True)}
-        rows = [np.asarray(g)[: len(keys)] for g, keys in zip(of_rows, found.keys, strict=True)]
+        rows = [np.asarray(g)[: len(keys)] for g, keys in zip(row_gradients, inputs.keys, strict=True)]
         return [np.asarray(g) for g in gradients], rows, changes, logs
 
     def logs_so_far(self, sums: Array) -> dict[str, object]:
         """Returns the logs of the job after an update, given the `sums` of all updates of the epoch so far."""
-        before, self._counted = self._counted, sums
-        # Other logs than results of metrics are values of this update.
+        before, self._previous_sums = self._previous_sums, sums
+        # Logs that are not results of metrics are values of this update only.
         update = sums - before if len(before) == len(sums) else sums
-        # Gradients of another worker that are not finite omit the update, as if the whole batch were here.
-        self.finite = not update[self._averaged_from(sums) - 1]
-        return self._shown(self._fresh, sums.astype(np.float32), self._averages(update))
+        # As in one process, the update is omitted if the gradients of any worker are not finite.
+        self.finite = not update[self._averages_start(sums) - 1]
+        return self._compiled_logs(self._initial_metrics, sums.astype(np.float32), self._averages(update))
 
-    def _logs_of(self, fresh: Sequence[Array], sums: Any, averages: Sequence[object]) -> dict[str, object]:
-        return self.combination.logs_from(results_of(self._model, self._totals(fresh, sums)), averages)
+    def _logs_of(self, initial: Sequence[Array], sums: Any, averages: Sequence[object]) -> dict[str, object]:
+        return self.combination.logs_from(results_of(self._model, self._totals(initial, sums)), averages)
 
     def _averages(self, sums: Array) -> list[float]:
         """Returns the logs that are averaged over rows, given `sums`."""
-        return [float(value / (sums[-1] or 1)) for value in sums[self._averaged_from(sums) : -1]]
+        return [float(value / (sums[-1] or 1)) for value in sums[self._averages_start(sums) : -1]]
 
-    def _averaged_from(self, sums: Array) -> int:
-        """The position in `sums` of the logs that are averaged over rows. Before it is the number of gradients that
-        were not finite."""
-        return len(sums) - 1 - len(self._named)
+    def _averages_start(self, sums: Array) -> int:
+        """Returns the position in `sums` of the logs that are averaged over rows.
 
-    def _totals(self, fresh: Sequence[Array], sums: Any) -> list[Any]:
-        """Returns the values of the metrics' variables, which were ``fresh`` before the epoch, given `sums`."""
+        The preceding number is the count of gradients that were not finite.
+        """
+        return len(sums) - 1 - len(self._averaged_logs)
+
+    def _totals(self, initial: Sequence[Array], sums: Any) -> list[Any]:
+        """Returns the values of the metrics' variables, given `sums` and their values before the epoch, ``initial``."""
         found: list[Any] = []
         at = 0
-        for before, rule in zip(fresh, self._rules, strict=True):
+        for before, rule in zip(initial, self._rules, strict=True):
             part = sums[at : at + before.size].reshape(before.shape)
             found.append((part if rule.state else before + part).astype(before.dtype))
             at += before.size
@@ -246,23 +250,26 @@ class GradientStep:
 
         Args:
           sums: the sums of all steps, added up.
-          last: the logs of the last step; if given, other logs than results of metrics have its values, instead of the
-            means over all rows.
+          last: the logs of the last step. If given, logs that are not results of metrics have the values of this step
+            instead of the means over all rows.
         """
         model = self._model
-        for variable, value in zip(model.metrics_variables, self._totals(self._fresh, sums), strict=True):
+        for variable, value in zip(model.metrics_variables, self._totals(self._initial_metrics, sums), strict=True):
             variable.assign(value)
-        averages = self._averages(sums) if last is None else [last[name] for name in self._named]
+        averages = self._averages(sums) if last is None else [last[name] for name in self._averaged_logs]
         return pythonify_logs(self.combination.logs_from(flat_logs(model.get_metrics_result()), averages))
 
-    def _find_codes(self) -> Array | None:
-        """The rules that combine the numbers of `sums`, see `headwater.ps.epoch_sums`; None if all are added up."""
+    def _find_sum_rules(self) -> Array | None:
+        """Returns the rules that combine the numbers of `sums`; None if all are added up.
+
+        See `headwater.ps.epoch_sums`.
+        """
         codes: list[int] = []
-        for rule, fresh in zip(self._rules, self._fresh, strict=True):
+        for rule, fresh in zip(self._rules, self._initial_metrics, strict=True):
             largest = {Merge.MAX: (MAX, ADD_MAX), Merge.MIN: (MIN, ADD_MIN)}
             of_state, of_change = largest.get(rule.merge, (LAST, ADD))
             codes += [of_state if rule.state else of_change] * fresh.size
-        return np.array([*codes, *[ADD] * (len(self._named) + 2)], np.float32) if any(codes) else None
+        return np.array([*codes, *[ADD] * (len(self._averaged_logs) + 2)], np.float32) if any(codes) else None
 
     def _encode_batch(self, data: Tree) -> Tree:
         """Encodes a batch without looking up its ids."""
@@ -270,10 +277,10 @@ class GradientStep:
         return self._embeddings.code(x), y, sample_weight
 
     def _find_divisors(self, values: Sequence[object], own: object, data: Tree) -> Any:
-        """Returns the divisors of the loss terms whose divisor is not proportional to the number of rows."""
+        """Returns the divisors that are not proportional to the number of rows, one for each such loss term."""
         dense, others = self.trained(values, own)
         model = self._model
-        state = self._split.trainable(dense), others, _optimizer_state(model), self._fresh
+        state = self._split.trainable(dense), others, _optimizer_state(model), self._initial_metrics
         with noting(self._embeddings.layers), recorded_losses(sums=self.combination.sums) as terms:
             losses_of(model, state, data)
         return jax.numpy.stack([jax.numpy.asarray(value, np.float32) for value in terms.denominators])
@@ -293,31 +300,33 @@ class GradientStep:
         model, split = self._model, self._split
         part, first, factors = share
         starts = [rule.start(value) for rule, value in zip(self._rules, metrics, strict=True)]
-        if scaling:  # as if the whole batch were here, so that numbers overflow where they do in one process
+        if scaling:  # scale as in one process with the whole batch, so that the same numbers overflow
             scaling = [scaling[0], scaling[1] * part]
-        state = _optimizer_state(model, {id(it): value for it, value in zip(self._scaled, scaling, strict=True)})
+        state = _optimizer_state(
+            model, {id(it): value for it, value in zip(self._scale_variables, scaling, strict=True)}
+        )
         others = split.others(floats, own)
         step = self._keras_step if keeps_train_step(model) else self._custom_step
         with recorded_losses(factors, self.combination.sums):
-            found, after, counted, logs = step(dense, others, state, starts, (*read, coded), data)
+            gradients, after, new_metrics, logs = step(dense, others, state, starts, (*read, coded), data)
         logs = flat_logs(logs)
         rows = _tree.leaves(data[0])[0].shape[0]
-        changes = [rule.contribution(*pair) for rule, *pair in zip(self._rules, starts, counted, strict=True)]
-        brought = [share_of_metric(rule, it, part, first) for rule, it in zip(self._rules, changes, strict=True)]
+        changes = [rule.contribution(*pair) for rule, *pair in zip(self._rules, starts, new_metrics, strict=True)]
+        contributions = [share_of_metric(rule, it, part, first) for rule, it in zip(self._rules, changes, strict=True)]
         metrics = [rule.apply_merge(*pair) for rule, *pair in zip(self._rules, metrics, changes, strict=True)]
-        found, finite = self._unscale(found, scaling)
+        gradients, finite = self._unscale(gradients, scaling)
         summed = jax.numpy.concatenate(
             [
-                *(jax.numpy.ravel(value).astype(np.float32) for value in brought),
+                *(jax.numpy.ravel(value).astype(np.float32) for value in contributions),
                 jax.numpy.reshape(1 - jax.numpy.asarray(finite, np.float32), 1),
-                *(jax.numpy.reshape(logs[name], 1).astype(np.float32) * rows for name in self._named),
+                *(jax.numpy.reshape(logs[name], 1).astype(np.float32) * rows for name in self._averaged_logs),
                 np.asarray([rows], np.float32),
             ]
         )
-        logs = self.combination.logs_from(results_of(model, metrics), [logs[name] for name in self._named])
+        logs = self.combination.logs_from(results_of(model, metrics), [logs[name] for name in self._averaged_logs])
         optimizer = inner_optimizer(model.optimizer)
         if self._clips and (optimizer.clipnorm or optimizer.global_clipnorm):
-            found = optimizer._clip_gradients(found)  # pyright: ignore[reportPrivateUsage]
+            gradients = optimizer._clip_gradients(gradients)  # pyright: ignore[reportPrivateUsage]
         rules = [self.combination.layers[split.floats[at]] for at in self._changing]
         changed = [
             share_of_change(rule, floats[at], after[split.floats[at]], part, first)
@@ -325,12 +334,12 @@ class GradientStep:
         ]
         count = split.dense_count
         rest = [after[at] for at in split.rest]
-        return found[:count], found[count:], changed, logs, rest, metrics, summed, finite
+        return gradients[:count], gradients[count:], changed, logs, rest, metrics, summed, finite
 
     def _keras_step(
         self, dense: object, others: object, state: Tree, metrics: Sequence[jax.Array], read: Tree, data: Tree
     ) -> Tree:
-        """As Keras's ``train_step``: computes gradients, other variables, variables of metrics, and logs."""
+        """Returns gradients, other variables, variables of metrics, and logs, as computed by Keras's ``train_step``."""
         model, split = self._model, self._split
         x, y, sample_weight = data
 
@@ -349,11 +358,11 @@ class GradientStep:
                 )
 
         gradient: Any = jax.value_and_grad(loss_of, has_aux=True)
-        (_, aux), (gradients, of_rows) = gradient((dense, read[1]))
-        loss, y_pred, after, counted = aux
+        (_, aux), (gradients, row_gradients) = gradient((dense, read[1]))
+        loss, y_pred, after, new_metrics = aux
         with reading(self._embeddings.reads(*read)):
-            logs, counted = model._update_metrics_variables(counted, loss, x, y, y_pred, sample_weight)
-        return [*gradients, *of_rows], after, counted, logs
+            logs, new_metrics = model._update_metrics_variables(new_metrics, loss, x, y, y_pred, sample_weight)
+        return [*gradients, *row_gradients], after, new_metrics, logs
 
     def _custom_step(
         self,
@@ -364,20 +373,20 @@ class GradientStep:
         read: Tree,
         data: Tree,
     ) -> Tree:
-        """As `_keras_step`, for a custom ``train_step``."""
+        """Returns the results of `_keras_step` for a custom ``train_step``."""
         model = self._model
         # A model with a custom train_step has no rows on the ps; its ids are still checked.
         with record_gradients(model.optimizer) as calls, reading(self._embeddings.reads(*read)):
             batch = _utils.pack_x_y_sample_weight(*data)
-            logs, (_, after, _, counted) = model.train_step(
+            logs, (_, after, _, new_metrics) = model.train_step(
                 (self._split.trainable(dense), others, state, metrics), batch
             )
-        return gradients_of(model, calls, "parameter servers"), after, counted, logs
+        return gradients_of(model, calls, "parameter servers"), after, new_metrics, logs
 
     def _unscale(self, gradients: list[Any], scaling: Any) -> tuple[list[Any], Any]:
         """Returns the gradients of the unscaled loss, or zeros if the gradients are not finite; and whether they are
         finite."""
-        if not self._scaled:
+        if not self._scale_variables:
             factor = self._model.optimizer.loss_scale_factor
             return gradients if factor is None else [g / factor for g in gradients], True
         jnp = jax.numpy
@@ -385,13 +394,13 @@ class GradientStep:
         return [jnp.where(finite, g.astype(np.float32) / scaling[1], 0) for g in gradients], finite
 
     def adapt_scale(self) -> None:
-        """Changes the loss scale after an update, as Keras does: halves it if gradients were not finite, and doubles it
+        """Adapts the loss scale after an update, as Keras does: halves it if gradients were not finite, and doubles it
         after many updates."""
-        if self._scaled:
-            count, scale = self._scaling
+        if self._scale_variables:
+            count, scale = self._scale_values
             grows = self.finite and count == self._model.optimizer.dynamic_growth_steps - 1
             factor = 2 if grows else 1 if self.finite else 0.5
-            self._scaling = [
+            self._scale_values = [
                 np.asarray(count + 1 if self.finite and not grows else 0, count.dtype),
                 np.asarray(scale * factor, scale.dtype),
             ]
@@ -420,7 +429,8 @@ def find_shares(model: Any, embeddings: ModelEmbeddings, batch: Tree, *, divided
     def trace(others: Sequence[jax.Array], metrics: Sequence[jax.Array], data: Tree) -> Outcome:
         return losses_of(model, (trainable(), others, _optimizer_state(model), metrics), data)
 
-    # Also while the model is called for the shapes of its predictions, which custom losses and metrics are tried with.
+    # `find_combination` calls the model, too: it tests custom losses and metrics on arrays with the shapes of
+    # predictions.
     with noting(embeddings.layers):
         found = find_combination(
             model,
@@ -446,12 +456,12 @@ def find_shares(model: Any, embeddings: ModelEmbeddings, batch: Tree, *, divided
 
 
 def _optimizer_state(model: Any, known: Mapping[int, object] | None = None) -> list[Any]:
-    """The values of the optimizer's variables for a step; ``known`` overrides some of them, by ``id``."""
+    """Returns the values of the optimizer's variables for a step; ``known`` overrides some of them, by ``id``."""
     return _without_tables(model.optimizer.variables, known or {})
 
 
 def _without_tables(variables: Sequence[Any], known: Mapping[int, object]) -> list[object]:
-    """The values of variables, with a placeholder for each table and each of its slots, which a step never reads."""
+    """Returns the values of variables. Tables and their slots, which a step never reads, are zeros."""
     return [
         jax.numpy.zeros(variable.shape, variable.dtype)
         if isinstance(variable, TableVariable)
@@ -461,16 +471,16 @@ def _without_tables(variables: Sequence[Any], known: Mapping[int, object]) -> li
 
 
 def inner_optimizer(optimizer: keras.Optimizer) -> keras.Optimizer:
-    """The optimizer that runs on the ``ps``: without the wrapper that scales losses, which runs on workers."""
-    return optimizer.inner_optimizer if _scales(optimizer) else optimizer
+    """Returns the optimizer for the ``ps``, without the wrapper for loss scaling, which runs on workers."""
+    return optimizer.inner_optimizer if _scales_losses(optimizer) else optimizer
 
 
 def scaling_variables(optimizer: keras.Optimizer) -> list[Any]:
-    """The variables of a dynamic loss scale: the steps since its last change, and the scale. Empty without one."""
-    return [optimizer.step_counter, optimizer.dynamic_scale] if _scales(optimizer) else []
+    """Returns the variables of a dynamic loss scale: steps since its last change, and the scale. Empty without one."""
+    return [optimizer.step_counter, optimizer.dynamic_scale] if _scales_losses(optimizer) else []
 
 
-def _scales(optimizer: keras.Optimizer) -> bool:
+def _scales_losses(optimizer: keras.Optimizer) -> bool:
     return isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
 
 
@@ -485,7 +495,7 @@ class Split:
     Attributes:
       dense_count: number of trainable variables that are not tables.
       floats: the positions of floating-point variables among the non-trainable variables.
-      rest: the positions of the others, such as seeds, of which each worker has its own copy.
+      rest: the positions of the other variables, such as seeds, of which each worker has its own copy.
       elsewhere: the positions among ``rest`` of floating-point variables that are kept with another model.
     """
 
@@ -509,7 +519,7 @@ class Split:
         ]
 
     def trainable(self, dense: Sequence[object]) -> list[jax.Array]:
-        """Values of all trainable variables for tracing; tables are zeros, since nothing reads their values."""
+        """Returns values of all trainable variables for tracing. Tables are zeros, as their values are not read."""
         found: list[Any] = [None] * (len(self._dense_at) + len(self._table_at))
         for at, value in zip(self._dense_at, dense, strict=True):
             found[at] = value

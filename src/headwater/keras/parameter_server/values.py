@@ -460,7 +460,7 @@ class ModelValues:
             self._earlier_updates -= 1
 
     def read_others(self, *, state: bool = False) -> None:
-        """As `sync`, but variables that the program has assigned keep the assigned values, which remain to be sent."""
+        """Like `sync`, but variables that the program has assigned keep the assigned values, which are not sent yet."""
         assigned = [(variable, variable._value) for variable in self.assigned_variables()]
         self.sync(state=state)
         for variable, value in assigned:
