@@ -87,7 +87,7 @@ def scaled_steps(before: Sequence[Any], after: Sequence[Any], scale: object) -> 
 
 
 def check(name: str, value: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    """Raises InvalidArgumentError when ``value`` has another shape or dtype."""
+    """Raises InvalidArgumentError when ``value`` has the wrong shape or dtype."""
     if value.shape != shape or value.dtype != dtype:
         raise InvalidArgumentError(
             f"{name} has shape {shape} and dtype {dtype}; {value.shape} and {value.dtype} arrived"

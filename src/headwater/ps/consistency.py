@@ -7,8 +7,7 @@ Four choices, from the strictest to the most relaxed:
   a gradient covers a part of it (`Part`), an update needs the gradients of the whole batch: if a worker leaves, the
   other workers compute its part.
 - `KOfN`: an update is the mean of the first k gradients of a version; later gradients of that version are stale and
-  dropped. A gradient that arrives after the k-th, but before the update takes the gathered gradients, counts, too, as
-  in TensorFlow.
+  dropped. As in TensorFlow, gradients that arrive after the k-th, but before the update is made, are part of the mean.
 - `BoundedStaleness`: each gradient is an update of its own, and no worker is more than s steps ahead of the slowest one
   (stale synchronous parallel: Ho et al., "More Effective Distributed ML via a Stale Synchronous Parallel Parameter
   Server", NeurIPS 2013).
@@ -52,7 +51,7 @@ class Synchronous(Consistency):
     """Every update is the mean of one gradient from each worker.
 
     Attributes:
-      workers: number of workers that must have joined before the first update. Afterwards the current members count.
+      workers: number of workers that must have joined before the first update. Later updates need the current members.
     """
 
     workers: int
@@ -164,7 +163,7 @@ def from_text(setting: str | Consistency, workers: int | None = None) -> Consist
             case "async", []:
                 return Asynchronous(patience_s=patience_s)
             case _:
-                raise ValueError("unknown name, or wrong number of numbers")
+                raise ValueError("unknown name, or wrong number of values")
     except ValueError as error:
         raise ValueError(
             f"{setting!r} is not a choice of consistency ({error}); consistency must be 'async', 'sync', 'k=3', "
@@ -172,7 +171,7 @@ def from_text(setting: str | Consistency, workers: int | None = None) -> Consist
         ) from None
 
 
-#: Up to this number of workers, texts name each of them.
+#: Maximum number of workers that a text lists by name.
 _LISTED = 5
 _SHORT_NAMES = {"asynchronous": "async", "synchronous": "sync", "k-of-n": "k", "bounded-staleness": "staleness"}
 """The short form of each name. `to_text` writes the long forms, which are in names of graphs and checkpoints."""
@@ -214,11 +213,11 @@ def _at_least(name: str, value: int, least: int) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainingMember:
-    """A worker that takes part.
+    """A worker that takes part in the training.
 
     Attributes:
       clock: number of steps completed.
-      gave: number of gradients of the current version that it has contributed.
+      gave: number of gradients that it has contributed to the current version.
       waits_since: the time at which it began to wait for its next step, by the caller's clock; None during a step.
       busy_since: the time at which its current or latest step began.
     """
@@ -242,9 +241,9 @@ class TrainingState:
       updating: whether an update was requested and has not been reported yet.
       dropped: number of gradients dropped so far.
       started: whether training was started, with `Restarted`.
-      held: whether updates that are made of several gradients have to wait until ``started`` is true. The chief starts
-        training on one task after the other. An update in between would be made before the start on some tasks and
-        after it on others, so their versions would differ.
+      held: whether updates of several gradients have to wait until ``started`` is true. The chief starts the training
+        on one task after the other. An update between two starts would precede the start on some tasks and follow it
+        on others, so their versions would differ.
       arriving: workers that may be in their first step, and are not members yet.
       void: workers whose current step began before training was restarted. The gradient of that step does not count.
       batch: the batch whose gradients are being gathered; None if workers do not share batches.
@@ -284,8 +283,8 @@ class Part(NamedTuple):
     Attributes:
       incarnation, number: the batch: the incarnation of the first ``ps``, and the number of updates there when it
         assigned the batch. Each update is made of one batch.
-      size: number of positions of the part; 0 for a worker that has no part of this batch, and only takes part in the
-        update, so that it reads the same values as the others.
+      size: number of positions of the part; 0 for a worker without a part of this batch, which waits for the update, so
+        that it reads the same values as the other workers.
       whole: number of positions of the batch.
     """
 
@@ -322,8 +321,9 @@ class Contributed:
     """``worker`` has completed a step and asks for the next; its gradient, of variables at ``version``, has arrived.
 
     ``void``: whether the step began before training was restarted. None if the worker does not report this; then
-    `TrainingState.void` decides. ``part``: in synchronous training on examples that are accounted for, the part of the
-    batch. Then an update is made of gradients of a whole batch: if a worker is lost, the others compute its part.
+    `TrainingState.void` decides. ``part``: the part of the batch, in synchronous training on examples that are
+    accounted for. An update then needs the gradients of a whole batch: if a worker is lost, other workers compute its
+    part.
     """
 
     worker: str
@@ -452,7 +452,7 @@ class Discard:
     reason: str
 
 
-_USED: Final = Discard("another ps has used the rest of their batch")
+_BATCH_USED: Final = Discard("another ps has used the rest of their batch")
 
 Action = Go | Apply | Drop | Discard
 
@@ -545,30 +545,30 @@ def waiting_text(state: TrainingState, now: float) -> str:
         return ""
     missing = _missing(state)
     if state.updating:
-        whom = "the update to be made"
+        awaited = "the update to be made"
     elif _waits_for_start(state) and _complete(state):
-        whom = "the chief to start the training"
+        awaited = "the chief to start the training"
     elif missing > 0:
-        whom = f"{missing} more worker{'s' if missing > 1 else ''} to connect"
+        awaited = f"{missing} more worker{'s' if missing > 1 else ''} to connect"
     else:
-        whom = _listed(waited_for(state)) or "more gradients"
+        awaited = _listed(waited_for(state)) or "more gradients"
     waiting = _listed(sorted(name for name, member in state.members.items() if member.waits_since is not None))
-    return f"{waiting} ({state.choice}) for {whom}, {now - min(since):.0f} s so far"
+    return f"{waiting} ({state.choice}) for {awaited}, {now - min(since):.0f} s so far"
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Lists names, or the first of many and the number of others."""
+    """Joins names; of many names, joins the first ones and appends the number of the others."""
     others = len(names) - _LISTED
     return ", ".join(names) if others <= 1 else f"{', '.join(names[:_LISTED])} and {others} others"
 
 
-def _count_gradient(state: TrainingState, gave: Contributed, now: float) -> ConsistencyDecision:
-    worker, version = gave.worker, gave.version
+def _count_gradient(state: TrainingState, event: Contributed, now: float) -> ConsistencyDecision:
+    worker, version = event.worker, event.version
     known = state.members.get(worker)
     reason = "" if known else _joining_reason(state, worker)
     member = known or _new_member(state, now)
     # The worker's own report of the start of its step is exact; the state is the fallback.
-    void = worker in state.void if gave.void is None else gave.void
+    void = worker in state.void if event.void is None else event.void
     if worker in state.arriving or worker in state.void:
         state = replace(state, arriving=state.arriving - {worker}, void=state.void - {worker})
     if not state.started and not state.gathered and state.gathers:
@@ -585,76 +585,76 @@ def _count_gradient(state: TrainingState, gave: Contributed, now: float) -> Cons
         return _decide_progress(state, now, (Apply(1, staleness),), reason)
     # If the gradient's version is above the current one, the gradient was computed before a restart, after which older
     # values were restored: drop it.
-    past, empty = state.stopped or _is_batch_over(state, gave.part), gave.part is not None and not gave.part.size
-    # A worker without a part of the batch contributes nothing to it: its late gradient does not count as dropped.
+    past, empty = state.stopped or _is_batch_over(state, event.part), event.part is not None and not event.part.size
+    # A worker without a part of the batch contributes nothing, so its late gradient does not count as dropped.
     if empty and past:
         return _decide_progress(_with_member(state, worker, member), now, (), reason, worker)
     if not empty and (void or staleness or state.updating or version > state.version or past):
         state = replace(_with_member(state, worker, member), dropped=state.dropped + 1)
         return _decide_progress(state, now, (Drop(worker, max(1, staleness)),), reason, worker)
     actions: tuple[Action, ...] = ()
-    if gave.part is not None:
-        batch, lacks = gave.part[:2], gave.part.whole
+    if event.part is not None:
+        batch, lacks = event.part[:2], event.part.whole
         if state.batch == batch:
             lacks = state.lacks
         elif state.gathered:
             # This gradient is of a later batch, so another ps has already made the update of the batch that is gathered
-            # here. The missing gradients of that batch will not arrive any more.
+            # here. The missing gradients of that batch will never arrive.
             state, actions = (
                 replace(_without_gradients(state), gathered=0, dropped=state.dropped + state.gathered),
-                (_USED,),
+                (_BATCH_USED,),
             )
-        state = replace(state, batch=batch, lacks=lacks - gave.part.size)
+        state = replace(state, batch=batch, lacks=lacks - event.part.size)
     state = replace(_with_member(state, worker, replace(member, gave=member.gave + 1)), gathered=state.gathered + 1)
     return _decide_progress(state, now, actions, reason, None if actions else worker)
 
 
 def _is_batch_over(state: TrainingState, part: Part | None) -> bool:
-    """Returns whether gradients of a later batch are gathered or applied, or the whole batch is applied here."""
-    now = _batch_now(state)
-    return part is not None and now is not None and part.incarnation == now[0] and part.number < now[1]
+    """Returns whether the update of the batch of ``part`` is complete or was skipped here."""
+    current = _current_batch(state)
+    return part is not None and current is not None and part.incarnation == current[0] and part.number < current[1]
 
 
 def is_early(state: TrainingState, worker: str, part: Part) -> bool:
-    """Returns whether the gradient of a worker that joins belongs to a later batch than the present round here.
+    """Returns whether the gradient of a joining worker belongs to a later batch than the current round on this task.
 
-    This happens if another ``ps`` had already made the update of the present round when the worker joined there. The
-    worker has to wait until the members have completed that update here, too.
+    This happens if the worker joined another ``ps`` after that ``ps`` had made the update of this round. The worker
+    has to wait until the members have completed the update here, too.
     """
-    now = _batch_now(state)
+    current = _current_batch(state)
     joins = state.formed and bool(state.members) and worker not in state.members
-    return joins and now is not None and part.incarnation == now[0] and part.number > now[1]
+    return joins and current is not None and part.incarnation == current[0] and part.number > current[1]
 
 
-def _batch_now(state: TrainingState) -> tuple[int, int] | None:
-    """Returns the batch of the present round; None if it is not known."""
+def _current_batch(state: TrainingState) -> tuple[int, int] | None:
+    """Returns the batch of the current round; None if it is not known."""
     return state.batch or (None if state.last is None else (state.last[0], state.last[1] + 1))
 
 
 def _decide_progress(
-    state: TrainingState, now: float, actions: tuple[Action, ...] = (), reason: str = "", giver: str | None = None
+    state: TrainingState, now: float, actions: tuple[Action, ...] = (), reason: str = "", contributor: str | None = None
 ) -> ConsistencyDecision:
     """Requests an update if one is due, and releases the workers that may continue.
 
-    A gradient that does not complete an update can release only the worker that pushed it (``giver``), so only that
-    worker is checked. If all workers were checked at every gradient, the time of a round would be quadratic in their
-    number.
+    A gradient that does not complete an update can release only the worker that pushed it, ``contributor``, so only
+    this worker is checked. If all workers were checked at every gradient, the time of a round would be quadratic in
+    their number.
     """
-    # When the last of the initial workers has joined, every waiting worker may continue, not only the giver.
+    # When the last of the initial workers has joined, every waiting worker may continue, not only the contributor.
     if not state.formed and _missing(state) <= 0:
-        state, giver = replace(state, formed=True), None
+        state, contributor = replace(state, formed=True), None
     if state.gathers and not state.updating and not _waits_for_start(state) and _complete(state):
         actions += (Apply(state.gathered),)
         state = replace(state, updating=True)
     elif state.lacks > 0 and state.formed and all(member.gave for member in state.members.values()):
-        # A worker was lost before its part of the batch arrived: the others compute it, as part of the same update.
-        state, giver = _without_gradients(state), None
-    names = sorted(state.members) if giver is None or not state.gathers else [giver]
+        # A worker was lost before its part of the batch arrived: other workers compute it, as part of the same update.
+        state, contributor = _without_gradients(state), None
+    names = sorted(state.members) if contributor is None or not state.gathers else [contributor]
     may_go = _release_condition(state)
     waiting = [name for name in names if state.members[name].waits_since is not None]
     if free := [name for name in waiting if may_go(state.members[name])]:
-        gone = {name: replace(state.members[name], waits_since=None, busy_since=now) for name in free}
-        state = replace(state, members={**state.members, **gone})
+        released = {name: replace(state.members[name], waits_since=None, busy_since=now) for name in free}
+        state = replace(state, members={**state.members, **released})
         actions += tuple(Go(name, state.version) for name in free)
     return ConsistencyDecision(state, actions, reason)
 
@@ -727,18 +727,18 @@ def _remove_late_worker(state: TrainingState, now: float) -> ConsistencyDecision
     if patience is None:
         return ConsistencyDecision(state)
     since = [member.waits_since for member in state.members.values() if member.waits_since is not None]
-    gone = [
+    late = [
         name
         for name in waited_for(state)
         # The patience is counted from the time when the first worker began to wait, or when the awaited worker began
         # its step, whichever is later.
         if now - max(min(since), state.members[name].busy_since) >= patience and len(state.members) > 1
     ]
-    if not gone:
+    if not late:
         return ConsistencyDecision(state)
     # Remove one worker at a time: without it, the update may no longer need the other late workers.
-    reason = _leaving_reason(state, gone[0], f"no gradient for {patience:g} s")
-    return _decide_progress(_without_member(state, gone[0]), now, (), reason)
+    reason = _leaving_reason(state, late[0], f"no gradient for {patience:g} s")
+    return _decide_progress(_without_member(state, late[0]), now, (), reason)
 
 
 def _new_member(state: TrainingState, now: float) -> TrainingMember:

@@ -84,7 +84,7 @@ class HostMemory:
         serving.
 
         Raises:
-          InvalidArgumentError: the arrays have other shapes.
+          InvalidArgumentError: the arrays have wrong shapes.
         """
         updates, workers, step_numbers = self._updates, self._workers, self._workers.step_numbers
         with self._changed:

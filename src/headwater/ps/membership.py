@@ -29,7 +29,7 @@ CONNECT_TIMEOUT_S = 15.0
 
 
 class Membership:
-    """Records which workers are connected and take part, as they connect, finish, are lost and reconnect.
+    """Records which workers are connected and take part, from their first connection to the end of the training.
 
     Args:
       context: the task, its options and the lock; see `ServingContext`.
@@ -44,19 +44,19 @@ class Membership:
       seed: the seed from which the order of the examples of each epoch is drawn.
       incarnations: the incarnation of each worker's program, by worker.
       away: workers that took part, were lost, and are expected to return.
-      resting: workers that take part without data: they wait for examples that others hold, and no worker waits for
-        them.
+      resting: workers that take part without data. They wait for examples that other workers hold, and no worker waits
+        for them.
       finished: workers that have finished the present training.
-      stays_s: how long a member whose channel has ended stays a member, so that the others wait for it, in seconds. As
-        long as the member's task can be reached, there is no limit. With 0, a member is removed as soon as its channel
+      stays_s: how long a member whose channel has ended stays a member, so that other workers wait for it, in seconds.
+        There is no limit while the member's task can be reached. With 0, a member is removed as soon as its channel
         ends.
-      expected: members that are not connected, each with the time until which it may connect, by the context's clock.
-        Their channel has ended, or this server has taken over from another server, of which they were members.
+      expected: members that are not connected, and the time until which they may connect, by the context's clock. Their
+        channel has ended, or they were members of another server, from which this server has taken over.
       began: the latest training that the chief has begun, with its first epoch; None before the first training.
       chief: the worker that began that training; empty before the first training.
       may_stop: whether the chief may stop that training at the end of any epoch.
-      chief_resumes: whether a chief that is lost and restarted resumes the epoch that it has not ended, so that in
-        synchronous training the others wait for it at the end of that epoch.
+      chief_resumes: whether a chief that is lost and restarted resumes its unfinished epoch, so that in synchronous
+        training the other workers wait for it at the end of that epoch.
       last_epoch: the last epoch of the latest training that all workers have finished; -1 before the first training has
         ended.
       is_over: whether the chief's program has ended without an error.
@@ -97,12 +97,12 @@ class Membership:
     # Connecting -------------------------------------------------------------------------------------------------------
 
     def refusal(self, task: Claim) -> str:
-        """Returns why a task has no right to its place in the cluster; empty if it has the right."""
+        """Returns why a task's claim to its place would be refused, without recording it; empty if it would not."""
         with self._changed:
             return self._places.refusal(task, connected=self._is_connected)
 
     def claim(self, claim: Claim) -> str:
-        """Returns why a task is refused the place it claims; empty if it gets the place."""
+        """Records a claim to a place in the cluster; returns why it is refused, empty if it is not."""
         with self._changed:
             return self._places.claim(claim, connected=self._is_connected)
 
@@ -195,7 +195,7 @@ class Membership:
         """
         self.require_present(connection)
         updates, worker = self._updates, connection.worker
-        # The request shows that the worker has returned, and has or wants data.
+        # A worker that sends a request is connected, and has data or requests data.
         self.away.discard(worker)
         self.resting.discard(worker)
         updates.accounts.restore_ranges(worker)
@@ -229,14 +229,14 @@ class Membership:
         if not state.gathers or not state.formed:
             return None
         if self._shares.keys() != state.members.keys():
-            names = sorted(state.members, key=_place)
+            names = sorted(state.members, key=_sort_key)
             self._shares = {name: (at, len(names)) for at, name in enumerate(names)}
         return self._shares.get(worker)
 
     def mark_resting(self, worker: str) -> None:
         """Marks a member as resting: it has no data, so other workers do not wait for its gradients."""
         self.resting.add(worker)
-        # `decide` knows only members with data; this class remembers the others in `resting`.
+        # `decide` knows only members with data; this class records the members without data in `resting`.
         self._updates.event(Left(worker, "it has no data"))
         self._end_data()
 
@@ -268,7 +268,7 @@ class Membership:
             self.trainings = max(self.trainings, training)  # a restarted task knows of fewer trainings than workers
             trainings = self.trainings
             takes_part = worker in updates.state.members or worker in self.away or worker in self.resting
-            if training < trainings:  # a late worker: the others have finished that training
+            if training < trainings:  # a late worker: all other workers have finished that training
                 if takes_part:
                     self.remove_worker(worker, "")
                 return Frame(kinds.DONE)
@@ -276,7 +276,7 @@ class Membership:
             if takes_part:
                 self.remove_worker(worker, "")
             else:
-                # This task was restarted while others trained: the finished workers will not connect again.
+                # This task was restarted during the training: workers that had finished before will not connect again.
                 updates.event(MembershipComplete())
             self._waiting.wait(
                 connection,
@@ -313,8 +313,8 @@ class Membership:
             self.trainings += bool(self.finished)
             # The next training begins, as this one did, when all workers have connected; until then `formed` is False.
             # There is one exception: a worker may be late, that is, disconnected or still in this training. When it
-            # arrives, the programs of the others may have ended. It must not wait for them, so no number of workers is
-            # required.
+            # arrives, the programs of the other workers may have ended. It must not wait for them, so no number of
+            # workers is required.
             late = self.away | (updates.connections.keys() - self.finished)
             updates.state = TrainingState(
                 choice=updates.state.choice,
@@ -331,7 +331,7 @@ class Membership:
         self._changed.notify_all()
 
     def job_over(self) -> None:
-        """Marks the job as over. From now on no worker waits for others, because their programs may have ended."""
+        """Marks the job as over. From now on no worker waits for another worker, whose program may have ended."""
         with self._changed:
             self.is_over = True
             self._updates.event(MembershipComplete())
@@ -419,7 +419,7 @@ class Membership:
                 connection.channel.close()
 
 
-def _place(worker: str) -> tuple[bool, int]:
-    """Sort key of workers: the chief first, then the others by number."""
+def _sort_key(worker: str) -> tuple[bool, int]:
+    """Returns the sort key of a worker: the chief is first, then workers are in the order of their numbers."""
     task = TaskName.parse(worker)
     return task.job not in CHIEFS, task.index

@@ -36,7 +36,7 @@ WAIT frames give the reason. The tensors of each frame are its arrays::
                                             whether it resumes its epoch after a restart. Other workers send epoch -1,
                                             and wait until the chief has set it. Answered by DONE (that epoch)
     FINISH  (number of the training,)       answered by DONE once no worker takes part, or the training is over
-    STOP    ()                              no worker gets another step, and no synchronous update is made any more;
+    STOP    ()                              no worker gets another step, and no further synchronous update is made;
                                             answered by DONE
     FOLLOW  (number of the training, epoch)   answered by DONE (whether training is over, the newest epoch that is
                                             over or -1) once that epoch is over

@@ -261,8 +261,8 @@ class ParameterServer:
           when this worker counted as lost and another one computes its batch.
 
         Raises:
-          InvalidArgumentError: the tree has another structure, or a gradient is not finite; the message has the path of
-            its leaf. See ``nonfinite``.
+          InvalidArgumentError: the tree has the wrong structure, or a gradient is not finite; the message
+            has the path of its leaf. See ``nonfinite``.
         """
         try:
             arrays = self._checked(gradients)
@@ -457,7 +457,7 @@ class ParameterServer:
 
         Raises:
           FailedPreconditionError: there is another table with that name.
-          InvalidArgumentError: the table in ``saves`` has another configuration, e.g. another ``dim``.
+          InvalidArgumentError: the table in ``saves`` has a different configuration, e.g. another ``dim``.
           ValueError: an argument is invalid.
         """
         from headwater.ps.tables import cluster as tables  # noqa: PLC0415  with numba, which takes as long as JAX

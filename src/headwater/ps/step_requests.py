@@ -17,7 +17,7 @@ Returned = tuple[Work, str]
 
 
 def request_fields(first: int, plan: Plan, part: tuple[int, int] | None = None) -> tuple[Any, ...]:
-    """Returns the last part of a request for examples.
+    """Returns the last element of a request for examples.
 
     Args:
       first: the first epoch of the request.
@@ -29,8 +29,7 @@ def request_fields(first: int, plan: Plan, part: tuple[int, int] | None = None) 
 
 
 def work_of(work: Any) -> tuple[list[Work], list[Returned]]:
-    """Parses from a frame the ranges whose gradient the frame carries, and the ranges that the worker returns, with the
-    reasons."""
+    """Parses the ranges in a frame: the ranges of its gradient, and the ranges that are returned, with reasons."""
     match work:
         case None:
             return [], []
@@ -40,19 +39,19 @@ def work_of(work: Any) -> tuple[list[Work], list[Returned]]:
             raise InvalidArgumentError(f"{work} are not ranges of examples")
 
 
-def range_of(span: object) -> Work:
-    """Returns a range of examples from a frame."""
-    match span:
+def range_of(value: object) -> Work:
+    """Parses a range of examples in a frame."""
+    match value:
         case (int(epoch), int(start), int(stop)):
             return Work(epoch, start, stop)
         case _:
-            raise InvalidArgumentError(f"{span} is not a range of examples")
+            raise InvalidArgumentError(f"{value} is not a range of examples")
 
 
 def step_request_of(
     worker: str, step_request: Any
 ) -> tuple[int, int, int, int, tuple[int, Plan, tuple[int, int] | None]]:
-    """Returns the fields of a request for examples from a frame.
+    """Parses a request for examples in a frame.
 
     Returns:
       Training, last epoch, steps, first step without data, and (first epoch, plan, part of a batch or None).
@@ -85,7 +84,7 @@ def step_request_of(
 
 
 def part_of(part: object) -> Part | None:
-    """Returns the part of a batch from which a gradient was computed, from a frame; None if the frame has none."""
+    """Parses the part of a batch from which a gradient was computed; None if the frame has none."""
     match part:
         case None:
             return None
@@ -97,7 +96,7 @@ def part_of(part: object) -> Part | None:
 
 @functools.lru_cache(maxsize=64, typed=True)
 def _make_plan(size: int, batch: int, tries: int, shuffle: bool, seed: int | None, unit: str, in_turn: bool) -> Plan:
-    """Returns a plan. Every request of a worker repeats the plan of its epoch."""
+    """Returns a plan, from a cache: every request of a worker repeats the plan of its epoch."""
     return Plan(size=size, batch=batch, tries=tries, shuffle=shuffle, seed=seed, unit=unit, in_turn=in_turn)
 
 

@@ -122,7 +122,7 @@ class PrimaryCopy(FeedingCopy):
           feed, number, serves: see `_await_backup`.
 
         Raises:
-          UnavailableError: this replica does not serve any more, or the worker has disconnected.
+          UnavailableError: this replica no longer serves, or the worker has disconnected.
         """
         reminder = Reminder()
 
@@ -147,7 +147,7 @@ class PrimaryCopy(FeedingCopy):
           waits: called regularly with the reason for the wait, in words. Its exceptions end the wait.
 
         Raises:
-          UnavailableError: this replica does not serve any more.
+          UnavailableError: this replica no longer serves.
         """
         while True:
             with self._changed:

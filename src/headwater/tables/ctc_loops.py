@@ -9,7 +9,7 @@ import numpy as np
 
 from headwater.tables.compiled import compiled
 
-#: Minimum of factors whose product is a normal number of float64, not a subnormal one or 0.
+#: The product of two numbers of at least this size is a normal number of float64, neither subnormal nor 0.
 _MIN_FACTOR = 1e-140
 
 
@@ -20,8 +20,8 @@ def paths(
     """Computes the likelihood of each sequence, and the fractions of its paths that emit each class.
 
     Forward and backward probabilities are divided by their sum in each time step. Only states that a path can reach
-    from the start, and from which it can reach the end, are visited. A product that is too small for float64 matters
-    only if all products of its time step are small.
+    from the start, and from which it can reach the end, are visited. The underflow of a
+    product is negligible, unless all products of its time step underflow.
 
     Args:
       probabilities: probabilities of the classes, ``[time, batch, classes]``.
@@ -29,8 +29,8 @@ def paths(
       counts: number of states of each sequence, ``[batch]``.
       lengths: number of time steps of each sequence, ``[batch]``.
       skip, stay: whether a path may enter a state from two states before it, or stay in it, ``[batch, states]``.
-      likelihood: set to the logarithms of the likelihoods, ``[batch]``, -inf without a path; zeros before.
-      shares: set to the fractions, ``[time, batch, classes]``; zeros before.
+      likelihood: output: the logarithms of the likelihoods, ``[batch]``, -inf without a path; passed as zeros.
+      shares: output: the fractions, ``[time, batch, classes]``; passed as zeros.
 
     Returns:
       False if all probabilities of a time step are too small for float64.

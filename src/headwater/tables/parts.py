@@ -119,7 +119,7 @@ class PartReader:
         self.close()
 
     def expect(self, **values: object) -> None:
-        """Raises DataLossError if the header has other values than the save."""
+        """Raises DataLossError if the header has different values than the save."""
         for name, value in values.items():
             if self.header[name] != value:
                 raise DataLossError(f"{self.path}: {name} is {self.header[name]} in the file, {value} in the save")

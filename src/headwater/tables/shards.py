@@ -305,7 +305,7 @@ class Shards:
                 count, first = shard_kernels.save_rows(d, self._shape, first, end, meta, values)
             if count:
                 yield meta[:count], values[:count]
-        # All rows count as saved now, so the log does not grow any more. It contains the rows that changed during the
+        # All rows count as saved now, so the log no longer grows. It contains the rows that changed during the
         # save.
         done = 0
         while True:

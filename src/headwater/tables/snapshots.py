@@ -68,7 +68,7 @@ class TableSnapshot:
 
     Raises:
       FailedPreconditionError: another snapshot of the table is open; or a delta was requested, and this table has no
-        save yet, or the last one failed.
+        save yet, or the latest save failed.
     """
 
     def __init__(self, table: Table, *, delta: bool = False) -> None:
@@ -253,7 +253,7 @@ def chain(folder: files.Path, table: str, number: int | None = None) -> list[Sav
     Args:
       folder: the folder of the saves.
       table: the name of the table.
-      number: the number of the save; None for the last one.
+      number: the number of the save; None for the latest save.
 
     Raises:
       NotFoundError: there is no such save, or a save that it is based on is missing.
@@ -287,14 +287,14 @@ def restore(table: Table, folder: files.Path, *, number: int | None = None, task
 
     Args:
       folder: the folder of the save.
-      number: the number of the save; None for the last one.
+      number: the number of the save; None for the latest save.
       task: the number of this task.
       tasks: the number of tasks that have the table now, which may differ from the number at the save.
 
     Raises:
       NotFoundError: there is no such save.
       DataLossError: a file is damaged. The table is empty then.
-      InvalidArgumentError: the save's rows have another length, other keys or other state.
+      InvalidArgumentError: the rows of the save have a different length, or different keys or state.
     """
     wanted = chain(folder, table.name, number)
     last = wanted[-1]
@@ -360,7 +360,7 @@ def last_rows(folder: files.Path, table: str, *, number: int | None = None) -> t
     Args:
       folder: the folder of the save.
       table: the name of the table.
-      number: the number of the save; None for the last one.
+      number: the number of the save; None for the latest save.
 
     Returns:
       Keys, ``[n, 1]``, or ``[n, 2]`` as `headwater.tables.hashing.string_keys` gives them; rows, ``[n, dim]``.
@@ -398,7 +398,7 @@ def export(folder: files.Path, target: files.Path, table: str, *, number: int | 
       folder: the folder of the save.
       target: the folder to write to, which is created.
       table: the name of the table.
-      number: the number of the save; None for the last one.
+      number: the number of the save; None for the latest save.
 
     Returns:
       The number of rows.

@@ -192,7 +192,7 @@ class Table:
             and the result has the initial row of such a key.
 
         Raises:
-          InvalidArgumentError: the ids have another rank or type.
+          InvalidArgumentError: the ids have the wrong rank or type.
           ResourceExhaustedError: the table is full and evicts no rows, or there is no memory.
         """
         keys = self.keys(ids)

@@ -108,7 +108,7 @@ class Rollback:
     Attributes:
       time: in seconds since 1970.
       update: version of the restored parameters.
-      updates: number of earlier updates that do not count any more.
+      updates: number of earlier updates that no longer count.
       places: number of positions in these updates.
     """
 

@@ -1,18 +1,18 @@
-"""Record of the examples of an epoch: assigned, gathered, applied. Pure: no threads, no clocks; on the first ``ps``.
+"""Record of the examples of an epoch, on the first ``ps``: assigned, gathered, applied. Pure: no threads, no clocks.
 
-An epoch has the numbers from 0 up to its size: positions in the epoch's order, not examples. Workers are assigned
-*ranges* of them, usually a batch. A range is in one state at a time::
+The ledger records positions in the order of an epoch, from 0 up to its size, not examples. It assigns *ranges* of
+positions to workers, usually a batch. A range is in one state at a time::
 
     fresh -> held -> gathered -> done
                |         |
                +----+----+
                     v
-                 waiting -> held -> ...      or, when it was tried too often: aside
+                 waiting -> held -> ...      or, after too many tries: aside
 
 *Fresh*: the range was never assigned. *Held*: a worker computes its gradient. *Gathered*: the gradient was pushed, and
-waits with others for an update. *Done*: that update is applied. The ranges of a worker that is lost, or whose gradient
-is dropped, return to *waiting*. A range that was lost or failed as often as its plan allows is *set aside*: it is not
-assigned again, so its epoch cannot be completed.
+is part of the next update. *Done*: this update is applied. If a worker is lost, or its gradient is dropped, its ranges
+return to *waiting*. A range that was lost or failed as often as its plan allows is *set aside*: it is not assigned
+again, so its epoch cannot be completed.
 
 Done ranges are merged, so memory grows with the number of workers, not with the number of examples.
 """
@@ -68,10 +68,10 @@ class Plan:
         error or is lost.
       shuffle: whether each epoch has a different, random order.
       seed: the seed for these orders; None: the ledger's seed.
-      unit: the meaning of a position. ``"examples"``: one example. ``"places"``: one place in the epoch's order, if an
-          epoch uses only the beginning of that order: the same place then has a different example in each epoch.
-          ``"batches"``: a batch, if single examples cannot be identified. ``"parts"``: a part of a batch, if workers
-          share each batch; every worker gets the same number of parts.
+      unit: the meaning of a position. ``"examples"``: an example. ``"places"``: a place in the order of the examples,
+          if an epoch uses only the first places; the examples at a place differ between epochs. ``"batches"``: a batch,
+          if single examples cannot be identified. ``"parts"``: a part of a batch, if workers share each batch; every
+          worker gets the same number of parts.
       in_turn: whether a batch is assigned only after all examples before it were applied, because each update uses
         exactly one batch.
     """
@@ -112,7 +112,7 @@ class AppliedRange(NamedTuple):
 
 
 class ReturnedRange(NamedTuple):
-    """A range that ``worker`` lost: the reason, the number of tries, and whether it is set aside."""
+    """A range taken back from ``worker``: the number of tries, whether it is set aside, and the reason."""
 
     worker: str
     work: Work
@@ -177,7 +177,7 @@ class _Epoch:
       done: positions whose examples are applied.
       aside: ranges that failed too often, with the latest reason.
       out: number of positions that are held or gathered.
-      requested: the plan as the first worker has sent it; None after a restart.
+      requested: the plan as the first worker sent it; None after a restart.
     """
 
     plan: Plan
@@ -198,7 +198,7 @@ class _Epoch:
         plan = self.plan
         # Assign returned ranges first, as the epoch cannot end without them.
         piece = self.waiting[0] if self.waiting else _Piece(self.fresh, plan.size, 0)
-        # An empty range makes the worker wait for the update, so that it reads the same values as the others.
+        # An empty range makes the worker wait for the update, so that it reads the same values as the other workers.
         if plan.in_turn and self.out:
             now = self.done.next_absent(0)
             now -= now % plan.batch
@@ -221,7 +221,7 @@ class _Epoch:
         self.out += stop - piece.start
         return piece._replace(stop=stop)
 
-    def cut(self, start: int, stop: int) -> bool:
+    def assign_span(self, start: int, stop: int) -> bool:
         """Assigns the positions from ``start`` up to ``stop``, which belong to one batch.
 
         Returns:
@@ -323,7 +323,7 @@ class Ledger:
                     return work
                 self._held.setdefault(worker, {})[work] = piece.tries
                 return work
-            # Ranges that are held or gathered may still return and be assigned, so the worker waits for them.
+            # Held and gathered ranges may be returned and assigned again, so the worker waits for them.
             if known.aside and not known.out:
                 return Nothing.ASIDE
         return Nothing.YET if known else Nothing.OVER
@@ -403,20 +403,19 @@ class Ledger:
         """Records the gradient of ranges that a worker holds; it is gathered for the next update.
 
         Returns:
-          Whether the gradient may be applied. It may if the worker holds all of the ranges; otherwise the ranges that
-          the worker does hold are assigned again.
+          Whether the gradient may be applied, because the worker holds all of the ranges. If not, the ranges that it
+          holds are made available again.
         """
         held = self._held.get(worker, {})
         if len(set(works)) < len(works) or not all(work in held for work in works):
-            # Some of the ranges have been assigned to other workers meanwhile. The gradient cannot be divided, so the
-            # remaining ranges have to be computed again, too.
+            # Some of the ranges have since been assigned to other workers. The gradient cannot be divided, so all its
+            # ranges have to be computed again.
             for work in set(works) & held.keys():
                 self._put_back(worker, work, held.pop(work))
             return False
         self._gathered += [(AppliedRange(worker, work), held.pop(work)) for work in works]
-        self._latest_gradients[worker] = (
-            works  # for `_assignments`: only the latest gradient of a worker is pushed again
-        )
+        # For `_assignments`: a worker pushes only its latest gradient again.
+        self._latest_gradients[worker] = works
         return True
 
     def mark_applied(self) -> Applied:
@@ -448,7 +447,7 @@ class Ledger:
     def return_gathered(self, reason: str) -> list[ReturnedRange]:
         """Makes the gathered ranges available again, because their update has failed."""
         gathered, self._gathered = self._gathered, []
-        # Count this as a try: if the update fails because of its examples, it must not be repeated forever.
+        # Count this as a try: an update that fails because of its examples must not be repeated forever.
         return [self._put_back(worker, work, tries + 1, reason) for (worker, work), tries in gathered]
 
     def return_failed(self, worker: str, work: Work, reason: str) -> list[ReturnedRange]:
@@ -474,7 +473,7 @@ class Ledger:
             self.reclaim(worker, work)
 
     def reclaim(self, worker: str, work: Work) -> bool:
-        """Gives a range back to the worker from which it was taken; returns False if it has been assigned again."""
+        """Restores a range to the worker from which it was taken; returns False if it has been assigned again."""
         known = self._epochs.get(work.epoch)
         if known is None:
             return False
@@ -492,13 +491,15 @@ class Ledger:
         return True
 
     def confirm_range(self, worker: str, work: Work, plan: Plan) -> bool:
-        """Lets a worker keep a range that another ledger of this training has assigned; returns whether the worker may
-        keep it.
+        """Assigns a range to the worker to which another ledger of this training has assigned it; returns whether this
+        is possible.
 
         Raises:
           FailedPreconditionError: see `assign_range`.
         """
-        if self._over.next_absent(work.epoch) != work.epoch or not self._open(worker, work.epoch, plan).cut(*work[1:]):
+        if self._over.next_absent(work.epoch) != work.epoch or not self._open(worker, work.epoch, plan).assign_span(
+            *work[1:]
+        ):
             return False
         self._held.setdefault(worker, {})[work] = 0
         return True
@@ -533,13 +534,13 @@ class Ledger:
         return "; ".join([*ended[-1:], *map(str, self.counts())])
 
     def to_bytes(self, again: Collection[str] | None = None) -> bytes:
-        """Serializes the ledger for a successor, a ledger that takes over from this one.
+        """Serializes the ledger for its successor.
 
         Args:
           again: the workers that will push their latest gradient again, to the successor. Gathered ranges of these
               gradients are recorded as held, so that the successor accepts the gradients; all other gathered ranges are
-              recorded as waiting. None: only ranges that are done or set aside are recorded, and the successor assigns
-              all others again.
+              recorded as waiting. None: only ranges that are done or set aside are recorded, so the successor assigns
+              all other ranges again.
         """
         epochs = [
             [epoch, known.plan.settings(), list(known.done), [[*span, reason] for span, reason in known.aside.items()]]

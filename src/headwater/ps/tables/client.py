@@ -160,7 +160,7 @@ class TableClient:
           ids: ids of any shape.
 
         Raises:
-          InvalidArgumentError: the ids have another type than the table's keys.
+          InvalidArgumentError: the ids have a different type than the table's keys.
         """
         return self._ids({name: ids}).divide(0, self._tables[name].config.strings)
 
@@ -332,7 +332,7 @@ class TableClient:
           gradients: the gradients of each table, ``[*ids.shape, dim]``.
 
         Raises:
-          InvalidArgumentError: gradients have another shape, or a gradient is not finite.
+          InvalidArgumentError: gradients have the wrong shape, or a gradient is not finite.
         """
         if not ids:
             return

@@ -129,7 +129,7 @@ class TableSaver(PeriodicSaver):
         """Restores the saved rows of a new table; returns whether there were any.
 
         Raises:
-          InvalidArgumentError: the saved rows have another dim, other keys or another optimizer.
+          InvalidArgumentError: the saved rows have a different dim, other keys or another optimizer.
         """
         number = None if self._from is None else self._from.saves.get(table.name)
         if self._from is None or number is None:
