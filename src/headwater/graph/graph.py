@@ -189,7 +189,7 @@ class Graph:
         Raises:
           ValueError: ``obj`` is of another graph, or its name is malformed.
           KeyError: the graph has no element of that name.
-          TypeError: ``obj`` has another type.
+          TypeError: ``obj`` has the wrong type.
         """
         wanted = " or ".join(w for w, allow in (("Tensor", allow_tensor), ("Operation", allow_operation)) if allow)
         converter = getattr(obj, "_as_graph_element", None)

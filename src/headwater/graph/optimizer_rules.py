@@ -73,7 +73,7 @@ def centered_rmsprop(
     epsilon: Array,
     grad: Array,
 ) -> Arrays:
-    """As `rmsprop`, with the variance in place of the mean of squares."""
+    """Like `rmsprop`, with the variance in place of the mean of squares."""
     ms = ms + (xp.square(grad) - ms) * (1 - rho)
     mg = mg + (grad - mg) * (1 - rho)
     mom = mom * momentum + (grad * lr) / xp.sqrt((ms - xp.square(mg)) + epsilon)
@@ -99,7 +99,7 @@ def ftrl_v2(
     l2_shrinkage: Array,
     lr_power: Array,
 ) -> Arrays:
-    """As `ftrl`, with a loss that shrinks variables."""
+    """Like `ftrl`, with a loss that shrinks variables."""
 
     def power(x: Array) -> Array:
         if xp is np:
@@ -124,7 +124,7 @@ def proximal_gradient_descent(xp: Module, var: Array, alpha: Array, l1: Array, l
 
 
 def proximal_adagrad(xp: Module, var: Array, accum: Array, lr: Array, l1: Array, l2: Array, grad: Array) -> Arrays:
-    """As `proximal_gradient_descent`, at the rates of Adagrad."""
+    """Like `proximal_gradient_descent`, at the rates of Adagrad."""
     accum = accum + xp.square(grad)
     rate = lr * _rsqrt(xp, accum)
     return _proximal(xp, var - grad * rate, rate, l1, l2), accum

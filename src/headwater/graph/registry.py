@@ -140,7 +140,7 @@ class OpDef:
       updates: positions in ``refs`` of variables that get a new value.
       blocking: whether a HOST operation may wait for another step.
       announces: whether a HOST operation notifies other steps of the updates before it. It may run as soon as these
-        updates cannot fail any more, since readers of the variables wait for the updates.
+        updates can no longer fail, since readers of the variables wait for the updates.
       effect: whether a HOST operation changes something outside of its outputs, such as a file, an output stream or an
         object of Python, or has no outputs and can only raise an error.
       keeps: whether a HOST operation uses replicable resources other than variables; see
@@ -288,6 +288,6 @@ class HostFunction:
 
 
 def function_of(token: str) -> Callable[..., Any] | None:
-    """Returns the function with this ``token``; None if this process has no such function (any more)."""
+    """Returns the function with this ``token``; None if this process has no such function, or no longer has it."""
     held: HostFunction | None = _functions.get(token)
     return None if held is None else held.function

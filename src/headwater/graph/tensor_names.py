@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def operation_of(tensor: str) -> str:
-    """Returns the name of the operation that computes ``tensor``; empty for a name without an output."""
+    """Returns the name of the operation that computes ``tensor``; empty if the name has no output index."""
     return tensor.rpartition(":")[0]
 
 
@@ -15,11 +15,13 @@ def split_name(tensor: str) -> tuple[str, int]:
 
 
 def source_of(item: str) -> str:
-    """Returns the name of an input's node: ``x`` for ``x``, ``^x``, ``x:1`` and ``x:values:1``."""
+    """Returns the name of the node of an input: ``x`` for ``x``, ``^x``, ``x:1`` and ``x:values:1``."""
     return item.removeprefix("^").partition(":")[0]
 
 
 def full_name(item: str) -> str:
-    """Returns an input with its output, ``x:0`` for ``x``. ``^x`` is unchanged, and so is the empty name, which marks
-    an output that a branch does not compute."""
+    """Adds output 0 to an input without an output: ``x:0`` for ``x``.
+
+    Control inputs (``^x``) and the empty name, which marks an output that a branch does not compute, are unchanged.
+    """
     return item if not item or ":" in item or item.startswith("^") else f"{item}:0"

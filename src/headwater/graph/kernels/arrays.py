@@ -92,7 +92,7 @@ def transpose(x: HostArray, perm: HostArray) -> HostArray:
 
 @kernel("ConjugateTranspose")
 def conjugate_transpose(x: HostArray, perm: HostArray) -> HostArray:
-    """As `transpose`, of the conjugate."""
+    """Like `transpose`, of the conjugate."""
     return np.conj(x.transpose(perm.tolist()))
 
 
@@ -105,7 +105,7 @@ def transpose_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: A
 
 @gradient_kernel("ConjugateTranspose")
 def conjugate_transpose_gradient(inputs: Arrays, grads: Arrays, needed: Needed, attrs: Attrs) -> Arrays:
-    """As `transpose_gradient`, of the conjugate."""
+    """Like `transpose_gradient`, of the conjugate."""
     return np.conj(transpose_gradient(inputs, grads, needed, attrs)[0]), None
 
 
@@ -151,7 +151,7 @@ def pad(input: HostArray, paddings: HostArray) -> HostArray:
 
 @kernel("PadV2")
 def pad_v2(input: HostArray, paddings: HostArray, constant_values: HostArray) -> HostArray:
-    """As `pad`, with ``constant_values`` in place of zeros."""
+    """Like `pad`, with ``constant_values`` in place of zeros."""
     return _padded(input, paddings, constant_values)
 
 
@@ -228,7 +228,7 @@ def old_reverse(tensor: HostArray, dims: HostArray) -> HostArray:
 
 @gradient_kernel("Reverse")
 def old_reverse_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs) -> Arrays:
-    """As `reverse_gradient`."""
+    """Like `reverse_gradient`."""
     return old_reverse(grads[0], inputs[1]), None
 
 
@@ -318,7 +318,7 @@ def concat(*inputs: HostArray) -> HostArray:
 
 @kernel("Concat")
 def old_concat(concat_dim: HostArray, *values: HostArray) -> HostArray:
-    """As `concat`, with the dimension first."""
+    """Like `concat`, with the dimension first."""
     return np.concatenate(values, axis=int(concat_dim))
 
 

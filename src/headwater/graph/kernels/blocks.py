@@ -140,7 +140,7 @@ def write_gradient(inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs
 
 
 def write_gradient_in_place(inputs: Arrays, grads: Arrays, needed: Needed, attrs: Attrs) -> Arrays:
-    """As `write_gradient`, but reuses the memory of the result's gradient for the gradient of the array."""
+    """Like `write_gradient`, but reuses the memory of the result's gradient for the gradient of the array."""
     array, index, _ = inputs
     (grad,) = grads
     if not array.size or len(grad) != len(array):

@@ -21,7 +21,7 @@ from headwater.graph.registry import HostArray
 def paths(
     inputs: HostArray, path: HostArray, counts: HostArray, lengths: HostArray, merge_repeated: bool
 ) -> tuple[HostArray, HostArray]:
-    """Loss and gradient of each sequence.
+    """Returns the loss and the gradient of each sequence.
 
     Args:
       inputs: logits, float64 ``[time, batch, classes]``; the last class is the blank.
@@ -43,21 +43,21 @@ def paths(
     total = probabilities.sum(-1, keepdims=True)
     probabilities /= total
     states = 2 * counts + 1
-    likelihood, shares = np.zeros(batch), np.zeros_like(inputs)
-    if not ctc_loops.paths(probabilities, path, states, lengths, skip, stay, likelihood, shares):
+    log_likelihood, shares = np.zeros(batch), np.zeros_like(inputs)
+    if not ctc_loops.paths(probabilities, path, states, lengths, skip, stay, log_likelihood, shares):
         emitted = np.take_along_axis(shifted - np.log(total), np.broadcast_to(path, (time, *path.shape)), 2)
-        likelihood, shares_of_states = _logarithmic(emitted, states, lengths, skip, stay)
+        log_likelihood, shares_of_states = _logarithmic(emitted, states, lengths, skip, stay)
         classes_of_states = (path[:, :, np.newaxis] == np.arange(classes)).astype(np.float64)
         shares = np.matmul(shares_of_states.transpose(1, 0, 2), classes_of_states).transpose(1, 0, 2)
     gradient = np.where((np.arange(time)[:, np.newaxis] < lengths)[:, :, np.newaxis], probabilities - shares, 0)
-    return np.where(lengths > 0, -likelihood, 0.0), gradient
+    return np.where(lengths > 0, -log_likelihood, 0.0), gradient
 
 
 def _logarithmic(
     emitted: HostArray, counts: HostArray, lengths: HostArray, skip: HostArray, stay: HostArray
 ) -> tuple[HostArray, HostArray]:
     """Returns the logarithms of the likelihoods, ``[batch]``, and the shares of paths, ``[time, batch, states]``, given
-    the logarithms of the emissions. ``counts`` are numbers of states."""
+    the logarithms of the emission probabilities. ``counts`` are the numbers of states."""
     time, batch, size = emitted.shape
     inside = np.arange(size) < counts[:, np.newaxis]
     ends = (np.arange(size) >= counts[:, np.newaxis] - 2) & inside
@@ -65,7 +65,7 @@ def _logarithmic(
     def allowed(values: HostArray, where: HostArray) -> HostArray:
         return np.where(where, values, -np.inf)
 
-    def moved(values: HostArray, by: int) -> HostArray:
+    def shift_states(values: HostArray, by: int) -> HostArray:
         result = np.full_like(values, -np.inf)
         if by > 0:
             result[:, by:] = values[:, :-by]
@@ -78,19 +78,19 @@ def _logarithmic(
     alphas[0] = allowed(alphas[0], inside)
     for step in range(1, time):
         before = alphas[step - 1]
-        total = np.logaddexp(allowed(before, stay), moved(before, 1))
-        total = np.logaddexp(total, allowed(moved(before, 2), skip))
+        total = np.logaddexp(allowed(before, stay), shift_states(before, 1))
+        total = np.logaddexp(total, allowed(shift_states(before, 2), skip))
         alphas[step] = allowed(total + emitted[step], inside)
     last = alphas[np.maximum(lengths - 1, 0), np.arange(batch)]
-    likelihood = np.logaddexp.reduce(allowed(last, ends), 1)
+    log_likelihood = np.logaddexp.reduce(allowed(last, ends), 1)
     shares = np.zeros_like(alphas)
     beta = np.full((batch, size), -np.inf)
     for step in range(time - 1, -1, -1):
         if step + 1 < time:
             after = beta + emitted[step + 1]
-            beta = np.logaddexp(allowed(after, stay), moved(after, -1))
-            beta = np.logaddexp(beta, moved(allowed(after, skip), -2))
+            beta = np.logaddexp(allowed(after, stay), shift_states(after, -1))
+            beta = np.logaddexp(beta, shift_states(allowed(after, skip), -2))
         beta = np.where((lengths - 1 == step)[:, np.newaxis], allowed(np.zeros_like(beta), ends), beta)
-        known = np.where(np.isfinite(likelihood), likelihood, 0.0)
-        shares[step] = np.exp(alphas[step] + beta - known[:, np.newaxis])
-    return likelihood, shares
+        finite = np.where(np.isfinite(log_likelihood), log_likelihood, 0.0)
+        shares[step] = np.exp(alphas[step] + beta - finite[:, np.newaxis])
+    return log_likelihood, shares

@@ -126,7 +126,7 @@ def matrix_triangular_solve(
 def matrix_triangular_solve_gradient(
     inputs: Arrays, grads: Arrays, needed: Needed, attrs: Attrs, outputs: Arrays
 ) -> Arrays:
-    """As `matrix_solve_gradient`, within the triangle."""
+    """Like `matrix_solve_gradient`, within the triangle."""
     lower = attrs.get("lower", True)
     solved = (_triangle(inputs[0], lower), inputs[1])
     slope, for_rhs = matrix_solve_gradient(solved, grads, needed, attrs, outputs)

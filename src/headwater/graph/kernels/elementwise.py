@@ -413,7 +413,7 @@ def select_gradient(inputs: Arrays, grads: Arrays, needed: Needed, _attrs: Attrs
 
 @gradient_kernel("SelectV2")
 def select_v2_gradient(inputs: Arrays, grads: Arrays, needed: Needed, _attrs: Attrs) -> Arrays:
-    """As `select_gradient`."""
+    """Like `select_gradient`."""
     return _chosen(inputs[0], inputs, grads[0], needed)
 
 

@@ -125,7 +125,7 @@ def normal(key: Key, shape: Sequence[int]) -> Array:
 
 
 def truncated_normal(key: Key, shape: Sequence[int]) -> Array:
-    """As `normal`, within two standard deviations."""
+    """Like `normal`, within two standard deviations."""
     return _drawn(key, shape, _truncated_normals.finish(math.prod(shape)))
 
 

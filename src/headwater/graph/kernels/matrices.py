@@ -56,7 +56,7 @@ def matmul(a: HostArray, b: HostArray, *, transpose_a: bool = False, transpose_b
 
 @kernel("SparseMatMul")
 def sparse_matmul(a: HostArray, b: HostArray, *, transpose_a: bool = False, transpose_b: bool = False) -> HostArray:
-    """As `matmul`, for matrices that may contain many zeros."""
+    """Like `matmul`, for matrices that may contain many zeros."""
     return matmul(a.astype(np.float32), b.astype(np.float32), transpose_a=transpose_a, transpose_b=transpose_b)
 
 
@@ -88,7 +88,7 @@ def matmul_gradient(inputs: Arrays, grads: Arrays, needed: Needed, attrs: Attrs)
 
 @gradient_kernel("SparseMatMul")
 def sparse_matmul_gradient(inputs: Arrays, grads: Arrays, needed: Needed, attrs: Attrs) -> Arrays:
-    """As `matmul_gradient`."""
+    """Like `matmul_gradient`."""
     found = matmul_gradient([value.astype(np.float32) for value in inputs], grads, needed, attrs)
     return [None if g is None else g.astype(value.dtype) for g, value in zip(found, inputs, strict=True)]
 
@@ -101,7 +101,7 @@ def batch_matmul(x: HostArray, y: HostArray, *, adj_x: bool = False, adj_y: bool
 
 @gradient_kernel("BatchMatMul", "BatchMatMulV2")
 def batch_matmul_gradient(inputs: Arrays, grads: Arrays, needed: Needed, attrs: Attrs) -> Arrays:
-    """As `matmul_gradient`, summed over the dimensions along which a batch is repeated."""
+    """Like `matmul_gradient`, summed over the dimensions along which a batch is repeated."""
     found = _pulled(inputs, grads[0], needed, attrs.get("adj_x", False), attrs.get("adj_y", False))
     return [None if g is None else sum_to(g, value.shape) for g, value in zip(found, inputs, strict=True)]
 

@@ -231,7 +231,7 @@ def sparse_softmax_cross_entropy(features: HostArray, labels: HostArray) -> tupl
 def sparse_softmax_cross_entropy_gradient(
     inputs: Arrays, grads: Arrays, _needed: Needed, _attrs: Attrs, outputs: Arrays
 ) -> Arrays:
-    """As the gradient of `softmax_cross_entropy`; zero for invalid labels."""
+    """Like the gradient of `softmax_cross_entropy`; zero for invalid labels."""
     features, labels = inputs
     of_loss, of_slope = grads
     if not features.size:
@@ -268,7 +268,7 @@ def bias_add(value: HostArray, bias: HostArray, *, data_format: str = "NHWC") ->
 
 @kernel("BiasAddV1")
 def bias_add_v1(value: HostArray, bias: HostArray) -> HostArray:
-    """As `bias_add`, along the last dimension."""
+    """Like `bias_add`, along the last dimension."""
     return value + bias
 
 
@@ -304,7 +304,7 @@ def in_top_k_v2(predictions: HostArray, targets: HostArray, k: object) -> HostAr
 
 @kernel("InTopK")
 def in_top_k(predictions: HostArray, targets: HostArray, *, k: int) -> HostArray:
-    """As `in_top_k_v2`, with k as an attribute."""
+    """Like `in_top_k_v2`, with k as an attribute."""
     return in_top_k_v2(predictions, targets, k)
 
 
@@ -330,7 +330,7 @@ _SORT_RATIO = 8
 
 
 def _best_by_partition(input: HostArray, k: int) -> HostArray:
-    """As `_best`. Finds the k highest entries of each row without sorting the row, and sorts only these."""
+    """Like `_best`. Finds the k highest entries of each row without sorting the row, and sorts only these."""
     rows = input.reshape(-1, input.shape[-1])
     lowest = np.partition(rows, -k, axis=-1)[:, -k, np.newaxis]
     higher, equal = rows > lowest, rows == lowest
@@ -355,7 +355,7 @@ def top_k(input: HostArray, *, k: int, sorted: bool = True) -> tuple[HostArray, 
 
 @kernel("TopKV2")
 def top_k_v2(input: HostArray, k: HostArray, *, sorted: bool = True) -> tuple[HostArray, HostArray]:
-    """As `top_k`, with k as an input."""
+    """Like `top_k`, with k as an input."""
     del sorted
     return _top(input, int(k))
 

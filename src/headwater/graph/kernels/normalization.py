@@ -87,7 +87,7 @@ def fused_batch_norm(
 
 @kernel("FusedBatchNormV3")
 def fused_batch_norm_v3(*inputs: HostArray, **settings: object) -> tuple[HostArray, ...]:
-    """As `fused_batch_norm`, with one more output, which only the gradient operation reads."""
+    """Like `fused_batch_norm`, with one more output, which only the gradient operation reads."""
     return *fused_batch_norm(*inputs, **settings), inputs[4]
 
 

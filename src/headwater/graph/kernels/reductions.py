@@ -192,13 +192,13 @@ def cumsum(x: HostArray, axis: HostArray, *, exclusive: bool = False, reverse: b
 
 @kernel("Cumprod")
 def cumprod(x: HostArray, axis: HostArray, *, exclusive: bool = False, reverse: bool = False) -> HostArray:
-    """As `cumsum`, products."""
+    """Like `cumsum`, products."""
     return _accumulated(np.multiply, x, int(axis), exclusive, reverse)
 
 
 @kernel("CumulativeLogsumexp")
 def cumulative_logsumexp(x: HostArray, axis: HostArray, *, exclusive: bool = False, reverse: bool = False) -> HostArray:
-    """As `cumsum`, logarithms of sums of exponentials."""
+    """Like `cumsum`, logarithms of sums of exponentials."""
     return _accumulated(np.logaddexp, x, int(axis), exclusive, reverse)
 
 

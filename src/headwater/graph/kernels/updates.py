@@ -114,7 +114,7 @@ def strided_slice_assign(
     """Puts ``value`` in place of a slice; see `headwater.graph.ops.slices.strided_slice_assign`.
 
     Raises:
-      UnimplementedError: ``value`` has another shape than the slice; TensorFlow does not broadcast it either.
+      UnimplementedError: ``value`` has a different shape than the slice; TensorFlow does not broadcast it either.
     """
     masks = begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask
     key = key_of(begin, end, strides, masks, ref.shape)

@@ -24,7 +24,7 @@ A master and a task exchange frames of these kinds; the tensors of a frame are i
     RESUME   master -> task   as RUN, then number of transfers received     the feeds; answered by RESUMED
     RESUMED  task -> master   (step, number of transfers received,           none; the frames that are sent again follow
                                number of frames sent again)
-    GIVE_UP  master -> task   (step, reason)                                the master does not want an answer any more
+    GIVE_UP  master -> task   (step, reason)                                the master no longer wants an answer
 
 If RUN has a version of variables, the master has read that version ahead (`headwater.graph.master.ahead`), and RUN
 includes the transfer that it has computed from the values. If the version is current, the task accepts the transfer and

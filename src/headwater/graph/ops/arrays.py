@@ -175,7 +175,7 @@ def transpose(x: AnyArray, perm: HostArray) -> AnyArray:
 
 @pure("ConjugateTranspose", inputs="x:T, perm:Tperm=int32", static=(1,), infer=_transposed)
 def conjugate_transpose(x: jax.Array, perm: HostArray) -> jax.Array:
-    """As `transpose`, of the conjugate."""
+    """Like `transpose`, of the conjugate."""
     return jnp.conj(jnp.transpose(x, as_ints(perm)))
 
 
@@ -224,7 +224,7 @@ def pad(input: AnyArray, paddings: HostArray) -> AnyArray:
 
 @pure("PadV2", inputs="input:T, paddings:Tpaddings|index=int32, constant_values:T", static=(1,), infer=_padded)
 def pad_v2(input: jax.Array, paddings: HostArray, constant_values: jax.Array) -> jax.Array:
-    """As `pad`, with ``constant_values`` in place of zeros."""
+    """Like `pad`, with ``constant_values`` in place of zeros."""
     return jnp.pad(input, _pairs(paddings), constant_values=constant_values) if input.ndim else input
 
 

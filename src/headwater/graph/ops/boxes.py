@@ -164,7 +164,7 @@ def non_max_suppression_padded(
     *,
     pad_to_max_output_size: bool = False,
 ) -> Sequence[HostArray]:
-    """As `non_max_suppression`, optionally padded with zeros to the maximum number, and the number of boxes."""
+    """Like `non_max_suppression`, optionally padded with zeros to the maximum number, and the number of boxes."""
     found = non_max_suppression(boxes, scores, max_output_size, iou_threshold, score_threshold)
     room = int(max_output_size) - len(found) if pad_to_max_output_size else 0
     return np.pad(found, (0, room)), np.array(len(found), np.int32)
@@ -190,7 +190,7 @@ def soft_non_max_suppression(
     *,
     pad_to_max_output_size: bool = False,
 ) -> Sequence[HostArray]:
-    """As `non_max_suppression`, but overlaps multiply a score by exp(-overlap² / (2 sigma)); also returns the scores.
+    """Like `non_max_suppression`, but overlaps multiply a score by exp(-overlap² / (2 sigma)); also returns the scores.
 
     Bodla et al., Soft-NMS, 2017. With ``soft_nms_sigma`` 0, no score is lowered.
     """
@@ -237,7 +237,7 @@ def non_max_suppression_overlaps(
     overlap_threshold: HostArray,
     score_threshold: HostArray,
 ) -> HostArray:
-    """As `non_max_suppression`, with a matrix of pairwise overlaps."""
+    """Like `non_max_suppression`, with a matrix of pairwise overlaps."""
     if overlaps.ndim != 2 or overlaps.shape != (len(scores),) * 2:
         raise InvalidArgumentError(
             f"overlaps must be a square matrix for {len(scores)} scores, not of shape {overlaps.shape}"
@@ -387,7 +387,7 @@ def draw_bounding_boxes(images: HostArray, boxes: HostArray, colors: HostArray) 
 
 @host("DrawBoundingBoxes", infer=_like_images, inputs="images:T|floating=float32, boxes:float32")
 def draw_bounding_boxes_in_own_colours(images: HostArray, boxes: HostArray) -> HostArray:
-    """As `draw_bounding_boxes`, with other colours."""
+    """Like `draw_bounding_boxes`, with other colours."""
     return _drawn(images, boxes, np.zeros((0, 4), np.float32))
 
 

@@ -137,7 +137,7 @@ def run_if(
     output_shapes: Sequence[TensorShape] = (),
     refs: Sequence[int] = (),
 ) -> tuple[HostArray, ...]:
-    """As `stateless_if`, on the host."""
+    """Like `stateless_if`, on the host."""
     del output_shapes, refs
     results = interpret(decode_body(then_branch if predicate else else_branch), context, inputs)
     return tuple(
@@ -431,7 +431,7 @@ def run_while(
     output_shapes: Sequence[TensorShape] = (),
     refs: Sequence[int] = (),
 ) -> Any:
-    """As `stateless_while`, on the host."""
+    """Like `stateless_while`, on the host."""
     del Tout, output_shapes, refs
     cond_body, loop_body = decode_body(cond), decode_body(body)
     count = len(loop_body.outputs)

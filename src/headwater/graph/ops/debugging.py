@@ -158,5 +158,5 @@ def py_func(context: HostContext, *input: HostArray, token: str, Tout: Sequence[
 
 @host("PyFuncStateless", inputs="input:Tin**", infer=_function_specs)
 def py_func_stateless(context: HostContext, *input: HostArray, token: str, Tout: Sequence[DType] = ()) -> HostArray:
-    """As `py_func`, for deterministic functions."""
+    """Like `py_func`, for deterministic functions."""
     return _call(context, *input, token=token, Tout=Tout)

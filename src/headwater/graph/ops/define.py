@@ -298,7 +298,7 @@ def unary(inference: Inference) -> Sequence[Spec]:
 
 
 def unary_not_scalar(inference: Inference) -> Sequence[Spec]:
-    """As `unary`. Raises ValueError for a scalar."""
+    """Like `unary`. Raises ValueError for a scalar."""
     if inference.inputs[0].dims == ():
         raise ValueError("Shape must be at least rank 1 but is rank 0")
     return unary(inference)
@@ -326,7 +326,7 @@ def binary(inference: Inference) -> Sequence[Spec]:
 
 
 def comparison(inference: Inference) -> Sequence[Spec]:
-    """As `binary`, with boolean results."""
+    """Like `binary`, with boolean results."""
     return [Spec(bool_, binary(inference)[0].dims)]
 
 

@@ -59,7 +59,7 @@ def _old_concat_spec(inference: Inference) -> Sequence[Spec]:
 
 @pure("Concat", inputs="concat_dim:int32, values:T*", static=(0,), infer=_old_concat_spec, strings=True)
 def old_concat(concat_dim: HostArray, *values: jax.Array) -> AnyArray:
-    """As `concat`, with the dimension first."""
+    """Like `concat`, with the dimension first."""
     return array_module(*values).concatenate(values, axis=int(concat_dim))
 
 

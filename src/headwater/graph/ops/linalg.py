@@ -60,7 +60,7 @@ def _sparse_matmul_spec(inference: Inference) -> Sequence[Spec]:
 
 @pure("SparseMatMul", inputs="a:Ta|floating=float32, b:Tb|floating=float32", infer=_sparse_matmul_spec)
 def sparse_matmul(a: jax.Array, b: jax.Array, *, transpose_a: bool = False, transpose_b: bool = False) -> jax.Array:
-    """As `matmul`, for matrices that may contain many zeros."""
+    """Like `matmul`, for matrices that may contain many zeros."""
     return matmul(a.astype(np.float32), b.astype(np.float32), transpose_a=transpose_a, transpose_b=transpose_b)
 
 

@@ -188,7 +188,7 @@ def bias_add(value: jax.Array, bias: jax.Array, *, data_format: str = "NHWC") ->
 
 @pure("BiasAddV1", inputs="value:T|numeric, bias:T", infer=_bias_spec)
 def bias_add_v1(value: jax.Array, bias: jax.Array) -> jax.Array:
-    """As `bias_add`, along the last dimension."""
+    """Like `bias_add`, along the last dimension."""
     return value + bias
 
 
@@ -266,7 +266,7 @@ def top_k(input: jax.Array, *, k: int, sorted: bool = True) -> tuple[jax.Array, 
     infer=lambda inference: _top_specs(inference, constant_int(inference, 1)),
 )
 def top_k_v2(input: jax.Array, k: HostArray, *, sorted: bool = True) -> tuple[jax.Array, jax.Array]:
-    """As `top_k`, with k as an input."""
+    """Like `top_k`, with k as an input."""
     del sorted
     return _top(input, int(k))
 
@@ -358,7 +358,7 @@ def _fused_batch_norm_v3(
     data_format: str = "NHWC",
     is_training: bool = True,
 ) -> tuple[jax.Array, ...]:
-    """As FusedBatchNorm, with one more output, which only the gradient operation reads."""
+    """Like FusedBatchNorm, with one more output, which only the gradient operation reads."""
     outputs = _fused_batch_norm(
         x, scale, offset, mean, variance, epsilon=epsilon, data_format=data_format, is_training=is_training
     )

@@ -109,7 +109,7 @@ def parse_single_example(
 
 
 def parse_examples_alike(serialized: HostArray, *dense_defaults: Any, **attrs: Any) -> tuple[HostArray, ...]:
-    """As `parse_single_example`, for many examples at once: each result has a row for every example. All requested
+    """Like `parse_single_example`, for many examples at once: each result has a row for every example. All requested
     features must have fixed shapes (`all_fixed`)."""
     batch = _batch(serialized.tolist(), None, attrs["dense_keys"], attrs["Tdense"])
     return tuple(_dense(batch, attrs["dense_keys"], attrs["Tdense"], attrs["dense_shapes"], dense_defaults))
@@ -190,7 +190,7 @@ def parse_example_v2(
     ragged_split_types: Sequence[DType],
     dense_shapes: Sequence[TensorShape],
 ) -> Sequence[HostArray]:
-    """As `parse_example`, but the keys are vectors, the input may be a single example, and features may be ragged."""
+    """Like `parse_example`, but the keys are vectors, the input may be a single example, and features may be ragged."""
     del num_sparse
     alone = serialized.ndim == 0
     sparse_names, dense_names, ragged_names = (

@@ -27,7 +27,7 @@ def standard_normal(key: jax.Array, shape: HostArray, *, dtype: DType, seed: int
 
 @random("TruncatedNormal", infer=_shaped)
 def truncated_normal(key: jax.Array, shape: HostArray, *, dtype: DType, seed: int = 0, seed2: int = 0) -> jax.Array:
-    """As `standard_normal`, restricted to two standard deviations."""
+    """Like `standard_normal`, restricted to two standard deviations."""
     del seed, seed2
     return jax.random.truncated_normal(key, -2.0, 2.0, as_ints(shape), dtype.numpy_dtype)
 
@@ -156,5 +156,5 @@ _stateless(
 def stateless_multinomial(
     logits: jax.Array, num_samples: HostArray, seed: jax.Array, *, output_dtype: DType = int64
 ) -> jax.Array:
-    """As `multinomial`; ``seed`` determines the classes."""
+    """Like `multinomial`; ``seed`` determines the classes."""
     return multinomial(_seeded(seed), logits, num_samples, output_dtype=output_dtype)

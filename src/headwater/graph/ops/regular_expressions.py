@@ -102,7 +102,7 @@ def static_regex_replace(input: HostArray, *, pattern: str, rewrite: str, replac
 def regex_replace(
     input: HostArray, pattern: HostArray, rewrite: HostArray, *, replace_global: bool = True
 ) -> HostArray:
-    """As `static_regex_replace`, with the expression as an input."""
+    """Like `static_regex_replace`, with the expression as an input."""
     return static_regex_replace(input, pattern=pattern.item(), rewrite=rewrite.item(), replace_global=replace_global)
 
 
@@ -115,5 +115,5 @@ def static_regex_full_match(input: HostArray, *, pattern: str) -> HostArray:
 
 @host("RegexFullMatch", inputs="input:string, pattern:string", infer=_truths)
 def regex_full_match(input: HostArray, pattern: HostArray) -> HostArray:
-    """As `static_regex_full_match`, with the expression as an input."""
+    """Like `static_regex_full_match`, with the expression as an input."""
     return static_regex_full_match(input, pattern=pattern.item())

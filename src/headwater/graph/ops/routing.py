@@ -107,7 +107,7 @@ def _owners(ids: Any, total: Any, parts: int, strategy: str, module: Any) -> tup
 
 
 def route_traced(ids: jax.Array, sizes: jax.Array, *, parts: int, strategy: str) -> tuple[jax.Array, ...]:
-    """As `route`, within an executable. Sizes cannot depend on values there, so each part has as many places as there
+    """Like `route`, within an executable. Sizes cannot depend on values there, so each part has as many places as there
     are ids."""
     flat = jnp.ravel(ids)
     part, row = _owners(flat, jnp.sum(sizes).astype(flat.dtype), parts, strategy, jnp)

@@ -81,7 +81,7 @@ def run_scan(
     output_shapes: Sequence[TensorShape] = (),
     refs: Sequence[int] = (),
 ) -> tuple[HostArray, ...]:
-    """As `stateless_scan`, on the host, without a gradient: for bodies that change variables, print or handle text."""
+    """Like `stateless_scan`, on the host, without a gradient: for bodies that change variables, print or use text."""
     del output_shapes, refs
     decoded = decode_body(body)
     values = list(inputs[:states])

@@ -75,7 +75,7 @@ def unique(x: HostArray, *, out_idx: DType = int32) -> Sequence[HostArray]:
 
 @host("UniqueWithCounts", inputs="x:T", infer=_unique_spec)
 def unique_with_counts(x: HostArray, *, out_idx: DType = int32) -> Sequence[HostArray]:
-    """As `unique`; also returns the count of each distinct element."""
+    """Like `unique`; also returns the count of each distinct element."""
     values, places, counts = _unique(x)
     return values, places.astype(out_idx.numpy_dtype), counts.astype(out_idx.numpy_dtype)
 

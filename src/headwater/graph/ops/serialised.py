@@ -105,7 +105,7 @@ def _many_spec(inference: Inference) -> Sequence[Spec]:
 
 @host("SerializeManySparse", infer=_many_spec, inputs="sparse_indices:int64, sparse_values:T, sparse_shape:int64")
 def serialize_many_sparse(sparse_indices: HostArray, sparse_values: HostArray, sparse_shape: HostArray) -> HostArray:
-    """As `serialize_sparse`, separately for each slice along the first dimension."""
+    """Like `serialize_sparse`, separately for each slice along the first dimension."""
     if len(sparse_shape) < 2:
         raise InvalidArgumentError("Rank of input SparseTensor should be > 1")
     rows: list[list[bytes]] = []

@@ -108,7 +108,7 @@ def dense_to_sparse(
     set_operation: str,
     validate_indices: bool = True,
 ) -> Sequence[HostArray]:
-    """As `dense_to_dense`, with a sparse second tensor."""
+    """Like `dense_to_dense`, with a sparse second tensor."""
     second = _rows_of_sparse(set2_indices, set2_values, set2_shape, validate_indices)
     return _combined(_rows_of_dense(set1), second, set_operation, set1)
 
@@ -129,7 +129,7 @@ def sparse_to_sparse(
     set_operation: str,
     validate_indices: bool = True,
 ) -> Sequence[HostArray]:
-    """As `dense_to_dense`, if both tensors are sparse."""
+    """Like `dense_to_dense`, if both tensors are sparse."""
     first = _rows_of_sparse(set1_indices, set1_values, set1_shape, validate_indices)
     second = _rows_of_sparse(set2_indices, set2_values, set2_shape, validate_indices)
     return _combined(first, second, set_operation, set1_values)

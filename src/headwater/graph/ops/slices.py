@@ -210,7 +210,7 @@ def strided_slice_assign(
     """Returns the variable with one slice replaced by ``value``; see `strided_slice`.
 
     Raises:
-      UnimplementedError: ``value`` has another shape than the slice; TensorFlow does not broadcast it either.
+      UnimplementedError: ``value`` has a different shape than the slice; TensorFlow does not broadcast it either.
     """
     masks = begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask
     ref, value = jnp.asarray(ref), jnp.asarray(value)

@@ -489,7 +489,7 @@ class ExampleLedger(Kept):
         return made
 
     def admit_round(self, step: RunningStep) -> Callable[[], object]:
-        """As `admit`, for the ranges that `assign_taken_ranges` has assigned to the step."""
+        """Like `admit`, for the ranges that `assign_taken_ranges` has assigned to the step."""
         key = step.session, step.number
         if step.follows:
             return lambda: self._taken.pop(key, None)

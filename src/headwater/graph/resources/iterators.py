@@ -220,7 +220,7 @@ def _shuffles(node: Node) -> Iterator[Shuffle]:
 
 
 def iterator_of(handle: str) -> IteratorState:
-    """Returns the iterator with this handle; NotFoundError if this process has no such iterator (any more)."""
+    """Returns the iterator with this handle; raises NotFoundError if this process does not have it."""
     found: IteratorState | None = _handles.get(handle)
     if found is None:
         raise NotFoundError(f"{handle!r} is not a handle of an iterator in this process")

@@ -192,7 +192,7 @@ class Executable:
         Args:
           inputs: arrays for the compute's inputs, in order.
           step_number: number of the step, from which random numbers are derived.
-          certain: called just before the run if the run cannot fail any more: the variables have values, and inputs of
+          certain: called just before the run if the run can no longer fail: the variables have values, and inputs of
             these shapes and types have succeeded before. Not called if the run may fail. The lock is held from this
             call until the variables have their new values, so a step that reads them waits for the update.
           step: the running step. Operations that may refuse a change, and the recorder of changes, need it.

@@ -118,7 +118,7 @@ def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
       device_type: changes only which devices of this type are used.
 
     Raises:
-      ValueError: this machine has no such device, or the device has another type.
+      ValueError: this machine has no such device, or the device has the wrong type.
       RuntimeError: the process uses its devices already, or ``devices`` does not include the CPU.
     """
     wanted: list[PhysicalDevice] = [devices] if isinstance(devices, PhysicalDevice) else list(devices)

@@ -156,7 +156,7 @@ class CompiledPlan:
           step: the step that runs the plan.
           wait: whether to return only after all state is updated, so that the caller may change the arrays of
             ``feeds``.
-          answer: called with the result just before the last update, if the update cannot fail any more. Not called if
+          answer: called with the result just before the last update, if the update can no longer fail. Not called if
             the update may fail, if the plan does not end with an update or runs in blocks, in a traced step, or on a
             task with a backup. A task that reads the variables after the answer waits for the update. The function must
             neither raise an error nor wait.
@@ -305,7 +305,7 @@ class CompiledPlan:
     def _last_update(
         self, update: Any, slots: Slots, step: Step, answer: Callable[[list[Any]], None] | None
     ) -> Sequence[object]:
-        """Runs the update that ends the plan, and announces it as soon as it cannot fail any more.
+        """Runs the update that ends the plan, and announces it as soon as it can no longer fail.
 
         To announce the update means to release barriers and to send the answer. A task without a backup does so before
         the update, so that the master can start its next step while this task updates the variables. The lock of the

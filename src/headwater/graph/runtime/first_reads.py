@@ -44,7 +44,7 @@ class FirstReads:
         return None
 
     def is_current(self, version: int) -> bool:
-        """As `current`, without values, for callers that hold the lock."""
+        """Like `current`, without values, for callers that hold the lock."""
         return self._version() == version
 
     def read(self) -> tuple[int, list[NDArray[Any]]]:

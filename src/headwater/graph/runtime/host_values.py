@@ -69,8 +69,8 @@ def check_assigned(cell: Cell, value: Any, keeps_shape: bool) -> None:
     of another session has declared the variable differently.
 
     Raises:
-      InternalError: the variable has another type.
-      InvalidArgumentError: the variable has another shape, and ``keeps_shape`` is true.
+      InternalError: the variable has a different type.
+      InvalidArgumentError: the variable has a different shape, and ``keeps_shape`` is true.
     """
     old = cell.value
     if old is None:

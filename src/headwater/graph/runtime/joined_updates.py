@@ -65,7 +65,7 @@ class JoinedUpdate:
 
         Raises:
           FailedPreconditionError: a variable has no value.
-          InvalidArgumentError: a slot or gradient has another shape than its variable.
+          InvalidArgumentError: a slot or gradient has a different shape than its variable.
         """
         if not self._are_views():
             self._join()

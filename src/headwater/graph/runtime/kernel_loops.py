@@ -25,7 +25,7 @@ class Taped(tuple[Any, ...]):
     """The outputs of a loop or branch, with the values that its gradient needs.
 
     Attributes:
-      tape: for each iteration, the values that its gradient needs.
+      tape: a tuple for each iteration: the values that the gradient of the iteration needs.
       back: the gradient of an iteration, see `headwater.graph.runtime.kernel_bodies.Gradient`.
     """
 
@@ -93,8 +93,8 @@ def _real_among(wanted: Wanted, inputs: Values) -> Wanted:
 
 
 def _with_carried(wanted: Wanted | None, count: int) -> Wanted | None:
-    """Returns ``wanted`` with the gradients of the first ``count`` inputs added: the backward pass needs them, because
-    each iteration passes them to the previous iteration."""
+    """Adds the gradients of the first ``count`` inputs to ``wanted``: in the backward pass, each iteration passes them
+    to the previous iteration."""
     return None if wanted is None else (True,) * count + wanted[count:]
 
 
@@ -102,7 +102,7 @@ def _make_scan(attrs: Attrs, wanted: Wanted | None) -> Callable[..., Any]:
     function: FunctionAttr = attrs["body"]
     states, sequences = attrs["states"], attrs["sequences"]
     types: Sequence[DType] = attrs["Tout"]
-    plain, needed = body_function(function, carried=states), _with_carried(wanted, states)
+    run, needed = body_function(function, carried=states), _with_carried(wanted, states)
 
     def scan(*inputs: Any, **unused: object) -> tuple[Any, ...]:
         del unused
@@ -118,7 +118,7 @@ def _make_scan(attrs: Attrs, wanted: Wanted | None) -> Callable[..., Any]:
         for turn in range(turns):
             given = (*values, *[x[turn] for x in xs], *fixed)
             if forward is None:
-                results: Values = plain(*given, turn=turn)
+                results: Values = run(*given, turn=turn)
             else:
                 results, kept = forward(*given, turn=turn)
                 tape.append(kept)
@@ -142,22 +142,22 @@ def _make_scan_gradient(attrs: Attrs) -> Callable[..., Sequence[Any]]:
     def gradient(inputs: Values, grads: Values, wanted: Sequence[bool], attrs: Attrs, outputs: Any) -> Sequence[Any]:
         del attrs
         tape, back = outputs.tape, outputs.back
-        moved: list[Any] = list(grads[:states])
-        slopes: list[Any] = [None] * sequences
-        totals = _Sums(len(inputs) - states - sequences)
+        carried: list[Any] = list(grads[:states])
+        row_gradients: list[Any] = [None] * sequences
+        sums = _Sums(len(inputs) - states - sequences)
         last = len(tape) - 1
         for turn in range(last, -1, -1):
-            given = (*moved, *[None if grad is None else grad[turn] for grad in grads[states:]])
-            found = back(tape[turn], given, turn < last)
-            moved = list(found[:states])
+            output_gradients = (*carried, *[None if grad is None else grad[turn] for grad in grads[states:]])
+            input_gradients = back(tape[turn], output_gradients, turn < last)
+            carried = list(input_gradients[:states])
             for index in range(sequences):
-                slope = found[states + index]
-                if slope is not None and wanted[states + index]:
-                    if slopes[index] is None:
-                        slopes[index] = np.zeros(inputs[states + index].shape, slope.dtype)
-                    slopes[index][turn] = slope
-            totals.add(found[states + sequences :])
-        return _zeros_for([*moved, *slopes, *totals.values], wanted, inputs)
+                row_gradient = input_gradients[states + index]
+                if row_gradient is not None and wanted[states + index]:
+                    if row_gradients[index] is None:
+                        row_gradients[index] = np.zeros(inputs[states + index].shape, row_gradient.dtype)
+                    row_gradients[index][turn] = row_gradient
+            sums.add(input_gradients[states + sequences :])
+        return _zeros_for([*carried, *row_gradients, *sums.values], wanted, inputs)
 
     return gradient
 
@@ -170,22 +170,24 @@ GRADIENT_MAKERS["StatelessScan"] = _make_scan_gradient
 
 
 def _make_loop(attrs: Attrs, wanted: Wanted | None) -> Callable[[Values, int | None], tuple[Values, int, Taped | None]]:
-    """Returns a function that runs a loop. The function takes the loop's inputs and the maximum number of iterations
-    (None: no limit), and returns the final values, the number of iterations, and the tape (None if no gradient is
-    wanted)."""
+    """Returns a function that runs a loop.
+
+    The function takes the loop's inputs and the maximum number of iterations (None for no limit). It returns the final
+    values, the number of iterations, and the tape, which is None if no gradient is wanted.
+    """
     body: FunctionAttr = attrs["body"]
     types: Sequence[DType] = attrs["Tout"]
     count = len(decode_body(body).outputs)
-    holds, plain = body_function(attrs["cond"]), body_function(body, carried=count)
+    condition, run = body_function(attrs["cond"]), body_function(body, carried=count)
     needed = _with_carried(wanted, count)
 
-    def loop(inputs: Values, most: int | None) -> tuple[Values, int, Taped | None]:
+    def loop(inputs: Values, limit: int | None) -> tuple[Values, int, Taped | None]:
         values: Values = _typed(inputs[:count], types)
         fixed, tape, turns = inputs[count:], Tape(), 0
         forward, back = (None, None) if needed is None else body_gradient(body, _real_among(needed, inputs), count)
-        while (most is None or turns < most) and holds(*values, *fixed, turn=turns)[0]:
+        while (limit is None or turns < limit) and condition(*values, *fixed, turn=turns)[0]:
             if forward is None:
-                results: Values = plain(*values, *fixed, turn=turns)
+                results: Values = run(*values, *fixed, turn=turns)
             else:
                 results, kept = forward(*values, *fixed, turn=turns)
                 tape.append(kept)
@@ -221,17 +223,17 @@ def _make_while_scan(attrs: Attrs, wanted: Wanted | None) -> Callable[..., Any]:
 
 def _make_while_gradient(attrs: Attrs) -> Callable[..., Sequence[Any]]:
     body = decode_body(attrs["body"])
-    count, given = len(body.outputs), len(body.inputs)
+    count, input_count = len(body.outputs), len(body.inputs)
 
     def gradient(inputs: Values, grads: Values, wanted: Sequence[bool], attrs: Attrs, outputs: Any) -> Sequence[Any]:
         del attrs
-        moved: Values = grads[:count]
-        totals = _Sums(given - count)
+        carried: Values = grads[:count]
+        sums = _Sums(input_count - count)
         for turn, kept in enumerate(reversed(outputs.tape)):
-            found = outputs.back(kept, moved, turn > 0)
-            moved = found[:count]
-            totals.add(found[count:])
-        return _zeros_for([*moved, *totals.values, *[None] * (len(inputs) - given)], wanted, inputs)
+            input_gradients = outputs.back(kept, carried, turn > 0)
+            carried = input_gradients[:count]
+            sums.add(input_gradients[count:])
+        return _zeros_for([*carried, *sums.values, *[None] * (len(inputs) - input_count)], wanted, inputs)
 
     return gradient
 
@@ -242,7 +244,7 @@ def _make_trips(attrs: Attrs, wanted: Wanted | None) -> Callable[..., Any]:
     used: Sequence[int] = attrs["used"]
     changing: Sequence[int] = attrs["loop"]
     decoded = decode_body(body)
-    holds = body_function(cond)
+    condition = body_function(cond)
     step = body_function(body, tuple(decoded.outputs[i] for i in changing))
 
     def while_trips(*inputs: object, **unused: object) -> Any:
@@ -251,7 +253,7 @@ def _make_trips(attrs: Attrs, wanted: Wanted | None) -> Callable[..., Any]:
         for index, value in zip(used, inputs, strict=True):
             given[index] = value
         turns = 0
-        while holds(*given)[0]:
+        while condition(*given)[0]:
             for index, value in zip(changing, step(*given), strict=True):
                 given[index] = np.asarray(value, given[index].dtype)
             turns += 1
@@ -261,13 +263,14 @@ def _make_trips(attrs: Attrs, wanted: Wanted | None) -> Callable[..., Any]:
 
 
 def _rounded(turns: int) -> Any:
-    """Rounds ``turns`` as `headwater.graph.ops.control_flow.while_trips`, since an executable may use the result."""
+    """Rounds a number of iterations as `headwater.graph.ops.control_flow.while_trips`: an executable may use the
+    result."""
     return np.array([1 << (turns - 1).bit_length() if turns else 0, 0], np.int32)
 
 
 @kernel("RoundedTrips")
 def rounded_trips(turns: Any) -> Any:
-    """Converts ``turns`` to the form of ``WhileTrips``."""
+    """Converts a number of iterations to the form of ``WhileTrips``."""
     return _rounded(int(turns))
 
 
@@ -276,25 +279,25 @@ def _without_turns(outputs: Taped) -> Taped:
     return _with_tape(outputs[:-1], outputs.tape, outputs.back)
 
 
-# A gradient needs a `WhileScan` with the inputs of the loop itself.
+# The gradient of a loop is computed by a `WhileScan` with the same inputs, which can reuse the results of the loop.
 REPEATS["WhileScan"] = Repeat("StatelessWhile", ("cond", "body"), _without_turns)
 KERNEL_MAKERS.update(StatelessWhile=_make_while, WhileScan=_make_while_scan, WhileTrips=_make_trips)
 GRADIENT_MAKERS.update(StatelessWhile=_make_while_gradient, WhileScan=_make_while_gradient)
 
 
-# Conditions -------------------------------------------------------------------------------------------------------
+# Branches ---------------------------------------------------------------------------------------------------------
 
 
 def _make_if(attrs: Attrs, wanted: Wanted | None) -> Callable[..., Any]:
     branches = attrs["else_branch"], attrs["then_branch"]
-    plain = [body_function(branch) for branch in branches]
+    functions = [body_function(branch) for branch in branches]
     types: Sequence[DType] = attrs["Tout"]
 
     def stateless_if(predicate: object, *inputs: object, **unused: object) -> tuple[Any, ...]:
         del unused
         taken = bool(predicate)
         if wanted is None:
-            return tuple(_typed(plain[taken](*inputs), types))
+            return tuple(_typed(functions[taken](*inputs), types))
         forward, back = body_gradient(branches[taken], _real_among(wanted[1:], inputs))
         results, kept = forward(*inputs)
         return _with_tape(_typed(results, types), [kept], back)
@@ -317,8 +320,10 @@ GRADIENT_MAKERS["StatelessIf"] = _make_if_gradient
 
 
 def turns_of(op_type: str, inputs: Values, outputs: Values, attrs: Attrs) -> Work:
-    """Estimates the cost of the operations in all iterations of a loop, or in a branch; zero for other operations. Does
-    not include reading the operation's inputs and writing its outputs."""
+    """Estimates the cost of the operations in all iterations of a loop, or in a branch.
+
+    The cost is zero for other operations. It does not include reading the inputs and writing the outputs.
+    """
     if op_type == "StatelessIf":
         # One branch runs, and both are compiled.
         return Work(sum(len(decode_body(attrs[branch]).nodes) for branch in ("then_branch", "else_branch")) // 2)

@@ -1,21 +1,23 @@
 """The choice between kernels and an executable, compiled for the shapes of the inputs, for each part of a plan.
 
-The choice depends only on two things: how often a part has run with inputs of these shapes, and the cost of its
-operations as estimated from array sizes. It does not depend on measured times: kernels and executables may round
-differently, so results could then change from one run of a program to the next.
+The choice depends only on the number of runs with inputs of these shapes, and on costs that are estimated from array
+sizes. It does not depend on measured times: kernels and executables may round differently, so the results of a program
+could then differ from run to run.
 
-The first runs with inputs of a new shape use kernels. The executable is traced and compiled in the background once an
-executable, by estimate, would have saved its compilation time and the time of importing JAX in the runs so far; the
-import begins earlier. As in the ski rental problem, the total time is then at most about twice the optimum. The number
-of the first run that uses the executable is fixed in advance, so that it does not depend on measured times either: by
-estimate, the runs on kernels between the start of the compilation and this run take one and a half times as long as the
-compilation. If the compilation takes longer, each of the last of these runs waits for it for a limited time, so that no
-single run has to wait for long. If kernels are as fast as an executable, as for a few operations on small arrays or for
-lookups and updates of rows, a part always uses kernels.
+The first runs with inputs of a new shape use kernels. By estimate, each of these runs would have been faster in an
+executable. When the saved times add up to the time of compiling the executable and of importing JAX, the executable is
+compiled in the background; the import begins earlier. As in the ski rental problem, the total time is then at most
+about twice the optimum. The number of the first run in the executable is fixed in advance, so that it does not depend
+on measured times either: the runs between the start of the compilation and that run take, by estimate, 1.5 times as
+long as the compilation. If the compilation takes longer, the last of these runs wait for it. The time of each wait is
+limited, so no single run is delayed for long.
 
-Most programs train for hundreds of steps with one shape. So if the first runs of a part have the same shape, it is
-compiled earlier: after half of the runs that repay the compilation, if these are few; or from the second run on if the
-executable is several times faster. Measurements and rejected alternatives: docs/decisions/kernels.md.
+If an executable is not faster, as for a few operations on small arrays or for lookups and updates of rows, a part
+always uses kernels.
+
+Most programs train for hundreds of steps with one shape. So the first shape of a part is compiled earlier: after half
+of the runs that repay the compilation, if these are few; or from the second run on, if the executable is several times
+faster. Measurements and rejected alternatives: docs/decisions/kernels.md.
 """
 
 from __future__ import annotations
@@ -98,14 +100,14 @@ def jit_of(level: int, environment: str | None = None) -> Jit:
     """Returns the environment's setting, or else the meaning of a session's ``global_jit_level``.
 
     Raises:
-      ValueError: the environment variable has another value than ``off``, ``on`` or ``auto``.
+      ValueError: the value of the environment variable is not ``off``, ``on`` or ``auto``.
     """
-    said = (os.environ.get(VARIABLE, "") if environment is None else environment).lower()
-    if said:
+    setting = (os.environ.get(VARIABLE, "") if environment is None else environment).lower()
+    if setting:
         try:
-            return Jit(said)
+            return Jit(setting)
         except ValueError:
-            raise ValueError(f"{VARIABLE} must be off, on or auto, not {said!r}") from None
+            raise ValueError(f"{VARIABLE} must be off, on or auto, not {setting!r}") from None
     return Jit.OFF if level < 0 else Jit.ON if level > 0 else Jit.AUTO
 
 
@@ -118,11 +120,11 @@ class Work(NamedTuple):
       products: multiplications within matrix products.
       window_products: multiplications within convolutions of images.
       volume_products: multiplications within convolutions of volumes.
-      rows: number of lookups, sums and updates of rows, such as ``Gather`` and ``SparseApplyAdam``.
-      row_nbytes: bytes that these read and write.
+      rows: number of operations on rows: lookups, sums and updates, such as ``Gather`` and ``SparseApplyAdam``.
+      row_nbytes: bytes that these operations read and write.
       convolutions: number of convolutions; a depthwise convolution counts several times.
-      repeated: number of runs of operations in the second and later iterations of loops. Each costs a call of a kernel,
-        but nothing in the compilation, which covers all iterations at once.
+      repeated: number of operations that the second and later iterations of loops run. Each costs a call of a kernel,
+        but no compilation time, because all iterations are compiled as one.
       updated: number of arrays that dense updates combine: variables, slots and gradients.
     """
 
@@ -160,15 +162,15 @@ class Work(NamedTuple):
         return self.rows * _ROWS_CALL_NS + self.row_nbytes // _BYTES_PER_NS
 
     def compilation_ns(self) -> int:
-        """Estimates the time of compiling."""
+        """Estimates the compilation time."""
         operations = self.operations + self.rows
         special = self.rows * _COMPILE_ROWS_NS + self.convolutions * _COMPILE_CONVOLUTION_NS
         return _COMPILE_NS + operations * (_COMPILE_OPERATION_NS + operations * _COMPILE_PAIR_NS) + special
 
 
 def runs_until_compiled(work: Work) -> int | None:
-    """Returns the number of runs after which an executable has repaid the import of JAX and its compilation; None if
-    never."""
+    """Returns the number of runs after which an executable has repaid its compilation and the import of JAX; None if it
+    never does."""
     return _runs_to_save(work.compilation_ns() + _IMPORT_NS, work)
 
 
@@ -212,25 +214,24 @@ def switch_after(work: Work, *, first: bool = False) -> Switch | None:
       work: the cost of a run.
       first: whether it is the first shape of the part.
     """
-    until, repaid = _runs_to_save(work.compilation_ns(), work), runs_until_compiled(work)
-    if until is None or repaid is None:
+    repaid, repaid_with_import = _runs_to_save(work.compilation_ns(), work), runs_until_compiled(work)
+    if repaid is None or repaid_with_import is None:
         return None
     run_ns = work.kernels_ns()
-    early = first and until <= _EARLY_RUNS
-    if first and until <= _EARLY_FAST_RUNS and run_ns >= _EARLY_SPEEDUP * work.executable_ns():
-        meanwhile = ceil(_FAST_CONCURRENT_FACTOR * (work.compilation_ns() + _IMPORT_NS) / run_ns)
-        return Switch(1, 1, 1 + meanwhile)
-    compiled = -(-until // 2) if early else repaid
+    early = first and repaid <= _EARLY_RUNS
+    if first and repaid <= _EARLY_FAST_RUNS and run_ns >= _EARLY_SPEEDUP * work.executable_ns():
+        runs_meanwhile = ceil(_FAST_CONCURRENT_FACTOR * (work.compilation_ns() + _IMPORT_NS) / run_ns)
+        return Switch(1, 1, 1 + runs_meanwhile)
+    compiled = -(-repaid // 2) if early else repaid_with_import
     # The import begins after three quarters of these runs at the earliest, so that a task that ends long before the
     # compilation does not import JAX.
     imported = max(compiled - compiled // 4, compiled - _IMPORT_NS // run_ns)
-    meanwhile = ceil(_CONCURRENT_FACTOR * work.compilation_ns() / run_ns)
-    return Switch(imported, compiled, max(until, compiled + meanwhile))
+    runs_meanwhile = ceil(_CONCURRENT_FACTOR * work.compilation_ns() / run_ns)
+    return Switch(imported, compiled, max(repaid, compiled + runs_meanwhile))
 
 
 def explanation_of(work: Work, switch: Switch | None) -> str:
-    """Returns a text for the log: the estimated times of a run, and after how many runs the executable is used, if
-    ever."""
+    """Describes, for the log, the estimated times of a run and the number of runs before the executable is used."""
     times = f"{work.kernels_ns() / 1e6:.2f} ms on kernels, {work.executable_ns() / 1e6:.2f} ms in an executable"
     if switch is None:
         return f"stays on kernels: {times}"
@@ -248,7 +249,7 @@ class _Shape:
 
 @dataclass(slots=True)
 class ModeChooser:
-    """Counts the runs of one part and chooses how each is run.
+    """Counts the runs of one part and chooses the mode of each run.
 
     Args:
       name: name of the part in the log.
@@ -267,7 +268,7 @@ class ModeChooser:
     _last_executable: Any = None
 
     def next_mode(self, key: object) -> Mode:
-        """Counts a run with inputs of shape ``key``; returns how it is executed."""
+        """Counts a run with inputs of shape ``key``; returns its mode."""
         # Most parts run with the same shapes in each step: compare with the last executable's key before any lookup.
         if key == self._last_executable:
             return Mode.EXECUTABLE
@@ -295,8 +296,8 @@ class ModeChooser:
         return Mode.EXECUTABLE
 
     def _postpone_first(self) -> None:
-        """Switches the first shape as late as other shapes, unless its compilation has begun: the early switch is only
-        for parts with a single shape."""
+        """Withdraws the early switch of the first shape, unless its compilation has begun: the early switch is only for
+        parts with a single shape."""
         (first,) = self._shapes.values()
         if first.switch is not None and first.runs <= first.switch.compiled:
             first.switch = switch_after(self._most_expensive)
@@ -373,7 +374,7 @@ def work_of(op_type: str, arrays: Sequence[Any], results: Sequence[Any]) -> Work
 #: Operations whose kernels return views or sizes and read no elements.
 _VIEWS: Final = frozenset({"ExpandDims", "Rank", "Reshape", "Shape", "Size", "Squeeze"})
 #: Reductions that NumPy computes several times slower along axes of at most `_SHORT_AXIS` elements. Sums and extremes
-#: are not among them: they have kernels of their own.
+#: are not listed, because they have special kernels.
 _REDUCTIONS: Final = frozenset({"ArgMax", "ArgMin", "Prod"})
 _SHORT_AXIS: Final = 16
 _ROW_OPERATIONS: Final = ("Gather", "Scatter", "SparseApply", "SparseSegment", "SumEqualRows", "UnsortedSegment")

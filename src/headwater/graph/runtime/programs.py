@@ -111,7 +111,7 @@ class Program:
       run: function of the values of ``donated`` and ``kept``, the inputs, and the step's number (for random numbers).
         It returns the new values of ``written``, the outputs, and for each operation with a check, whether it failed.
       failing: names of operations that may fail; complete after tracing.
-      has_run: whether it has run successfully. Neither tracing nor compiling can fail any more then, and the memory has
+      has_run: whether it has run successfully. Tracing and compiling can then no longer fail, and the memory has
         sufficed.
       nbytes: estimated memory of its executable.
       reference: a weak reference to this program.

@@ -73,7 +73,7 @@ class SmallUpdates:
             self._call(nodes[start : start + each], values, state)
 
     def _call(self, nodes: Sequence[Node], values: dict[str, AnyArray], state: dict[str, AnyArray]) -> None:
-        """As `_run`, in a call that XLA does not inline."""
+        """Like `_run`, in a call that XLA does not inline."""
         inputs = [name for node in nodes for name in node.inputs]
         used = {name: values[name] for name in inputs if is_jax_array(values.get(name))}  # NumPy's are constants
         read = {name: state[name] for node in nodes for name in node.refs.values()}

@@ -106,7 +106,7 @@ class Step:
         self.ends = (*self.ends, call)
 
     def call_end_callbacks(self) -> None:
-        """Runs the callbacks of `at_end`; called when no part of the step runs on this task any more."""
+        """Runs the callbacks of `at_end`; called when no part of the step runs on this task."""
         calls, self.ends = self.ends, ()
         for call in calls:
             call()
@@ -146,7 +146,7 @@ class Step:
             self.committed = True
 
     def withdraw(self, reason: str) -> bool:
-        """As `cancel`, unless the step has committed; returns whether the step is cancelled."""
+        """Like `cancel`, unless the step has committed; returns whether the step is cancelled."""
         with _commit_lock:
             if self.committed:
                 return False

@@ -42,7 +42,7 @@ Secured = Callable[[Callable[[str], None]], None]
 argument repeatedly with a description of the wait; an exception raised by the argument ends the wait.
 
 Raises:
-  UnavailableError: this replica is not the primary any more.
+  UnavailableError: this replica is no longer the primary.
 """
 
 
@@ -278,7 +278,7 @@ class ServedStep(Step):
         self.check()
 
     def confirm_rest(self) -> None:
-        """As `confirm`, at the end of the step, even if the step has failed; errors are only logged."""
+        """Like `confirm`, at the end of the step, even if the step has failed; errors are only logged."""
         while self.unconfirmed:
             try:
                 self.confirm()

@@ -39,7 +39,7 @@ _REQUESTS = frozenset(
 _REQUEST = 6
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     pass
 
 
@@ -63,17 +63,17 @@ class Follower(Protocol):
     def send_empty_change(self) -> None:
         """Sends the backup an empty change; called when a step has failed, before the error is sent to the master.
 
-        The next call of `await_backup` then returns only if this replica is still the primary. A replica that is not
-        the primary any more may have failed only because it lacks state, so its error must not reach the master.
+        The next call of `await_backup` then returns only if this replica is still the primary. A replica that is no
+        longer the primary may have failed only because it lacks state, so its error must not reach the master.
         """
         ...
 
     def end_step(self, session: str, step: int) -> None:
-        """Called when this task does not run any part of the step any more."""
+        """Called when this task no longer runs any part of the step."""
         ...
 
     def forget_step(self, session: str, step: int) -> None:
-        """Called when the master of a step has its answer, so no master will ask for it again."""
+        """Called when the master of a step has received the answer, so it will not ask for the answer again."""
         ...
 
     def accept_transfer(
@@ -82,7 +82,7 @@ class Follower(Protocol):
         """Accepts a transfer that another task has sent on ``channel``; returns once both replicas have it.
 
         Raises:
-          UnavailableError: this replica is not the primary any more.
+          UnavailableError: this replica is no longer the primary.
         """
         ...
 
@@ -127,8 +127,8 @@ class StepService:
         # still tries to reconnect.
         self._patience_s = 1.5 * Patience.from_environment().deadline_s if patience_s is None else patience_s
         self._lock = threading.Lock()
-        self._known: dict[tuple[str, int], ServedStep] = {}
-        self._resumed: dict[str, set[int]] = {}
+        self._registered: dict[tuple[str, int], ServedStep] = {}
+        self._resumed_numbers: dict[str, set[int]] = {}
         #: Registered steps that have lost their channel, in the order of the loss, with the time until which they are
         #: kept.
         self._keep_until: dict[tuple[str, int], float] = {}
@@ -138,7 +138,7 @@ class StepService:
         runtime.on_release.append(self._forget_session)
 
     def serve(
-        self, channel: Channel, frame: Frame, other: Callable[[Frame], bool], on_lost: Callable[[], None] = _nothing
+        self, channel: Channel, frame: Frame, other: Callable[[Frame], bool], on_lost: Callable[[], None] = _do_nothing
     ) -> None:
         """Answers frames until the peer closes the channel.
 
@@ -173,13 +173,13 @@ class StepService:
                     if last is not None:  # the master has the answer: otherwise it would not send the next step
                         if self._follower is not None:
                             self._follower.forget_step(last.session, last.number)
-                        self._known.pop((last.session, last.number), None)
+                        self._registered.pop((last.session, last.number), None)
                         if self._keep_until:
                             self._keep_until.pop((last.session, last.number), None)
                         last = None  # drop its results, too: unreferenced buffers can be updated in place
                     last = self._run(channel, frame, trained, handle_loss)
                 elif kind == TRANSFER:
-                    self._handle_push(channel, frame)
+                    self._handle_transfer(channel, frame)
                 # TENSORS and GIVE_UP may arrive late, after their step was aborted: ignore them.
                 elif kind not in (TENSORS, GIVE_UP) and not other(frame):
                     raise bad_header(frame, channel.peer)
@@ -214,13 +214,13 @@ class StepService:
         sending = [step for step in list(self._unanswered) if step.unconfirmed]
 
         def has_undelivered() -> bool:
-            if any(not step.is_delivered() for key, step in list(self._known.items()) if key not in disconnected):
+            if any(not step.is_delivered() for key, step in list(self._registered.items()) if key not in disconnected):
                 return True
             return any(step in self._unanswered and (step.unconfirmed or not step.waits_for) for step in sending)
 
         return _wait_while(has_undelivered, return_s)
 
-    def _handle_push(self, channel: Channel, frame: Frame) -> None:
+    def _handle_transfer(self, channel: Channel, frame: Frame) -> None:
         match frame.header:
             case (str(session), int(step), int(transfer)):
                 if self._follower is not None:
@@ -237,7 +237,7 @@ class StepService:
     # Drain: the task's next incarnation resumes its steps -------------------------------------------------------------
 
     def suspend(self, seconds: float) -> Sequence[ServedStep]:
-        """Starts no more steps, waits for the running steps to end, and suspends the remaining ones.
+        """Starts no more steps, waits for running steps to end, and suspends the remaining steps.
 
         A step that arrives during or after this call gets no answer; when the task stops, its master loses the channel
         and sends the step to the next incarnation.
@@ -260,7 +260,7 @@ class StepService:
         return self._running()
 
     def _running(self) -> list[ServedStep]:
-        found = self._unanswered.union(step for step in list(self._known.values()) if not step.over)
+        found = self._unanswered.union(step for step in list(self._registered.values()) if not step.over)
         return sorted(found, key=lambda step: (step.number, step.session))
 
     def freeze(self) -> Sequence[DepositedStep]:
@@ -273,7 +273,7 @@ class StepService:
           The state of steps with answers that masters may ask for again, and of steps that are to resume.
         """
         self._frozen = True
-        return [step.to_deposit() for step in list(self._known.values()) if step.over]
+        return [step.to_deposit() for step in list(self._registered.values()) if step.over]
 
     def require_not_frozen(self) -> None:
         """Checks that the state has not been deposited. To be called between a change and its acknowledgement.
@@ -298,7 +298,7 @@ class StepService:
                 known, self._runtime.owner(known.session), self._runtime, self._push
             )
             key = step.session, step.number
-            self._known[key] = step
+            self._registered[key] = step
             if known.resume_point is None:
                 self._keep_until[key] = until
             else:
@@ -309,7 +309,7 @@ class StepService:
         """Cancels steps that wait for a master to reconnect, as the task stops."""
         self._stopped.set()
         self._patience_s = 0.0
-        for step in list(self._known.values()):
+        for step in list(self._registered.values()):
             step.patience_s = 0.0
             step.cancel(f"{self._runtime.task} stops")
 
@@ -317,7 +317,7 @@ class StepService:
 
     def resumable_count(self) -> int:
         """Returns the number of steps that their masters may resume."""
-        return len(self._known)
+        return len(self._registered)
 
     def _register(self, step: ServedStep, again: bool) -> ServedStep | None:
         """Registers a step.
@@ -332,42 +332,42 @@ class StepService:
         """
         key = step.session, step.number
         with self._lock:
-            # Remembered until the session ends, because a frame in the buffer of a lost channel may be read at any
-            # later time, even after the end of the step.
-            resumed = step.number in self._resumed.get(step.session, ())
-            if resumed and not (again and key in self._known):
+            # The number is recorded until the session ends, because a frame in the buffer of a lost channel may be read
+            # at any later time, even after the end of the step.
+            resumed = step.number in self._resumed_numbers.get(step.session, ())
+            if resumed and not (again and key in self._registered):
                 return step
             if again:
-                self._resumed.setdefault(step.session, set()).add(step.number)
-            found = self._known.setdefault(key, step)
+                self._resumed_numbers.setdefault(step.session, set()).add(step.number)
+            found = self._registered.setdefault(key, step)
         return None if found is step else found
 
     def _keep_for_resume(self, step: ServedStep) -> None:
         """Keeps a step after its channel has ended: the master may not have received the answer."""
         now, key = time.monotonic(), (step.session, step.number)
         with self._lock:
-            if self._known.get(key) is not step:
+            if self._registered.get(key) is not step:
                 return  # the session is over, so no master will resume the step
             self._keep_until.pop(key, None)
             self._keep_until[key] = now + self._patience_s
             # Each loss of a channel also removes expired steps, so no timer is needed.
             for old in [old for old, until in self._keep_until.items() if until < now]:
-                self._known.pop(old, None)
+                self._registered.pop(old, None)
                 del self._keep_until[old]
 
     def _forget(self, step: ServedStep) -> None:
         """Treats a step as never received: the master runs the step again, on the next incarnation."""
         with self._lock:
-            if self._known.get((step.session, step.number)) is step:
-                del self._known[step.session, step.number]
+            if self._registered.get((step.session, step.number)) is step:
+                del self._registered[step.session, step.number]
 
     def _forget_session(self, session: str) -> None:
-        for step in list(self._known.values()):
+        for step in list(self._registered.values()):
             if step.session == session:
                 step.cancel("Session has been closed.")  # it may still wait for a task that has ended
         with self._lock:
-            self._resumed.pop(session, None)
-            for known in (self._known, self._keep_until):
+            self._resumed_numbers.pop(session, None)
+            for known in (self._registered, self._keep_until):
                 for key in [key for key in known if key[0] == session]:
                     del known[key]
 
@@ -412,7 +412,7 @@ class StepService:
           trained: maps sessions that have run training steps on this channel to their workers.
           on_lost: called when the step starts to wait for its master.
         """
-        session, plan, number, seconds, traced, resumes, received, ahead = _run_header(channel, frame)
+        session, plan, number, seconds, traced, resumes, received, ahead = _parse_run_header(channel, frame)
         deadline = None if seconds is None else time.monotonic() + seconds
         runtime = self._runtime
         step = ServedStep(
@@ -551,8 +551,8 @@ class StepService:
             # is the only way left to report the failure.
             runtime.release(step.session, f"step {step.number} failed after it had been answered: {error}")
         else:
-            # A missed deadline does not depend on a replica's state, so the error is valid even if this replica is not
-            # the primary any more.
+            # A missed deadline does not depend on a replica's state, so the error is valid even if this replica is no
+            # longer the primary.
             if self._follower is not None and not isinstance(error, DeadlineExceededError):
                 self._follower.send_empty_change()
             step.fail(error)
@@ -563,7 +563,7 @@ def _needs_master(plan: TaskPlan, master: str) -> bool:
     return bool(plan.feeds) or any(isinstance(item, Receive) and item.source == master for item in plan.instructions)
 
 
-def _run_header(
+def _parse_run_header(
     channel: Channel, frame: Frame
 ) -> tuple[str, int, int, float | None, bool, bool, int | None, int | None]:
     """Parses a RUN or RESUME frame: session, plan, step, seconds left, whether to trace it, whether it may resume, how

@@ -86,40 +86,40 @@ class TaskServer(Service):
         share_machine_with_tasks(cluster, task)
         configure(settings or ProcessSettings())
         self.runtime: TaskRuntime = TaskRuntime(task.device_prefix, device_counts)
-        self._twice = replicas_of(cluster) > 1
+        self._is_replicated = replicas_of(cluster) > 1
         # A drained ps deposits its state with the chief only if the state is stored nowhere else: neither on a backup
         # nor in saved states.
-        leaves = task.job == PS and not self._twice and saves_of_environment() is None
+        deposits = task.job == PS and not self._is_replicated and saves_of_environment() is None
         # Fetch before the shell exists: the fetched state has the generation with which the shell must start.
-        found = deposited_state.fetch(cluster, task, inside_grpc=inside_grpc) if leaves else None
-        predecessor = None if found is None else found.predecessor
+        deposited = deposited_state.fetch(cluster, task, inside_grpc=inside_grpc) if deposits else None
+        predecessor = None if deposited is None else deposited.predecessor
         self.shell: TaskShell = TaskShell(
             cluster, task, devices=self._devices, inside_grpc=inside_grpc, predecessor=predecessor
         )
         self._claim = dataclasses.replace(self.shell.claim, task=self.runtime.task)
         self._deposits = DepositedStates()
-        self._processes = self._processes_of(cluster) if self._twice else None
+        self._processes = self._find_processes(cluster) if self._is_replicated else None
         tasks = _tasks_of_graph(cluster, self._processes)
         self._peers = ClusterPeers(tasks, task, self.runtime.devices, self._link)
         self._steps = StepService(self.runtime, self._peers.push, self.shell.watchdog)
-        if found is not None:
+        if deposited is not None:
             # Restore before the shell serves, so that no master finds an empty task with the previous generation.
-            found.restore(self.runtime, self._steps)
-        self._deposit = deposited_state.StateDeposit(self.shell, self.runtime, self._steps) if leaves else None
-        keeps = self._twice and task.job == PS
-        self._master = MasterService(self.runtime, self._peers, refuses=self._no_master() if keeps else "")
+            deposited.restore(self.runtime, self._steps)
+        self._deposit = deposited_state.StateDeposit(self.shell, self.runtime, self._steps) if deposits else None
+        has_copies = self._is_replicated and task.job == PS
+        self._master = MasterService(self.runtime, self._peers, refuses=self._master_refusal() if has_copies else "")
         #: Generations of the masters that this incarnation has served.
-        self._met: set[int] = set()
+        self._served_generations: set[int] = set()
         #: Replicas of tasks that this process holds or may hold; None without replication.
         self.copies: CopyService | None = None
         if self._processes is not None and task.job == PS:
-            self.copies = self._copies_of(self._processes)
+            self.copies = self._create_copies(self._processes)
         # Restores the saved state, so it must precede `shell.start`, too.
         self._saver = saver_for(self.runtime.resources, task, len(cluster.task_indices(PS))) if task.job == PS else None
         self.shell.add_service(self)
         if self.copies is not None:
             self.shell.add_service(self.copies)
-        if self._twice and self.shell.is_chief:
+        if self._is_replicated and self.shell.is_chief:
             # The witness is on the chief, which every job has. On a ps, in a job with two ps, the loss of one process
             # could remove both the witness and a replica, and no failover would be possible.
             self.shell.add_service(WitnessService(self._deposits))
@@ -138,10 +138,10 @@ class TaskServer(Service):
         address = parse_address(shell.cluster.task_address(task.job, task.index))
         if self._processes is not None and task.job == PS:
             return CopiedTaskLink(shell.link_settings, task, address, self._links_to_copies(task), self._claim)
-        met = (
+        on_connected = (
             partial(self._deposits.discard_outdated, FOLDER, task.index) if shell.is_chief and task.job == PS else None
         )
-        return shell.add_link(task, TaskLink(shell.link_settings, task, address, self._claim, met))
+        return shell.add_link(task, TaskLink(shell.link_settings, task, address, self._claim, on_connected))
 
     def _links_to_copies(self, task: TaskName) -> Callable[[], Sequence[CopyLink]]:
         """Returns a function that lists the links to the processes that may hold replicas of a task."""
@@ -167,7 +167,7 @@ class TaskServer(Service):
 
         return links
 
-    def _processes_of(self, cluster: ClusterSpec) -> GraphProcesses:
+    def _find_processes(self, cluster: ClusterSpec) -> GraphProcesses:
         """Returns the processes that may hold replicas of tasks of job ``ps``."""
         me, tasks = self.shell.me, cluster.task_indices(PS)[: tasks_of(cluster)]
         addresses = {index: cluster.task_address(PS, index) for index in tasks}
@@ -180,7 +180,7 @@ class TaskServer(Service):
             me=me.index if me.job == PS else None,
         )
 
-    def _copies_of(self, processes: GraphProcesses) -> CopyService:
+    def _create_copies(self, processes: GraphProcesses) -> CopyService:
         """Creates this process's replicas, one of each task, and the service for them."""
         shell = self.shell
         chief, me = shell.chief, shell.me
@@ -209,7 +209,7 @@ class TaskServer(Service):
         ]
         return CopyService(shell, copies, around, processes)
 
-    def _no_master(self) -> str:
+    def _master_refusal(self) -> str:
         return (
             f"the variables of {self.shell.me} are replicated ({REPLICAS}=2), but a session whose master is this task "
             "would be lost with it: use the target of a worker"
@@ -239,7 +239,7 @@ class TaskServer(Service):
     def announce_departure(self) -> None:
         """Notifies each ``ps`` process that this worker's program has ended, including processes without a primary, to
         which this worker may never have connected. Does nothing without replication."""
-        if self._twice and not self._peers.refused:
+        if self._is_replicated and not self._peers.refused:
             self.shell.announce_departure()
 
     def announce_end(self) -> None:
@@ -251,16 +251,16 @@ class TaskServer(Service):
     # -----------------------------------------------------------
 
     def serve(self, channel: Channel, first: Frame) -> None:
-        def other(frame: Frame) -> bool:
+        def handle_master_frame(frame: Frame) -> bool:
             if frame.kind == RUN_CALLABLE:
                 self._master.call(channel, frame)
             elif frame.kind == HOLD:
                 self._master.attach_session(channel, frame)
             return frame.kind in (RUN_CALLABLE, HOLD)
 
-        self._met.add(channel.peer_generation)
+        self._served_generations.add(channel.peer_generation)
         try:
-            self._steps.serve(channel, first, other, lambda: self.shell.record_disconnect(channel))
+            self._steps.serve(channel, first, handle_master_frame, lambda: self.shell.record_disconnect(channel))
         finally:
             self._master.detach_sessions(channel)
 
@@ -278,9 +278,13 @@ class TaskServer(Service):
         )
 
     def handle_loss(self, task: str, generation: int) -> None:
-        # A master that is not in `_met` has run no steps on this incarnation. It has only checked whether the task has
-        # restarted, to resume a step of the previous incarnation.
-        if generation and generation in self._met and self.runtime.lose(generation, "its last connection has ended"):
+        # A master that is not in `_served_generations` has run no steps on this incarnation. It has only checked
+        # whether the task has restarted, to resume a step of the previous incarnation.
+        if (
+            generation
+            and generation in self._served_generations
+            and self.runtime.lose(generation, "its last connection has ended")
+        ):
             _log.warning(
                 "%s has lost %s: its last connection has ended, and its sessions are still open", self.shell.me, task
             )
@@ -349,8 +353,7 @@ class TaskServer(Service):
 
 
 def _tasks_of_graph(cluster: ClusterSpec, processes: GraphProcesses | None) -> ClusterSpec:
-    """Returns the cluster without each ``ps`` that is not a task of the graph but only a process that may hold replicas
-    of the graph's tasks."""
+    """Returns the cluster without the ``ps`` that are not tasks of the graph, but may hold replicas of such tasks."""
     if processes is None:
         return cluster
     jobs = {

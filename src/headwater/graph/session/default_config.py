@@ -134,7 +134,7 @@ def set_device_policy(device_policy: str | None) -> None:
       device_policy: ``silent``, ``silent_for_int32``, ``warn``, ``explicit``, or None for ``silent``.
 
     Raises:
-      ValueError: ``device_policy`` has another value.
+      ValueError: ``device_policy`` has an invalid value.
     """
     policy = device_policy or "silent"
     if policy not in _POLICIES:

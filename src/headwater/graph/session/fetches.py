@@ -211,7 +211,7 @@ def expand_feeds(graph: Graph, feed_dict: FeedDict) -> dict[Tensor, Any]:
 
     Raises:
       TypeError: ``feed_dict`` is not a mapping, or a key is not a tensor.
-      ValueError: a tensor may not be fed, or the value for a tuple of tensors has another structure.
+      ValueError: a tensor may not be fed, or the value for a tuple of tensors has the wrong structure.
     """
     if not isinstance(feed_dict, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"feed_dict must be a dictionary, not {feed_dict!r}")

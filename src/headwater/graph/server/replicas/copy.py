@@ -313,7 +313,7 @@ class GraphCopy(KeptCopy):
         except UnavailableError:
             raise
         except OpError as error:
-            # If this replica is not the primary any more, it may have failed only because it lacks newer state. So an
+            # If this replica is no longer the primary, it may have failed only because it lacks newer state. So an
             # error, like an answer, is sent only after the backup has confirmed that this replica is still the primary.
             contents.send_empty_change()
             self.secure(contents, lambda _: _require_there(channel))

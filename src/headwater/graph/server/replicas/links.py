@@ -154,7 +154,7 @@ class CopiedTaskLink:
         return status
 
     def open_channel(self) -> Channel:
-        """Opens a channel to the last known primary; if that replica is not the primary any more, the next call tries
+        """Opens a channel to the last known primary; if that replica is no longer the primary, the next call tries
         another replica."""
         links = self._links()
         link = links[self._at]
