@@ -23,7 +23,7 @@ class StoreChanges:
 
     @property
     def closing(self) -> bool:
-        """Whether the server is shutting down, so that no request should wait any more."""
+        """Whether the server is shutting down, so that no request should continue to wait."""
         return self._closing
 
     @asynccontextmanager

@@ -100,7 +100,7 @@ class LiveJobs:
         """Returns the current state of a job.
 
         Raises:
-          JobIsGone: the job is not in memory any more.
+          JobIsGone: the job is no longer in memory.
         """
         record = self._records.get(seen.id)
         if record is None:
@@ -120,7 +120,7 @@ class LiveJobs:
         its end and the mark are stored together.
 
         Raises:
-          JobIsGone: the job is not in memory any more.
+          JobIsGone: the job is no longer in memory.
         """
         with self.lock:
             self._records[seen.id] = replace(self.current(seen), holds=True)
@@ -158,7 +158,7 @@ class LiveJobs:
           The job's new state.
 
         Raises:
-          JobIsGone: the job is not in memory any more.
+          JobIsGone: the job is no longer in memory.
           NotPossible: an event is a request that cannot be fulfilled.
         """
         with self.lock:

@@ -43,12 +43,12 @@ _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
 # A backend's thread ends once it has processed all jobs; a thread that still waits for an answer after this time is
 # abandoned.
 _CLOSE_TIMEOUT_S = 10.0
-# How long a deletion waits for a call about the same job to return.
+# Limit for a deletion to wait for a call about the same job.
 _CALL_TIMEOUT_S = 30.0
 # Jobs deleted per trim, so that running jobs do not wait long.
 _TRIMMED_AT_ONCE = 50
 # An archive is uploaded before its job is submitted, so an archive without a job is kept for this long.
-_ARCHIVE_S = 3600.0
+_UNUSED_ARCHIVE_S = 3600.0
 
 
 class NoSuchJob(LookupError):
@@ -66,7 +66,7 @@ class ManagerSettings:
       max_running: maximum number of jobs that run at once; 0 for no limit.
       overtake_s: seconds for which smaller jobs may overtake a job that waits for resources.
       keep_s: seconds for which a finished job is kept, with its logs; None for no limit.
-      keep_jobs: number of finished jobs that are kept, the last to end; None for all.
+      keep_jobs: number of finished jobs that are kept, namely the latest; None for all.
       trim_s: seconds between two searches for finished jobs to delete.
     """
 
@@ -131,7 +131,7 @@ class Manager:
         self._runners: dict[str, TaskJobs | EngineJobs] = {}
         self._deleting: set[str] = set()
         self._being_processed: set[str] = set()
-        self._no_call = threading.Condition(self._jobs.lock)
+        self._call_ended = threading.Condition(self._jobs.lock)
         self._trimmed_at = -math.inf
         self._wakes = {name: threading.Event() for name in self.lanes}
         self._closing = threading.Event()
@@ -248,7 +248,7 @@ class Manager:
                 raise NotPossible(f"the job is {record.state.phase}: stop it first")
             if job_id in self._deleting:
                 raise NotPossible("the job is being deleted")
-            # From here on, the job is not processed any more, and requests for it are refused.
+            # From here on, the job is no longer processed, and requests for it are refused.
             self._deleting.add(job_id)
         try:
             # Wait until a thread that processes the job is done: otherwise, resources that the thread acquires would be
@@ -294,7 +294,7 @@ class Manager:
                 continue
             except BackendError as error:
                 _log.warning("job %s: not deleted yet: %s", job_id, error)
-        self._archives.remove_unused(self.store.archives(), now=now, after_s=_ARCHIVE_S)
+        self._archives.remove_unused(self.store.archives(), now=now, after_s=_UNUSED_ARCHIVE_S)
 
     def job(self, job_id: str) -> JobRecord:
         """Returns the current state of a job; raises `NoSuchJob`."""
@@ -376,7 +376,7 @@ class Manager:
                 self._runners[lane.name] = TaskJobs(
                     self._jobs,
                     backend,
-                    order=self._order,
+                    order=self._task_order,
                     max_running=self.settings.max_running,
                     overtake_s=self.settings.overtake_s,
                 )
@@ -395,24 +395,24 @@ class Manager:
 
     def _wait_for_idle_job(self, record: JobRecord) -> JobRecord:
         """Waits until no call about a job is in progress, and returns the job; raises `BackendError`."""
-        with self._no_call:
-            if not self._no_call.wait_for(lambda: record.id not in self._being_processed, _CALL_TIMEOUT_S):
+        with self._call_ended:
+            if not self._call_ended.wait_for(lambda: record.id not in self._being_processed, _CALL_TIMEOUT_S):
                 raise BackendError(f"backend {record.backend} has not answered about the job yet", temporary=True)
             return self.job(record.id)
 
-    def _process_job(self, job_id: str, look: Callable[[JobRecord], None]) -> None:
-        """Calls ``look`` with a job, unless the job is being deleted. `delete` waits until this call has returned."""
-        with self._no_call:
+    def _process_job(self, job_id: str, process: Callable[[JobRecord], None]) -> None:
+        """Calls ``process`` with a job, unless the job is being deleted. `delete` waits for this call."""
+        with self._call_ended:
             record = self._jobs.get(job_id)
             if record is None or job_id in self._deleting:
                 return
             self._being_processed.add(job_id)
         try:
-            look(record)
+            process(record)
         finally:
-            with self._no_call:
+            with self._call_ended:
                 self._being_processed.discard(job_id)
-                self._no_call.notify_all()
+                self._call_ended.notify_all()
 
     def _advance(self, lane: Lane | None, job_id: str) -> None:
         self._process_job(job_id, lambda record: self._advance_record(lane, record))
@@ -435,10 +435,10 @@ class Manager:
             return
         except BackendError as error:
             _log.warning("job %s: %s", record.id, error)
-        except Exception:  # noqa: BLE001  one broken job must not keep the others from being processed
+        except Exception:  # noqa: BLE001  one broken job must not prevent the processing of other jobs
             _log.exception("job %s: processing failed and will be retried", record.id)
 
-    def _order(self, record: JobRecord, name: TaskName) -> TaskOrder:
+    def _task_order(self, record: JobRecord, name: TaskName) -> TaskOrder:
         return task_order(
             record,
             name,

@@ -71,7 +71,7 @@ class _Pieces:
             return self._changed.wait_for(lambda: self._ended or bool(self._pieces), timeout_s)
 
     def end(self) -> None:
-        """Ends the queue: no pieces can be added any more; queued pieces can still be read."""
+        """Ends the queue: no further pieces can be added; queued pieces can still be read."""
         with self._changed:
             self._ended = True
             self._changed.notify_all()

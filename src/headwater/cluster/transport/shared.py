@@ -2,8 +2,8 @@
 
 A large payload is copied only once, into memory that both ends have mapped, and the receiving end uses it there. The
 memory consists of slots, which the sending end of a frame creates (``memfd_create``). The first byte of a slot shows
-whether the slot is taken: the sending end sets the byte, and the receiving end clears it as soon as no array refers to
-the payload any more. The payload begins at the second page. If all slots are taken, the payload is sent through the
+whether the slot is taken: the sending end sets the byte, and the receiving end clears it when no array refers to the
+payload. The payload begins at the second page. If all slots are taken, the payload is sent through the
 socket.
 
 Descriptors of slots are sent over a second socket, the lane. If they were sent over the socket of the frames, every

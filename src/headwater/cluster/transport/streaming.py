@@ -79,7 +79,7 @@ class ByteStreamChannel(ABC):
 
     @abstractmethod
     def _dispose(self) -> None:
-        """Releases the stream, when no thread uses it any more. Idempotent."""
+        """Releases the stream, after the last use by a thread. Idempotent."""
 
     # The interface of channels
 

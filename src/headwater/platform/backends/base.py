@@ -386,7 +386,7 @@ class JobReport:
     Attributes:
       phase: ``waiting`` for resources, ``running``, ``succeeded``, or one of these ends. ``failed``: the job has
         failed, and its own rules do not allow the engine to restart it. ``lost``: its hosts are gone, or the engine
-        does not know the job any more, so another start may help. ``preempted``: the engine needed its resources for
+        no longer knows the job, so another start may help. ``preempted``: the engine needed its resources for
         another job. ``crowded``: some of its tasks have waited too long for a place, so the other tasks must release
         their resources. ``cancelled``: a user of the engine ended it.
       reason: why the job waits or has ended; may be empty.

@@ -30,10 +30,10 @@ def export(folder: str, target: str, *, table: str | None, save: int | None) -> 
       folder: the folder of saves.
       target: the file, ``.arrow``, ``.feather`` (the same format) or ``.npz``.
       table: the table's name; None if there is only one table.
-      save: the number of the save; None for the last one.
+      save: the number of the save; None for the latest save.
 
     Raises:
-      InvalidArgumentError: the file has another suffix, or there are several tables and none is named.
+      InvalidArgumentError: the file has the wrong suffix, or there are several tables and none is named.
       NotFoundError: there is no such save.
       ModuleNotFoundError: an Arrow file needs pyarrow.
     """

@@ -2,7 +2,7 @@
 
 A task's command may be a shell around the program that saves at SIGTERM: ``/bin/sh -c "python train.py"``, a pipeline,
 a script, a launcher. A signal only to the first process ends the shell, and the program never receives it. A signal
-to the whole process group at once ends ``tee`` as well, so that the program fails when it prints that it saves. So:
+to the whole process group ends ``tee``, too, so that the program fails when it prints that it saves. So:
 
 - A program that handles SIGTERM receives it once. Like a supervisor, it is responsible for all its descendants, which
   receive nothing.

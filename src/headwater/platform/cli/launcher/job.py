@@ -132,7 +132,7 @@ class Interrupted:
 
 @dataclass(frozen=True, slots=True)
 class OutputLost:
-    """The launcher's output cannot be written any more: its reader is gone."""
+    """The launcher's output can no longer be written: its reader has exited."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,7 @@ def launch(settings: LaunchSettings) -> int:
         logs = {task: stack.enter_context(closing(TaskLog(task, settings.log_dir))) for task in settings.tasks}
         with _prepare(settings, logs, outlet) as shell:
             shell.run(signals)
-        # Leaving `_prepare` has killed remaining processes, so no process holds the writing end of a pipe any more.
+        # Leaving `_prepare` has killed remaining processes, so no process still holds the writing end of a pipe.
         return shell.finish()
 
 
@@ -166,7 +166,7 @@ class _Shell:
         return self._decision.state
 
     def run(self, signals: socket.socket) -> None:
-        """Runs until no task runs any more. ``signals`` receives the number of each signal as a byte."""
+        """Runs until all tasks have ended. ``signals`` receives the number of each signal as a byte."""
         self._selector.register(self._status_socket, selectors.EVENT_READ, self._read_status)
         self._selector.register(signals, selectors.EVENT_READ, partial(self._read_signals, signals))
         self._perform()
