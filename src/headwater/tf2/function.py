@@ -401,8 +401,8 @@ class Function:
         """Converts the arguments to tensors of the signature's specs.
 
         Raises:
-          TypeError: the arguments have another structure, or a tensor has another element type.
-          ValueError: a tensor has another shape.
+          TypeError: the arguments have the wrong structure, or a tensor has the wrong element type.
+          ValueError: a tensor has the wrong shape.
           NotImplementedError: the signature contains other specs than `tf.TensorSpec`.
         """
         name, signature = self.__name__, tuple(self.input_signature or ())

@@ -86,7 +86,7 @@ def numpy_function(
     stateful: bool = True,
     name: str | None = None,
 ) -> Tree:
-    """As `py_function`, with NumPy arrays."""
+    """Like `py_function`, with NumPy arrays."""
     del stateful, name
     return _on_host(_to_numpy, "tf.numpy_function", func, inp, Tout)
 

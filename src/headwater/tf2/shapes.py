@@ -63,7 +63,7 @@ class Sizes(tuple[int, ...]):
         TensorShape(tuple(self)).assert_has_rank(rank)
 
     def with_rank(self, rank: int) -> Sizes:
-        """Returns this shape; raises ValueError if it has another number of dimensions."""
+        """Returns this shape; raises ValueError if it has the wrong number of dimensions."""
         self.assert_has_rank(rank)
         return self
 

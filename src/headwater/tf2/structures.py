@@ -19,7 +19,7 @@ def encode(value: Tree) -> Tree:
     """Converts nested tuples, lists and dicts of specs and Python values to a ``StructuredValue``.
 
     Raises:
-      TypeError: a value has another type.
+      TypeError: a value has the wrong type.
     """
     proto = struct_pb2.StructuredValue()
     match value:

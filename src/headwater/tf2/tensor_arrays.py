@@ -158,8 +158,8 @@ class TensorArray(metaclass=_Kind):
 
         Raises:
           OutOfRangeError: the array has no such element, and does not grow.
-          InvalidArgumentError: the value has another type.
-          ValueError: the value has another shape.
+          InvalidArgumentError: the value has the wrong type.
+          ValueError: the value has the wrong shape.
         """
         del name
         at = int(index)

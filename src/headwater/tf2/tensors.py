@@ -166,7 +166,7 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
       dtype_hint: the element type for values that could be of several.
 
     Raises:
-      ValueError: a tensor has another element type.
+      ValueError: a tensor has the wrong element type.
       TypeError: the value does not fit the element type.
     """
     del name

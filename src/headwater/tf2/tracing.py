@@ -21,7 +21,7 @@ class Pulls(Protocol):
         ...
 
     def put_back(self, element: Tree) -> None:
-        """Makes ``element`` the next one again."""
+        """Makes ``element`` the next element again."""
         ...
 
 

@@ -80,7 +80,7 @@ def install(code: CodeType | None, wanted: str | None = None) -> None:
       wanted: ``1``, ``2`` or ``auto``; the environment's choice, or ``auto``, if None.
 
     Raises:
-      ValueError: the environment variable has another value.
+      ValueError: the environment variable has an invalid value.
     """
     choice = wanted or os.environ.get(VARIABLE) or "auto"
     if choice not in ("1", "2", "auto"):

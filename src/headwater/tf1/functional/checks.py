@@ -95,7 +95,9 @@ def _binary(op_type: str, default: str, sign: str, holds: Callable[[Any, Any], A
                 return no_op("static_checks_determined_all_ok")
             return Assert(reductions.reduce_all(one(op_type, x, y)), shown, summarize)
 
-    check.__doc__ = f"An operation that fails unless x {sign} y, element by element; at once where that is known."
+    check.__doc__ = (
+        f"An operation that fails unless x {sign} y, element by element; fails immediately if the values are known."
+    )
     return check
 
 
@@ -322,7 +324,7 @@ def assert_same_float_dtype(tensors: Structure = None, dtype: DTypeLike | None =
     """Returns the floating type of all ``tensors``; without tensors ``dtype``, or float32.
 
     Raises:
-      ValueError: a tensor has another type than ``dtype`` or the first tensor, or the type is not floating.
+      ValueError: a tensor has a different type than ``dtype`` or the first tensor, or the type is not floating.
     """
     expected = None if dtype is None else as_dtype(dtype).base_dtype
     for tensor in tensors or ():

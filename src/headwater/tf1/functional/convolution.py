@@ -353,7 +353,7 @@ def max_pool_v2(
     """The maximum of each window in one, two or three spatial dimensions.
 
     Raises:
-      ValueError: ``input`` has another number of dimensions than 3, 4 or 5.
+      ValueError: ``input`` does not have 3, 4 or 5 dimensions.
     """
     return _pool_of_any_rank("MaxPool", input, ksize, strides, padding, data_format, name)
 

@@ -106,7 +106,7 @@ def convert_to_tensor_or_indexed_slices(
     """Converts ``value`` to a tensor, unless it is `IndexedSlices`.
 
     Raises:
-      ValueError: the slices have another type than ``dtype``.
+      ValueError: the slices have a different type than ``dtype``.
     """
     if not isinstance(value, IndexedSlices):
         return convert_to_tensor(value, dtype, name)

@@ -97,8 +97,8 @@ class GradientTape:
         """The derivatives of the sum of ``target`` with respect to ``sources``, in their structure.
 
         Raises:
-          RuntimeError: a second one of a tape that is not persistent.
-          ValueError: ``unconnected_gradients`` has another value.
+          RuntimeError: a tape that is not persistent was used before.
+          ValueError: ``unconnected_gradients`` has an invalid value.
         """
         if self._used and not self._persistent:
             raise RuntimeError("GradientTape.gradient can only be called once on non-persistent tapes.")
@@ -163,7 +163,7 @@ class GradientTape:
         ``target``, followed by the shape of the source.
 
         Raises:
-          RuntimeError: a second one of a tape that is not persistent.
+          RuntimeError: a tape that is not persistent was used before.
           ValueError: the size of ``target`` is not known.
         """
         del parallel_iterations, experimental_use_pfor
@@ -185,7 +185,7 @@ class GradientTape:
         """Returns, for each row, the Jacobian: shape of ``target``, followed by the shape of a row of ``source``.
 
         Raises:
-          RuntimeError: a second one of a tape that is not persistent.
+          RuntimeError: a tape that is not persistent was used before.
           ValueError: the shapes of rows are not known, or the numbers of rows differ.
         """
         del parallel_iterations, experimental_use_pfor

@@ -21,7 +21,7 @@ def _image(image: TensorLike) -> Tensor:
     """Converts ``image`` to a tensor of three or four dimensions.
 
     Raises:
-      ValueError: it has another number of dimensions.
+      ValueError: it has the wrong number of dimensions.
     """
     tensor = convert_to_tensor(image, name="image")
     if tensor.dims is not None and len(tensor.dims) not in (3, 4):

@@ -169,7 +169,7 @@ def getitem(tensor: Tensor, key: TensorLike) -> Tensor:
     """``tensor[key]``: integers, slices, ``...``, ``tf.newaxis``, scalar tensors, or a tensor of truth values.
 
     Raises:
-      TypeError: the key has another type.
+      TypeError: the key has the wrong type.
     """
     if isinstance(key, bool) or _dtype_of(key) == dtypes.bool_:
         return boolean_mask(tensor, key)
@@ -285,7 +285,7 @@ def one_hot(
       dtype: element type; by default the type of the values, or float32.
 
     Raises:
-      TypeError: a value has another type than ``dtype``, or the values have different types.
+      TypeError: a value has a different type than ``dtype``, or the values have different types.
     """
     with name_scope(name, "one_hot", [indices, depth, on_value, off_value, axis, dtype]) as scope:
         wanted = None if dtype is None else as_dtype(dtype).base_dtype

@@ -125,7 +125,7 @@ def tensordot(a: TensorLike, b: TensorLike, axes: TensorLike, name: str | None =
         b.
 
     Raises:
-      ValueError: ``axes`` has another form.
+      ValueError: ``axes`` has the wrong form.
     """
     with name_scope(name, "Tensordot", [a, b, axes]) as scope:
         a, b = convert_to_tensor(a, name="a"), convert_to_tensor(b, name="b")

@@ -360,7 +360,7 @@ def accumulate_n(
 
     Raises:
       ValueError: there are no inputs, or they have different shapes.
-      TypeError: inputs have another type than ``tensor_dtype``.
+      TypeError: inputs have a different type than ``tensor_dtype``.
     """
     tensors = [convert_to_tensor(item) for item in inputs or ()]
     if not tensors:

@@ -169,7 +169,7 @@ def constant_value(
     inner_shape: ShapeLike = None,
     row_splits_dtype: DTypeLike = "int64",
 ) -> Any:
-    """As `constant`: the value of a ragged tensor, or an array."""
+    """Like `constant`: the value of a ragged tensor, or an array."""
     return ragged_value(_parts(pylist, dtype, ragged_rank, inner_shape, row_splits_dtype))
 
 

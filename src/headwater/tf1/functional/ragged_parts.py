@@ -186,7 +186,7 @@ def sparse_bincount(
     binary_output: bool = False,
     name: str | None = None,
 ) -> SparseTensor:
-    """As `bincount`, with the counts that are not 0 as a sparse tensor."""
+    """Like `bincount`, with the counts that are not 0 as a sparse tensor."""
     counts = bincount(values, weights, minlength, maxlength, "int64", name, axis, binary_output)
     places = indexing.where(math.not_equal(counts, arrays.zeros_like(counts)))
     return SparseTensor(places, indexing.gather_nd(counts, places), arrays.shape(counts, out_type="int64"))
@@ -257,7 +257,7 @@ def string_split(
     result_type: str = "SparseTensor",
     name: str | None = None,
 ) -> Any:
-    """As `headwater.tf1.functional.strings.string_split`, with the result as ``result_type``: SparseTensor or
+    """Like `headwater.tf1.functional.strings.string_split`, with the result as ``result_type``: SparseTensor or
     RaggedTensor."""
     return _as_result(strings.string_split(source, sep, skip_empty, delimiter, name), result_type)
 
@@ -270,7 +270,7 @@ def string_split_v2(
     source: TensorLike | None = None,
     name: str | None = None,
 ) -> Any:
-    """As `headwater.tf1.functional.strings.string_split_v2`, with the result as ``result_type``: SparseTensor or
+    """Like `headwater.tf1.functional.strings.string_split_v2`, with the result as ``result_type``: SparseTensor or
     RaggedTensor."""
     given = reductions.either(input, source, "input", "source")
     if result_type == "RaggedTensor":

@@ -601,7 +601,7 @@ def map_flat_values(op: Callable[..., Structure], *args: object, **kwargs: objec
         and are replaced by their innermost values.
 
     Raises:
-      ValueError: ragged tensors have different ranks or types of splits, or the result has another size.
+      ValueError: ragged tensors have different ranks or types of splits, or the result has the wrong size.
       InvalidArgumentError: ragged tensors have different rows; usually when the graph runs.
     """
     found: list[RaggedTensor] = []

@@ -95,7 +95,7 @@ def resize_images(
       preserve_aspect_ratio: resize to the largest size with the image's aspect ratio that fits into ``size``.
 
     Raises:
-      ValueError: the method is unknown, or the images or the size have other dimensions.
+      ValueError: the method is unknown, or the images or the size have wrong dimensions.
     """
 
     def resize(batch: Tensor, wanted: Tensor) -> Tensor:

@@ -32,7 +32,7 @@ def scan_over(
       The states after the last iteration, and the further results of all iterations, each stacked.
 
     Raises:
-      ValueError: a state has another shape or type after an iteration than before.
+      ValueError: an iteration changes the shape or type of a state.
     """
     graph = get_default_graph()
     length: Dims = (None,)

@@ -350,7 +350,7 @@ def dct(
       norm: None, or ``"ortho"`` for an orthonormal transform (of types 2 and 3).
 
     Raises:
-      ValueError: an argument has another value.
+      ValueError: an argument has an invalid value.
       NotImplementedError: ``axis`` is not -1.
     """
     _check_dct(type, n, axis, norm)

@@ -211,7 +211,7 @@ def pool(
     """The maximum (``MAX``) or mean (``AVG``) of each window over two or three spatial dimensions.
 
     Raises:
-      ValueError: ``pooling_type`` is unknown, windows have holes, or ``input`` has another rank.
+      ValueError: ``pooling_type`` is unknown, windows have holes, or ``input`` has the wrong rank.
     """
     if any(rate != 1 for rate in np.ravel(1 if dilation_rate is None else dilation_rate)) or dilations is not None:
         raise ValueError("windows with holes are not supported")

@@ -76,7 +76,7 @@ def convert_to_tensor_or_sparse_tensor(value: SparseLike, dtype: DType | None = 
     """Converts ``value`` to a tensor, or to a sparse tensor if it is one or the value of one.
 
     Raises:
-      RuntimeError: a sparse tensor has another element type than ``dtype``.
+      RuntimeError: a sparse tensor has a different element type than ``dtype``.
     """
     if isinstance(value, SparseTensorValue):
         value = SparseTensor.from_value(value)

@@ -130,7 +130,7 @@ class _ResourceTable(Typed):
         """Returns the value of each key, or the default; a sparse or ragged tensor for such a tensor of keys.
 
         Raises:
-          TypeError: the keys have another type.
+          TypeError: the keys have the wrong type.
         """
         with name_scope(name, f"{self.name}_Lookup", [self.resource_handle]) as scope:
             values = _keys_of(keys, self.key_dtype)

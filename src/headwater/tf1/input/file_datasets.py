@@ -423,7 +423,7 @@ def _inferred(rows: Any, selected: list[int], count: int, na_value: str, most: i
     """Returns a value for empty fields, of the narrowest type that fits, for each column.
 
     Raises:
-      ValueError: a row has another number of fields.
+      ValueError: a row has the wrong number of fields.
     """
     kinds: list[Any] = [None] * len(selected)
     for row in itertools.islice(rows, most):

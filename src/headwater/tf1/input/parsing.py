@@ -290,7 +290,7 @@ def decode_csv(
 
     Raises:
       ValueError: columns are not in order, or the numbers of columns and defaults differ.
-      TypeError: a default has another type than float32, float64, int32, int64, string.
+      TypeError: the type of a default is not float32, float64, int32, int64 or string.
     """
     columns = list(select_cols or ())
     if any(later <= earlier for earlier, later in itertools.pairwise(columns)):

@@ -64,7 +64,7 @@ class StagingArea:
         """An operation that adds an element: a list of tensors, or with names a dictionary.
 
         Raises:
-          ValueError: the components do not match the area's, or have other shapes.
+          ValueError: the components do not match the area's, or have different shapes.
         """
         if isinstance(values, Mapping):
             given: dict[str, Any] = dict(values)  # pyright: ignore[reportUnknownArgumentType]

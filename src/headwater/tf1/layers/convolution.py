@@ -48,7 +48,7 @@ class Convolution(AffineLayer):
       trainable, name: see `Layer`.
 
     Raises:
-      ValueError: an argument has another length, or is not one of the names above.
+      ValueError: an argument has the wrong length, or is not one of the names above.
     """
 
     rank: ClassVar[int] = 0

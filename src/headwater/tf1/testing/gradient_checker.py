@@ -53,7 +53,7 @@ def compute_gradient(
       a list.
 
     Raises:
-      ValueError: ``y`` does not depend on ``x``, or a value has another shape than given.
+      ValueError: ``y`` does not depend on ``x``, or a value does not have the given shape.
     """
     session = get_default_session()
     if session is None:

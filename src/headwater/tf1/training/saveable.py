@@ -55,7 +55,7 @@ def saveables_of(var_list: SaveableList) -> list[SaveableObject]:
         to these, or to a list of parts of one tensor.
 
     Raises:
-      TypeError: ``var_list`` has another type, or contains an object of another type.
+      TypeError: ``var_list`` has the wrong type, or contains an object of another type.
       ValueError: a name or variable occurs twice, or parts of different tensors have one name.
     """
     if not isinstance(var_list, dict | list | tuple | set):

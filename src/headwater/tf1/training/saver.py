@@ -76,7 +76,7 @@ class Saver:
 
     Raises:
       ValueError: ``builder`` is given, or ``write_version`` is unknown.
-      TypeError: ``var_list`` has another type, or contains an object that is not a variable.
+      TypeError: ``var_list`` has the wrong type, or contains an object that is not a variable.
       ValueError: there are no variables, or two have the same name.
     """
 

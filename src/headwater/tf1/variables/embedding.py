@@ -100,7 +100,7 @@ def _in_halves(parts: Sequence[Any]) -> bool:
     """Returns whether rows of a table are sent as bfloat16.
 
     Raises:
-      ValueError: `WIRE` has another value.
+      ValueError: `WIRE` has an invalid value.
     """
     wire = os.environ.get(WIRE) or "float32"
     if wire not in ("float32", "bfloat16"):

@@ -59,7 +59,7 @@ class Generator:
       alg: 1, Philox; given with ``state``.
 
     Raises:
-      ValueError: the algorithm is not supported, or the state has another shape.
+      ValueError: the algorithm is not supported, or the state has the wrong shape.
     """
 
     def __init__(

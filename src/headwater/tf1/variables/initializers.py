@@ -222,7 +222,7 @@ class VarianceScaling(Initializer):
       dtype: element type if the caller specifies none.
 
     Raises:
-      ValueError: an argument has another value.
+      ValueError: an argument has an invalid value.
     """
 
     _fields = ("scale", "mode", "distribution", "seed", "dtype")

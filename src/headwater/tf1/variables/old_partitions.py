@@ -45,7 +45,7 @@ def create_partitioned_variables(
       reuse: use the existing parts.
 
     Raises:
-      ValueError: ``slicing`` has another length than ``shape``, or both are empty.
+      ValueError: ``slicing`` has a different length than ``shape``, or both are empty.
     """
     if len(shape) != len(slicing):
         raise ValueError(

@@ -162,7 +162,7 @@ def get_variable(
       custom_getter: ``f(getter, name, …)`` called in place of the getter.
 
     Raises:
-      ValueError: the variable exists without ``reuse``, is missing with it, or has another shape or type.
+      ValueError: the variable exists without ``reuse``, is missing with it, or has a different shape or type.
     """
     return get_variable_scope().get_variable(default_store(), **locals())
 
@@ -204,7 +204,7 @@ class variable_scope:
       auxiliary_name_scope: with False no name scope is entered.
 
     Raises:
-      TypeError: neither name is given, or ``name_or_scope`` has another type.
+      TypeError: neither name is given, or ``name_or_scope`` has the wrong type.
       ValueError: ``reuse`` is invalid, or given with a ``default_name``.
     """
 
@@ -265,7 +265,7 @@ class variable_scope:
         self._stack.pop().__exit__(kind, error, traceback)
 
     def __call__(self, function: Callable[..., object]) -> Callable[..., object]:
-        """As a decorator: every call runs in the scope."""
+        """Decorates a function: every call runs in the scope."""
 
         @functools.wraps(function)
         def within(*args: object, **kwargs: object) -> object:

@@ -562,15 +562,15 @@ def asin(x: TensorLike, name: str | None = ...) -> Tensor:
 def asinh(x: TensorLike, name: str | None = ...) -> Tensor:
     """The inverse hyperbolic sine of every element."""
 def assert_equal(x: Any, y: Any, data: Any = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
-    """An operation that fails unless x == y, element by element; at once where that is known."""
+    """An operation that fails unless x == y, element by element; fails immediately if the values are known."""
 def assert_greater(x: Any, y: Any, data: Any = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
-    """An operation that fails unless x > y, element by element; at once where that is known."""
+    """An operation that fails unless x > y, element by element; fails immediately if the values are known."""
 def assert_greater_equal(x: Any, y: Any, data: Any = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
-    """An operation that fails unless x >= y, element by element; at once where that is known."""
+    """An operation that fails unless x >= y, element by element; fails immediately if the values are known."""
 def assert_less(x: Any, y: Any, data: Any = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
-    """An operation that fails unless x < y, element by element; at once where that is known."""
+    """An operation that fails unless x < y, element by element; fails immediately if the values are known."""
 def assert_less_equal(x: Any, y: Any, data: Any = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
-    """An operation that fails unless x <= y, element by element; at once where that is known."""
+    """An operation that fails unless x <= y, element by element; fails immediately if the values are known."""
 def assert_negative(x: TensorLike, data: object = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
     """An operation that fails unless all elements are below 0."""
 def assert_non_negative(x: TensorLike, data: object = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
@@ -578,7 +578,7 @@ def assert_non_negative(x: TensorLike, data: object = ..., summarize: int | None
 def assert_non_positive(x: TensorLike, data: object = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
     """An operation that fails unless all elements are at most 0."""
 def assert_none_equal(x: Any, y: Any, data: Any = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
-    """An operation that fails unless x != y, element by element; at once where that is known."""
+    """An operation that fails unless x != y, element by element; fails immediately if the values are known."""
 def assert_positive(x: TensorLike, data: object = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
     """An operation that fails unless all elements are above 0."""
 def atan(x: TensorLike, name: str | None = ...) -> Tensor:

@@ -25,15 +25,15 @@ from headwater.tf1.functional.math import is_strictly_increasing as is_strictly_
 from headwater.tf1.functional.shape_checks import assert_shapes as assert_shapes
 
 def assert_equal(x: Any, y: Any, data: Any = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
-    """An operation that fails unless x == y, element by element; at once where that is known."""
+    """An operation that fails unless x == y, element by element; fails immediately if the values are known."""
 def assert_greater(x: Any, y: Any, data: Any = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
-    """An operation that fails unless x > y, element by element; at once where that is known."""
+    """An operation that fails unless x > y, element by element; fails immediately if the values are known."""
 def assert_greater_equal(x: Any, y: Any, data: Any = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
-    """An operation that fails unless x >= y, element by element; at once where that is known."""
+    """An operation that fails unless x >= y, element by element; fails immediately if the values are known."""
 def assert_less(x: Any, y: Any, data: Any = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
-    """An operation that fails unless x < y, element by element; at once where that is known."""
+    """An operation that fails unless x < y, element by element; fails immediately if the values are known."""
 def assert_less_equal(x: Any, y: Any, data: Any = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
-    """An operation that fails unless x <= y, element by element; at once where that is known."""
+    """An operation that fails unless x <= y, element by element; fails immediately if the values are known."""
 def assert_negative(x: TensorLike, data: object = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
     """An operation that fails unless all elements are below 0."""
 def assert_non_negative(x: TensorLike, data: object = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
@@ -41,7 +41,7 @@ def assert_non_negative(x: TensorLike, data: object = ..., summarize: int | None
 def assert_non_positive(x: TensorLike, data: object = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
     """An operation that fails unless all elements are at most 0."""
 def assert_none_equal(x: Any, y: Any, data: Any = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
-    """An operation that fails unless x != y, element by element; at once where that is known."""
+    """An operation that fails unless x != y, element by element; fails immediately if the values are known."""
 def assert_positive(x: TensorLike, data: object = ..., summarize: int | None = ..., message: str | None = ..., name: str | None = ...) -> Operation:
     """An operation that fails unless all elements are above 0."""
 def is_finite(x: TensorLike, name: str | None = ...) -> Tensor:

@@ -115,7 +115,7 @@ def embedding_rnn_decoder(
       scope: variable scope; ``embedding_rnn_decoder`` if None.
 
     Raises:
-      ValueError: the projection has another shape.
+      ValueError: the projection has the wrong shape.
     """
     with variable_scope(scope or "embedding_rnn_decoder") as entered:
         check_projection(output_projection, num_symbols, entered.dtype)
@@ -238,7 +238,7 @@ def embedding_attention_decoder(
     """`attention_decoder` with embeddings of symbols as inputs; other arguments as for `embedding_rnn_decoder`.
 
     Raises:
-      ValueError: the projection has another shape.
+      ValueError: the projection has the wrong shape.
     """
     size: Any = cell.output_size if output_size is None else output_size
     check_projection(output_projection, num_symbols, dtype, weights=False)

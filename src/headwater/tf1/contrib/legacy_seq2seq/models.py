@@ -140,7 +140,7 @@ def embedding_tied_rnn_seq2seq(
     """Shares the embeddings and all variables between the two sides; arguments as for `embedding_rnn_seq2seq`.
 
     Raises:
-      ValueError: the projection has another shape.
+      ValueError: the projection has the wrong shape.
     """
     with variable_scope(scope or "embedding_tied_rnn_seq2seq", dtype=dtype) as entered:
         kind = entered.dtype

@@ -44,7 +44,7 @@ class ConvLSTMCell(SizedCell):
       name: see `Layer`.
 
     Raises:
-      ValueError: ``input_shape`` has another number of dimensions.
+      ValueError: ``input_shape`` has the wrong number of dimensions.
     """
 
     def __init__(

@@ -23,7 +23,7 @@ def linear(
     """Returns the product of one or several concatenated matrices with the variable ``kernel``, plus ``bias``.
 
     Raises:
-      ValueError: there is no matrix, or one has another rank or an unknown number of columns.
+      ValueError: there is no matrix, or one has the wrong rank or an unknown number of columns.
     """
     if args is None or (nest.is_nested(args) and not args):
         raise ValueError("`args` must be specified")

@@ -102,7 +102,7 @@ class HighwayWrapper(WrappingCell):
       carry_bias_init: the initial bias of ``carry``; the other gate's initial bias is its negative.
 
     Raises:
-      ValueError: outputs have other shapes than inputs.
+      ValueError: outputs have different shapes than inputs.
     """
 
     def __init__(self, cell: RNNCell, couple_carry_transform_gates: bool = True, carry_bias_init: float = 1.0) -> None:

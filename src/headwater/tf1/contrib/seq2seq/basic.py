@@ -55,7 +55,7 @@ class BasicDecoder(Decoder):
       output_layer: applied to outputs before the helper samples from them.
 
     Raises:
-      TypeError: an argument has another type.
+      TypeError: an argument has the wrong type.
     """
 
     def __init__(

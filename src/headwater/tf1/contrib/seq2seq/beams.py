@@ -110,7 +110,7 @@ class BeamSearchDecoder(Decoder):
         final beams.
 
     Raises:
-      TypeError: an argument has another type.
+      TypeError: an argument has the wrong type.
       ValueError: the ranks of the tokens differ, or a state's shape does not fit.
     """
 

@@ -93,7 +93,7 @@ class AttentionWrapper(RNNCell):
       attention_fn: ``f(mechanism, cell_output, state, layer)`` returns attention, alignments and next state.
 
     Raises:
-      TypeError: a mechanism, the cell or ``cell_input_fn`` has another type.
+      TypeError: a mechanism, the cell or ``cell_input_fn`` has the wrong type.
       ValueError: both layer arguments are given, or there are not as many layers as mechanisms.
     """
 
@@ -210,7 +210,7 @@ class AttentionWrapper(RNNCell):
         """The state before the first step: zeros, except for ``initial_cell_state`` and monotonic alignments.
 
         Raises:
-          InvalidArgumentError: a memory has another batch size; raised by a step if the size is known only there.
+          InvalidArgumentError: a memory has the wrong batch size; raised by a step if the size is known only there.
         """
         mechanisms = self._attention_mechanisms
         with name_scope(f"{type(self).__name__}ZeroState", None, [batch_size]):

@@ -191,7 +191,7 @@ def convolution_layer(
       conv_dims: the number of spatial dimensions that there must be.
 
     Raises:
-      ValueError: the inputs have another number of dimensions, or ``data_format`` is unknown.
+      ValueError: the inputs have the wrong number of dimensions, or ``data_format`` is unknown.
     """
     arguments = dict(locals())
     channels = _channels(data_format)

@@ -73,7 +73,7 @@ class ClassificationOutput(ExportOutput):
     """Classes as text, scores, or both.
 
     Raises:
-      ValueError: neither is given, or tensors have another type.
+      ValueError: neither is given, or tensors have the wrong type.
     """
 
     def __init__(self, scores: TensorLike | None = None, classes: Structure = None) -> None:

@@ -62,7 +62,7 @@ class EstimatorSpec(_EstimatorSpec):
 
     Raises:
       ValueError: a part that the mode needs is missing, or the loss has more than one element.
-      TypeError: an argument has another type.
+      TypeError: an argument has the wrong type.
     """
 
     def __new__(

@@ -226,7 +226,7 @@ class TPUEstimator(Estimator):
       export_saved_model_api_version: the API version of exports, for TPUs only.
 
     Raises:
-      ValueError: ``config`` is missing or has another type, ``params`` has a reserved name, or ``use_tpu`` is set.
+      ValueError: ``config`` is missing or has the wrong type, ``params`` has a reserved name, or ``use_tpu`` is set.
     """
 
     def __init__(

@@ -127,7 +127,7 @@ def train_and_evaluate(
       Without a cluster, the last metrics and the results of the exporters.
 
     Raises:
-      TypeError: an argument has another type.
+      TypeError: an argument has the wrong type.
       ValueError: this task's job has no part in training or evaluation.
     """
     for value, kind in ((estimator, Estimator), (train_spec, TrainSpec), (eval_spec, EvalSpec)):
