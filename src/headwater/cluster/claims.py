@@ -131,7 +131,7 @@ class ClaimedPlaces:
         return self._refused.get(key, "")
 
     def assign(self, newcomer: Claim) -> None:
-        """Gives a place to a claim that is known to prevail."""
+        """Assigns a place to a claim that is known to prevail."""
         self._holders[newcomer.task] = newcomer
         self._claimed_at[newcomer.task] = self._clock()
 

@@ -39,7 +39,7 @@ class DataSet:
       seed: the seed for the order of batches.
 
     Raises:
-      TypeError: ``dtype`` is another type.
+      TypeError: ``dtype`` is the wrong type.
       ValueError: the numbers of labels and images differ.
 
     Attributes:

@@ -90,7 +90,7 @@ def load_old_model(path: str, custom_objects: Mapping[str, Tree], compile: bool,
 
 
 def model_of_old_config(config: Tree, custom_objects: Mapping[str, Tree] | None = None, safe_mode: bool = True) -> Tree:
-    """Makes a model from the description of a layer or model by Keras 2."""
+    """Creates a model from the description of a layer or model by Keras 2."""
     known = {name: _located(place) for name, place in OLD["layers"].items()}
     known |= custom_objects or {}
     with _keras.saving.custom_object_scope(known):

@@ -18,7 +18,7 @@ from headwater.keras.types import Tree
 
 
 def model_from_config(config: Mapping[str, object], custom_objects: Mapping[str, type] | None = None) -> keras.Model:
-    """Makes a model from a configuration in the form of ``model.to_json``.
+    """Creates a model from a configuration in the form of ``model.to_json``.
 
     Raises:
       TypeError: ``config`` is a list: the configuration of a `Sequential` alone belongs to ``Sequential.from_config``.
@@ -36,7 +36,7 @@ def model_from_config(config: Mapping[str, object], custom_objects: Mapping[str,
 
 
 def model_from_json(json_string: str, custom_objects: Mapping[str, type] | None = None) -> Tree:
-    """Makes a model from the text of ``model.to_json``, also of Keras 2."""
+    """Creates a model from the text of ``model.to_json``, also of Keras 2."""
     return model_from_config(json.loads(json_string), custom_objects)
 
 

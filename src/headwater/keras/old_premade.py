@@ -51,7 +51,7 @@ class LinearModel(_keras.Model):
         self.bias: Tree = None
 
     def build(self, input_shape: Tree) -> None:
-        """Makes a layer for each input."""
+        """Creates a layer for each input."""
         several = bool(input_shape) and isinstance(input_shape[0], list | tuple)
         shapes: Sequence[Tree] = input_shape if several else [input_shape]
         for shape in shapes:
@@ -139,7 +139,7 @@ class WideDeepModel(_keras.Model):
 
     @classmethod
     def from_config(cls, config: Tree, custom_objects: Tree = None) -> WideDeepModel:
-        """Makes a model from its configuration."""
+        """Creates a model from its configuration."""
         parts = {
             name: _keras.saving.deserialize_keras_object(config[name], custom_objects=custom_objects)
             for name in ("linear_model", "dnn_model")

@@ -81,7 +81,7 @@ class _Wrapper:
         return {**_taken(fn, self.sk_params), **(override or {})}
 
     def fit(self, x: HostArray, y: HostArray, **kwargs: object) -> Tree:
-        """Makes a model and trains it; labels become one-hot if the model's loss is a categorical cross entropy."""
+        """Creates a model and trains it; labels become one-hot if the model's loss is a categorical cross entropy."""
         builder = self._builder()
         self.model = builder(**self.filter_sk_params(builder))
         loss = self.model.loss
@@ -105,7 +105,7 @@ class KerasClassifier(_Wrapper):
     n_classes_: int
 
     def fit(self, x: HostArray, y: HostArray, **kwargs: object) -> Tree:
-        """Makes a model and trains it.
+        """Creates a model and trains it.
 
         Args:
           x: examples.

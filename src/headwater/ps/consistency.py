@@ -426,7 +426,7 @@ class Go:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """Makes an update of ``gradients`` gradients.
+    """Performs an update with ``gradients`` gradients.
 
     If `TrainingState.gathers`, the update uses all gathered gradients of the version, and the caller reports `Updated`
     afterwards. Otherwise it uses only the gradient that was just contributed, which is ``staleness`` updates old, and

@@ -102,7 +102,7 @@ class LocalServers:
         return found
 
     def client(self, initial: Sequence[Any], worker: int = 0) -> ParameterClient:
-        """Makes a worker's client. Number 0 is the chief."""
+        """Creates a worker's client. Number 0 is the chief."""
         links: list[tuple[str, ServerLink]] = [
             (f"/job:ps/task:{index}", _MemoryLink(self, index)) for index in range(len(self.hosts))
         ]

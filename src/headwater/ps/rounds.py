@@ -50,7 +50,7 @@ class Round:
             self._hyperparameters = hyperparameters
 
     def apply(self, updater: Updater, scale: float = 1.0, total: Total | None = None) -> None:
-        """Makes the update, see `Updater.apply`, and removes the gradients.
+        """Performs the update, see `Updater.apply`, and removes the gradients.
 
         Args:
           updater: applies the mean gradient.

@@ -85,7 +85,7 @@ class RequestKind(enum.Enum):
     ALONE = 1
     """Removes the other replica from the view."""
     PAIR = 2
-    """Makes another replica the backup."""
+    """Appoints another replica as the backup."""
     HAND_OFF = 3
     """Swaps primary and backup."""
     DEPOSITED = 4

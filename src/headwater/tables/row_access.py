@@ -196,7 +196,7 @@ def _allocate_row(d: Words, words: int) -> int:
 
 @inlined
 def make_row(d: Words, at: int, hashed: int, key: int, check: int, step: int, shape: Any, reals: Reals) -> int:
-    """Makes the row of a key at a free slot, with initial values and no uses; returns the row."""
+    """Creates the row of a key at a free slot, with initial values and no uses; returns the row."""
     words, width, dim = shape[WORDS], shape[WIDTH], shape[DIM]
     row = _allocate_row(d, words)
     shift = d[f.SHIFT]

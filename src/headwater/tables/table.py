@@ -248,7 +248,7 @@ class Table:
     # Changing ---------------------------------------------------------------------------------------------------------
 
     def update(self, ids: Keys | npt.ArrayLike, gradients: npt.ArrayLike) -> None:
-        """Makes one update. Gradients of equal keys are summed first.
+        """Performs one update. Gradients of equal keys are summed first.
 
         Args:
           ids: the ids, [n].
@@ -287,7 +287,7 @@ class Table:
         combiner: str = "sum",
         weights: Reals | None = None,
     ) -> None:
-        """Makes one update, from gradients of the result of `pool`, [bags, dim]."""
+        """Performs one update, from gradients of the result of `pool`, [bags, dim]."""
         keys, kind, weights = self._bags(ids, offsets, combiner, weights)
         values = np.ascontiguousarray(gradients, np.float32)
         if values.shape != (len(offsets) - 1, self.config.dim):
@@ -299,7 +299,7 @@ class Table:
         self.update(keys[first], pooling.pool_gradients(values, inverse, ends, weights, kind, len(first)))
 
     def apply(self, keys: Keys, gradients: Reals) -> None:
-        """Makes one update of distinct keys, with gradients that were checked."""
+        """Performs one update of distinct keys, with gradients that were checked."""
         if self.config.optimizer.kind >= 0:
             together.apply((self,), keys.words, keys.checks, (len(keys),), gradients)
             return

@@ -70,7 +70,7 @@ def look_up_inside(
 
 
 def apply(tables: Sequence[Table], words: Words, checks: Words, counts: Sequence[int], gradients: Reals) -> None:
-    """Makes one update of several tables.
+    """Performs one update of several tables.
 
     Args:
       tables, words, checks, counts: as for `look_up`; the keys of a table are distinct.

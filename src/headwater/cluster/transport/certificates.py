@@ -50,7 +50,7 @@ class CertificateFiles:
 
 
 def make_certificates(directory: Path, hosts: Iterable[str], *, valid_days: int = 365) -> CertificateFiles:
-    """Makes a CA and a certificate for ``hosts``, and writes them to ``directory``.
+    """Creates a CA and a certificate for ``hosts``, and writes them to ``directory``.
 
     Args:
       directory: created if it is missing, with access for its owner only.

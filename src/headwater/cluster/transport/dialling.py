@@ -41,7 +41,7 @@ def dialling_handshake(
     timeout_s: float,
     lifeline: bool = False,
 ) -> HandshakeResult:
-    """Makes the handshake of the dialling end, up to the answer of the accepting end.
+    """Performs the handshake of the dialling end, up to the answer of the accepting end.
 
     If the result has an offer, the caller must call `stay` or close the socket. On an error the connection is closed.
 

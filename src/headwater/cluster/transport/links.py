@@ -134,7 +134,7 @@ class Link:
         return status
 
     def _answer(self, call: Callable[[], T]) -> T:
-        """Makes a call that is part of the attempt to reach the task, and returns its result.
+        """Performs a call that is part of the attempt to reach the task, and returns its result.
 
         Raises:
           ConnectFailure: there was no answer; the whole attempt has to be repeated.

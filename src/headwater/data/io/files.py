@@ -126,7 +126,7 @@ def stat(path: Path) -> FileStatistics:
 
 
 def mkdir(path: Path) -> None:
-    """Makes one folder, unless it exists. NotFoundError when its parent does not exist."""
+    """Creates one folder, unless it exists. NotFoundError when its parent does not exist."""
     with translated(path) as name, contextlib.suppress(FileExistsError):
         if remote.is_url(name):
             remote.makedirs(name)
@@ -136,7 +136,7 @@ def mkdir(path: Path) -> None:
 
 
 def makedirs(path: Path) -> None:
-    """Makes a folder and its parents, unless they exist.
+    """Creates a folder and its parents, unless they exist.
 
     Raises:
       FailedPreconditionError: a file is in the way.
@@ -307,7 +307,7 @@ def open_descriptor(path: Path) -> int:
 
 
 def create(path: Path) -> None:
-    """Makes a new empty file; AlreadyExistsError if there is one."""
+    """Creates an empty file; AlreadyExistsError if there is one."""
     with translated(path) as name:
         if not remote.is_url(name):
             disk_of(name).check_change("create", name)

@@ -200,8 +200,8 @@ class ExampleLedger(Kept):
 
         Args:
           request: the step's request.
-          starved: called without locks, once per round, when no step can give another gradient before the next update
-            (see `is_starved`), so that the caller can have the update made from fewer gradients.
+          starved: called without locks, once per round, when no step can contribute another gradient before the next
+            update (see `is_starved`), so that the caller can request the update with fewer gradients.
 
         Raises:
           OutOfRangeError: all epochs are over.
@@ -254,7 +254,7 @@ class ExampleLedger(Kept):
 
         Returns:
           The range with the seed of its epoch, or the reason why there is none, and the present round. The reason is
-          `Nothing.YET` if no step can give another gradient before the next update, see `is_starved`.
+          `Nothing.YET` if no step can contribute another gradient before the next update, see `is_starved`.
         """
         key = step.session, step.number
         # On a replicated task, the operation may be tried several times. If an earlier try was offered a range, the
@@ -351,7 +351,7 @@ class ExampleLedger(Kept):
             self._revoke(mine, reason or "its session has ended")
             for hold in self._all_holds():
                 if hold.session == session:
-                    # A lost session gives no further gradient. Mark the hold as given, so that no wait expects one.
+                    # A lost session contributes no further gradient. Mark the hold as given: no wait expects it then.
                     hold.lost = hold.given = True
                     self.changes += 1
             self._condition.notify_all()

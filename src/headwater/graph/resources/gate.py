@@ -122,7 +122,7 @@ class Gate(kept.Kept):
             return self._start.name
 
     def data_end(self, data: Data) -> None:
-        """Handles the end of the data: if ``data`` says that no worker can give another gradient before the next
+        """Handles the end of the data: if by ``data`` no worker can contribute another gradient before the next
         update, that update is made from the gathered gradients."""
         with self._condition:
             if data.name == self._data and data.is_starved():

@@ -112,7 +112,7 @@ class StepBarrier(Kept):
           session: session of the chief that has made the update.
           step: number of the step.
           extra: number of additional gradients that the step needs because an update needs more gradients than there
-            are replicas. The same number of replicas may continue early and give another gradient in the same step.
+            are replicas. As many replicas may continue early and contribute another gradient in the same step.
           tokens: number of tokens to issue, if replicas wait for tokens.
 
         Raises:

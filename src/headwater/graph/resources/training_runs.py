@@ -81,7 +81,7 @@ class Members:
 
     Attributes:
       known: sessions that have joined, including ended ones.
-      givers: sessions that have given a gradient.
+      givers: sessions that have contributed a gradient.
     """
 
     known: frozenset[str] = frozenset()
@@ -92,7 +92,7 @@ class Members:
         return Members(self.known | {session}, self.givers)
 
     def with_gradient(self, session: str) -> Members:
-        """Returns the members after ``session`` has given a gradient."""
+        """Returns the members after ``session`` has contributed a gradient."""
         return self if session in self.givers else Members(self.known, self.givers | {session})
 
     def encode(self) -> bytes:
@@ -107,11 +107,10 @@ class Members:
 
 
 def has_forgotten(members: Iterable[Members]) -> bool:
-    """Returns whether the task of one of these accumulators has restarted, and so lost gradients that replicas had
-    given.
+    """Returns whether the task of one of these accumulators has restarted, and so lost contributed gradients.
 
-    A replica joins all accumulators before it gives a gradient. So if a replica has given a gradient and some
-    accumulator does not know the replica, that accumulator has lost its state.
+    A replica joins all accumulators before it contributes a gradient. So if a replica has contributed a gradient, and
+    some accumulator has no record of the replica, that accumulator has lost its state.
 
     Args:
       members: members of all accumulators of one training, read at about the same time.

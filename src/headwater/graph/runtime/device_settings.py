@@ -280,7 +280,7 @@ def _count_gpus() -> int:
 
 
 def _count_cuda_devices() -> int:
-    """Asks CUDA's driver for its devices, without creating a context, which would allocate GPU memory."""
+    """Queries CUDA's driver for its devices, without creating a context, which would allocate GPU memory."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:

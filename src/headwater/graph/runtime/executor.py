@@ -202,7 +202,7 @@ class CompiledPlan:
         return isinstance(item, Receive) or (isinstance(item, Host) and item.node.definition.keeps)
 
     def _repeat(self, step: Step, wait: bool) -> None:
-        """Makes all runs of a repeated plan except the last one, which `execute` makes.
+        """Performs all runs of a repeated plan except the last run, which `execute` performs.
 
         A run waits for input, such as the gradients of other workers. If the first operation supports it, the run is
         made in the thread that supplies the last input, so the thread of this step need not be woken each time.

@@ -58,7 +58,7 @@ class Registry:
         return self._functions[name]
 
     def dataset(self, number: int) -> Any:
-        """Makes a dataset.
+        """Creates a dataset.
 
         Raises:
           NotFoundError: no dataset of that number is registered.

@@ -312,7 +312,7 @@ class ClusterCoordinator:
                 return
 
     def _run_calls(self, task: str, channel: Channel) -> bool:
-        """Makes calls on a channel; returns True when no calls are left, False if the channel has broken."""
+        """Performs calls on a channel; returns True when no calls are left, False if the channel has broken."""
         call: _Call | None = None
         try:
             channel.send(Frame(OPEN_CALLS))

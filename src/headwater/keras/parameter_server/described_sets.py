@@ -86,7 +86,7 @@ class DescribedSet:
 
 
 def described_set(description: bytes) -> DescribedSet:
-    """Makes a set from the result of `describe`.
+    """Creates a set from the result of `describe`.
 
     Raises:
       InvalidArgumentError: the description names a class that this program does not know.
@@ -134,7 +134,7 @@ def host_described(task: ParameterTask, place: ProcessPlace, name: str, descript
 
 
 def _restore(described: Any) -> Any:
-    """Makes an object from its description, unless the description names a class outside of Keras and the program."""
+    """Creates an object from its description, unless the description names a class outside of Keras and the program."""
     _require_known(described)
     return _saving.deserialize_keras_object(described)
 

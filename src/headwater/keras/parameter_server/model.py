@@ -222,7 +222,7 @@ class ServedModel(ModelValues):
         self._send_changes()
 
     def _adapt_to_compile(self) -> None:
-        """Makes a new step if the model was compiled since the last training. The ``ps`` keep the first optimizer.
+        """Discards the step if the model was compiled since the last training. The ``ps`` keep the first optimizer.
 
         Raises:
           ValueError: the trainable variables have changed; or the optimizer has other settings, or, if tables are on

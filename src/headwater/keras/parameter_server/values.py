@@ -435,8 +435,8 @@ class ModelValues:
             self.optimizer.learning_rate = set_rate
 
     def hold_values(self) -> None:
-        """Gives the model's variables the values that this worker last read from the ``ps``, and its optimizer the
-        number of updates."""
+        """Assigns the values that this worker last read from the ``ps`` to the model's variables, and the number of
+        updates to the optimizer."""
         assert self._client is not None
         read = self.variables[: self.table_numbers().start]
         for variable, value in zip(read, self._client.values(), strict=False):

@@ -20,7 +20,7 @@ __all__ = ["SGD", "Admission", "Initializer", "LocalTables", "RowTable", "TableC
 
 
 def connect_tables(task: ParameterTask, replicas: int = 1, shards: int | None = None) -> TableClient:
-    """Makes a worker's client of all tables, which have ``replicas`` replicas of ``shards`` parts."""
+    """Creates a worker's client of all tables, which have ``replicas`` replicas of ``shards`` parts."""
     links = task.server_links(TABLES, replicas, shards)
     on_handshake = task.handshake_callback(TABLES, replicas, shards)
     return TableClient(str(task.members.me), links, replicas=replicas, shards=shards, on_handshake=on_handshake)
@@ -53,7 +53,7 @@ class LocalTables:
         return made
 
     def client(self, worker: int = 0) -> TableClient:
-        """Makes a worker's client."""
+        """Creates a worker's client."""
         links: list[tuple[str, ServerLink]] = [
             (f"/job:ps/task:{index}", _MemoryLink(self, index)) for index in range(len(self.services))
         ]

@@ -118,7 +118,7 @@ class TableService:
         self._ended = threading.Event()
 
     def make(self, name: str, config: TableConfig, folder: str | None = None) -> Table:
-        """Makes a table for the program of this task, unless a worker has opened it before.
+        """Creates a table for the program of this task, unless a worker has opened it before.
 
         Raises:
           FailedPreconditionError: there is another table with that name.

@@ -273,7 +273,7 @@ class Finder:
 
 
 class _Loader(importlib.abc.Loader):
-    """Makes one `CompatModule`."""
+    """Creates one `CompatModule`."""
 
     def __init__(self, places: Sequence[object]) -> None:
         self._places = places

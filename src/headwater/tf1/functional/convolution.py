@@ -20,7 +20,7 @@ def _spread(value: Any, count: int, data_format: str, what: str) -> tuple[int, .
     tensor.
 
     Raises:
-      ValueError: there is another number of values.
+      ValueError: the number of values is wrong.
     """
     given = [1] if value is None else [int(v) for v in np.ravel(value)]
     space = count - 2

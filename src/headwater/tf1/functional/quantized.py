@@ -79,7 +79,7 @@ def quantize(
       The integers, and the range that they represent.
 
     Raises:
-      TypeError: ``T`` is another type.
+      TypeError: ``T`` is the wrong type.
       ValueError: the mode is unknown.
     """
     _check("mode", mode, _MODES)

@@ -128,7 +128,7 @@ def print_(*inputs: Any, **options: Any) -> Operation:
 
 
 class _Holes:
-    """Makes placeholders for tensors within a text, in the order of the text.
+    """Creates placeholders for tensors within a text, in the order of the text.
 
     Args:
       mark: the placeholder of a tensor.

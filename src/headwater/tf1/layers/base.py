@@ -269,7 +269,7 @@ class Layer(_WithArguments):
 
     @classmethod
     def from_config(cls, config: Mapping[str, object], custom_objects: Mapping[str, object] | None = None) -> Self:
-        """Makes the layer that `get_config` of a layer of this class has described.
+        """Creates the layer that `get_config` of a layer of this class has described.
 
         Args:
           config: the description.
@@ -280,7 +280,7 @@ class Layer(_WithArguments):
     # For subclasses ------------------------------------------------------------------------------------------------
 
     def build(self, input_shape: ShapeLike) -> None:
-        """Makes the variables, for inputs of this shape."""
+        """Creates the variables, for inputs of this shape."""
         del input_shape
         self.built = True
 
@@ -308,7 +308,7 @@ class Layer(_WithArguments):
         partitioner: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """Makes the variable ``name`` of this layer, or finds it. See `get_variable`."""
+        """Creates the variable ``name`` of this layer, or finds it. See `get_variable`."""
         more = {"synchronization": synchronization, "aggregation": aggregation}
         more = {key: value for key, value in more.items() if value is not None}
         kind = self._dtype or dtypes.float32 if dtype is None else as_dtype(dtype)

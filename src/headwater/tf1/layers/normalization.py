@@ -171,7 +171,7 @@ class BatchNormalization(Layer):
             scope.set_partitioner(partitioner)
 
     def _build_renorm(self, size: Sequence[int | None], kind: DType) -> None:
-        """Makes the averages of the standard deviation, which renormalisation uses in place of the variance."""
+        """Creates the averages of the standard deviation, which renormalisation uses in place of the variance."""
         variance = self.moving_variance_initializer
 
         def deviation(*args: Any, **options: Any) -> Tensor:

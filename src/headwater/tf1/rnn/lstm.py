@@ -85,7 +85,7 @@ def block_clip(limit: float) -> Callable[[Tensor], Tensor] | None:
 
 
 def block_peepholes(layer: Layer, units: int) -> list[Variable]:
-    """Makes the diagonal weights of TensorFlow's LSTM operations; returns them in the order of `lstm_step`."""
+    """Creates the diagonal weights of TensorFlow's LSTM operations; returns them in the order of `lstm_step`."""
     i, f, o = (layer.add_variable(name, shape=[units]) for name in ("w_i_diag", "w_f_diag", "w_o_diag"))
     return [f, i, o]
 

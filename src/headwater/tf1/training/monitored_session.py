@@ -35,7 +35,7 @@ USE_DEFAULT: Final = object()
 
 
 class SessionCreator:
-    """Makes sessions; a monitored session requests one at the beginning and after each loss."""
+    """Creates sessions; a monitored session requests one at the beginning and after each loss."""
 
     def create_session(self) -> Any:
         """Returns a new session whose model is ready."""

@@ -233,7 +233,7 @@ class Optimizer:
         """Creates the slots of ``var_list``. Creates none by default."""
 
     def _prepare(self) -> None:
-        """Makes tensors of the settings, before the updates. Does nothing by default."""
+        """Creates tensors of the settings, before the updates. Does nothing by default."""
 
     def _apply_dense(self, grad: Tensor, var: Variable) -> Any:
         """The operation that updates ``var`` by the tensor ``grad``."""

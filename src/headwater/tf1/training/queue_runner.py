@@ -106,7 +106,7 @@ class QueueRunner:
     def create_threads(
         self, sess: Any, coord: Coordinator | None = None, daemon: bool = False, start: bool = False
     ) -> list[threading.Thread]:
-        """Makes the threads that fill the queue.
+        """Creates the threads that fill the queue.
 
         Args:
           sess: the session they run in.

@@ -71,7 +71,7 @@ class Scaffold:
         self.saver: Any = choose(saver, "saver")
 
     def finalize(self) -> Scaffold:
-        """Makes omitted parts, and finalizes the graph; idempotent."""
+        """Creates omitted parts, and finalizes the graph; idempotent."""
         graph = get_default_graph()
         require_accounted(graph)
         get = self.get_or_default

@@ -57,7 +57,7 @@ def get_global_step(graph: Graph | None = None) -> Any:
 
 
 def create_global_step(graph: Graph | None = None) -> AnyVariable:
-    """Makes the global step of the graph.
+    """Creates the global step of the graph.
 
     Args:
       graph: the default one if None.

@@ -186,8 +186,10 @@ class CopiedTaskLink:
             raise DeadlineExceededError(error.message) from error
 
     def release_channel(self, channel: Channel, usable: bool) -> None:
-        """Gives a channel back after a conversation. ``usable``: both ends are ready for another conversation on it;
-        otherwise the channel is closed."""
+        """Returns a channel to the pool after a conversation.
+
+        If not ``usable``, because an end is not ready for another conversation on it, the channel is closed.
+        """
         link = self._from.pop(channel, None)
         if link is not None:
             link.release_channel(channel, usable)

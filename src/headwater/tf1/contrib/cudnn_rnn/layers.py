@@ -123,7 +123,7 @@ class _CudnnRNN(Layer):
         return ([self.num_layers * self.num_dirs, batch_size, self.num_units],) * self._states
 
     def build(self, input_shape: ShapeLike) -> None:
-        """Makes the variable, and adds the saveable to the collection ``SAVEABLE_OBJECTS``.
+        """Creates the variable, and adds the saveable to the collection ``SAVEABLE_OBJECTS``.
 
         Raises:
           ValueError: the shape has not three dimensions, or the last one is unknown.

@@ -111,7 +111,7 @@ class ElasticAverageOptimizer(CopyOptimizer):
         return self._in_turn([update], lambda: self._exchange(copies, global_step))
 
     def _keep_on_worker(self, variables: Sequence[Variable]) -> None:
-        """Makes the optimizer's new variables local ones, since each worker has its own."""
+        """Makes the optimizer's new variables local, since each worker has its own."""
         graph = get_default_graph()
         listed = graph.get_collection_ref(GraphKeys.GLOBAL_VARIABLES)
         for var in variables:

@@ -118,7 +118,7 @@ def from_estimator(
     graph: Graph | None = None,
     config: ConfigProto | None = None,
 ) -> Predictor:
-    """Makes a predictor of an estimator's newest checkpoint.
+    """Creates a predictor of an estimator's newest checkpoint.
 
     Args:
       serving_input_receiver_fn: returns a `ServingInputReceiver`.

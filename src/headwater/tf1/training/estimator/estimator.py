@@ -431,7 +431,7 @@ class Estimator:
           checkpoint_path: the checkpoint to export; the newest if None.
 
         Raises:
-          ValueError: there is no checkpoint, the model has no export outputs, or ``experimental_mode`` is another one.
+          ValueError: there is no checkpoint, the model has no export outputs, or ``experimental_mode`` is not PREDICT.
         """
         if experimental_mode != ModeKeys.PREDICT:
             raise ValueError(

@@ -185,7 +185,7 @@ class LearnEstimator(ArrayEstimator):
         self._label_specs: Structure = None
         super().__init__(adapted, model_dir, config)
 
-    def evaluate(  # pyright: ignore[reportIncompatibleMethodOverride] - its order of arguments is another here
+    def evaluate(  # pyright: ignore[reportIncompatibleMethodOverride] - its arguments have a different order here
         self,
         x: object = None,
         y: object = None,
@@ -222,7 +222,7 @@ class LearnEstimator(ArrayEstimator):
         finally:
             self.eval_metrics = kept
 
-    def predict(  # pyright: ignore[reportIncompatibleMethodOverride] - its order of arguments is another here
+    def predict(  # pyright: ignore[reportIncompatibleMethodOverride] - its arguments have a different order here
         self,
         x: object = None,
         input_fn: Callable[..., Structure] | None = None,

@@ -24,7 +24,7 @@ class SettingsOptimizer(Optimizer):
         self._settings: dict[str, Tensor] = {}
 
     def _prepare_settings(self, **settings: object) -> None:
-        """Makes a tensor of every setting, under its name."""
+        """Creates a tensor of every setting, under its name."""
         self._settings = {
             key: convert_to_tensor(self._call_if_callable(value), name=key) for key, value in settings.items()
         }
