@@ -321,7 +321,7 @@ def _replace_outside() -> None:
     put("cluster.transport.control_client", "listens_here", _listens_here)
     put("cluster.transport.control_client", "_open", _open_grpc)
     put("graph.server.task_server", "use_cpu_only", _nothing)
-    put("graph.server.task_server", "_share_machine", _nothing)
+    put("graph.server.task_server", "share_machine_with_tasks", _nothing)
     put("graph.server.task_server", "configure", _nothing)
     modules: Any = sys.modules
     manager = modules["headwater.tf1.training.session_manager"]
