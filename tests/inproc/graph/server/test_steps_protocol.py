@@ -307,7 +307,7 @@ def test_a_step_is_forgotten_when_its_session_ends_before_its_channel(served: Se
     found: list[weakref.ref[Any]] = []
 
     def session_ends() -> None:
-        found.extend(map(weakref.ref, served.service._known.values()))
+        found.extend(map(weakref.ref, served.service._registered.values()))
         served.runtime.release(SESSION, "its master has ended")
 
     run_and_go(served, session_ends)
