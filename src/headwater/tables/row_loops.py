@@ -15,13 +15,23 @@ from headwater.tables.compiled import compiled
 from headwater.tables.hashing import U64, Reals, Words, mix, slots_for
 
 
+class _Memory:
+    """Memory of an array, described as writable."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array  # keeps the memory
+        described: dict[str, Any] = array.__array_interface__
+        self.__array_interface__: dict[str, Any] = {**described, "data": (described["data"][0], False)}
+
+
 def flat(array: Any, dtype: Any) -> Any:
     """Returns the elements as a contiguous, writable vector: one type of argument, for which a loop is compiled once.
 
-    The vector shares memory with ``array`` if ``array`` is contiguous and of type ``dtype``.
+    The vector shares memory with ``array`` if ``array`` is contiguous and of type ``dtype``, even if ``array`` is
+    read-only, as the values of variables are. A loop must not write to an argument that may be read-only.
     """
-    found = np.ascontiguousarray(array, dtype).reshape(-1)
-    return found if found.flags.writeable else found.copy()
+    vector = np.ascontiguousarray(array, dtype).reshape(-1)
+    return vector if vector.flags.writeable else np.asarray(_Memory(vector))
 
 
 @compiled

@@ -13,6 +13,7 @@ from headwater.graph.kernels.registry import kernel_of, update_kernel_of
 from headwater.graph.kernels.rows import add_rows
 from headwater.graph.ops.sparse import distinct_bags
 from headwater.graph.registry import lookup
+from headwater.tables import row_loops
 from tests.support.loops import use_loops
 
 F = np.float32
@@ -137,3 +138,17 @@ def test_rows_of_dropped_ids_may_be_out_of_range(monkeypatch: pytest.MonkeyPatch
     assert count == 4
     with pytest.raises(ValueError, match="is invalid: 4 >= 4"):
         distinct_bags(ids, indices + np.array([[0, 0]] * 4 + [[1, 0]]), shape, default)
+
+
+@pytest.mark.parametrize("writable", [True, False])
+def test_arguments_of_loops_are_not_copied(writable: bool) -> None:
+    """Values of variables are read-only; a lookup must not copy its table."""
+    table = np.arange(12, dtype=F).reshape(4, 3)
+    table.flags.writeable = writable
+    vector = row_loops.flat(table, F)
+    assert np.shares_memory(vector, table)
+    assert vector.flags.writeable
+    assert vector.tolist() == list(range(12))
+    del table
+    assert vector.sum() == 66
+    assert row_loops.flat(np.arange(3)[::2], F).tolist() == [0, 2]
