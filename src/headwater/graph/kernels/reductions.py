@@ -29,7 +29,7 @@ def _axes(indices: HostArray, rank: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=1024)
 def _axes_in(indices: bytes, char: str, rank: int) -> tuple[int, ...]:
-    return tuple({axis_in(axis, rank): None for axis in np.frombuffer(indices, char)})
+    return tuple(dict.fromkeys(axis_in(axis, rank) for axis in np.frombuffer(indices, char)))
 
 
 def _reduction(op_type: str, compute: Callable[..., Any], pull: Pull | None = None) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -176,7 +176,7 @@ class _Backward:
 
     def run(self, given: Sequence[str]) -> None:
         """Adds the statements; ``given`` are the local variables with the gradients of the body's outputs."""
-        self.back.space.update(added=added, as_tuple=as_tuple, padded=padded, through=through)
+        self.back.space.update(added=added, as_tuple=as_tuple, padded=padded)
         active = self._active()
         for name, grad in zip(self.body.outputs, given, strict=True):
             if name in active:
@@ -225,7 +225,8 @@ class _Backward:
         args = [self.forward.names[name] for name in node.inputs]
         forward = self.forward.result_of(node.type, args, attrs)
         assert forward is not None, node
-        uses = [*args, *(grad for grad in grads if grad != "None")]
+        present = [grad for grad in grads if grad != "None"]
+        uses = [*args, *present]
         gradients = f"({join_names(grads)})"
         if len(grads) > 1:
             # A vector-Jacobian product needs an entry for every output, including unused ones.
@@ -234,26 +235,21 @@ class _Backward:
         run = self.back.bind(gradient_function_of(node.type, attrs), "g")
         if node.name in self.owned:
             run = f"{self.back.bind(write_gradient_in_place, 'g')} if owned else {run}"
-        given = [run, f"({join_names(args)})", gradients, self.back.bind(wants, "a"), self.back.bind(attrs, "a")]
+        given = [f"({join_names(args)})", gradients, self.back.bind(wants, "a"), self.back.bind(attrs, "a")]
         if takes_outputs(node.type) or node.type in GRADIENT_MAKERS:
-            given.append(forward)
+            given.append(f"as_tuple({forward})")
             uses.append(forward)
         result = self.back.local()
-        self.back.add(f"{result} = {self._call(given, grads)}", node, defines=[result], uses=uses)
+        # The gradients of a loop's results are None in some runs of the same code.
+        absent = " is None and ".join(present) + " is None"
+        nothing = self.back.bind((None,) * len(wants), "a")
+        text = f"{result} = {nothing} if {absent} else ({run})({', '.join(given)})"
+        self.back.add(text, node, defines=[result], uses=uses)
         for index, (name, want) in enumerate(zip(node.inputs, wants, strict=True)):
             if want:
                 part = self.back.local()
                 self.back.add(f"{part} = {result}[{index}]", defines=[part], uses=[result])
                 self._add(name, part)
-
-    def _call(self, given: Sequence[str], grads: Sequence[str]) -> str:
-        """Returns the call of `through` with ``given``; written out for a single gradient, which saves a call."""
-        if len(grads) > 1:
-            return f"through({', '.join(given)})"
-        run, inputs, gradients, wants, attrs, *outputs = given
-        args = [inputs, gradients, wants, attrs, *(f"as_tuple({output})" for output in outputs)]
-        nothing = self.back.bind((None,) * len(self.back.space[wants]), "a")
-        return f"{nothing} if {grads[0]} is None else ({run})({', '.join(args)})"
 
 
 def _blocks_gradient(node: Node) -> bool:
@@ -273,18 +269,3 @@ def added(a: Any, b: Any) -> Any:
     if a is None or b is None:
         return b if a is None else a
     return a + b
-
-
-def through(
-    run: Callable[..., Sequence[Any]],
-    inputs: Sequence[Any],
-    grads: Sequence[Any],
-    wanted: Sequence[bool],
-    attrs: Mapping[str, Any],
-    *outputs: object,
-) -> Sequence[Any]:
-    """Returns the gradients of an operation's inputs; all None if no output has a gradient."""
-    for grad in grads:
-        if grad is not None:
-            return run(inputs, grads, wanted, attrs, *map(as_tuple, outputs))
-    return (None,) * len(inputs)
