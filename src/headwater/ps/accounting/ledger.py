@@ -177,7 +177,6 @@ class _Epoch:
       done: positions whose examples are applied.
       aside: ranges that failed too often, with the latest reason.
       out: number of positions that are held or gathered.
-      requested: the plan as the first worker sent it; None after a restart.
     """
 
     plan: Plan
@@ -186,7 +185,6 @@ class _Epoch:
     done: Intervals = field(default_factory=Intervals)
     aside: dict[Span, str] = field(default_factory=dict[Span, str])
     out: int = 0
-    requested: Plan | None = None
 
     def assign(self, share: tuple[int, int] | None, *, joins: bool = False) -> _Piece | None:
         """Assigns the next range within one batch; returns None if no range is left.
@@ -360,9 +358,7 @@ class Ledger:
         known = self._epochs.get(epoch)
         if known is None:
             seed = self.seed if plan.seed is None else plan.seed
-            known = self._epochs[epoch] = _Epoch(plan=replace(plan, seed=seed), requested=plan)
-            return known
-        if plan == known.requested:
+            known = self._epochs[epoch] = _Epoch(plan=replace(plan, seed=seed))
             return known
         differs = [
             f"{one.name}={getattr(plan, one.name)!r} instead of {getattr(known.plan, one.name)!r}"
