@@ -77,7 +77,7 @@ class SessionOptions:
                 isolated=bool(raw["isolated"]),
                 jit_level=int(raw["jit_level"]),
             )
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, OverflowError, KeyError, AttributeError) as error:
             raise InvalidArgumentError(f"malformed options of a session: {error}") from error
 
 

@@ -285,7 +285,7 @@ def decode_plan(data: bytes) -> TaskPlan:
         )
         check_plan(plan)
         return plan
-    except (ValueError, TypeError, KeyError, IndexError, DecodeError) as error:
+    except (ValueError, TypeError, OverflowError, KeyError, IndexError, DecodeError) as error:
         raise InvalidArgumentError(f"not a well-formed plan: {error}") from error
 
 

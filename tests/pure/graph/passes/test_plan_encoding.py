@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from headwater.cluster.devices import parse_device
 from headwater.errors import InvalidArgumentError
+from headwater.graph.master.master import SessionOptions
 from headwater.graph.passes.partition import partition
 from headwater.graph.passes.place import place
 from headwater.graph.passes.plan import Compute, Host, TaskPlan, decode_plan, encode_plan
@@ -132,6 +133,13 @@ def test_well_packed_nonsense(data: st.DataObject) -> None:
         at, key = at[key], data.draw(st.integers(0, len(at[key]) - 1))
     at[key] = data.draw(_anything)
     _decodes_or_is_refused(msgpack.packb(raw))
+
+
+@pytest.mark.parametrize("decode", [decode_plan, SessionOptions.decode])
+def test_an_infinite_level_is_refused(decode: Callable[[bytes], object]) -> None:
+    raw = msgpack.unpackb(ENCODED[0] if decode is decode_plan else SessionOptions().encode())
+    with pytest.raises(InvalidArgumentError, match="infinity"):
+        decode(msgpack.packb({**raw, "jit_level": float("inf")}))
 
 
 @pytest.mark.parametrize("key", sorted(msgpack.unpackb(ENCODED[0])))
