@@ -10,13 +10,14 @@ from headwater.cluster.telemetry.watchdog import ProgressWatchdog
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
 from headwater.ps.recovery import RecoveryReport
+from headwater.ps.shards.directory import Load
+from headwater.state.copy import KeptCopy
 
 
 class Hosted(Protocol):
-    """A set of parameters on a task, or a replica or shard of one.
+    """A set of parameters on a task, or a replica or shard of one. The defaults fit a set that counts no steps.
 
-    See `headwater.ps.host.HostedParameters`, `headwater.ps.replicas.shard.ShardCopy` and
-    `headwater.ps.replicas.holder.CopyHolder`.
+    See `headwater.ps.host.HostedParameters`, `HostedCopy` and `headwater.ps.replicas.holder.CopyHolder`.
     """
 
     @property
@@ -27,17 +28,17 @@ class Hosted(Protocol):
     @property
     def counts_steps(self) -> bool:
         """Whether `version` is the job's global step."""
-        ...
+        return False
 
     @property
     def steps(self) -> int:
         """Number of pushed gradients that were answered."""
-        ...
+        return 0
 
     @property
     def recovery_report(self) -> RecoveryReport | None:
-        """Report of the recovery from saved state; None if nothing was recovered."""
-        ...
+        """Report of the recovery from saved state; None if nothing was recovered, as replicas keep no files."""
+        return None
 
     def serve(self, channel: Channel, hello: Frame, watchdog: ProgressWatchdog) -> None:
         """Answers a worker, whose first frame is ``hello``, until its channel ends."""
@@ -49,28 +50,34 @@ class Hosted(Protocol):
 
     def refusal(self, task: Claim) -> str:
         """Returns why a task has no right to its place in the cluster; empty if it has the right."""
-        ...
+        del task
+        return ""
 
     def job_over(self) -> None:
         """Marks the job as over: the chief's program has ended."""
-        ...
 
     def record_worker_end(self) -> None:
         """Records that the program of a worker has ended without an error."""
-        ...
 
     def close(self) -> None:
         """Ends all waits and releases resources, because the task stops."""
-        ...
 
     def sizes(self) -> list[VariableSize]:
         """Returns the sizes of this task's blocks and of the optimizer's state."""
-        ...
+        return []
 
     def group(self) -> GroupProgress:
-        """Returns the progress of the training."""
+        """Returns the progress of the training, and the state of the replicas."""
         ...
 
     def waits(self) -> list[tuple[str, float]]:
         """Returns the workers that wait here, each with the reason and the start of the wait (`time.monotonic`)."""
-        ...
+        return []
+
+
+class HostedCopy(KeptCopy, Hosted):
+    """A replica of a shard of parameters or tables, which can move between ``ps``."""
+
+    def load(self) -> Load:
+        """Returns the load of the shard on this task, in bytes and bytes per second."""
+        raise NotImplementedError

@@ -5,10 +5,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from headwater.cluster.pauses import pause
 from headwater.cluster.task.waiting import Reminder
+
+if TYPE_CHECKING:
+    from headwater.state.copy import KeptCopy
 
 _log = logging.getLogger("headwater")
 
@@ -21,20 +24,8 @@ LOST_TIMEOUT_S: Final = 20.0
 _POLL_INTERVAL_S: Final = 0.05
 
 
-class Leaving(Protocol):
-    """A replica of a process that shuts down; see `headwater.state.copy.KeptCopy`."""
-
-    def status_text(self) -> str:
-        """Returns the status of the replica, in words."""
-        ...
-
-    def shut_down(self) -> bool:
-        """Shuts the replica down; returns whether the chief could be reached."""
-        ...
-
-
 def shut_down_after_transfer(
-    task: str, copies: Sequence[Leaving], find_last: Callable[[], Sequence[Leaving]], patience_s: Callable[[], float]
+    task: str, copies: Sequence[KeptCopy], find_last: Callable[[], Sequence[KeptCopy]], patience_s: Callable[[], float]
 ) -> None:
     """Waits until other processes have the state of all replicas of this process, then shuts the replicas down.
 
@@ -52,7 +43,7 @@ def shut_down_after_transfer(
     shut_down_now(copies)
 
 
-def shut_down_now(copies: Sequence[Leaving]) -> None:
+def shut_down_now(copies: Sequence[KeptCopy]) -> None:
     """Shuts the replicas down; see `shut_down_after_transfer`.
 
     Stops at the first replica that cannot reach the chief, so that this process waits for the chief only once.
@@ -62,7 +53,7 @@ def shut_down_now(copies: Sequence[Leaving]) -> None:
             return
 
 
-def _await_others(task: str, find_last: Callable[[], Sequence[Leaving]], patience_s: Callable[[], float]) -> None:
+def _await_others(task: str, find_last: Callable[[], Sequence[KeptCopy]], patience_s: Callable[[], float]) -> None:
     began, reminder = time.monotonic(), Reminder()
     while copies := find_last():
         what = "; ".join(copy.status_text() for copy in copies)

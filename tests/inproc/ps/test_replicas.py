@@ -26,10 +26,10 @@ from headwater.ps.client import ParameterClient
 from headwater.ps.consistency import from_text
 from headwater.ps.host_memory import HostMemory
 from headwater.ps.replicas import shard as shard_copies
-from headwater.ps.replicas.feed import ParameterFeed
 from headwater.ps.replicas.limits import require_replicas
 from headwater.ps.replicas.shard import ShardCopy
 from headwater.state.copy import KeptCopy
+from headwater.state.feed import Feed
 from headwater.state.views import RequestKind, View, WitnessRequest
 from headwater.state.witness import Witnesses
 from tests.inproc.keras.test_parameter_server import LEAVES, PARAMS, alone, close, gradients
@@ -485,17 +485,18 @@ def test_an_update_is_in_the_journal_before_the_other_copy_has_it(
 ) -> None:
     """Otherwise the journal could lack an update that the backup has when the primary is killed in between."""
     happened: dict[int, list[str]] = {}
-    send, write = ParameterFeed.change, Accounts.flush
+    send, write = Feed.send, Accounts.flush
 
-    def sent(feed: ParameterFeed, *arguments: Any) -> None:
-        happened.setdefault(threading.get_ident(), []).append("sent")
-        send(feed, *arguments)
+    def sent(feed: Feed, kind: int, *arguments: Any) -> None:
+        if kind == kinds.UPDATE_BACKUP:
+            happened.setdefault(threading.get_ident(), []).append("sent")
+        send(feed, kind, *arguments)
 
     def written(accounts: Accounts) -> None:
         write(accounts)
         happened.setdefault(threading.get_ident(), []).append("written")
 
-    monkeypatch.setattr(ParameterFeed, "change", sent)
+    monkeypatch.setattr(Feed, "send", sent)
     monkeypatch.setattr(Accounts, "flush", written)
     servers = Replicated(PARAMS, optax.sgd(0.1), log_dir=str(tmp_path))
     client = servers.client()

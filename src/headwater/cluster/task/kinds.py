@@ -74,7 +74,7 @@ ROUND_SUM: Final = 91
 # ... and about shards that move: `headwater.ps.shards.directory`
 WHERE: Final = 92
 MOVE: Final = 93
-# ... and between replicas of the state of a ``ps``: `headwater.state.feed`, `headwater.ps.replicas.feed`
+# ... and between replicas of the state of a ``ps``: `headwater.state.feed`, `headwater.ps.replicas.shard`
 VIEW: Final = 84
 BACKUP: Final = 85
 STATE: Final = 86

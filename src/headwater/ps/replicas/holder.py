@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Final
 
 from headwater.cluster.claims import Claim
 from headwater.cluster.task import kinds
@@ -24,15 +24,13 @@ from headwater.cluster.telemetry.watchdog import ProgressWatchdog
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
 from headwater.errors import FailedPreconditionError, OpError, UnavailableError
-from headwater.ps.hosted import Hosted
-from headwater.ps.recovery import RecoveryReport
+from headwater.ps.hosted import Hosted, HostedCopy
 from headwater.ps.replicas.processes import KnownServers, server_name, server_number
-from headwater.ps.shards.directory import Directory, Load, ShardReport
+from headwater.ps.shards.directory import Directory, ShardReport
 from headwater.ps.shards.moves import MOVE_TIMEOUT_S, balance_shards
 from headwater.ps.shards.places import Places
 from headwater.state.aims import Placement
 from headwater.state.leaving import LOST_TIMEOUT_S, shut_down_now
-from headwater.state.views import View
 
 _log = logging.getLogger("headwater")
 
@@ -41,71 +39,7 @@ _log = logging.getLogger("headwater")
 LEAVE_TIMEOUT_S: Final = 300.0
 
 
-class MovingCopy(Hosted, Protocol):
-    """Interface of a replica of a shard; see `headwater.state.copy.KeptCopy`."""
-
-    @property
-    def view(self) -> View | None:
-        """The newest view that the replica knows; None before the first."""
-        ...
-
-    @property
-    def serves(self) -> bool:
-        """Whether the replica is the primary, as far as it knows."""
-        ...
-
-    @property
-    def requested_placement(self) -> Placement | None:
-        """The requested placement; None if none was requested."""
-        ...
-
-    @property
-    def has_desired_placement(self) -> bool:
-        """Whether the replica serves, and the replicas have the desired placement."""
-        ...
-
-    @property
-    def is_spare(self) -> bool:
-        """Whether the replica is empty: no view that it knows names it, and no primary feeds it."""
-        ...
-
-    @property
-    def lacks_backup(self) -> bool:
-        """Whether the replica serves, and lacks a complete backup that it should have."""
-        ...
-
-    @property
-    def unconfirmed_frames(self) -> int:
-        """Number of frames that the backup has yet to confirm."""
-        ...
-
-    @property
-    def interruption_s(self) -> float:
-        """How long the last handoff of the replica interrupted service, in seconds."""
-        ...
-
-    def request_placement(self, primary: int, backup: int | None) -> None:
-        """Sets the desired placement: the numbers of the ``ps`` for primary and backup (None: no backup)."""
-        ...
-
-    def wait_for(self, done: Callable[[], bool], timeout_s: float) -> bool:
-        """Waits for a change of the view or of the placement that makes ``done`` true; returns whether it is true."""
-        ...
-
-    def load(self) -> Load:
-        """Returns the load of the shard on this task."""
-        ...
-
-    def status_text(self) -> str:
-        """Returns the status of the replicas, in words."""
-        ...
-
-    def shut_down(self) -> bool:
-        """Shuts the replica down; returns whether the chief could be reached."""
-        ...
-
-
-class CopyHolder:
+class CopyHolder(Hosted):
     """The replicas of a set's shards on this ``ps``: one of each shard, most of which may be spare.
 
     Args:
@@ -123,7 +57,7 @@ class CopyHolder:
         self,
         directory: Directory,
         servers: KnownServers,
-        copies: Mapping[int, MovingCopy],
+        copies: Mapping[int, HostedCopy],
         *,
         replicas: int,
         task: str,
@@ -131,7 +65,7 @@ class CopyHolder:
         end_with_job: Callable[[str], None],
         on_start: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self.copies: Mapping[int, MovingCopy] = copies
+        self.copies: Mapping[int, HostedCopy] = copies
         self._replicas = replicas
         self._directory = directory
         self._servers = servers
@@ -279,7 +213,7 @@ class CopyHolder:
             answer = error_frame(0, error, self._task)
         return channel.send(answer)
 
-    def _copy_of(self, first: Frame, channel: Channel) -> MovingCopy:
+    def _copy_of(self, first: Frame, channel: Channel) -> HostedCopy:
         _, _, number = str(first.header[0]).rpartition("/")
         if not number.isdecimal() or int(number) not in self.copies:
             raise bad_header(first, channel.peer)
@@ -344,7 +278,7 @@ class CopyHolder:
     # Service interface ------------------------------------------------------------------------------------------------
 
     @property
-    def _serving(self) -> list[MovingCopy]:
+    def _serving(self) -> list[HostedCopy]:
         return [copy for copy in self.copies.values() if copy.serves]
 
     @property
@@ -354,18 +288,12 @@ class CopyHolder:
 
     @property
     def counts_steps(self) -> bool:
-        """Whether `version` is the job's global step."""
         return self.copies[0].counts_steps
 
     @property
     def steps(self) -> int:
         """Number of pushed gradients that were answered, for one shard."""
         return max(copy.steps for copy in self.copies.values())
-
-    @property
-    def recovery_report(self) -> RecoveryReport | None:
-        """Replicated shards keep no state on disk, so there is no recovery report."""
-        return None
 
     def sizes(self) -> list[VariableSize]:
         """Returns the sizes of the shards for which this is the primary; see `HostedParameters.sizes`."""
@@ -388,15 +316,12 @@ class CopyHolder:
         )
 
     def waits(self) -> list[tuple[str, float]]:
-        """Returns the workers that wait here, each with the reason and the start of the wait."""
         return [wait for copy in self.copies.values() for wait in copy.waits()]
 
     def refusal(self, task: Claim) -> str:
-        """Returns why a task has no right to its place, see `HostedParameters.refusal`."""
         return next((reason for copy in self.copies.values() if (reason := copy.refusal(task))), "")
 
     def job_over(self) -> None:
-        """Marks the job as over: the chief's program has ended."""
         with self._changed:
             self._over = True
             self._changed.notify_all()
@@ -404,7 +329,6 @@ class CopyHolder:
             copy.job_over()
 
     def record_worker_end(self) -> None:
-        """Records that the program of a worker has ended without an error."""
         for copy in self.copies.values():
             copy.record_worker_end()
 

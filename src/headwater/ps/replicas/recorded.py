@@ -16,7 +16,7 @@ _log = logging.getLogger("headwater")
 
 
 class Change(NamedTuple):
-    """A change of values: kind, header (without number and memory) and tensors of a frame of a `ParameterFeed`."""
+    """A change of values: kind, header (without number and memory) and tensors of a frame; see `ShardCopy`."""
 
     kind: int
     header: Sequence[Any]

@@ -1,4 +1,27 @@
-"""A replica of a shard of parameters on this ``ps``: it serves workers as primary, or follows the primary as backup."""
+"""A replica of a shard of parameters on this ``ps``: it serves workers as primary, or follows the primary as backup.
+
+The frames of a feed (see `headwater.state.feed`)::
+
+    STATE   (number, count, hyperparameters, memory)   values of ``count`` blocks, then the optimizer's state;
+                                            the hyperparameters of the latest update; ``memory`` is None if rows of
+                                            tables follow
+    ROWS    (number, table)                 numbers of rows of a table, their values, and their optimizer state
+    MEMORY  (number, memory)                the primary's record of workers and requests: at the end of the initial
+                                            state, or if only the record has changed
+
+and the changes of that state (`headwater.ps.replicas.recorded`)::
+
+    UPDATE_BACKUP  (number, changes, hyperparameters, scale, memory)
+                                            gradients, the changes with the numbers ``changes``, then
+                                            of each table the numbers of rows and their gradients
+    FILL    (number, count, memory)         values of ``count`` blocks, then the optimizer's state
+    ASSIGN  (number, memory)                values of all blocks except tables
+    WRITE_ROWS  (number, table, start, memory)   as a worker sends it
+
+``memory`` is the result of `headwater.ps.host_memory.HostMemory.words`. Of several changes that are sent together, only
+the last frame has a memory, and the others have None. The backup collects changes, and applies them when it receives a
+frame with a memory.
+"""
 
 from __future__ import annotations
 
@@ -20,18 +43,16 @@ from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
 from headwater.ps.consistency import KOfN
 from headwater.ps.host import HostedParameters
+from headwater.ps.hosted import HostedCopy
 from headwater.ps.membership import CONNECT_TIMEOUT_S
-from headwater.ps.recovery import RecoveryReport
-from headwater.ps.replicas.feed import ParameterFeed
 from headwater.ps.replicas.recorded import Change, RecordedUpdater, compile_update, repeat
 from headwater.ps.shards.directory import Expect, Load
 from headwater.ps.state_deposits import ROUND_S
 from headwater.ps.state_saver import ROWS_AT_ONCE
 from headwater.ps.updater import HostedTable
-from headwater.state.copy import KeptCopy
 from headwater.state.feed import Feed, FeedChannel
 from headwater.state.sites import Site
-from headwater.state.views import Copy, View, as_words
+from headwater.state.views import Copy
 
 _log = logging.getLogger("headwater")
 
@@ -44,14 +65,14 @@ def shard_name(name: str, shard: int) -> str:
     return f"{name}/{shard}"
 
 
-class ShardCopy(KeptCopy):
+class ShardCopy(HostedCopy):
     """A replica of a shard.
 
     Args:
       name: the name of the set of parameters.
       shard: the number of the shard.
       make: makes the host with its updater: a given updater, or else an empty one.
-      site: see `KeptCopy`.
+      site: see `HostedCopy`.
       expect: see `Expect`; None if the task need not wait for workers before it ends.
     """
 
@@ -93,50 +114,31 @@ class ShardCopy(KeptCopy):
 
     @property
     def version(self) -> int:
-        """Number of updates applied to the values."""
         memory = self._memory
         return self._host.version if self._serving or memory is None else memory[0][1]
 
     @property
     def counts_steps(self) -> bool:
-        """Whether `version` is the job's global step."""
         return self._serving and self._host.counts_steps
 
     @property
     def steps(self) -> int:
-        """Number of pushed gradients that were answered."""
         return self._steps + self._host.steps
 
-    @property
-    def recovery_report(self) -> RecoveryReport | None:
-        """Replicated shards keep no state on disk, so there is no recovery report."""
-        return None
-
     def load(self) -> Load:
-        """Returns the load of the shard on this task, in bytes and bytes per second."""
         rate = self._host.workers.traffic_bytes / max(1.0, time.monotonic() - self._since)
         return Load(nbytes=sum(size.nbytes for size in self.sizes()), rate=rate, backup=self.backup)
 
     def sizes(self) -> list[VariableSize]:
-        """Returns the sizes of the shard's blocks and optimizer state; see `HostedParameters.sizes`."""
         return self._host.sizes()
 
     def group(self) -> GroupProgress:
-        """Returns the progress of the training, and the state of the replicas."""
-        return replace(
-            self._host.group(),
-            updates=self.version,
-            copies=self.status_text(),
-            lacks_backup=self.lacks_backup,
-            backup_lag=self.unconfirmed_frames,
-        )
+        return self.add_status(replace(self._host.group(), updates=self.version))
 
     def waits(self) -> list[tuple[str, float]]:
-        """Returns the workers that wait here, each with the reason and the start of the wait."""
         return self._host.waits()
 
     def refusal(self, task: Claim) -> str:
-        """Returns why a task has no right to its place, see `HostedParameters.refusal`."""
         return self._host.refusal(task)
 
     def job_over(self) -> None:
@@ -144,7 +146,6 @@ class ShardCopy(KeptCopy):
         self._host.job_over()
 
     def record_worker_end(self) -> None:
-        """Records that the program of a worker has ended without an error."""
         self._host.record_worker_end()
 
     # Workers ----------------------------------------------------------------------------------------------------------
@@ -176,7 +177,7 @@ class ShardCopy(KeptCopy):
                 return None, 0
             noted, feed = self._updater.pop_changes(), self._feed
             # Without a feed, drop the changes: the next feed begins with the whole state.
-            if not isinstance(feed, ParameterFeed) or feed.ended.is_set():
+            if feed is None or feed.ended.is_set():
                 return feed, 0
             try:
                 self._send(feed, host, noted)
@@ -185,7 +186,7 @@ class ShardCopy(KeptCopy):
                 raise
             return feed, feed.last_number
 
-    def _send(self, feed: ParameterFeed, host: HostedParameters, noted: Sequence[Change]) -> None:
+    def _send(self, feed: Feed, host: HostedParameters, noted: Sequence[Change]) -> None:
         memory = host.memory.words()
         # Write the journal before sending the changes: a backup that is promoted with these changes assumes that the
         # journal contains them.
@@ -193,11 +194,10 @@ class ShardCopy(KeptCopy):
         if noted:
             # Only the last change carries the record of requests. So the backup applies either all changes that belong
             # to an answer, or none.
-            for change in noted[:-1]:
-                feed.change(change, None)
-            feed.change(noted[-1], memory)
+            for at, change in enumerate(noted, 1):
+                feed.send(change.kind, (*change.header, memory if at == len(noted) else None), change.tensors)
         elif memory != self._sent_memory:
-            feed.remember(memory)
+            feed.send(kinds.MEMORY, (memory,), ())
         self._sent_memory = memory
 
     # Backup and primary ----------------------------------------------------------------------------------------------
@@ -252,12 +252,9 @@ class ShardCopy(KeptCopy):
     def _start_feed(self, channel: FeedChannel, other: Copy) -> Feed:
         host, tables = self._host, self._updater.tables
         with host.lock:
-            feed = ParameterFeed(channel, other, self._snapshot_changes(host), lambda: self._end_snapshot(host, tables))
+            feed = Feed(channel, other, self._snapshot_changes(host), lambda: self._end_snapshot(host, tables))
             self._attach_feed(feed)
         return feed
-
-    def _start_feed_of_changes(self, channel: Channel, other: Copy, view: View) -> Feed:
-        return ParameterFeed(channel, other, [(kinds.NEW_VIEW, (as_words(view), self.requested_placement), ())])
 
     def _snapshot_changes(self, host: HostedParameters) -> Iterator[Change]:
         """Returns the changes that fill a new backup with the present state. The host's lock is held.

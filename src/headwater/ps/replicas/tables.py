@@ -32,21 +32,19 @@ from contextlib import AbstractContextManager, contextmanager
 import numpy as np
 from numpy.typing import NDArray
 
-from headwater.cluster.claims import Claim
 from headwater.cluster.task import kinds
 from headwater.cluster.task.answers import bad_header
 from headwater.cluster.task.waiting import CHECK_INTERVAL_S
-from headwater.cluster.telemetry.snapshot import GroupProgress, TableLoad, VariableSize
+from headwater.cluster.telemetry.snapshot import GroupProgress, TableLoad
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
 from headwater.errors import DeadlineExceededError, UnavailableError
+from headwater.ps.hosted import HostedCopy
 from headwater.ps.protocol import TABLES
-from headwater.ps.recovery import RecoveryReport
 from headwater.ps.shards.directory import Load
 from headwater.ps.tables.host import Client, TableService
 from headwater.ps.tables.protocol import Array, names_function, pack, unpack
 from headwater.ps.tables.rounds import TableRounds
-from headwater.state.copy import KeptCopy
 from headwater.state.feed import Feed, FeedChannel
 from headwater.state.member import DIAL_TIMEOUT_S
 from headwater.state.sites import Site
@@ -241,7 +239,7 @@ def _opened(table: Table) -> _Change:
     return kinds.OPEN_TABLES, header, [table.rates.copy(), *table.shards.sightings]
 
 
-class TablesCopy(KeptCopy):
+class TablesCopy(HostedCopy):
     """A replica of a part of the tables: of each table, the part has a share of the keys.
 
     Args:
@@ -249,7 +247,7 @@ class TablesCopy(KeptCopy):
       tasks: number of parts.
       programs: tables of this task's program.
       moves: whether parts move between ``ps``.
-      site: see `KeptCopy`.
+      site: see `HostedCopy`.
 
     Attributes:
       programs: tables of this task's program.
@@ -284,21 +282,6 @@ class TablesCopy(KeptCopy):
         """Largest number of updates of a table."""
         return max((table.step for table in self._contents.tables()), default=0)
 
-    @property
-    def counts_steps(self) -> bool:
-        """Always False: parameters count steps."""
-        return False
-
-    @property
-    def steps(self) -> int:
-        """Always 0: parameters count the gradients."""
-        return 0
-
-    @property
-    def recovery_report(self) -> RecoveryReport | None:
-        """Replicated tables keep no state on disk, so there is no recovery report."""
-        return None
-
     def load(self) -> Load:
         """Returns the load of the tables on this task. The rate is an estimate: a use of a row counts as a sent row."""
         statistics = [(table.statistics(), 4 * table.config.dim) for table in self._contents.tables()]
@@ -310,31 +293,8 @@ class TablesCopy(KeptCopy):
         """Returns the statistics of the tables, if this replica is the primary."""
         return self._contents.loads() if self._serving else ()
 
-    def sizes(self) -> list[VariableSize]:
-        """Returns an empty list: `loads` reports on tables."""
-        return []
-
     def group(self) -> GroupProgress:
-        """Returns the state of the replicas."""
-        return GroupProgress(
-            name=self._description,
-            updates=self.version,
-            copies=self.status_text(),
-            lacks_backup=self.lacks_backup,
-            backup_lag=self.unconfirmed_frames,
-        )
-
-    def waits(self) -> list[tuple[str, float]]:
-        """Returns an empty list: no worker waits for others here."""
-        return []
-
-    def refusal(self, task: Claim) -> str:
-        """Returns an empty text: any task may use tables."""
-        del task
-        return ""
-
-    def record_worker_end(self) -> None:
-        """Does nothing: no worker waits for another here."""
+        return self.add_status(GroupProgress(name=self._description, updates=self.version))
 
     # Workers ----------------------------------------------------------------------------------------------------------
 

@@ -251,13 +251,8 @@ class GraphCopy(KeptCopy):
 
     def group(self) -> GroupProgress:
         """Returns the status of the replicas."""
-        return GroupProgress(
-            name=f"state of {self.served}",
-            updates=max((cell.updates for cell in self.runtime.resources.cells().values()), default=0),
-            copies=self.status_text(),
-            lacks_backup=self.lacks_backup,
-            backup_lag=self.unconfirmed_frames,
-        )
+        updates = max((cell.updates for cell in self.runtime.resources.cells().values()), default=0)
+        return self.add_status(GroupProgress(name=f"state of {self.served}", updates=updates))
 
     def close(self) -> None:
         super().close()
