@@ -34,7 +34,7 @@ _SERVERS = 2
 
 
 class _CopyLink:
-    """A task's link to one replica; see `headwater.graph.server.replicas.links.OneCopy`."""
+    """A task's link to one replica; see `headwater.graph.server.replicas.links.CopyLink`."""
 
     def __init__(self, cluster: CopiedCluster, me: TaskName, host: int, task: TaskName) -> None:
         self.status: PeerStatus | None = None

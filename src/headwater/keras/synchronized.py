@@ -20,7 +20,7 @@ import inspect
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -32,21 +32,9 @@ from headwater.keras.strategy import get_replica_context
 
 if TYPE_CHECKING:
     from headwater.graph.registry import HostArray
-    from headwater.keras.types import Tree
+    from headwater.keras.mirrored.steps import Replicas
 
 _DESCRIPTION = "statistics of a batch"
-
-
-class _Gathers(Protocol):
-    """The part of `headwater.keras.mirrored.steps.Replicas` that an exchange needs."""
-
-    @property
-    def rank(self) -> int: ...
-
-    @property
-    def processes(self) -> int: ...
-
-    def gather(self, values: Sequence[object], what: str) -> list[Sequence[Tree]]: ...
 
 
 class Exchange:
@@ -56,7 +44,7 @@ class Exchange:
       replicas: all workers; they make the same exchanges in the same order.
     """
 
-    def __init__(self, replicas: _Gathers) -> None:
+    def __init__(self, replicas: Replicas) -> None:
         self._replicas = replicas
         self._rows = 0
         self._error: Exception | None = None

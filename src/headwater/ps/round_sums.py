@@ -16,7 +16,7 @@ import math
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
 from headwater.errors import DeadlineExceededError, InvalidArgumentError, OpError, UnavailableError
 from headwater.ps.updater import Array
+
+if TYPE_CHECKING:
+    from headwater.ps.conversation import ServerLink
 
 _log = logging.getLogger("headwater")
 
@@ -39,22 +42,6 @@ Squares = Callable[[Sequence[Array]], float]
 #: Number of rounds to remember. A small number suffices, because a worker pushes again only after every ``ps`` has made
 #: the previous update.
 _KEPT = 4
-
-
-class ReachesTask(Protocol):
-    """A route to another ``ps``; see `headwater.cluster.transport.links.Link`."""
-
-    def reach(self, deadline_s: float | None = None) -> Any:
-        """Waits until the ``ps`` can be reached, for at most ``deadline_s`` seconds."""
-        ...
-
-    def open_channel(self) -> Channel:
-        """Returns a channel to the ``ps``; end it with `release_channel`."""
-        ...
-
-    def release_channel(self, channel: Channel, usable: bool) -> None:
-        """Returns a channel after use. If ``usable`` is False, the channel is closed instead of being reused."""
-        ...
 
 
 def sum_of_squares(gradients: Sequence[Array]) -> float:
@@ -72,7 +59,7 @@ class RoundSums:
       squares: computes this task's part from the mean gradients of its blocks.
     """
 
-    def __init__(self, name: str, task: str, others: Sequence[tuple[str, ReachesTask]], squares: Squares) -> None:
+    def __init__(self, name: str, task: str, others: Sequence[tuple[str, ServerLink]], squares: Squares) -> None:
         self._task = task
         self._others = [_Other(name, task, other, link) for other, link in others]
         self._squares = squares
@@ -166,7 +153,7 @@ class RoundSums:
 class _Other:
     """The connection to another ``ps``, used by one thread at a time."""
 
-    def __init__(self, name: str, task: str, other: str, link: ReachesTask) -> None:
+    def __init__(self, name: str, task: str, other: str, link: ServerLink) -> None:
         self._name = name
         self._task = task
         self._other = other

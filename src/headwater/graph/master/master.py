@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgpack
 
@@ -33,6 +33,10 @@ from headwater.graph.passes.schedule import schedule
 from headwater.graph.runtime.executor import CompiledPlan
 from headwater.graph.runtime.step import Step
 from headwater.graph.runtime.task import TaskRuntime
+
+if TYPE_CHECKING:
+    from headwater.graph.master.conversation import ChannelConversation
+    from headwater.graph.master.peers import ClusterPeers
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,55 +83,6 @@ class SessionOptions:
             )
         except (ValueError, TypeError, OverflowError, KeyError, AttributeError) as error:
             raise InvalidArgumentError(f"malformed options of a session: {error}") from error
-
-
-class StepConversation(Protocol):
-    """A step's exchange with one other task."""
-
-    def start(self, feeds: Sequence[Any], ahead: ReadsAhead | None = None) -> None: ...
-
-    def request_again(self) -> bool: ...
-
-    def send(self, transfer: int, tensors: Sequence[object]) -> None: ...
-
-    def recv(self, transfer: int) -> Sequence[Any]: ...
-
-    def finish(self) -> Sequence[Any]: ...
-
-    def abort(self, reason: str) -> None: ...
-
-    def handle_received(self) -> None: ...
-
-
-class Peers(Protocol):
-    """The other tasks of a cluster, as a master uses them."""
-
-    def devices(self, filters: Sequence[str]) -> list[Device]:
-        """Returns the devices of all tasks that match ``filters``; waits for tasks that have not started yet."""
-        ...
-
-    def add_plan(self, task: str, session: str, number: int, plan: TaskPlan, *, resumes: bool) -> None:
-        """Sends a plan to a task, and waits for a task that has not started.
-
-        Args:
-          task: the name of the task.
-          session: the handle of the session.
-          number: the number of the plan in the session.
-          resumes: whether to wait for a lost task, too; see `SessionOptions`.
-        """
-        ...
-
-    def conversations(self, step: Step, plan: int, tasks: Sequence[str]) -> Mapping[str, StepConversation]:
-        """Opens a conversation with each task."""
-        ...
-
-    def release(self, session: str) -> None:
-        """Ends ``session`` on every task that has plans of it."""
-        ...
-
-    def reset(self, containers: Sequence[str]) -> None:
-        """Discards the state of every reachable task."""
-        ...
 
 
 class PreparedStep:
@@ -268,7 +223,7 @@ def _fetch_sources(
 class MasterStep(Step):
     """A step on its master: transfers use the step's conversations."""
 
-    conversations: Mapping[str, StepConversation] = {}
+    conversations: Mapping[str, ChannelConversation] = {}
 
     def send(self, destination: str, transfer: int, tensors: Sequence[object]) -> None:
         self.conversations[destination].send(transfer, tensors)
@@ -296,7 +251,9 @@ class MasterSession:
       peers: the other tasks; None without a cluster.
     """
 
-    def __init__(self, runtime: TaskRuntime, graph: Graph, options: SessionOptions, peers: Peers | None = None) -> None:
+    def __init__(
+        self, runtime: TaskRuntime, graph: Graph, options: SessionOptions, peers: ClusterPeers | None = None
+    ) -> None:
         self.runtime = runtime
         self.graph = graph
         self.options = options

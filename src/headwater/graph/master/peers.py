@@ -25,7 +25,7 @@ from headwater.errors import (
     UnavailableError,
 )
 from headwater.graph.master.conversation import CHECK_INTERVAL_S, ChannelConversation
-from headwater.graph.master.master import MasterStep, StepConversation
+from headwater.graph.master.master import MasterStep
 from headwater.graph.passes.plan import TaskPlan, encode_plan
 from headwater.graph.runtime.step import Step
 
@@ -173,7 +173,7 @@ class ClusterPeers:
             if link.wait().generation != generations[task]:
                 raise _restart_error(task)
 
-    def conversations(self, step: Step, plan: int, tasks: Sequence[str]) -> Mapping[str, StepConversation]:
+    def conversations(self, step: Step, plan: int, tasks: Sequence[str]) -> Mapping[str, ChannelConversation]:
         found: dict[str, ChannelConversation] = {}
         generations = self._generations[step.session]
         resumes = isinstance(step, MasterStep) and step.resumes

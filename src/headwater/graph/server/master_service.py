@@ -19,7 +19,8 @@ from headwater.cluster.transport.frames import Frame
 from headwater.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, OpError
 from headwater.graph.graph import Graph
 from headwater.graph.importer import extend_graph, load_graph
-from headwater.graph.master.master import MasterSession, Peers, PreparedStep, SessionOptions
+from headwater.graph.master.master import MasterSession, PreparedStep, SessionOptions
+from headwater.graph.master.peers import ClusterPeers
 from headwater.graph.passes.prune import RunRequest
 from headwater.graph.runtime.task import TaskRuntime
 from headwater.tensorboard_protos import graph_pb2
@@ -54,7 +55,7 @@ class MasterService:
     """
 
     def __init__(
-        self, runtime: TaskRuntime, peers: Peers, clock: Callable[[], float] = time.monotonic, refuses: str = ""
+        self, runtime: TaskRuntime, peers: ClusterPeers, clock: Callable[[], float] = time.monotonic, refuses: str = ""
     ) -> None:
         self._runtime = runtime
         self._peers = peers

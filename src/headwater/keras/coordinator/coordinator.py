@@ -26,63 +26,25 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from headwater.cluster.task.answers import bad_header, raise_error
 from headwater.cluster.task.kinds import CALL, DONE, END_CALLS, ERROR, OPEN_CALLS
 from headwater.cluster.task.links import WaitingLink
-from headwater.cluster.task.members import Members
-from headwater.cluster.task.shell import TaskShell
 from headwater.cluster.transport.channel import Channel, memory_pair
 from headwater.cluster.transport.frames import Frame
 from headwater.errors import CancelledError, OpError, UnavailableError
 from headwater.keras.coordinator.calls import CallServer, Registry, name_of
 from headwater.keras.coordinator.values import PerWorker, decode, encode
 
+if TYPE_CHECKING:
+    from headwater.keras.parameter_server.strategy import ParameterServerStrategy
+
 _log = logging.getLogger("headwater")
 
 _LOG_INTERVAL_S = 5.0
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class ClusterTask(Protocol):
-    """The interface of this process's task that a coordinator uses."""
-
-    @property
-    def members(self) -> Members:
-        """The cluster, and this process's place in it."""
-        ...
-
-    @property
-    def shell(self) -> TaskShell:
-        """The task."""
-        ...
-
-    def serve(self) -> NoReturn:
-        """On a ``ps``: serves until the job is over, then raises SystemExit."""
-        ...
-
-
-class ParameterStrategy(Protocol):
-    """The interface of a parameter-server strategy that a coordinator uses."""
-
-    @property
-    def task(self) -> ClusterTask | None:
-        """This process as a task; None without a cluster."""
-        ...
-
-    def serve_models(self) -> None:
-        """On a ``ps``: starts to serve every model."""
-        ...
-
-    def connect_models(self) -> None:
-        """On the chief: sends every model's values to the ``ps``."""
-        ...
-
-    def sync_models(self) -> None:
-        """Reads the values of every model from the ``ps``."""
-        ...
 
 
 class RemoteValue:
@@ -161,7 +123,7 @@ class ClusterCoordinator:
       SystemExit: on a ``ps``, when the job is over.
     """
 
-    def __init__(self, strategy: ParameterStrategy, registry: Registry | None = None) -> None:
+    def __init__(self, strategy: ParameterServerStrategy, registry: Registry | None = None) -> None:
         self._strategy = strategy
         self._registry = registry or Registry()
         self._changed = threading.Condition()
@@ -198,7 +160,7 @@ class ClusterCoordinator:
         threading.Thread(target=self._work, args=(task, link), name=f"calls of {task}", daemon=True).start()
 
     @property
-    def strategy(self) -> ParameterStrategy:
+    def strategy(self) -> ParameterServerStrategy:
         """The strategy."""
         return self._strategy
 

@@ -14,6 +14,8 @@ from headwater.keras.internals import Callback, CallbackList
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from headwater.keras.mirrored.model import MirroredModel
+
 _base = Callback
 _list = CallbackList
 
@@ -27,25 +29,13 @@ class SavesProgress(Protocol):
         ...
 
 
-class _Fits(Protocol):
-    @property
-    def is_chief(self) -> bool: ...
-
-    stop_wanted: bool
-
-    def start_fit(self) -> None: ...
-    def mirror(self) -> None: ...
-    def start_epoch(self, epoch: int) -> None: ...
-    def end_epoch(self) -> None: ...
-
-
 class Mirror(_base):
     """Reports the position in Keras's loop to the mirrored model; runs after all other callbacks."""
 
     async_safe = True
     comes_last = True
 
-    def __init__(self, mirrored: _Fits) -> None:
+    def __init__(self, mirrored: MirroredModel) -> None:
         super().__init__()
         self._mirrored = mirrored
         self._training = False
@@ -72,7 +62,7 @@ class _EpochEnds(_base):
     """Marks an epoch as finished before any other callback handles its end, so that the state which those callbacks
     save counts the epoch as finished."""
 
-    def __init__(self, mirrored: _Fits) -> None:
+    def __init__(self, mirrored: MirroredModel) -> None:
         super().__init__()
         self._mirrored = mirrored
 
@@ -80,7 +70,7 @@ class _EpochEnds(_base):
         self._mirrored.end_epoch()
 
 
-def prepare_callbacks(callbacks: object, mirrored: _Fits) -> list[object]:
+def prepare_callbacks(callbacks: object, mirrored: MirroredModel) -> list[object]:
     """Returns the program's callbacks, adapted for this process.
 
     Callbacks that make decisions run in every process, on the same logs. `ModelCheckpoint` and `BackupAndRestore` run

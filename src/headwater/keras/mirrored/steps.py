@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     import keras
 
     from headwater.graph.registry import HostArray
+    from headwater.keras.mirrored.model import MirroredModel
     from headwater.keras.types import Tree
 
 _utils = data_adapter_utils
@@ -89,23 +90,6 @@ class Replicas(Protocol):
         ...
 
 
-class Owner(Protocol):
-    """The owner of the steps: the mirrored model."""
-
-    replicas: Replicas
-    #: Whether this process has been asked to end.
-    stop_wanted: bool
-    #: Whether any of the processes was asked to end. All processes learn this in the same step.
-    stopping: bool
-    #: Number of the current run: the calls of `fit` and `evaluate` are counted.
-    run: int
-    #: Whether a callback reads the logs of each batch of the evaluation. `SharedStep.prepare` sets it if a callback of
-    #: any process does.
-    reads_batch_logs: bool
-    #: The rule of each variable that is not trained; None before the first step.
-    layer_rules: Sequence[Rule] | None
-
-
 def rows_of(batch: object) -> int:
     """Returns the number of examples in ``batch``; 0 for `NOTHING`."""
     return next((int(leaf.shape[0]) for leaf in jax.tree_util.tree_leaves(batch) if np.ndim(leaf)), 0)
@@ -121,7 +105,7 @@ class SharedStep:
 
     _training = True
 
-    def __init__(self, model: Any, owner: Owner) -> None:
+    def __init__(self, model: Any, owner: MirroredModel) -> None:
         self._model = model
         self._owner = owner
         self._place = owner.replicas.place
@@ -265,7 +249,7 @@ class SharedStep:
 class TrainStep(SharedStep):
     """One training step of ``model`` in this process."""
 
-    def __init__(self, model: Any, owner: Owner) -> None:
+    def __init__(self, model: Any, owner: MirroredModel) -> None:
         super().__init__(model, owner)
         self._compute = jax.jit(self.compute) if self._compiled else self.compute
         # A metric of a layer within a layer is in the list of metrics twice, and cannot be donated twice.
@@ -384,7 +368,7 @@ class TestStep(SharedStep):
     __test__ = False
     _training = False
 
-    def __init__(self, model: object, owner: Owner) -> None:
+    def __init__(self, model: object, owner: MirroredModel) -> None:
         super().__init__(model, owner)
         self._compute = jax.jit(self.compute) if self._compiled else self.compute
         self._merge = jax.jit(self.merge) if self._compiled else self.merge

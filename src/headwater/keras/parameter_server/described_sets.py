@@ -19,12 +19,12 @@ import numpy as np
 from headwater.cluster.task.agreement import encode_topics
 from headwater.errors import InvalidArgumentError
 from headwater.keras.parameter_server.optimizers import KerasUpdater, ServerPart
-from headwater.keras.parameter_server.place import ProcessPlace
 from headwater.keras.programs import optimizer_topics
 from headwater.ps.layout import Block, Layout, VariableSpec
 from headwater.ps.round_sums import sum_of_squares
 
 if TYPE_CHECKING:
+    from headwater.keras.parameter_server.strategy import ParameterServerStrategy
     from headwater.ps.process import ParameterTask
 
 _saving: Any = keras.saving
@@ -114,7 +114,7 @@ def described_set(description: bytes) -> DescribedSet:
     return DescribedSet(layout=layout, variables=variables, optimizer=optimizer, part=ServerPart(**told["part"]))
 
 
-def host_described(task: ParameterTask, place: ProcessPlace, name: str, description: bytes) -> None:
+def host_described(task: ParameterTask, place: ParameterServerStrategy, name: str, description: bytes) -> None:
     """On a ``ps``: starts to serve the set that a worker has described.
 
     Raises:

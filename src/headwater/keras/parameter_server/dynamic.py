@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
@@ -11,7 +11,6 @@ import numpy as np
 from headwater.keras.combining.combination import keeps_train_step
 from headwater.keras.embeddings.inference import dynamic_layers
 from headwater.keras.embeddings.optimizers import row_optimizer
-from headwater.keras.parameter_server.place import ProcessPlace
 from headwater.keras.parameter_server.steps import inner_optimizer
 from headwater.ps.client import ParameterClient
 from headwater.ps.consistency import Synchronous
@@ -23,6 +22,9 @@ from headwater.ps.tables.rounds import Round
 from headwater.ps.updater import Array
 from headwater.tables.optimizers import AnyOptimizer
 
+if TYPE_CHECKING:
+    from headwater.keras.parameter_server.strategy import ParameterServerStrategy
+
 
 class DynamicTables:
     """The dynamic embeddings of a model.
@@ -33,7 +35,7 @@ class DynamicTables:
       clips: whether gradients are clipped on the ``ps``.
     """
 
-    def __init__(self, model: Any, place: ProcessPlace, *, clips: bool) -> None:
+    def __init__(self, model: Any, place: ParameterServerStrategy, *, clips: bool) -> None:
         self._model = model
         self._place = place
         self._clips = clips

@@ -28,7 +28,6 @@ from headwater.keras.parameter_server.assignments import refuse_assignments
 from headwater.keras.parameter_server.batches import Batches, Share, make_batches, share_of
 from headwater.keras.parameter_server.described_sets import host_described
 from headwater.keras.parameter_server.own_momentum import OwnMomentum
-from headwater.keras.parameter_server.place import ProcessPlace
 from headwater.keras.parameter_server.steps import GradientStep, find_shares
 from headwater.keras.parameter_server.values import ModelValues
 from headwater.keras.preemption import Preempted
@@ -44,6 +43,7 @@ from headwater.ps.updater import Array
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from headwater.keras.parameter_server.strategy import ParameterServerStrategy
     from headwater.keras.types import Tree
 
 _tree = keras.tree
@@ -100,7 +100,7 @@ class ServedModel(ModelValues):
       is_training: whether `fit` runs its epochs.
     """
 
-    def __init__(self, model: object, place: ProcessPlace) -> None:
+    def __init__(self, model: object, place: ParameterServerStrategy) -> None:
         super().__init__(model, place)
         self.stop_wanted = self.is_training = self._within_epoch = False
         self._backups: list[Any] = []
@@ -762,7 +762,7 @@ def _as_triple(batch: Tree, of_inputs: Callable[[Any], Any] | None = None) -> An
     return x if of_inputs is None else of_inputs(x), y, sample_weight
 
 
-def serve_model(model: object, place: ProcessPlace) -> None:
+def serve_model(model: object, place: ParameterServerStrategy) -> None:
     """Places the variables of ``model`` on the parameter servers of ``place``; idempotent."""
     if getattr(model, _MODEL, None) is None:
         served = ServedModel(model, place)

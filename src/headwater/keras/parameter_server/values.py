@@ -28,7 +28,6 @@ from headwater.keras.parameter_server.optimizers import (
     state_names,
 )
 from headwater.keras.parameter_server.own_momentum import momentum_of
-from headwater.keras.parameter_server.place import ProcessPlace
 from headwater.keras.parameter_server.slots import as_slot
 from headwater.keras.parameter_server.steps import Split, inner_optimizer
 from headwater.keras.programs import optimizer_topics, updates_made
@@ -43,6 +42,7 @@ from headwater.ps.shards.limits import require_no_sums
 if TYPE_CHECKING:
     from headwater.graph.registry import HostArray
     from headwater.keras.parameter_server.dynamic import DynamicTables
+    from headwater.keras.parameter_server.strategy import ParameterServerStrategy
 
 _log = logging.getLogger("headwater")
 
@@ -61,7 +61,7 @@ class ModelValues:
       place: this process's place in the cluster, and the strategy's options.
     """
 
-    def __init__(self, model: Any, place: ProcessPlace) -> None:
+    def __init__(self, model: Any, place: ParameterServerStrategy) -> None:
         self.model = model
         self.place = place
         #: Number of ``ps`` in this process, if there is no cluster.

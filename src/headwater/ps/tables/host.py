@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,10 @@ from headwater.ps.tables.rounds import Round, RowGradients, TableRounds, as_roun
 from headwater.tables import Table, TableConfig, together
 from headwater.tables.snapshots import TableSnapshot, part_path, restore
 from headwater.tables.table import Keys
+
+if TYPE_CHECKING:
+    from headwater.ps.tables.deposits import TableDeposit
+    from headwater.ps.tables.saver import TableSaver
 
 _log = logging.getLogger("headwater")
 
@@ -53,30 +57,6 @@ class Client:
     last: int = 0
     restored: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
-
-
-class RowSaver(Protocol):
-    """Interface of `headwater.ps.tables.saver.TableSaver`."""
-
-    def restore(self, table: Table) -> bool:
-        """Restores the rows of a new table from the saved state; returns whether there were any."""
-        ...
-
-    def close(self, *, over: bool) -> None:
-        """Stops saving after a last save; if the job is over (``over``), removes all saves instead."""
-        ...
-
-
-class DepositedRows(Protocol):
-    """Interface of `headwater.ps.tables.deposits.TableDeposit`."""
-
-    def restore(self, table: Table) -> bool:
-        """Restores the rows of a new table from the deposited state; returns whether there were any."""
-        ...
-
-    def deposit(self) -> None:
-        """Deposits all tables with the chief; later changes are not acknowledged."""
-        ...
 
 
 class TableService:
@@ -107,8 +87,8 @@ class TableService:
         #: Most used keys of each table, with the time at which they were determined.
         self._hot: dict[str, tuple[float, tuple[tuple[int, int], ...]]] = {}
         self.saving: threading.Lock = threading.Lock()
-        self.saver: RowSaver | None = None
-        self.deposit: DepositedRows | None = None
+        self.saver: TableSaver | None = None
+        self.deposit: TableDeposit | None = None
         self.lost_updates: int = 0
         self._went_back = False
         #: Gradients of the present round of synchronous training; changed under `_in_round`.

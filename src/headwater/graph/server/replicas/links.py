@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -29,24 +29,6 @@ _PAUSE_S = 0.1
 _ROUNDS_BEFORE_LOG = 4
 #: How long a replica may take to answer whether it is the primary, in seconds.
 _ANSWER_TIMEOUT_S = 5.0
-
-
-class OneCopy(Protocol):
-    """A connection to one replica of a task.
-
-    Attributes:
-      status: the replica's answer when the most recent channel was opened; None before the first.
-    """
-
-    status: PeerStatus | None
-
-    def reach(self, deadline_s: float | None = None) -> object: ...
-
-    def open_channel(self) -> Channel: ...
-
-    def release_channel(self, channel: Channel, usable: bool) -> None: ...
-
-    def is_lost(self) -> bool: ...
 
 
 def status_of_primary(
@@ -134,7 +116,7 @@ class CopiedTaskLink:
         link_settings: LinkSettings,
         task: TaskName,
         address: Address,
-        links: Callable[[], Sequence[OneCopy]],
+        links: Callable[[], Sequence[CopyLink]],
         owner: Claim,
     ) -> None:
         self._link_settings = link_settings
@@ -143,7 +125,7 @@ class CopiedTaskLink:
         self._links = links
         self._owner = owner
         self._at = 0
-        self._from: dict[Channel, OneCopy] = {}
+        self._from: dict[Channel, CopyLink] = {}
 
     def wait(self, deadline_s: float | None = None) -> PeerStatus:
         """Waits until a replica is the primary, logging the wait repeatedly; UnavailableError after the deadline."""
@@ -167,7 +149,7 @@ class CopiedTaskLink:
         self._from[channel] = link
         return channel
 
-    def _require_heartbeat(self, link: OneCopy) -> None:
+    def _require_heartbeat(self, link: CopyLink) -> None:
         """Raises UnavailableError if the process of a replica sends no heartbeats. Without this check, an attempt to
         open a channel to it would take seconds to fail."""
         if link.is_lost():
@@ -207,7 +189,7 @@ class CopiedTaskLink:
         )
 
     def _attempt(self, check: Callable[[], None]) -> Channel:
-        reasons: dict[OneCopy, str] = {}
+        reasons: dict[CopyLink, str] = {}
         for _ in range(_ROUNDS_BEFORE_LOG * len(self._links())):
             check()
             links = self._links()
