@@ -116,6 +116,7 @@ class ClusterPeers:
         self.refused: bool = False
 
     def devices(self, filters: Sequence[str]) -> list[Device]:
+        """Returns the devices of all tasks that match ``filters``; waits for tasks that have not started yet."""
         found = self._own_devices()
         wanted = [task for task in self._tasks if task != self._me and _visible(task, filters)]
         for task in wanted:
@@ -149,6 +150,7 @@ class ClusterPeers:
             return self._links[task]
 
     def add_plan(self, task: str, session: str, number: int, plan: TaskPlan, *, resumes: bool) -> None:
+        """Sends a plan to a task, and waits for a task that has not started; with ``resumes``, for a lost task, too."""
         name = TaskName.parse(task)
         link = self._link(name)
         generations = self._generations.setdefault(session, {})
@@ -174,6 +176,7 @@ class ClusterPeers:
                 raise _restart_error(task)
 
     def conversations(self, step: Step, plan: int, tasks: Sequence[str]) -> Mapping[str, ChannelConversation]:
+        """Opens a conversation with each task."""
         found: dict[str, ChannelConversation] = {}
         generations = self._generations[step.session]
         resumes = isinstance(step, MasterStep) and step.resumes
@@ -289,6 +292,7 @@ class ClusterPeers:
             self.push(task, frame, check)(look)
 
     def release(self, session: str) -> None:
+        """Ends ``session`` on every task that has plans of it."""
         for task in self._generations.pop(session, {}):
             _try(task, lambda task=task: self._routes[task].release(session))
 
