@@ -26,6 +26,8 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "": {
         "headwater.tf2.composites": "RaggedTensor SparseTensor",
         "headwater.tf2.tape": "GradientTape",
+        "headwater.tf1.functional.factorisations": "eig eigvals",
+        "headwater.tf1.functional.fourier": "fftnd ifftnd irfftnd rfftnd",
         "headwater.tf1.functional.indexing": "tensor_scatter_nd_max tensor_scatter_nd_min",
         "headwater.tf2.forward": "recompute_grad",
         "headwater.tf2.function": "function",
@@ -77,7 +79,10 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     },
     "io": {"headwater.tf1.input.ragged_features": "RaggedFeature"},
     "io.gfile": {"posixpath": "join"},
-    "linalg": {"headwater.tf1.functional.matrices": "lu_matrix_inverse lu_reconstruct lu_solve"},
+    "linalg": {
+        "headwater.tf1.functional.factorisations": "eig eigvals",
+        "headwater.tf1.functional.matrices": "lu_matrix_inverse lu_reconstruct lu_solve",
+    },
     "lookup": {"headwater.tf2.lookup_tables": "KeyValueTensorInitializer StaticHashTable StaticVocabularyTable"},
     "lookup.experimental": {"headwater.tf2.lookup_tables": "DenseHashTable MutableHashTable"},
     "math": {
@@ -85,7 +90,11 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "headwater.tf1.functional.special": "erfcinv erfinv ndtri xlog1py",
         "headwater.tf1.functional.ragged_parts": "bincount",
     },
-    "math.special": {"headwater.tf1.functional.special": "bessel_i0 bessel_i0e bessel_i1 bessel_i1e"},
+    "math.special": {
+        "headwater.tf1.functional.special": """
+            bessel_i0 bessel_i0e bessel_i1 bessel_i1e bessel_j0 bessel_j1 bessel_k0 bessel_k0e bessel_k1 bessel_k1e
+            bessel_y0 bessel_y1 dawsn expint fresnel_cos fresnel_sin spence"""
+    },
     "nn": {"headwater.tf1.functional.nn": "gelu silu=swish"},
     "ragged": {"headwater.tf1.functional.small_functions": "cross=ragged_cross cross_hashed=ragged_cross_hashed"},
     "random": {
@@ -97,7 +106,10 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "headwater.tf2.options": "LoadOptions SaveOptions",
         "headwater.tf2.saved_model": "save",
     },
-    "signal": {"headwater.tf1.functional.signal": "kaiser_bessel_derived_window kaiser_window vorbis_window"},
+    "signal": {
+        "headwater.tf1.functional.fourier": "fftnd ifftnd irfftnd rfftnd",
+        "headwater.tf1.functional.signal": "kaiser_bessel_derived_window kaiser_window vorbis_window",
+    },
     "sparse": {
         "headwater.tf2.composites": "SparseTensor",
         "headwater.tf1.functional.ragged_parts": "bincount=sparse_bincount map_values",
@@ -261,31 +273,31 @@ _FIXED: Mapping[str, Mapping[str, object]] = {
 _TOP = """
     AggregationMethod Assert DType DeviceSpec GradientTape Graph IndexedSlices Module Operation OptionalSpec
     RaggedTensor RaggedTensorSpec RegisterGradient SparseTensor SparseTensorSpec Tensor TensorArray TensorArraySpec
-    TensorShape TensorSpec TypeSpec UnconnectedGradients Variable VariableAggregation VariableSynchronization abs
-    acos acosh add add_n argmax argmin argsort as_dtype as_string asin asinh assert_equal assert_greater assert_less
+    TensorShape TensorSpec TypeSpec UnconnectedGradients Variable VariableAggregation VariableSynchronization abs acos
+    acosh add add_n argmax argmin argsort as_dtype as_string asin asinh assert_equal assert_greater assert_less
     assert_rank atan atan2 atanh audio autodiff autograph batch_to_space bfloat16 bitcast bitwise bool boolean_mask
     broadcast_dynamic_shape broadcast_static_shape broadcast_to case cast clip_by_global_norm clip_by_norm
     clip_by_value compat complex complex128 complex64 concat cond config constant constant_initializer
     control_dependencies convert_to_tensor cos cosh cumsum custom_gradient data debugging device distribute divide
-    double dtypes dynamic_partition dynamic_stitch edit_distance einsum ensure_shape equal errors executing_eagerly
-    exp expand_dims extract_volume_patches eye feature_column fill fingerprint float16 float32 float64 floor foldl
-    foldr function gather gather_nd get_current_name_scope get_logger get_static_value grad_pass_through gradients
-    graph_util greater greater_equal group guarantee_const half hessians histogram_fixed_width
-    histogram_fixed_width_bins identity identity_n image import_graph_def init_scope initializers inside_function
-    int16 int32 int64 int8 io is_symbolic_tensor is_tensor keras less less_equal linalg linspace logical_and
-    logical_not logical_or lookup losses make_ndarray make_tensor_proto map_fn math matmul matrix_square_root
-    maximum meshgrid metrics minimum multiply name_scope negative nest newaxis nn no_op norm not_equal
-    numpy_function one_hot ones ones_initializer ones_like optimizers pad parallel_stack pow print py_function
-    qint16 qint32 qint8 quantization queue quint16 quint8 ragged random random_normal_initializer
+    double dtypes dynamic_partition dynamic_stitch edit_distance eig eigvals einsum ensure_shape equal errors
+    executing_eagerly exp expand_dims extract_volume_patches eye feature_column fftnd fill fingerprint float16 float32
+    float64 floor foldl foldr function gather gather_nd get_current_name_scope get_logger get_static_value
+    grad_pass_through gradients graph_util greater greater_equal group guarantee_const half hessians
+    histogram_fixed_width histogram_fixed_width_bins identity identity_n ifftnd image import_graph_def init_scope
+    initializers inside_function int16 int32 int64 int8 io irfftnd is_symbolic_tensor is_tensor keras less less_equal
+    linalg linspace logical_and logical_not logical_or lookup losses make_ndarray make_tensor_proto map_fn math matmul
+    matrix_square_root maximum meshgrid metrics minimum multiply name_scope negative nest newaxis nn no_op norm
+    not_equal numpy_function one_hot ones ones_initializer ones_like optimizers pad parallel_stack pow print
+    py_function qint16 qint32 qint8 quantization queue quint16 quint8 ragged random random_normal_initializer
     random_uniform_initializer range rank raw_ops realdiv recompute_grad reduce_all reduce_any reduce_logsumexp
     reduce_max reduce_mean reduce_min reduce_prod reduce_sum register_tensor_conversion_function repeat
-    required_space_to_batch_paddings reshape resource reverse reverse_sequence roll round saturate_cast saved_model
-    scalar_mul scan scatter_nd searchsorted sequence_mask sets shape shape_n sigmoid sign signal sin sinh size slice
-    sort space_to_batch space_to_batch_nd sparse split sqrt square squeeze stack stop_gradient strided_slice string
-    strings subtract summary switch_case tan tanh tensor_scatter_nd_add tensor_scatter_nd_max tensor_scatter_nd_min
-    tensor_scatter_nd_sub tensor_scatter_nd_update tensordot test tile timestamp train transpose truediv truncatediv
-    truncatemod tuple type_spec_from_value uint16 uint32 uint64 uint8 unique unique_with_counts unravel_index
-    unstack variant vectorized_map version where while_loop xla zeros zeros_initializer zeros_like
+    required_space_to_batch_paddings reshape resource reverse reverse_sequence rfftnd roll round saturate_cast
+    saved_model scalar_mul scan scatter_nd searchsorted sequence_mask sets shape shape_n sigmoid sign signal sin sinh
+    size slice sort space_to_batch space_to_batch_nd sparse split sqrt square squeeze stack stop_gradient strided_slice
+    string strings subtract summary switch_case tan tanh tensor_scatter_nd_add tensor_scatter_nd_max
+    tensor_scatter_nd_min tensor_scatter_nd_sub tensor_scatter_nd_update tensordot test tile timestamp train transpose
+    truediv truncatediv truncatemod tuple type_spec_from_value uint16 uint32 uint64 uint8 unique unique_with_counts
+    unravel_index unstack variant vectorized_map version where while_loop xla zeros zeros_initializer zeros_like
 """
 #: Names of TensorFlow 1 that TensorFlow 2 has in ``tf`` itself; the others are in ``tf.compat.v1``.
 TOP = frozenset(_TOP.split())

@@ -67,6 +67,7 @@ _NAMES: Final[dict[str, str]] = {
     "ReaderReadUpToV2": "keys values",
     "ReaderReadV2": "key value",
     "SampleDistortedBoundingBoxV2": "begin size bboxes",
+    "Eig": "e v",
     "SelfAdjointEigV2": "e v",
     **dict.fromkeys(("SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits"), "loss backprop"),
     "SparseAccumulatorTakeGradient": "indices values shape",
@@ -117,31 +118,30 @@ _SINGLE: Final[dict[str, str]] = {
     "offset": "ConcatOffset",
     "out": "Complex Cumprod Cumsum CumulativeLogsumexp HistogramFixedWidth",
     "output": """
-        AdjustContrastv2 All Angle Any ArgMax ArgMin AsString AvgPool AvgPool3D AvgPool3DGrad AvgPoolGrad
-        BatchMatMul BatchMatMulV2 BatchToSpaceND BiasAdd BiasAddGrad BiasAddV1 Bitcast BroadcastTo CheckNumerics
-        Cholesky ClipByValue Concat ConcatV2 Conj Const Conv2D Conv2DBackpropFilter Conv2DBackpropInput Conv3D
-        Conv3DBackpropFilterV2 Conv3DBackpropInputV2 DecodeBase64 DecodeCSV DecodeCompressed DecodeRaw
-        DepthToSpace DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter
-        DepthwiseConv2dNativeBackpropInput Dequantize Diag Dilation2D DrawBoundingBoxes DrawBoundingBoxesV2
-        EditDistance Einsum EncodeBase64 EnsureShape EuclideanNorm ExpandDims FFT FFT2D FFT3D Fill Gather
-        GatherNd GatherV2 HSVToRGB IFFT IFFT2D IFFT3D IRFFT IRFFT2D IRFFT3D Identity IdentityN Imag L2Loss LRN
-        LRNGrad LinSpace LowerBound MatrixDeterminant MatrixDiag MatrixDiagV2 MatrixExponential MatrixInverse
-        MatrixLogarithm MatrixSetDiag MatrixSetDiagV2 MatrixSolve MatrixSquareRoot MatrixTriangularSolve Max
-        MaxPool MaxPool3D MaxPool3DGrad MaxPoolGrad Mean Min MirrorPad MirrorPadGrad Multinomial NextAfter
-        OneHot Pack Pad PadV2 ParseTensor PreventGradient Print Prod QuantizeAndDequantizeV2 RFFT RFFT2D RFFT3D
-        RGBToHSV RandomGamma RandomGammaGrad RandomPoissonV2 RandomShuffle RandomStandardNormal RandomUniform
-        RandomUniformInt Range Rank Real ReduceJoin RegexFullMatch RegexReplace Reshape Reverse ReverseSequence
-        ReverseV2 Roll SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum Select SelectV2 Shape ShapeN
-        Size Slice SpaceToBatchND SpaceToDepth SparseDenseCwiseAdd SparseDenseCwiseDiv SparseDenseCwiseMul
-        SparseReduceMax SparseReduceSum SparseSegmentMean SparseSegmentMeanGrad SparseSegmentMeanWithNumSegments
-        SparseSegmentSqrtN SparseSegmentSqrtNGrad SparseSegmentSqrtNWithNumSegments SparseSegmentSum
-        SparseSegmentSumWithNumSegments SparseSoftmax SparseTensorDenseAdd Split SplitV Squeeze
-        StatelessMultinomial StatelessRandomNormal StatelessRandomUniform StatelessTruncatedNormal
-        StaticRegexFullMatch StaticRegexReplace StopGradient StridedSlice StridedSliceGrad StringFormat
-        StringJoin StringLength StringLower StringStrip StringToHashBucket StringToHashBucketFast
-        StringToHashBucketStrong StringToNumber StringUpper Substr Sum Tile TridiagonalSolve TruncatedNormal
-        UnicodeEncode UnicodeScript UnicodeTranscode Unpack UnravelIndex UnsortedSegmentJoin UnsortedSegmentMax
-        UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum UpperBound""",
+        AdjustContrastv2 All Angle Any ArgMax ArgMin AsString AvgPool AvgPool3D AvgPool3DGrad AvgPoolGrad BatchMatMul
+        BatchMatMulV2 BatchToSpaceND BiasAdd BiasAddGrad BiasAddV1 Bitcast BroadcastTo CheckNumerics Cholesky
+        ClipByValue Concat ConcatV2 Conj Const Conv2D Conv2DBackpropFilter Conv2DBackpropInput Conv3D
+        Conv3DBackpropFilterV2 Conv3DBackpropInputV2 DecodeBase64 DecodeCSV DecodeCompressed DecodeRaw DepthToSpace
+        DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput Dequantize Diag
+        Dilation2D DrawBoundingBoxes DrawBoundingBoxesV2 EditDistance Einsum EncodeBase64 EnsureShape EuclideanNorm
+        ExpandDims FFT FFT2D FFT3D FFTND Fill Gather GatherNd GatherV2 HSVToRGB IFFT IFFT2D IFFT3D IFFTND IRFFT IRFFT2D
+        IRFFT3D IRFFTND Identity IdentityN Imag L2Loss LRN LRNGrad LinSpace LowerBound MatrixDeterminant MatrixDiag
+        MatrixDiagV2 MatrixExponential MatrixInverse MatrixLogarithm MatrixSetDiag MatrixSetDiagV2 MatrixSolve
+        MatrixSquareRoot MatrixTriangularSolve Max MaxPool MaxPool3D MaxPool3DGrad MaxPoolGrad Mean Min MirrorPad
+        MirrorPadGrad Multinomial NextAfter OneHot Pack Pad PadV2 ParseTensor PreventGradient Print Prod
+        QuantizeAndDequantizeV2 RFFT RFFT2D RFFT3D RFFTND RGBToHSV RandomGamma RandomGammaGrad RandomPoissonV2
+        RandomShuffle RandomStandardNormal RandomUniform RandomUniformInt Range Rank Real ReduceJoin RegexFullMatch
+        RegexReplace Reshape Reverse ReverseSequence ReverseV2 Roll SegmentMax SegmentMean SegmentMin SegmentProd
+        SegmentSum Select SelectV2 Shape ShapeN Size Slice SpaceToBatchND SpaceToDepth SparseDenseCwiseAdd
+        SparseDenseCwiseDiv SparseDenseCwiseMul SparseReduceMax SparseReduceSum SparseSegmentMean SparseSegmentMeanGrad
+        SparseSegmentMeanWithNumSegments SparseSegmentSqrtN SparseSegmentSqrtNGrad SparseSegmentSqrtNWithNumSegments
+        SparseSegmentSum SparseSegmentSumWithNumSegments SparseSoftmax SparseTensorDenseAdd Split SplitV Squeeze
+        StatelessMultinomial StatelessRandomNormal StatelessRandomUniform StatelessTruncatedNormal StaticRegexFullMatch
+        StaticRegexReplace StopGradient StridedSlice StridedSliceGrad StringFormat StringJoin StringLength StringLower
+        StringStrip StringToHashBucket StringToHashBucketFast StringToHashBucketStrong StringToNumber StringUpper
+        Substr Sum Tile TridiagonalSolve TruncatedNormal UnicodeEncode UnicodeScript UnicodeTranscode Unpack
+        UnravelIndex UnsortedSegmentJoin UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum
+        UpperBound""",
     "outputs": """
         DynamicPartition FakeQuantWithMinMaxArgs FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsPerChannel""",
     "patches": "ExtractImagePatches",
@@ -159,9 +159,10 @@ _SINGLE: Final[dict[str, str]] = {
     "ts": "Timestamp",
     "values": "LookupTableFindV2",
     "y": """
-        Abs Acos Acosh Asin Asinh Atan Atanh BesselI0e BesselI1e Cast Ceil ComplexAbs ConjugateTranspose Cos
-        Cosh Digamma Erf Erfc Erfinv Exp Expm1 Floor Inv Invert InvertPermutation IsFinite IsInf IsNan Lgamma
-        Log Log1p LogicalNot Ndtri Neg OnesLike Reciprocal Rint Round Rsqrt Sigmoid Sign Sin Sinh Sqrt Square
+        Abs Acos Acosh Asin Asinh Atan Atanh BesselI0e BesselI1e BesselJ0 BesselJ1 BesselK0 BesselK0e BesselK1
+        BesselK1e BesselY0 BesselY1 Cast Ceil ComplexAbs ConjugateTranspose Cos Cosh Dawsn Digamma Erf Erfc Erfinv
+        Exp Expint Expm1 Floor FresnelCos FresnelSin Inv Invert InvertPermutation IsFinite IsInf IsNan Lgamma Log
+        Log1p LogicalNot Ndtri Neg OnesLike Reciprocal Rint Round Rsqrt Sigmoid Sign Sin Sinh Spence Sqrt Square
         Tan Tanh Transpose ZerosLike""",
     "z": """
         Add AddV2 ApproximateEqual Atan2 Betainc BitwiseAnd BitwiseOr BitwiseXor Div DivNoNan Equal FloorDiv

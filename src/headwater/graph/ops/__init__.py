@@ -29,6 +29,7 @@ from headwater.graph.ops import (
     bags,
     batching,
     beams,
+    bessel,
     boxes,
     candidates,
     checkpoint,

@@ -409,6 +409,36 @@ def _self_adjoint_eig(input: jax.Array, *, compute_v: bool = True) -> tuple[jax.
     return values.astype(input.dtype), vectors
 
 
+@custom_jvp
+def _eigen_pairs(input: jax.Array) -> tuple[jax.Array, jax.Array]:
+    values, vectors = jnp.linalg.eig(input)
+    return values, vectors
+
+
+@_eigen_pairs.defjvp
+def _eigen_pairs_jvp(
+    primals: Sequence[jax.Array], tangents: Sequence[jax.Array]
+) -> tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]:
+    # A V = V diag(e). The eigenvectors keep the length 1, and do not turn in the complex plane, as in TensorFlow.
+    values, vectors = _eigen_pairs(*primals)
+    change = jnp.linalg.solve(vectors, tangents[0].astype(vectors.dtype) @ vectors)
+    gaps = values[..., None, :] - values[..., :, None]
+    mixed = vectors @ jnp.where(gaps == 0, 0, change / jnp.where(gaps == 0, 1, gaps))
+    lengths = jnp.sum(jnp.conj(vectors) * mixed, axis=-2, keepdims=True).real
+    return (values, vectors), (jnp.diagonal(change, axis1=-2, axis2=-1), mixed - vectors * lengths)
+
+
+def _eig(input: jax.Array, *, compute_v: bool = True) -> tuple[jax.Array, jax.Array]:
+    """Complex eigenvalues, then eigenvectors as columns; in no particular order."""
+    kind = jnp.result_type(input, np.complex64)
+    if not input.size:
+        return jnp.zeros(input.shape[:-1], kind), jnp.zeros(input.shape, kind)
+    if not compute_v:
+        return jnp.linalg.eigvals(input), jnp.zeros((0,), kind)
+    return _eigen_pairs(input)
+
+
+_factorisation("Eig", _eig)
 _factorisation("Qr", _qr)
 _factorisation("Svd", _svd)
 _factorisation("SelfAdjointEigV2", _self_adjoint_eig)

@@ -78,6 +78,17 @@ def self_adjoint_eigvals(tensor: TensorLike, name: str | None = None) -> Tensor:
     return one("SelfAdjointEigV2", tensor, compute_v=False, name=name)
 
 
+def eig(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
+    """Eigenvalues and eigenvectors, as columns, of any square matrices: complex, in no particular order."""
+    values, vectors = apply("Eig", tensor, compute_v=True, name=name).outputs
+    return values, vectors
+
+
+def eigvals(tensor: TensorLike, name: str | None = None) -> Tensor:
+    """Eigenvalues of any square matrices: complex, in no particular order."""
+    return one("Eig", tensor, compute_v=False, name=name)
+
+
 def logdet(matrix: TensorLike, name: str | None = None) -> Tensor:
     """The logarithm of the determinant of a positive definite matrix."""
     with name_scope(name, "logdet", [matrix]):

@@ -10,7 +10,7 @@ from headwater import dtypes
 from headwater.graph.convert import constant, convert_to_tensor, name_scope
 from headwater.graph.operation import Tensor
 from headwater.graph.types import TensorLike
-from headwater.tf1.functional import arrays
+from headwater.tf1.functional import arrays, indexing, math, reductions
 from headwater.tf1.functional.apply import of_input, one
 
 Function = Callable[..., Tensor]
@@ -54,3 +54,45 @@ rfft2d: Function = _real("RFFT2D", 2, "Half of the spectrum of real numbers alon
 irfft2d: Function = _real("IRFFT2D", 2, "The inverse of `rfft2d`.")
 rfft3d: Function = _real("RFFT3D", 3, "Half of the spectrum of real numbers along the last three dimensions.")
 irfft3d: Function = _real("IRFFT3D", 3, "The inverse of `rfft3d`.")
+
+
+def _many(op_type: str, doc: str) -> Function:
+    inverse, real = op_type.startswith("I"), op_type == "RFFTND"
+
+    def function(
+        input_tensor: TensorLike,
+        fft_length: TensorLike | None = None,
+        axes: TensorLike | None = None,
+        norm: str | None = None,
+        name: str | None = None,
+    ) -> Tensor:
+        with name_scope(name, op_type.lower(), [input_tensor, fft_length, axes]) as scope:
+            tensor = convert_to_tensor(input_tensor, preferred_dtype=dtypes.float32 if real else dtypes.complex64)
+            rank = len(tensor.shape.as_list())
+            along = math.floormod(convert_to_tensor(np.arange(rank) if axes is None else axes, dtypes.int32), rank)
+            if fft_length is None:
+                length = indexing.gather(_lengths(tensor, rank, op_type == "IRFFTND"), along)
+            else:
+                length = convert_to_tensor(fft_length, dtypes.int32)
+            drawn = one(op_type, tensor, length, along, name=scope if norm in (None, "backward") else None)
+            if norm in (None, "backward"):
+                return drawn
+            count = math.cast(reductions.reduce_prod(length), drawn.dtype)
+            scale = {"forward": count, "ortho": math.sqrt(count)}[norm]
+            return math.multiply(drawn, scale if inverse else 1 / scale, name=scope)
+
+    function.__doc__ = f"""{doc}
+
+    Args:
+      input_tensor: of any rank.
+      fft_length: the sizes of the real side along ``axes``; by default determined by the input.
+      axes: the dimensions, by default all.
+      norm: the side that is scaled: ``backward`` (default), ``forward``, or ``ortho`` for both.
+    """
+    return function
+
+
+fftnd: Function = _many("FFTND", "The discrete Fourier transform along any dimensions.")
+ifftnd: Function = _many("IFFTND", "The inverse of `fftnd`.")
+rfftnd: Function = _many("RFFTND", "Half of the spectrum of real numbers; the rest mirrors it.")
+irfftnd: Function = _many("IRFFTND", "The inverse of `rfftnd`.")

@@ -22,6 +22,20 @@ ndtri: Callable[..., Tensor] = of_x("Ndtri", "The quantile function of the stand
 bessel_i0e: Callable[..., Tensor] = of_x("BesselI0e", "e^-|x| times the modified Bessel function of order 0")
 bessel_i1e: Callable[..., Tensor] = of_x("BesselI1e", "e^-|x| times the modified Bessel function of order 1")
 
+bessel_j0: Callable[..., Tensor] = of_x("BesselJ0", "The Bessel function of the first kind of order 0")
+bessel_j1: Callable[..., Tensor] = of_x("BesselJ1", "The Bessel function of the first kind of order 1")
+bessel_y0: Callable[..., Tensor] = of_x("BesselY0", "The Bessel function of the second kind of order 0")
+bessel_y1: Callable[..., Tensor] = of_x("BesselY1", "The Bessel function of the second kind of order 1")
+bessel_k0: Callable[..., Tensor] = of_x("BesselK0", "The modified Bessel function of the second kind of order 0")
+bessel_k0e: Callable[..., Tensor] = of_x("BesselK0e", "e^x times `bessel_k0`")
+bessel_k1: Callable[..., Tensor] = of_x("BesselK1", "The modified Bessel function of the second kind of order 1")
+bessel_k1e: Callable[..., Tensor] = of_x("BesselK1e", "e^x times `bessel_k1`")
+dawsn: Callable[..., Tensor] = of_x("Dawsn", "Dawson's integral")
+expint: Callable[..., Tensor] = of_x("Expint", "The exponential integral; NaN for negative numbers, as in TensorFlow")
+fresnel_cos: Callable[..., Tensor] = of_x("FresnelCos", "Fresnel's integral of the cosine")
+fresnel_sin: Callable[..., Tensor] = of_x("FresnelSin", "Fresnel's integral of the sine")
+spence: Callable[..., Tensor] = of_x("Spence", "Spence's integral, the dilogarithm of 1 - x")
+
 
 def erfcinv(x: TensorLike, name: str | None = None) -> Tensor:
     """The inverse of `erfc` of every element."""
