@@ -55,7 +55,10 @@ DIFFERENCES = """\
   default or a formula (`hard_sigmoid`, the recurrent activation of `LSTM` and `GRU`, the sign of `cosine_similarity`,
   the mean of `binary_accuracy`), Keras 3 applies. Variables and random numbers of `tf.keras.backend` belong to
   no graph.
-- Random numbers: the same seeds give the same numbers in every session, but other numbers than in TensorFlow.
+- Random numbers: the same seeds give the same numbers in every session, but other numbers than in TensorFlow. Stateless
+  functions, such as `tf.random.stateless_uniform`, return TensorFlow's numbers: uniform, integer, binomial and Poisson
+  numbers and classes exactly, normal and gamma numbers up to rounding. TensorFlow draws the classes of large batches,
+  and the numbers of `stateless_parameterized_truncated_normal`, in an order that depends on its threads; these differ.
 - An index out of range raises an error on CPUs, as in TensorFlow. If the index is from a feed, a pipeline, another task
   or a constant, the error is raised before anything is computed. If the same part of the step computes the index, the
   error is raised after that part has run and has changed its variables. The same applies to slices out of bounds and to

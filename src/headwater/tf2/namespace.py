@@ -98,7 +98,16 @@ NAMES: Mapping[str, Mapping[str, str]] = {
     "nn": {"headwater.tf1.functional.nn": "gelu silu=swish"},
     "ragged": {"headwater.tf1.functional.small_functions": "cross=ragged_cross cross_hashed=ragged_cross_hashed"},
     "random": {
+        "headwater.tf1.functional.stateless": """
+            Algorithm create_rng_state fold_in split stateless_binomial=binomial stateless_gamma=gamma
+            stateless_normal=normal stateless_parameterized_truncated_normal=parameterized_truncated_normal
+            stateless_poisson=poisson stateless_truncated_normal=truncated_normal stateless_uniform=uniform""",
         "headwater.tf2.at_once": "set_seed",
+        "headwater.tf2.generators": "Generator get_global_generator set_global_generator",
+    },
+    "random.experimental": {
+        "headwater.tf1.functional.stateless": """
+            Algorithm create_rng_state stateless_fold_in=fold_in stateless_split=split""",
         "headwater.tf2.generators": "Generator get_global_generator set_global_generator",
     },
     "saved_model": {

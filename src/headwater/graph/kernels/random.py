@@ -16,7 +16,6 @@ from headwater.graph.kernels.generator import (
     fold_in,
     normal,
     scaled,
-    seed_key,
     truncated_normal,
     uniform,
     words,
@@ -35,22 +34,9 @@ def _draw(op_type: str, draw: Callable[[Key, tuple[int, ...]], Any]) -> None:
             raise NoKernel
         return draw(key, ints(shape))
 
-    @kernel(_STATELESS[op_type])
-    def stateless(shape: HostArray, seed: HostArray, *, dtype: DType | None = None) -> HostArray:  # pyright: ignore[reportUnusedFunction]
-        if dtype is not None and dtype.numpy_dtype != np.float32:
-            raise NoKernel
-        first, second = seed.tolist()
-        return draw(fold_in(seed_key(first), second), ints(shape))
-
-
-_STATELESS: Final = {
-    "RandomStandardNormal": "StatelessRandomNormal",
-    "RandomUniform": "StatelessRandomUniform",
-    "TruncatedNormal": "StatelessTruncatedNormal",
-}
 
 #: Operation types that draw real numbers of a given shape.
-DRAWS: Final = frozenset(_STATELESS)
+DRAWS: Final = frozenset({"RandomStandardNormal", "RandomUniform", "TruncatedNormal"})
 
 _draw("RandomStandardNormal", normal)
 _draw("RandomUniform", uniform)

@@ -78,6 +78,7 @@ from headwater.graph.ops import (
     sparse_products,
     stand_ins,
     state,
+    stateless,
     step_arrays,
     step_barrier,
     strings,

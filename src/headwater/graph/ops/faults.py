@@ -293,7 +293,14 @@ def _rate(place: int) -> Callable[[Sequence[Any], _Attrs], object]:
 
 def _unordered(inputs: Sequence[Any], attrs: _Attrs) -> object:
     del attrs
-    return _some(inputs[1] >= inputs[2])
+    *_, low, high = inputs
+    return _some(low >= high)
+
+
+def _no_interval(inputs: Sequence[Any], attrs: _Attrs) -> object:
+    *_, deviation, low, high = inputs
+    del attrs
+    return _some((low >= high).any() | (deviation <= 0).any())
 
 
 _SEGMENTS: Final = tuple(f"UnsortedSegment{kind}" for kind in ("Max", "Min", "Prod", "Sum"))
@@ -320,7 +327,8 @@ _FAULTS: Final[Mapping[str, Callable[[Sequence[Any], _Attrs], object]]] = {
     "MatrixTriangularSolve": _zero_on_diagonal,
     "SelfAdjointEigV2": _not_a_number,
     "TridiagonalSolve": _unsolved,
-    "RandomUniformInt": _unordered,
+    **dict.fromkeys(("RandomUniformInt", "StatelessRandomUniformInt"), _unordered),
+    "StatelessParameterizedTruncatedNormal": _no_interval,
     "ReverseSequence": _reversed,
     **{f"Scatter{kind}": _updated_rows for kind in ("Add", "Div", "Max", "Min", "Mul", "Sub", "Update")},
     "Slice": _sliced,
@@ -358,7 +366,8 @@ _MESSAGES: Final = {
     **dict.fromkeys(("MatrixSolve", "MatrixTriangularSolve"), "Input matrix is not invertible."),
     "SelfAdjointEigV2": "Self-adjoint eigen decomposition was not successful. The input might not be valid.",
     "TridiagonalSolve": "The matrix is not invertible.",
-    "RandomUniformInt": "Need minval < maxval",
+    **dict.fromkeys(("RandomUniformInt", "StatelessRandomUniformInt"), "Need minval < maxval"),
+    "StatelessParameterizedTruncatedNormal": "Invalid parameters",
     "InvertPermutation": "an element is out of range or duplicated",
     "ReverseSequence": "a length is negative or greater than the dimension",
     "SparseSoftmaxCrossEntropyWithLogits": "Received a label value which is outside the valid range of classes",

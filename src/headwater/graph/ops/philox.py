@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from headwater.dtypes import DType, float32, int64, uint32, uint64
+from headwater.dtypes import DType, bfloat16, float16, float32, float64, int64, uint32, uint64
 from headwater.errors import FailedPreconditionError, InvalidArgumentError
-from headwater.graph.ops.common import as_ints
+from headwater.graph.ops.common import AnyArray, array_module, as_ints
 from headwater.graph.ops.define import host
 from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.graph.resources.host_context import HostContext
@@ -25,51 +25,65 @@ from headwater.lazy_jax import jnp
 STRIDE: Final = 256
 
 _MULTIPLIERS: Final = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
-_WEYL: Final = (0x9E3779B9, 0xBB67AE85)
+_WEYL: Final = (np.uint64(0x9E3779B9), np.uint64(0xBB67AE85))
 _LOW: Final = np.uint64(0xFFFFFFFF)
 _HALF: Final = np.uint64(32)
 _64: Final = (1 << 64) - 1
+_MANTISSAS: Final = {bfloat16: 7, float16: 10, float32: 23, float64: 52}
+
+
+def rounds(parts: Sequence[Any], key: Sequence[Any]) -> Any:
+    """Returns the four random words of counters: arrays of uint64 below 2³², stacked in a last dimension.
+
+    Args:
+      parts: the four words of each counter, low first.
+      key: the two words of the key.
+    """
+    xp = array_module(*parts, *key)
+    first, second, third, fourth = parts
+    keys = list(key)
+    for _ in range(10):
+        one, other = first * _MULTIPLIERS[0], third * _MULTIPLIERS[1]
+        first, second = (other >> _HALF) ^ second ^ keys[0], other & _LOW
+        third, fourth = (one >> _HALF) ^ fourth ^ keys[1], one & _LOW
+        keys = [(each + weyl) & _LOW for each, weyl in zip(keys, _WEYL, strict=True)]
+    return xp.stack(xp.broadcast_arrays(first, second, third, fourth), -1)
 
 
 def blocks(counters: Sequence[int], key: int) -> HostArray:
     """Returns four 32-bit numbers for each 128-bit counter, as uint64 of shape (counters, 4)."""
-    parts: list[HostArray] = [
+    parts = [
         np.array([(counter >> shift) & 0xFFFFFFFF for counter in counters], np.uint64) for shift in (0, 32, 64, 96)
     ]
-    keys = [key & 0xFFFFFFFF, (key >> 32) & 0xFFFFFFFF]
-    for _ in range(10):
-        first, second = parts[0] * _MULTIPLIERS[0], parts[2] * _MULTIPLIERS[1]
-        parts = [
-            (second >> _HALF) ^ parts[1] ^ np.uint64(keys[0]),
-            second & _LOW,
-            (first >> _HALF) ^ parts[3] ^ np.uint64(keys[1]),
-            first & _LOW,
-        ]
-        keys = [(each + weyl) & 0xFFFFFFFF for each, weyl in zip(keys, _WEYL, strict=True)]
-    return np.stack(parts, 1)
+    return rounds(parts, [np.uint64(key & 0xFFFFFFFF), np.uint64((key >> 32) & 0xFFFFFFFF)])
 
 
-def _pairs(words: HostArray) -> HostArray:
+def pairs(words: AnyArray) -> Any:
     """Returns numbers of 64 bits, each combined from two numbers of 32 bits, the low half first."""
     return words[..., 0::2] | (words[..., 1::2] << _HALF)
 
 
-def _units(words: HostArray, dtype: DType) -> HostArray:
-    """Returns numbers in [0, 1), from the mantissas of numbers in [1, 2)."""
-    if dtype == float32:
-        bits = (words & np.uint64(0x7FFFFF)) | np.uint64(127 << 23)
-        return bits.astype(np.uint32).view(np.float32) - np.float32(1)
-    high = (words[..., 0::2] & np.uint64(0xFFFFF)) | np.uint64(1023 << 20)
-    return ((high << _HALF) | words[..., 1::2]).view(np.float64) - 1.0
+def units(words: AnyArray, dtype: DType) -> Any:
+    """Returns numbers in [0, 1): mantissas, which are the low bits of a word, or of the first word of two."""
+    kind = dtype.numpy_dtype
+    bits = _MANTISSAS[dtype]
+    if dtype == float64:
+        whole = ((words[..., 0::2] & np.uint64(0xFFFFF)) << _HALF) | words[..., 1::2]
+    else:
+        whole = words & np.uint64((1 << bits) - 1)
+    return (whole.astype(np.promote_types(kind, np.float32)) * kind.type(2.0**-bits)).astype(kind)
 
 
-def _normals(words: HostArray, dtype: DType) -> HostArray:
+def normals(words: AnyArray, dtype: DType) -> Any:
     """Returns normally distributed numbers, computed from pairs of uniform numbers by the Box-Muller transform."""
-    units = _units(words, dtype)
-    least = dtype.numpy_dtype.type(1e-7)
-    angle = dtype.numpy_dtype.type(2 * np.pi) * units[..., 1::2]
-    radius = np.sqrt(dtype.numpy_dtype.type(-2) * np.log(np.maximum(units[..., 0::2], least)))
-    return np.stack([np.sin(angle) * radius, np.cos(angle) * radius], -1).reshape(*units.shape)
+    xp = array_module(words)
+    wide = float64 if dtype == float64 else float32
+    kind = wide.numpy_dtype.type
+    drawn = units(words, wide)
+    angle = kind(2 * np.pi) * drawn[..., 1::2]
+    radius = xp.sqrt(kind(-2) * xp.log(xp.maximum(drawn[..., 0::2], kind(1e-7))))
+    both = xp.stack([xp.sin(angle) * radius, xp.cos(angle) * radius], -1)
+    return both.reshape(*drawn.shape).astype(dtype.numpy_dtype)
 
 
 def _truncated(start: int, key: int, count: int, dtype: DType) -> HostArray:
@@ -80,7 +94,7 @@ def _truncated(start: int, key: int, count: int, dtype: DType) -> HostArray:
     for at in range(-(-count // group)):
         counter, kept = start + at * group * STRIDE // 4, np.zeros(0, dtype.numpy_dtype)
         while len(kept) < group:
-            drawn = _normals(blocks([counter], key), dtype)[0]
+            drawn = normals(blocks([counter], key), dtype)[0]
             kept = np.concatenate([kept, drawn[np.abs(drawn) < 2]])
             counter += 1
         found.append(kept[:group])
@@ -123,7 +137,7 @@ def uniform(
     wanted = as_ints(shape)
     count = math.prod(wanted)
     start, key = _taken(context, state, algorithm, count)
-    return _units(_words(start, key, count, _bits(dtype)), dtype).reshape(-1)[:count].reshape(wanted)
+    return units(_words(start, key, count, _bits(dtype)), dtype).reshape(-1)[:count].reshape(wanted)
 
 
 @host("PhiloxNormal", inputs="state:int64, shape:S|int32_or_64=int32", infer=_given, refs=(0,))
@@ -143,7 +157,7 @@ def normal(
     start, key = _taken(context, state, algorithm, count)
     if truncated:
         return _truncated(start, key, count, dtype).reshape(wanted)
-    return _normals(_words(start, key, count, _bits(dtype)), dtype).reshape(-1)[:count].reshape(wanted)
+    return normals(_words(start, key, count, _bits(dtype)), dtype).reshape(-1)[:count].reshape(wanted)
 
 
 @host("PhiloxIntegers", inputs="state:int64, shape:S|int32_or_64=int32", infer=_given, refs=(0,))
@@ -155,7 +169,7 @@ def integers(
     count = math.prod(wanted)
     start, key = _taken(context, state, algorithm, count)
     words = _words(start, key, count, _bits(dtype))
-    found = _pairs(words) if _bits(dtype) == 64 else words.astype(np.uint32)
+    found = pairs(words) if _bits(dtype) == 64 else words.astype(np.uint32)
     return found.reshape(-1)[:count].view(dtype.numpy_dtype).reshape(wanted)
 
 

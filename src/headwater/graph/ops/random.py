@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from headwater.dtypes import DType, float32, int64
+from headwater.dtypes import DType, int64
 from headwater.graph.ops.common import as_ints, constant_int, output
-from headwater.graph.ops.define import pure, random
+from headwater.graph.ops.define import random
 from headwater.graph.registry import HostArray, Inference, Spec
-from headwater.lazy_jax import deferred, jax, jnp
+from headwater.lazy_jax import jax, jnp
 
 
 def _shaped(inference: Inference) -> Sequence[Spec]:
@@ -113,48 +113,3 @@ def poisson(
     """Draws from Poisson distributions: an array of shape ``shape`` for each rate."""
     del seed, seed2
     return jax.random.poisson(key, rate, as_ints(shape) + rate.shape, np.int64).astype(dtype.numpy_dtype)
-
-
-# Stateless operations: equal seeds give equal numbers --------------------------------------------------------------
-
-
-def _seeded(seed: jax.Array) -> jax.Array:
-    return jax.random.fold_in(jax.random.key(jnp.asarray(seed)[0]), jnp.asarray(seed)[1].astype(np.uint32))
-
-
-def _stateless_spec(inference: Inference) -> Sequence[Spec]:
-    return [Spec(inference.attrs.get("dtype", float32), inference.partial(0))]
-
-
-def _stateless(op_type: str, draw: Any) -> None:
-    def lower(shape: object, seed: Any, *, dtype: DType = float32) -> jax.Array:
-        return draw(_seeded(seed), as_ints(shape), dtype.numpy_dtype)
-
-    pure(
-        op_type,
-        inputs="shape:T|index=int32, seed:Tseed|index=int64",
-        static=(0,),
-        infer=_stateless_spec,
-        differentiable=False,
-    )(lower)
-
-
-_stateless("StatelessRandomNormal", deferred(jax, "random.normal"))
-_stateless("StatelessRandomUniform", deferred(jax, "random.uniform"))
-_stateless(
-    "StatelessTruncatedNormal", lambda key, shape, dtype: jax.random.truncated_normal(key, -2.0, 2.0, shape, dtype)
-)
-
-
-@pure(
-    "StatelessMultinomial",
-    inputs="logits:T|real, num_samples:int32, seed:Tseed|index=int64",
-    static=(1,),
-    infer=_multinomial_spec,
-    differentiable=False,
-)
-def stateless_multinomial(
-    logits: jax.Array, num_samples: HostArray, seed: jax.Array, *, output_dtype: DType = int64
-) -> jax.Array:
-    """Like `multinomial`; ``seed`` determines the classes."""
-    return multinomial(_seeded(seed), logits, num_samples, output_dtype=output_dtype)

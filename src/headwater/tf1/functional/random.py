@@ -1,7 +1,7 @@
 """Tensors of random numbers.
 
 Without a seed for the graph or the operation they differ in every session. The same seeds give the same sequence in
-every session, but a different sequence than TensorFlow's.
+every session, but a different sequence than TensorFlow's. Stateless functions return TensorFlow's numbers.
 """
 
 from __future__ import annotations
@@ -252,11 +252,13 @@ def stateless_random_uniform(
 ) -> Tensor:
     """Numbers in [minval, maxval) that follow from ``seed``, two integers."""
     wanted = as_dtype(dtype)
-    if wanted.is_integer:
-        raise ValueError("stateless_random_uniform gives floating numbers only")
+    if wanted.is_integer and maxval is None:
+        raise ValueError(f"Must specify maxval for integer dtype {wanted!r}")
     with name_scope(name, "stateless_random_uniform", [shape, seed, minval, maxval]) as scope:
         low = convert_to_tensor(minval, wanted, name="min")
         high = convert_to_tensor(1 if maxval is None else maxval, wanted, name="max")
+        if wanted.is_integer:
+            return one("StatelessRandomUniformInt", shape_tensor(shape), seed, low, high, dtype=wanted, name=scope)
         drawn = one("StatelessRandomUniform", shape_tensor(shape), seed, dtype=wanted)
         return math.add(drawn * (high - low), low, name=scope)
 
