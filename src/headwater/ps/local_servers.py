@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from headwater.cluster.task.memory_servers import MemoryServers
 from headwater.cluster.telemetry.snapshot import GroupProgress, Snapshot
 from headwater.cluster.telemetry.watchdog import ProgressWatchdog
-from headwater.cluster.transport.channel import Channel, memory_pair
-from headwater.errors import CancelledError, UnavailableError
 from headwater.ps.client import ParameterClient
 from headwater.ps.consistency import Consistency
-from headwater.ps.conversation import ServerLink
 from headwater.ps.host import HostedParameters
 from headwater.ps.layout import Layout
 from headwater.ps.round_sums import RoundSums, Squares
@@ -25,7 +22,7 @@ from headwater.state.state_saver import Saves
 MakeUpdater = Callable[[int], Updater]
 
 
-class LocalServers:
+class LocalServers(MemoryServers):
     """Parameter servers within this process: threads, and channels in memory.
 
     Args:
@@ -63,16 +60,16 @@ class LocalServers:
         self._saves = saves
         self._squares = squares
         self.savers: dict[int, ParameterSaver] = {}
-        self._channels: list[list[Channel]] = [[] for _ in layout.blocks]
-        self._threads: list[threading.Thread] = []
-        self._services = [_service(index) for index in range(len(layout.blocks))]
+        names = [f"/job:ps/task:{index}" for index in range(len(layout.blocks))]
+        super().__init__(names, lambda index, channel, first: self._services[index].serve(channel, first))
+        self._services = [_service(name) for name in names]
         self.hosts: list[HostedParameters] = [self._host(index) for index in range(len(layout.blocks))]
 
     def _host(self, index: int) -> HostedParameters:
-        sums, task = None, f"/job:ps/task:{index}"
+        sums, links = None, self.links()
+        task, _ = links.pop(index)
         if self._squares is not None:
-            others = [(f"/job:ps/task:{n}", _MemoryLink(self, n)) for n in range(len(self._services)) if n != index]
-            sums = RoundSums(self.name, task, others, self._squares(index))
+            sums = RoundSums(self.name, task, links, self._squares(index))
         host = HostedParameters(
             self.name,
             task,
@@ -91,9 +88,8 @@ class LocalServers:
 
     def restart(self, index: int) -> None:
         """Stops a server, discarding its state, and starts it again."""
-        for channel in self._channels[index]:
-            channel.close()  # as the kernel does when a process ends
-        self._services[index] = _service(index)
+        self.disconnect(index)
+        self._services[index] = _service(self._task_names[index])
         self.hosts[index] = self._host(index)
 
     def group(self, index: int) -> GroupProgress:
@@ -103,67 +99,17 @@ class LocalServers:
 
     def client(self, initial: Sequence[Any], worker: int = 0) -> ParameterClient:
         """Creates a worker's client. Number 0 is the chief."""
-        links: list[tuple[str, ServerLink]] = [
-            (f"/job:ps/task:{index}", _MemoryLink(self, index)) for index in range(len(self.hosts))
-        ]
         return ParameterClient(
             self.name,
             worker=f"/job:worker/task:{worker}",
             chief=worker == 0,
             layout=self._layout,
             choice=self._choice,
-            links=links,
+            links=self.links(),
             initial=initial,
         )
 
-    def open(self, index: int) -> Channel:
-        """Opens a channel to a server, served by a thread of its own."""
-        ours, theirs = self._open_pair(index)
-        self._channels[index].append(theirs)
-        thread = threading.Thread(target=self._serve, args=(index, theirs), daemon=True)
-        self._threads.append(thread)
-        thread.start()
-        return ours
 
-    def _open_pair(self, index: int) -> tuple[Channel, Channel]:
-        return memory_pair((f"/job:ps/task:{index}", "a worker"))
-
-    def _serve(self, index: int, channel: Channel) -> None:
-        try:
-            self._services[index].serve(channel, channel.recv())
-        except (UnavailableError, CancelledError):
-            return
-        finally:
-            channel.close()
-
-    def stop(self) -> None:
-        """Stops all servers."""
-        for channels in self._channels:
-            for channel in channels:
-                channel.close()
-        for thread in self._threads:
-            thread.join()
-
-
-def _service(index: int) -> ParameterService:
-    task = f"/job:ps/task:{index}"
+def _service(task: str) -> ParameterService:
     # No other process could miss the end of the job, so the status need not stay available.
     return ParameterService(task, ProgressWatchdog(lambda _: True), is_needed=lambda: False)
-
-
-class _MemoryLink:
-    """A route to one of the servers within this process."""
-
-    def __init__(self, servers: LocalServers, index: int) -> None:
-        self._servers = servers
-        self._index = index
-
-    def reach(self, deadline_s: float | None = None) -> None:
-        del deadline_s
-
-    def open_channel(self) -> Channel:
-        return self._servers.open(self._index)
-
-    def release_channel(self, channel: Channel, usable: bool) -> None:
-        del usable
-        channel.close()

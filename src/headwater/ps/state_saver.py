@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 from urllib.parse import quote
 
 import numpy as np
 
-from headwater.cluster.telemetry.troubles import TROUBLES, Troubles
 from headwater.data.io.state_files import Array, Chain, Rows, Spec, StateWriter
 from headwater.errors import FailedPreconditionError, InvalidArgumentError
 from headwater.ps.host import HostedParameters
@@ -37,8 +36,6 @@ class ParameterSaver(StateSaver):
       saves: the folder and the interval of saves.
       index: the number of this ``ps``.
       tasks: number of ``ps``.
-      troubles: receives reports of failed writes.
-      clock: returns seconds since 1970.
     """
 
     def __init__(
@@ -48,8 +45,6 @@ class ParameterSaver(StateSaver):
         *,
         index: int,
         tasks: int,
-        troubles: Troubles = TROUBLES,
-        clock: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(
             saves,
@@ -58,8 +53,6 @@ class ParameterSaver(StateSaver):
             index=index,
             tasks=tasks,
             option="saves=...",
-            troubles=troubles,
-            clock=clock,
         )
         self._host = host
         self._closing = False
@@ -94,7 +87,7 @@ class ParameterSaver(StateSaver):
                 "it, or name another folder in saves=..."
             ) from error
         self._fulls = (0, chain.headers[0].number)
-        version, ago = self._host.version, self._clock() - last.at
+        version, ago = self._host.version, time.time() - last.at
         _log.warning("%s continues with its own state of version %d, saved %.1f s ago", self._task, version, ago)
         return True
 
@@ -131,7 +124,7 @@ class ParameterSaver(StateSaver):
     def _snapshot(self, *, whole: bool) -> StateSnapshot | None:
         # Under the lock, the values, the rows, and the numbers of the requests that made them are of the same moment.
         with self._host.lock:
-            state, at = self._host.memory.state(last=self._closing), self._clock()
+            state, at = self._host.memory.state(last=self._closing), time.time()
             if state is None:
                 return None
             rows = [table.start_saving(whole=whole) for table in self._host.tables]

@@ -14,14 +14,14 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from headwater.cluster.telemetry.sizes import size_text
-from headwater.cluster.telemetry.troubles import TROUBLES, Troubles
+from headwater.cluster.telemetry.troubles import TROUBLES
 from headwater.data.io import crc32c, files, state_files
 from headwater.data.io.state_files import Array, Bytes, Chain, Header, Spec, StateWriter, bytes_of
 from headwater.errors import FailedPreconditionError, OpError
@@ -78,8 +78,6 @@ class PeriodicSaver:
       what: a description of the state for messages.
       index: the number of this ``ps``.
       tasks: the number of ``ps``.
-      troubles: records failed writes.
-      clock: returns seconds since 1970.
 
     Attributes:
       folder: the folder of the files.
@@ -95,16 +93,12 @@ class PeriodicSaver:
         *,
         index: int,
         tasks: int,
-        troubles: Troubles = TROUBLES,
-        clock: Callable[[], float] = time.time,
     ) -> None:
         self.folder: str = os.path.join(files.as_path(saves.folder), name, f"ps-{index:05d}-of-{tasks:05d}")
         self.written_bytes: int = 0
         self.count: int = 0
         self._task = f"/job:ps/task:{index}"
         self._every_s = saves.every_s
-        self._troubles = troubles
-        self._clock = clock
         self._number = 0
         self._periodic = Periodic(f"saving {what} of {self._task}", saves.every_s, self.save)
 
@@ -123,7 +117,7 @@ class PeriodicSaver:
     def _report_failure(self, what: str, error: OpError) -> None:
         """Reports that ``what`` could not be written."""
         then = f"the next save is attempted in {self._every_s:g} s; until then, a restart would restore an older state"
-        self._troubles.record_failure(what, error, then)
+        TROUBLES.record_failure(what, error, then)
 
     def _remove_all(self) -> None:
         """Removes all saves, as the job is over."""
@@ -137,14 +131,14 @@ class PeriodicSaver:
 
     def _status_text(self, what: str, at: float) -> str:
         """Returns the status of the saves in words, after ``what``."""
-        return f"{what}saved {self._clock() - at:.0f} s ago, {size_text(self.written_bytes)} in {self.count} saves"
+        return f"{what}saved {time.time() - at:.0f} s ago, {size_text(self.written_bytes)} in {self.count} saves"
 
 
 class StateSaver(PeriodicSaver):
     """Saves a state that consists of arrays and rows of tables, as full states and deltas.
 
     Args:
-      saves, name, what, index, tasks, troubles, clock: see `PeriodicSaver`.
+      saves, name, what, index, tasks: see `PeriodicSaver`.
       option: the option with which users set the folder, for messages.
     """
 
@@ -157,10 +151,8 @@ class StateSaver(PeriodicSaver):
         index: int,
         tasks: int,
         option: str,
-        troubles: Troubles = TROUBLES,
-        clock: Callable[[], float] = time.time,
     ) -> None:
-        super().__init__(saves, name, what, index=index, tasks=tasks, troubles=troubles, clock=clock)
+        super().__init__(saves, name, what, index=index, tasks=tasks)
         self._option = option
         # Header of the last file written; None if the next save must be a full state.
         self._last: Header | None = None
@@ -238,7 +230,7 @@ class StateSaver(PeriodicSaver):
                     raise
                 self._report_failure(what, error)
                 return False
-            self._troubles.record_success(what)
+            TROUBLES.record_success(what)
             return saved
 
     def _write(self, taken: StateSnapshot, *, whole: bool) -> bool:

@@ -226,7 +226,7 @@ class GraphSaver(StateSaver):
         self._note.text = base64.b64decode(last.facts["seal"])
         self._fulls = (0, chain.headers[0].number)
         self.loss = loss_of(saved, read_counts(path, self._incarnation), last.at)
-        ago = self._clock() - last.at
+        ago = time.time() - last.at
         _log.warning(
             "%s continues with its own state of %d variables, saved %.1f s ago: %s",
             self._task,
@@ -278,7 +278,7 @@ class GraphSaver(StateSaver):
                 self._count_in_file(cell, slot)
                 if cell.value is not None:
                     held.append(capture_cell(key, slot, cell))
-            at = self._clock()
+            at = time.time()
         entries, arrays = pack_cells(held)
         facts = {"life": self._incarnation, "seal": base64.b64encode(note).decode(), "cells": entries}
         return StateSnapshot(at=at, signature="", facts=facts, arrays=arrays)

@@ -31,7 +31,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from headwater.cluster.task.answers import bad_header, raise_error
 from headwater.cluster.task.kinds import CALL, DONE, END_CALLS, ERROR, OPEN_CALLS
 from headwater.cluster.task.links import WaitingLink
-from headwater.cluster.transport.channel import Channel, memory_pair
+from headwater.cluster.task.memory_servers import MemoryLink, MemoryServers
+from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
 from headwater.errors import CancelledError, OpError, UnavailableError
 from headwater.keras.coordinator.calls import CallServer, Registry, name_of
@@ -152,10 +153,13 @@ class ClusterCoordinator:
             assert task is not None
             self._start(str(name), task.shell.link(name))
         if not others:
-            self._start("this process", _LocalWorker(self._registry))
+            server = CallServer("/job:worker/task:0", self._registry)
+            server.start()
+            servers = MemoryServers(["this process"], lambda _, channel, first: server.serve(channel, first))
+            self._start(*servers.links()[0])
         atexit.register(self.close)
 
-    def _start(self, task: str, link: WaitingLink | _LocalWorker) -> None:
+    def _start(self, task: str, link: WaitingLink | MemoryLink) -> None:
         self._workers.add(task)
         threading.Thread(target=self._work, args=(task, link), name=f"calls of {task}", daemon=True).start()
 
@@ -253,7 +257,7 @@ class ClusterCoordinator:
 
     # A worker's thread ------------------------------------------------------------------------------------------------
 
-    def _work(self, task: str, link: WaitingLink | _LocalWorker) -> None:
+    def _work(self, task: str, link: WaitingLink | MemoryLink) -> None:
         while True:
             try:
                 link.reach()
@@ -384,31 +388,3 @@ def _map_leaves(function: Callable[[Any], Any], value: object) -> object:
 
 def _nowhere(what: PerWorker) -> object:
     raise CancelledError(f"dataset {what.dataset} is on the worker that made it")
-
-
-class _LocalWorker:
-    """A worker within this process."""
-
-    def __init__(self, registry: Registry) -> None:
-        self._server = CallServer("/job:worker/task:0", registry)
-
-    def reach(self, deadline_s: float | None = None) -> None:
-        del deadline_s
-
-    def open_channel(self) -> Channel:
-        ours, theirs = memory_pair(("this process", "the coordinator"))
-        self._server.start()
-        threading.Thread(target=self._serve, args=(theirs,), daemon=True).start()
-        return ours
-
-    def _serve(self, channel: Channel) -> None:
-        try:
-            self._server.serve(channel, channel.recv())
-        except (UnavailableError, CancelledError):
-            return
-        finally:
-            channel.close()
-
-    def release_channel(self, channel: Channel, usable: bool) -> None:
-        del usable
-        channel.close()

@@ -13,13 +13,13 @@ import logging
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from headwater.cluster.task.deposited_states import StateAtChief
 from headwater.cluster.task.members import Members
-from headwater.cluster.telemetry.troubles import TROUBLES, Troubles
+from headwater.cluster.telemetry.troubles import TROUBLES
 from headwater.data.io import checked_json, files
 from headwater.errors import DataLossError, OpError
 from headwater.ps.tables.deposits import TableDeposit
@@ -76,7 +76,7 @@ class TableSaver(PeriodicSaver):
 
     Args:
       service: holds the tables.
-      saves, index, tasks, troubles, clock: see `PeriodicSaver`.
+      saves, index, tasks: see `PeriodicSaver`.
     """
 
     def __init__(
@@ -86,10 +86,8 @@ class TableSaver(PeriodicSaver):
         *,
         index: int,
         tasks: int,
-        troubles: Troubles = TROUBLES,
-        clock: Callable[[], float] = time.time,
     ) -> None:
-        super().__init__(saves, FOLDER, "tables", index=index, tasks=tasks, troubles=troubles, clock=clock)
+        super().__init__(saves, FOLDER, "tables", index=index, tasks=tasks)
         self._service = service
         self._chains: dict[str, _Chain] = {}
         self._last: _Together | None = None
@@ -141,7 +139,7 @@ class TableSaver(PeriodicSaver):
             table.name,
             len(table),
             table.step,
-            self._clock() - self._from.at,
+            time.time() - self._from.at,
         )
         return True
 
@@ -171,7 +169,7 @@ class TableSaver(PeriodicSaver):
                 # The snapshots of all tables and the clients' numbers of updates must be of one moment: after a
                 # restart, the numbers decide whether a repeated update is applied.
                 with service.blocked_updates() as clients:
-                    at, tables = self._clock(), service.tables()
+                    at, tables = time.time(), service.tables()
                     has = {table.name: (table.step, len(table)) for table in tables}
                     if has == self._had:
                         return False
@@ -190,7 +188,7 @@ class TableSaver(PeriodicSaver):
                 except OpError as error:
                     self._report_failure(what, error)
                     return False
-            self._troubles.record_success(what)
+            TROUBLES.record_success(what)
             self._last, self._had = together, has
             self.count += 1
             self._remove_old_saves()
@@ -235,7 +233,7 @@ class TableSaver(PeriodicSaver):
             for name, first in kept.items():
                 snapshots.remove_saves(self.folder, name, before=first)
         except OpError as error:
-            self._troubles.record_failure(f"old saves in {self.folder}, which are to be removed", error, "They stay")
+            TROUBLES.record_failure(f"old saves in {self.folder}, which are to be removed", error, "They stay")
 
     def __str__(self) -> str:
         return "no table saved yet" if self._last is None else self._status_text("", self._last.at)
