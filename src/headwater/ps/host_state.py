@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from headwater.errors import InvalidArgumentError
 from headwater.ps.updater import Array
 
@@ -63,15 +65,19 @@ class HostState:
     values: Sequence[Array]
     state: Mapping[str, Array]
 
-    def facts(self) -> dict[str, object]:
-        """Returns all but the arrays and the ledger, as values that JSON can represent."""
+    def pack(self) -> tuple[dict[str, object], list[tuple[str, Array]]]:
+        """Returns the state as values that JSON can represent, and as arrays, each with a name of its own."""
         # Part of the state, so that a restored ps recognises retries. Without the request numbers, simulated
         # histories found gradients that were applied twice.
         answered = {
             worker: [one.incarnation, one.number, one.applied, one.version, one.step_number, one.assigned_work]
             for worker, one in self.answered.items()
         }
-        return {
+        arrays = [(f"value {number}", value) for number, value in enumerate(self.values)]
+        arrays += [(f"state {name}", array) for name, array in self.state.items()]
+        if self.ledger is not None:
+            arrays.append(("ledger", np.frombuffer(self.ledger, np.uint8)))
+        facts: dict[str, object] = {
             "version": self.version,
             "filled": self.filled,
             # Files of earlier versions have this name, too.
@@ -81,31 +87,37 @@ class HostState:
             "steps": list(self.steps),
             "answered": answered,
             "sums": [[epoch, list(sums)] for epoch, sums in self.sums.items()],
+            "values": len(self.values),
+            "ledger": self.ledger is not None,
         }
+        return facts, arrays
 
     @staticmethod
-    def of(
-        facts: Mapping[str, Any], ledger: bytes | None, values: Sequence[Array], state: Mapping[str, Array]
-    ) -> HostState:
-        """Builds a state from the result of `facts` and the arrays.
+    def unpack(facts: Mapping[str, Any], names: Sequence[str], arrays: Sequence[Array]) -> HostState:
+        """Builds a state from the result of `pack`: its facts, and the names and values of its arrays.
 
         Raises:
           InvalidArgumentError: the facts are malformed.
         """
         try:
-            epoch, given, base, steps = map(int, facts["steps"])
+            rest = list(arrays)
+            ledger = rest.pop().tobytes() if facts.get("ledger") else None
+            count = int(facts.get("values", 0))
+            epoch, assigned, base, steps = map(int, facts["steps"])
             return HostState(
                 version=int(facts["version"]),
                 filled=int(facts["filled"]),
                 incarnation=int(facts["life"]),
                 trainings=int(facts["trainings"]),
                 seed=int(facts["seed"]),
-                steps=(epoch, given, base, steps),
+                steps=(epoch, assigned, base, steps),
                 answered={str(worker): _answered(*words) for worker, words in dict(facts["answered"]).items()},
                 sums={int(epoch): [float(number) for number in numbers] for epoch, numbers in facts["sums"]},
                 ledger=ledger,
-                values=values,
-                state=state,
+                values=rest[:count],
+                state={
+                    name.removeprefix("state "): array for name, array in zip(names[count:], rest[count:], strict=False)
+                },
             )
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidArgumentError(f"malformed state of parameters: {error}") from error

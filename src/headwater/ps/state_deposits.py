@@ -1,11 +1,10 @@
 """Handoff of the state of a ``ps`` that shuts down gracefully: the chief keeps it for the next incarnation.
 
 Used with ``recovery="copy"``; otherwise the next incarnation would start with the values that the chief read last. The
-state (`headwater.cluster.task.deposited_states`) has the header (signature, facts, names, accounts, parts). ``facts``
-is the result of `headwater.ps.host_state.HostState.facts`. The tensors are the values of all blocks; the arrays of the
-optimizer's state, whose names are ``names``; and the ledger, if ``accounts`` is true. The state has ``parts`` parts.
-Each part has the header (table, start), and the rows of the table with that number from row ``start`` on, with their
-optimizer state.
+state (`headwater.cluster.task.deposited_states`) has the header (signature, facts, names, parts): ``facts`` and the
+tensors, whose names are ``names``, are the result of `headwater.ps.host_state.HostState.pack`. The state has ``parts``
+parts. Each part has the header (table, start), and the rows of the table with that number from row ``start`` on, with
+their optimizer state.
 """
 
 from __future__ import annotations
@@ -13,8 +12,6 @@ from __future__ import annotations
 import logging
 import time
 from typing import Final
-
-import numpy as np
 
 from headwater.cluster.task.answers import bad_header
 from headwater.cluster.task.deposited_states import PART_BYTES, FetchedState, StateAtChief
@@ -92,11 +89,9 @@ class StateDeposit:
                     return True
                 parts = self._deposit_rows()
             host.updates.accounts.flush()  # otherwise answers flush the journal, but this task sends no further answers
-            tensors = [*state.values, *state.state.values()]
-            if state.ledger is not None:
-                tensors.append(np.frombuffer(state.ledger, np.uint8))
-            words = (host.signature, state.facts(), list(state.state), state.ledger is not None, parts)
-            self._kept.deposit(words, tensors)
+            facts, arrays = state.pack()
+            words = (host.signature, facts, [name for name, _ in arrays], parts)
+            self._kept.deposit(words, [array for _, array in arrays])
         except OpError as error:
             _log.info(
                 "%s could not deposit its state of %r with %s, which will send the latest values that it has: %s",
@@ -125,7 +120,7 @@ class StateDeposit:
     def _state_of(self, fetched: FetchedState) -> HostState:
         """Returns the state from the result of `deposit`, after writing its rows into the tables."""
         match fetched.words:
-            case (str(signature), facts, [*names], bool(accounts), int(parts)):
+            case (str(signature), facts, [*names], int(parts)):
                 pass
             case _:
                 raise InvalidArgumentError(f"the deposited state is malformed: {str(fetched.words)[:80]}")
@@ -138,8 +133,4 @@ class StateDeposit:
                     self._host.tables[table].write(start, part.tensors)
                 case _:
                     raise bad_header(part, self._chief)
-        arrays = list(fetched.tensors)
-        ledger = arrays.pop().tobytes() if accounts else None
-        count = len(arrays) - len(names)
-        values, state = arrays[:count], dict(zip(map(str, names), arrays[count:], strict=True))
-        return HostState.of(facts, ledger, values, state)
+        return HostState.unpack(facts, [str(name) for name in names], fetched.tensors)

@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import quote
 
-import numpy as np
-
 from headwater.data.io.state_files import Array, Chain, Rows, Spec, StateWriter
 from headwater.errors import FailedPreconditionError, InvalidArgumentError
 from headwater.ps.host import HostedParameters
@@ -25,7 +23,6 @@ _log = logging.getLogger("headwater")
 
 #: Number of rows of a table that are copied at a time, while updates wait.
 ROWS_AT_ONCE: Final[int] = 4096
-_LEDGER: Final = "ledger"
 
 
 class ParameterSaver(StateSaver):
@@ -79,7 +76,8 @@ class ParameterSaver(StateSaver):
                 "saves=..."
             )
         try:
-            self._host.memory.resume(_state_of(chain), last.at)
+            names = [spec.name for spec in last.arrays]
+            self._host.memory.resume(HostState.unpack(last.facts, names, chain.arrays()), last.at)
             self._restore_rows(chain)
         except InvalidArgumentError as error:
             raise FailedPreconditionError(
@@ -128,8 +126,9 @@ class ParameterSaver(StateSaver):
             if state is None:
                 return None
             rows = [table.start_saving(whole=whole) for table in self._host.tables]
-        facts = {**state.facts(), "values": len(state.values), "ledger": state.ledger is not None}
-        return StateSnapshot(at=at, signature=self._host.signature, facts=facts, arrays=_arrays_of(state), rows=rows)
+        facts, named = state.pack()
+        arrays = [(Spec.of(name, array), array) for name, array in named]
+        return StateSnapshot(at=at, signature=self._host.signature, facts=facts, arrays=arrays, rows=rows)
 
     def _handle_failed_save(self) -> None:
         with self._host.lock:
@@ -154,25 +153,6 @@ class ParameterSaver(StateSaver):
         if last is not None:
             text = self._status_text(f"version {last.facts['version']} ", last.at)
         return f"{text}; {back}" if back is not None else text
-
-
-def _arrays_of(state: HostState) -> list[tuple[Spec, Array]]:
-    """Returns the values, the optimizer's state, and the ledger, each with a name of its own."""
-    named = [(f"value {number}", value) for number, value in enumerate(state.values)]
-    named += [(f"state {name}", array) for name, array in state.state.items()]
-    if state.ledger is not None:
-        named.append((_LEDGER, np.frombuffer(state.ledger, np.uint8)))
-    return [(Spec.of(name, array), array) for name, array in named]
-
-
-def _state_of(chain: Chain) -> HostState:
-    """Assembles a state from the arrays of `_arrays_of`."""
-    arrays, facts = chain.arrays(), chain.last.facts
-    names = [spec.name for spec in chain.last.arrays]
-    ledger = arrays.pop().tobytes() if facts.get("ledger") else None
-    count = int(facts.get("values", 0))
-    state = {name.removeprefix("state "): array for name, array in zip(names[count:], arrays[count:], strict=False)}
-    return HostState.of(facts, ledger, arrays[:count], state)
 
 
 def _split(rows: Rows, parts: Sequence[tuple[str, tuple[int, ...]]]) -> list[Array]:

@@ -187,8 +187,10 @@ def test_the_next_incarnation_keeps_held_ranges_until_their_workers_had_time_to_
             request.assigned_work = ranges[worker] = (work.epoch, work.start, work.stop, seed)
         state = host.memory.state(last=True)
     assert state is not None
-    facts = json.loads(json.dumps(state.facts()))  # as a state file has them
-    other.memory.resume(HostState.of(facts, state.ledger, (), {}), 0.0)
+    facts, arrays = state.pack()
+    names, values = zip(*arrays, strict=True)
+    facts = json.loads(json.dumps(facts))  # as a state file has them
+    other.memory.resume(HostState.unpack(facts, names, values), 0.0)
     accounts, workers = other.updates.accounts, other.workers
 
     def held() -> set[str]:
