@@ -143,7 +143,7 @@ class CopiedCluster:
             link_settings = LinkSettings(me=PeerIdentity(task=str(me), generation=1 + me.index))
             # The process that has the primary at the beginning comes first.
             hosts = [task.index, 1 - task.index, *self._processes[_SERVERS:]]
-            links = [_CopyLink(self, me, host, task) for host in hosts]
+            links: list[Any] = [_CopyLink(self, me, host, task) for host in hosts]
             owner = Claim(task=me.device_prefix, generation=1 + me.index)
             return CopiedTaskLink(link_settings, task, parse_address("ps0:1"), lambda: links, owner)
 

@@ -23,7 +23,7 @@ from headwater.data.node import (
     Element,
     Function,
     Node,
-    Raised,
+    RaisingIterator,
     block_rows,
     check_values,
     rows_of,
@@ -38,14 +38,14 @@ from headwater.data.stored import StoredCache
 from headwater.data.transforms import (
     Cache,
     Concatenated,
-    Draws,
     Picked,
+    RandomIndices,
     Repeat,
     Shard,
     Shuffle,
     Skip,
     Take,
-    WeightedDraws,
+    WeightedRandomIndices,
     Zipped,
 )
 from headwater.dtypes import DType, as_dtype, bool_, int64, string
@@ -297,12 +297,12 @@ class Dataset:
         _check_kinds(datasets)
         first, second = cls._seeds(seed)
         if isinstance(weights, Dataset):
-            draws: Node = WeightedDraws(input=weights.node, seed=first, seed2=second)
+            draws: Node = WeightedRandomIndices(input=weights.node, seed=first, seed2=second)
             shape = weights.node.specs[0].shape
         else:
             even = [1.0 / len(datasets)] * len(datasets)
             shares = cls.as_value(even if weights is None else weights)
-            draws = Draws(weights=shares, seed=first, seed2=second)
+            draws = RandomIndices(weights=shares, seed=first, seed2=second)
             shape = as_shape(getattr(shares, "shape", ()))
         if not shape.is_compatible_with([len(datasets)]):
             raise ValueError(f"`weights` must be a vector of length `len(datasets)`, not of shape {shape}")
@@ -731,7 +731,7 @@ class Dataset:
         return True
 
     def __iter__(self) -> Iterator[Structure]:
-        return Raised(self._prefetch(self.node, Context()), self.packed)
+        return RaisingIterator(self._prefetch(self.node, Context()), self.packed)
 
     def packed(self, element: Element) -> Structure:
         """Packs the components of an element into the element structure."""

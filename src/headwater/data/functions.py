@@ -401,7 +401,7 @@ class Windows(ByElement):
                     failure
                     if failure is not None
                     else tuple(
-                        Kept(items=[(item[index],) for item in window], of=(spec,))
+                        ListNode(items=[(item[index],) for item in window], of=(spec,))
                         for index, spec in enumerate(self.input.specs)
                     )
                 )
@@ -412,7 +412,7 @@ class Windows(ByElement):
 
 
 @dataclass(eq=False, kw_only=True)
-class Kept(Node):
+class ListNode(Node):
     """Yields elements from a list."""
 
     items: list[Element]

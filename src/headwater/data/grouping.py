@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from headwater.data.functions import Kept
+from headwater.data.functions import ListNode
 from headwater.data.node import Context, Element, Failure, closing, mapped
 from headwater.data.spec import TensorSpec
 from headwater.data.transforms import ByElement
@@ -53,7 +53,7 @@ class Grouped(ByElement):
     def _window(self, key: int, window: list[Element]) -> Element:
         first, _, *rest = self.input.specs
         datasets = (
-            Kept(items=[(element[index],) for element in window], of=(spec,)) for index, spec in enumerate(rest)
+            ListNode(items=[(element[index],) for element in window], of=(spec,)) for index, spec in enumerate(rest)
         )
         return (np.asarray(key, first.dtype.numpy_dtype), *datasets)
 

@@ -3,8 +3,8 @@
 If the order of a node's elements is known, an element is computed directly; otherwise, the node is iterated over from
 the beginning.
 
-The iterations of a dataset are numbered: ``turn`` 0 is the first iteration, and a shuffle has another order in each
-iteration. The same number in the same iteration selects the same element in every process.
+The iterations of a dataset are numbered from 0, and a shuffle has another order in each iteration. The same number in
+the same iteration selects the same element in every process.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headwater.data.batches import Batch, PaddedBatch
-from headwater.data.functions import Interleave, Kept, Map
+from headwater.data.functions import Interleave, ListNode, Map
 from headwater.data.node import (
     INFINITE,
     UNKNOWN,
@@ -29,7 +29,7 @@ from headwater.data.node import (
     Element,
     Node,
     call,
-    raised,
+    raise_failures,
     row,
     stack,
     static_value,
@@ -39,7 +39,18 @@ from headwater.data.queries import RandomNumbers
 from headwater.data.sharding import map_inputs
 from headwater.data.sources import Generated, Range, Slices, Whole
 from headwater.data.stored import StoredCache
-from headwater.data.transforms import SHARD_HINT, Cache, Draws, Repeat, Shard, Shuffle, Skip, Take, Wrapper, Zipped
+from headwater.data.transforms import (
+    SHARD_HINT,
+    Cache,
+    RandomIndices,
+    Repeat,
+    Shard,
+    Shuffle,
+    Skip,
+    Take,
+    Wrapper,
+    Zipped,
+)
 from headwater.errors import InvalidArgumentError
 
 Numbers = NDArray[np.int64]
@@ -65,38 +76,38 @@ class Indexed(ABC):
     """Access to elements by their numbers."""
 
     @abstractmethod
-    def element(self, context: Context, number: int, turn: int = 0) -> Element:
+    def element(self, context: Context, number: int, iteration: int = 0) -> Element:
         """Returns the element with a number, from 0.
 
         Raises:
           NoElementError: there is no such element.
         """
 
-    def rows(self, context: Context, numbers: Numbers, turn: int = 0) -> Block:
+    def rows(self, context: Context, numbers: Numbers, iteration: int = 0) -> Block:
         """Returns the elements with these numbers, as a block.
 
         Raises:
           NoElementError: there is no element with one of the numbers.
           InvalidArgumentError: elements differ in shape.
         """
-        return _stacked([self.element(context, number, turn) for number in numbers.tolist()])
+        return _stacked([self.element(context, number, iteration) for number in numbers.tolist()])
 
 
 class _Columns(Indexed):
     """Random access to elements, many at a time."""
 
     @abstractmethod
-    def rows(self, context: Context, numbers: Numbers, turn: int = 0) -> Block: ...
+    def rows(self, context: Context, numbers: Numbers, iteration: int = 0) -> Block: ...
 
-    def element(self, context: Context, number: int, turn: int = 0) -> Element:
-        return tuple(row(column, 0) for column in self.rows(context, np.array([number]), turn))
+    def element(self, context: Context, number: int, iteration: int = 0) -> Element:
+        return tuple(row(column, 0) for column in self.rows(context, np.array([number]), iteration))
 
 
 class _Slices(_Columns):
     def __init__(self, columns: Sequence[Array]) -> None:
         self._columns = columns
 
-    def rows(self, context: Context, numbers: Numbers, turn: int = 0) -> Block:
+    def rows(self, context: Context, numbers: Numbers, iteration: int = 0) -> Block:
         _check(numbers, len(self._columns[0]))
         return tuple(column[numbers] for column in self._columns)
 
@@ -105,7 +116,7 @@ class _Range(_Columns):
     def __init__(self, numbers: range) -> None:
         self._numbers = numbers
 
-    def rows(self, context: Context, numbers: Numbers, turn: int = 0) -> Block:
+    def rows(self, context: Context, numbers: Numbers, iteration: int = 0) -> Block:
         _check(numbers, len(self._numbers))
         return (self._numbers.start + numbers * self._numbers.step,)
 
@@ -115,13 +126,13 @@ class _Mapped(Indexed):
         self._source = source
         self._function = node.function
 
-    def element(self, context: Context, number: int, turn: int = 0) -> Element:
-        return call(self._function, context, self._source.element(context, number, turn), number)
+    def element(self, context: Context, number: int, iteration: int = 0) -> Element:
+        return call(self._function, context, self._source.element(context, number, iteration), number)
 
-    def rows(self, context: Context, numbers: Numbers, turn: int = 0) -> Block:
+    def rows(self, context: Context, numbers: Numbers, iteration: int = 0) -> Block:
         if not self._function.columnar:
-            return super().rows(context, numbers, turn)
-        return self._function.rows(context, self._source.rows(context, numbers, turn))
+            return super().rows(context, numbers, iteration)
+        return self._function.rows(context, self._source.rows(context, numbers, iteration))
 
 
 class _Taken(Indexed):
@@ -129,14 +140,14 @@ class _Taken(Indexed):
         self._source = source
         self._count = count
 
-    def element(self, context: Context, number: int, turn: int = 0) -> Element:
+    def element(self, context: Context, number: int, iteration: int = 0) -> Element:
         if number >= self._count:
             raise NoElementError(number)
-        return self._source.element(context, number, turn)
+        return self._source.element(context, number, iteration)
 
-    def rows(self, context: Context, numbers: Numbers, turn: int = 0) -> Block:
+    def rows(self, context: Context, numbers: Numbers, iteration: int = 0) -> Block:
         _check(numbers, self._count)
-        return self._source.rows(context, numbers, turn)
+        return self._source.rows(context, numbers, iteration)
 
 
 class _Renumbered(Indexed):
@@ -146,22 +157,22 @@ class _Renumbered(Indexed):
         self._source = source
         self._number = number
 
-    def element(self, context: Context, number: int, turn: int = 0) -> Element:
-        return self._source.element(context, self._number(number), turn)
+    def element(self, context: Context, number: int, iteration: int = 0) -> Element:
+        return self._source.element(context, self._number(number), iteration)
 
-    def rows(self, context: Context, numbers: Numbers, turn: int = 0) -> Block:
-        return self._source.rows(context, self._number(numbers), turn)
+    def rows(self, context: Context, numbers: Numbers, iteration: int = 0) -> Block:
+        return self._source.rows(context, self._number(numbers), iteration)
 
 
 class _Zipped(Indexed):
     def __init__(self, sources: Sequence[Indexed]) -> None:
         self._sources = sources
 
-    def element(self, context: Context, number: int, turn: int = 0) -> Element:
-        return tuple(part for source in self._sources for part in source.element(context, number, turn))
+    def element(self, context: Context, number: int, iteration: int = 0) -> Element:
+        return tuple(part for source in self._sources for part in source.element(context, number, iteration))
 
-    def rows(self, context: Context, numbers: Numbers, turn: int = 0) -> Block:
-        return tuple(column for source in self._sources for column in source.rows(context, numbers, turn))
+    def rows(self, context: Context, numbers: Numbers, iteration: int = 0) -> Block:
+        return tuple(column for source in self._sources for column in source.rows(context, numbers, iteration))
 
 
 class _Shuffled(Indexed):
@@ -172,23 +183,23 @@ class _Shuffled(Indexed):
         self._node = node
         self._orders: dict[int, Numbers] = {}
 
-    def element(self, context: Context, number: int, turn: int = 0) -> Element:
-        order = self._order(turn)
+    def element(self, context: Context, number: int, iteration: int = 0) -> Element:
+        order = self._order(iteration)
         _check(np.array([number]), len(order))
-        return self._source.element(context, int(order[number]), turn)
+        return self._source.element(context, int(order[number]), iteration)
 
-    def rows(self, context: Context, numbers: Numbers, turn: int = 0) -> Block:
-        order = self._order(turn)
+    def rows(self, context: Context, numbers: Numbers, iteration: int = 0) -> Block:
+        order = self._order(iteration)
         _check(numbers, len(order))
-        return self._source.rows(context, order[numbers], turn)
+        return self._source.rows(context, order[numbers], iteration)
 
-    def _order(self, turn: int) -> Numbers:
-        found = self._orders.get(turn)
+    def _order(self, iteration: int) -> Numbers:
+        found = self._orders.get(iteration)
         if found is None:
             while len(self._orders) >= _KEPT_ORDERS:
                 del self._orders[min(self._orders)]
-            numbers = pinned(replace(self._node, input=_numbers(self._node.cardinality)), turn)
-            found = self._orders[turn] = np.concatenate([block[0] for block in numbers.blocks(Context(), _ROWS)])
+            numbers = pinned(replace(self._node, input=_numbers(self._node.cardinality)), iteration)
+            found = self._orders[iteration] = np.concatenate([block[0] for block in numbers.blocks(Context(), _ROWS)])
         return found
 
 
@@ -206,17 +217,17 @@ class _Repeated(Indexed):
         self._size = size
         self._times = times
 
-    def element(self, context: Context, number: int, turn: int = 0) -> Element:
-        return self._source.element(context, number % self._size, self._turn(number // self._size, turn))
+    def element(self, context: Context, number: int, iteration: int = 0) -> Element:
+        return self._source.element(context, number % self._size, self._iteration(number // self._size, iteration))
 
-    def rows(self, context: Context, numbers: Numbers, turn: int = 0) -> Block:
+    def rows(self, context: Context, numbers: Numbers, iteration: int = 0) -> Block:
         time = int(numbers[0]) // self._size
         if (numbers // self._size != time).any():
-            return super().rows(context, numbers, turn)
-        return self._source.rows(context, numbers % self._size, self._turn(time, turn))
+            return super().rows(context, numbers, iteration)
+        return self._source.rows(context, numbers % self._size, self._iteration(time, iteration))
 
-    def _turn(self, time: int, turn: int) -> int:
-        return time if self._times is None else turn * self._times + time
+    def _iteration(self, time: int, iteration: int) -> int:
+        return time if self._times is None else iteration * self._times + time
 
 
 class _Batched(Indexed):
@@ -233,19 +244,19 @@ class _Batched(Indexed):
         self._size = int(node.batch_size)
         self._known = node.input.cardinality
 
-    def element(self, context: Context, number: int, turn: int = 0) -> Element:
+    def element(self, context: Context, number: int, iteration: int = 0) -> Element:
         start, stop = number * self._size, (number + 1) * self._size
         if self._known >= 0:
             stop = min(stop, self._known)
         if stop <= start or (bool(self._node.drop_remainder) and stop < start + self._size):
             raise NoElementError(number)
         if isinstance(self._node, Batch) and self._known != UNKNOWN:
-            return self._source.rows(context, np.arange(start, stop), turn)
+            return self._source.rows(context, np.arange(start, stop), iteration)
         items: list[Element] = []
         with contextlib.suppress(NoElementError):  # the last batch may be smaller
-            items += (self._source.element(context, at, turn) for at in range(start, stop))
-        one = replace(self._node, input=Kept(items=items, of=self._node.input.specs))
-        found = next(raised(one.elements(context)), None)
+            items += (self._source.element(context, at, iteration) for at in range(start, stop))
+        one = replace(self._node, input=ListNode(items=items, of=self._node.input.specs))
+        found = next(raise_failures(one.elements(context)), None)
         if found is None:
             raise NoElementError(number)
         return found
@@ -258,9 +269,9 @@ class _Kept(Indexed):
         self._node = pinned(node, 0)
         self._kept: list[Element] | None = None
 
-    def element(self, context: Context, number: int, turn: int = 0) -> Element:
+    def element(self, context: Context, number: int, iteration: int = 0) -> Element:
         if self._kept is None:
-            self._kept = list(raised(self._node.elements(context)))
+            self._kept = list(raise_failures(self._node.elements(context)))
         if number >= len(self._kept):
             raise NoElementError(number)
         return self._kept[number]
@@ -273,14 +284,15 @@ class _Sequential(Indexed):
         self._node = node
         self._elements: Iterator[Element] | None = None
         self._at: int = 0
-        self._turn: int = 0
+        self._iteration: int = 0
 
-    def element(self, context: Context, number: int, turn: int = 0) -> Element:
-        if self._elements is None or number < self._at or turn != self._turn:
+    def element(self, context: Context, number: int, iteration: int = 0) -> Element:
+        if self._elements is None or number < self._at or iteration != self._iteration:
             close = getattr(self._elements, "close", None)
             if close is not None:
                 close()
-            self._elements, self._at, self._turn = raised(pinned(self._node, turn).elements(context)), 0, turn
+            self._elements = raise_failures(pinned(self._node, iteration).elements(context))
+            self._at, self._iteration = 0, iteration
         for element in self._elements:
             self._at += 1
             if self._at > number:
@@ -302,21 +314,21 @@ def _numbers(size: int) -> Range:
     return Range(start=np.array(0), stop=np.array(size), step=np.array(1))
 
 
-def pinned(node: Node, turn: int) -> Node:
-    """Returns a node whose first iteration has the order of iteration ``turn``."""
+def pinned(node: Node, iteration: int) -> Node:
+    """Returns a node whose first iteration has the order of iteration ``iteration``."""
     # A `Repeat` inside takes several iterations of its source for each of its own iterations, and the numbers of the
     # source's iterations must not overlap.
     repeats = _part(node, lambda child: isinstance(child, Repeat)) is not None
-    return _starting(node, turn << 32 if repeats else turn)
+    return _starting(node, iteration << 32 if repeats else iteration)
 
 
-def _starting(node: Node, turn: int) -> Node:
+def _starting(node: Node, iteration: int) -> Node:
     if isinstance(node, Cache | StoredCache):  # a cache keeps the order of the first iteration of the nodes below
         return node
-    found = map_inputs(node, lambda child: _starting(child, turn))
+    found = map_inputs(node, lambda child: _starting(child, iteration))
     if isinstance(found, Shuffle):
         found = replace(found)
-        found.start_at(turn)
+        found.start_at(iteration)
     return found
 
 
@@ -355,7 +367,7 @@ def indexed(node: Node) -> Indexed:
             return _Repeated(indexed(inner), inner.cardinality, int(count) if int(count) >= 0 else None)
         case Shuffle(input=inner) if node.cardinality > 0 and sequential_part(inner) is None:
             return _Shuffled(indexed(inner), node)
-        case Cache() | Kept() | Whole():
+        case Cache() | ListNode() | Whole():
             return _Kept(node)
         case _:
             return _Sequential(node)
@@ -366,7 +378,7 @@ def sequential_part(node: Node) -> Node | None:
     if _passes(node):
         return sequential_part(node.input)
     match node:
-        case Slices() | Range() | Cache() | Kept() | Whole():
+        case Slices() | Range() | Cache() | ListNode() | Whole():
             return None
         case Repeat(input=inner) | Shuffle(input=inner) if inner.cardinality > 0:
             return sequential_part(inner)
@@ -402,7 +414,9 @@ def unrepeatable(node: Node, *, shuffles: bool = True) -> str:
             case Shuffle() if not shuffles:
                 return False
             case (
-                Shuffle(seed=seed, seed2=seed2) | Draws(seed=seed, seed2=seed2) | RandomNumbers(seed=seed, seed2=seed2)
+                Shuffle(seed=seed, seed2=seed2)
+                | RandomIndices(seed=seed, seed2=seed2)
+                | RandomNumbers(seed=seed, seed2=seed2)
             ):
                 return not (static_value(seed) or static_value(seed2))
             case _:
@@ -436,9 +450,9 @@ def counted(node: Node) -> int:
             instead = _numbers(below) if below >= 0 else Repeat(input=_numbers(1), count=np.array(-1))
             return replace(node, input=instead).cardinality
         case _ if node.columnar:
-            return sum(len(block[0]) for block in raised(node.blocks(Context(), _ROWS)))
+            return sum(len(block[0]) for block in raise_failures(node.blocks(Context(), _ROWS)))
         case _:
-            return sum(1 for _ in raised(node.elements(Context())))
+            return sum(1 for _ in raise_failures(node.elements(Context())))
 
 
 def require_examples(node: Node, *, shuffle: bool) -> None:

@@ -207,7 +207,7 @@ def flat_mapped(items: Iterator[Element], function: Callable[[Element], Iterable
                 yield Failure.of(error)
 
 
-class Raised(Iterator[Result]):
+class RaisingIterator(Iterator[Result]):
     """An iterator that applies a function to elements or blocks, and raises the error of each `Failure`.
 
     After an error, the next call continues with the next item.
@@ -229,9 +229,9 @@ class Raised(Iterator[Result]):
             pass
 
 
-def raised(items: Iterator[Source]) -> Raised[Source]:
-    """Returns an iterator over the same elements or blocks that raises the errors of failures; see `Raised`."""
-    return Raised(items, lambda item: item)
+def raise_failures(items: Iterator[Source]) -> RaisingIterator[Source]:
+    """Returns an iterator over the same elements or blocks that raises the error of each `Failure`."""
+    return RaisingIterator(items, lambda item: item)
 
 
 def rows_of(blocks: Iterator[Block]) -> Generator[Element]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class NumberedElements:
-    """The elements of a dataset, by their number and the number of the iteration (``turn``); see
+    """The elements of a dataset, by their number and the number of the iteration; see
     `headwater.data.indexed`.
 
     Args:
@@ -38,14 +38,14 @@ class NumberedElements:
         """Reason why the elements may differ in another process; empty if they are the same."""
         return unrepeatable(self._dataset.node)
 
-    def element(self, number: int, turn: int = 0) -> Structure:
+    def element(self, number: int, iteration: int = 0) -> Structure:
         """Returns one element.
 
         Raises:
           NoElementError: there is no element with this number.
         """
-        return self._dataset.packed(self._indexed.element(Context(), number, turn))
+        return self._dataset.packed(self._indexed.element(Context(), number, iteration))
 
-    def rows(self, numbers: Sequence[int] | np.ndarray[Any, Any], turn: int = 0) -> Structure:
+    def rows(self, numbers: Sequence[int] | np.ndarray[Any, Any], iteration: int = 0) -> Structure:
         """Returns several elements, stacked."""
-        return self._dataset.packed(self._indexed.rows(Context(), np.asarray(numbers), turn))
+        return self._dataset.packed(self._indexed.rows(Context(), np.asarray(numbers), iteration))

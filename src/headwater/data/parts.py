@@ -21,7 +21,7 @@ from headwater.data.node import (
     flat_mapped,
     fully_defined,
     mapped,
-    raised,
+    raise_failures,
     stack,
 )
 from headwater.data.prefetch import Prefetch
@@ -112,14 +112,14 @@ class _OwnRows(Wrapper):
         return part
 
     def elements(self, context: Context) -> Iterator[Element]:
-        with closing(raised(self.input.elements(context))) as source:
+        with closing(raise_failures(self.input.elements(context))) as source:
             while chosen := list(itertools.islice(source, self.size)):
                 if self.drop and len(chosen) < self.size:
                     return
                 yield from chosen[self._part(len(chosen))]
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
-        for batch in raised(regroup_blocks(self.input, context, self.size, self.drop, self.request_size)):
+        for batch in raise_failures(regroup_blocks(self.input, context, self.size, self.drop, self.request_size)):
             part = self._part(len(batch[0]))
             for start in range(part.start, part.stop, rows):
                 yield tuple(column[start : min(start + rows, part.stop)] for column in batch)
@@ -152,7 +152,7 @@ def _own_rows(batch: Batch, count: int, index: int, context: Context) -> Iterato
 def _joined_rows(node: Node, context: Context, request_size: int, part_sizes: deque[int]) -> Iterator[Element]:
     held: list[Block] = []
     rows = 0
-    with closing(raised(node.blocks(context, request_size))) as source:
+    with closing(raise_failures(node.blocks(context, request_size))) as source:
         for block in source:
             held.append(block)
             rows += len(block[0])
@@ -167,7 +167,7 @@ def _joined_rows(node: Node, context: Context, request_size: int, part_sizes: de
 def _stacked_rows(node: Node, context: Context, request_size: int, part_sizes: deque[int]) -> Iterator[Element]:
     del request_size
     held: list[Element] = []
-    with closing(raised(node.elements(context))) as source:
+    with closing(raise_failures(node.elements(context))) as source:
         for element in source:
             while not part_sizes[0]:
                 part_sizes.popleft()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.data import structure as nest
 from headwater.data.composites import as_component
-from headwater.data.node import Context, Element, Function, Node, raised
+from headwater.data.node import Context, Element, Function, Node, raise_failures
 from headwater.data.spec import TensorSpec
 from headwater.errors import InvalidArgumentError, error_of_function
 
@@ -41,7 +41,7 @@ class PlainFunction(Function):
     def specs(self) -> tuple[TensorSpec, ...]:
         if self._specs is None:
             context = Context()
-            first = next(raised(self._inputs.elements(context)), None)
+            first = next(raise_failures(self._inputs.elements(context)), None)
             if first is None:
                 raise InvalidArgumentError(f"{self.name}: the dataset has no element to try it with")
             result = self._result(first)

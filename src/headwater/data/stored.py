@@ -13,7 +13,7 @@ from headwater.data.composites import element_of, flat_element, flat_specs, spec
 from headwater.data.io import checked_json, files
 from headwater.data.io.bundle_writer import BundleWriter
 from headwater.data.io.tensor_bundle import BundleReader, index_path
-from headwater.data.node import Block, Context, Element, Failure, Node, closing, raised, row, rows_of
+from headwater.data.node import Block, Context, Element, Failure, Node, closing, raise_failures, row, rows_of
 from headwater.data.spec import TensorSpec
 from headwater.data.transforms import Wrapper
 from headwater.dtypes import DType, string
@@ -153,7 +153,7 @@ def save(node: Node, folder: str, structure: object) -> None:
     for path in files.glob(f"{prefix}.*"):
         files.remove(path)
     filename = np.asarray(prefix.encode(), object)
-    count = sum(1 for _ in raised(StoredCache(input=node, filename=filename).elements(Context())))
+    count = sum(1 for _ in raise_failures(StoredCache(input=node, filename=filename).elements(Context())))
     leaves = [[spec.code, spec.dims, spec.dtype.name] for spec in node.specs]
     described = {"count": count, "structure": structure, "components": leaves}
     checked_json.write(posixpath.join(folder, _DESCRIPTION), described)

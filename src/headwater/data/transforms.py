@@ -529,7 +529,7 @@ class InfiniteNumbers(Node):
 
 
 @dataclass(eq=False, kw_only=True)
-class Draws(InfiniteNumbers):
+class RandomIndices(InfiniteNumbers):
     """Yields indices of inputs infinitely, drawn at random with the given weights."""
 
     values: ClassVar[dict[str, DType | None]] = {"weights": None, "seed": int64, "seed2": int64}
@@ -545,7 +545,7 @@ class Draws(InfiniteNumbers):
 
 
 @dataclass(eq=False, kw_only=True)
-class WeightedDraws(ByElement):
+class WeightedRandomIndices(ByElement):
     """Yields an index for each element of ``input``, drawn at random. The element is the vector of the weights."""
 
     values: ClassVar[dict[str, DType | None]] = {"seed": int64, "seed2": int64}

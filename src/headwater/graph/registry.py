@@ -144,7 +144,7 @@ class OpDef:
       effect: whether a HOST operation changes something outside of its outputs, such as a file, an output stream or an
         object of Python, or has no outputs and can only raise an error.
       keeps: whether a HOST operation uses replicable resources other than variables; see
-        `headwater.graph.resources.kept`.
+        `headwater.graph.resources.replicable`.
       stable: for an operation with ``keeps``: the outputs are recorded even if the operation changes nothing, because a
         resumed step must get the same outputs, such as the members of its round.
       repeat: for a blocking HOST operation: ``repeat(context, run, times, *inputs, **attrs)`` calls ``run`` ``times``

@@ -17,7 +17,7 @@ import numpy as np
 from headwater.data import batches, functions, grouping, parts, prefetch, queries, sources, stored, transforms
 from headwater.data.composites import Composite, element_of, flat_element, flat_specs, spec_of_code
 from headwater.data.io.tfrecord import TFRecordOptions, TFRecordWriter
-from headwater.data.node import Context, Element, Node, closing, raised
+from headwater.data.node import Context, Element, Node, closing, raise_failures
 from headwater.data.sources import spec_of_value
 from headwater.data.spec import TensorSpec, fits
 from headwater.dtypes import DType, bool_, int64, resource, string, variant
@@ -53,7 +53,7 @@ NODES: dict[str, type[Node]] = {
     "PaddedBatchDatasetV2": batches.PaddedBatch,
     "PrefetchDataset": prefetch.Prefetch,
     "RaggedElementsDataset": batches.RaggedElements,
-    "RandomDataset": transforms.Draws,
+    "RandomDataset": transforms.RandomIndices,
     "RandomNumbersDataset": queries.RandomNumbers,
     "RangeDataset": sources.Range,
     "RebatchDatasetV2": batches.Rebatch,
@@ -72,7 +72,7 @@ NODES: dict[str, type[Node]] = {
     "TextLineDataset": sources.Lines,
     "UnbatchDataset": batches.Unbatch,
     "UniqueDataset": queries.Unique,
-    "WeightedDrawsDataset": transforms.WeightedDraws,
+    "WeightedDrawsDataset": transforms.WeightedRandomIndices,
     "WindowDataset": functions.Windows,
     "ZipDataset": transforms.Zipped,
 }
@@ -307,7 +307,7 @@ def dataset_to_single_element(
     output_shapes: Sequence[TensorShape],
     output_classes: Sequence[str] = (),
 ) -> Sequence[HostArray]:
-    with closing(raised(dataset.item().elements(Context(context)))) as elements:
+    with closing(raise_failures(dataset.item().elements(Context(context)))) as elements:
         first = next(elements, None)
         if first is None:
             raise InvalidArgumentError("Dataset was empty.")
@@ -323,7 +323,7 @@ def dataset_to_records(
     options = TFRecordOptions.of(sources.decoded_text(compression_type))
     with TFRecordWriter(sources.decoded_text(filename), options) as writer:
         inner = Context(context)
-        with closing(raised(input_dataset.item().elements(inner))) as elements:
+        with closing(raise_failures(input_dataset.item().elements(inner))) as elements:
             for (record,) in elements:
                 context.step.check()
                 writer.write(bytes(record.item()))
@@ -417,7 +417,7 @@ def reduce_dataset(
     state, specs = tuple(map(unpacked, inputs[:count])), specs_of(output_types, output_shapes, output_classes)
     function = BodyFunction(f"reduce {context.op_name!r}", f, (*specs, *node.specs), inputs[count:], specs)
     inner = Context(context)
-    with closing(raised(elements_of(node, inner))) as elements:
+    with closing(raise_failures(elements_of(node, inner))) as elements:
         for element in elements:
             context.step.check()
             state = function(inner, (*state, *element))

@@ -21,8 +21,8 @@ from headwater.errors import AbortedError, CancelledError, InvalidArgumentError
 from headwater.graph.resources import training_runs
 from headwater.graph.resources.containers import Resources
 from headwater.graph.resources.example_ledger import GatheredRange
-from headwater.graph.resources.kept import Kept, ResourceState, first_value
 from headwater.graph.resources.queues import Waiting
+from headwater.graph.resources.replicable import ReplicableResource, ResourceState, first_value
 from headwater.graph.resources.training_runs import Members, Start, TrainingRuns, Verdict
 from headwater.shapes import Dims, TensorShape, brackets
 
@@ -275,7 +275,7 @@ class _Repeated:
         return not self.running and (self.left == 0 or self.error is not None)
 
 
-class Accumulator(Kept):
+class Accumulator(ReplicableResource):
     """Gathers the gradients of one or several variables, which are added and taken together.
 
     Args:

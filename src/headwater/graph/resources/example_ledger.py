@@ -36,7 +36,7 @@ import numpy as np
 from headwater.errors import AbortedError, DataLossError, FailedPreconditionError, OutOfRangeError
 from headwater.graph.resources.containers import Cell, Resources
 from headwater.graph.resources.host_context import RunningStep
-from headwater.graph.resources.kept import Kept, ResourceState, StillWaitsError, first_value
+from headwater.graph.resources.replicable import ReplicableResource, ResourceState, StillWaitsError, first_value
 from headwater.ps.accounting.accounts import Accounts
 from headwater.ps.accounting.intervals import Intervals
 from headwater.ps.accounting.ledger import Nothing, Plan, Work
@@ -148,7 +148,7 @@ class GatheredRange:
             ledger.drop(self.key)
 
 
-class ExampleLedger(Kept):
+class ExampleLedger(ReplicableResource):
     """Assigns ranges of examples to steps, and records which ranges are applied.
 
     Args:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from headwater.errors import AbortedError
-from headwater.graph.resources import kept
+from headwater.graph.resources import replicable
 from headwater.graph.resources.containers import Resources
 from headwater.graph.resources.queues import Waiting
 from headwater.graph.resources.training_runs import Start
@@ -56,7 +56,7 @@ class Data(Protocol):
         ...
 
 
-class Gate(kept.Kept):
+class Gate(replicable.ReplicableResource):
     """The barrier of one group of variables.
 
     A worker is a member through the session of its latest gradient, and is removed when that session ends.
@@ -288,14 +288,14 @@ class Gate(kept.Kept):
     def share(self, lock: threading.RLock) -> None:
         self._condition = threading.Condition(lock)
 
-    def state(self) -> kept.ResourceState:
+    def state(self) -> replicable.ResourceState:
         # Times are sent as durations: the clocks of two processes have different origins.
         known, now = self._state, self._clock()
         members = {
             name: (one.clock, one.gave, _seconds_since(one.waits_since, now), now - one.busy_since)
             for name, one in known.members.items()
         }
-        return kept.ResourceState(
+        return replicable.ResourceState(
             (
                 self._name,
                 to_text(known.choice),
@@ -313,7 +313,7 @@ class Gate(kept.Kept):
             )
         )
 
-    def install_state(self, state: kept.ResourceState) -> None:
+    def install_state(self, state: replicable.ResourceState) -> None:
         _, choice, numbers, members, arriving, void, go, self._due, start, sessions, update, given, self._data = (
             state.words
         )
@@ -342,7 +342,7 @@ class Gate(kept.Kept):
         self._given = {worker: (session, number) for worker, (session, number) in given.items()}
 
     @classmethod
-    def made_of(cls, state: kept.ResourceState, resources: Resources) -> Gate:
+    def made_of(cls, state: replicable.ResourceState, resources: Resources) -> Gate:
         name, choice, *_ = state.words
         return cls(name, from_text(choice), lock=resources.lock)
 

@@ -11,7 +11,7 @@ import numpy as np
 from headwater.dtypes import DType, as_dtype
 from headwater.errors import FailedPreconditionError, InvalidArgumentError
 from headwater.graph.resources.containers import Resources
-from headwater.graph.resources.kept import Kept, ResourceState
+from headwater.graph.resources.replicable import ReplicableResource, ResourceState
 
 if TYPE_CHECKING:
     from headwater.graph.types import SparseLike, TensorLike
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-class Table(Kept):
+class Table(ReplicableResource):
     """A dictionary from one element type to another.
 
     Args:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 
 from headwater.errors import CancelledError, InvalidArgumentError, OpError, OutOfRangeError
-from headwater.graph.resources.kept import Kept, ResourceState, StillWaitsError
 from headwater.graph.resources.packing import pack_elements, unpack_elements
+from headwater.graph.resources.replicable import ReplicableResource, ResourceState, StillWaitsError
 from headwater.graph.resources.rows import Rows
 from headwater.shapes import Dims, TensorShape, brackets
 
@@ -34,7 +34,7 @@ class Waiting(Protocol):
     def wait_until(self, condition: threading.Condition, ready: Callable[[], bool], what: str) -> None: ...
 
 
-class Queue(Kept):
+class Queue(ReplicableResource):
     """A first-in, first-out queue with bounded capacity.
 
     Args:

@@ -39,7 +39,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptOperation:
+class ResourceOperation:
     """A host operation that uses resources other than variables.
 
     Attributes:
@@ -96,7 +96,7 @@ class Recorder(Protocol):
         """
         ...
 
-    def run_operation(self, operation: KeptOperation, step: Any, inputs: Sequence[Any]) -> Sequence[Any]:
+    def run_operation(self, operation: ResourceOperation, step: Any, inputs: Sequence[Any]) -> Sequence[Any]:
         """Runs an operation atomically, after waiting if necessary. If ``step`` has run the operation before, returns
         or raises the recorded outcome instead.
 

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from headwater.errors import AbortedError, OutOfRangeError
 from headwater.graph.resources import training_runs
 from headwater.graph.resources.containers import Resources
-from headwater.graph.resources.kept import Kept, ResourceState, StillWaitsError
 from headwater.graph.resources.queues import Waiting
+from headwater.graph.resources.replicable import ReplicableResource, ResourceState, StillWaitsError
 from headwater.graph.resources.training_runs import TrainingRuns
 
 _log = logging.getLogger("headwater")
@@ -25,7 +25,7 @@ _log = logging.getLogger("headwater")
 _LOG_INTERVAL_S = 5.0
 
 
-class StepBarrier(Kept):
+class StepBarrier(ReplicableResource):
     """The barrier: the present step of all replicas, and the replicas that wait for the next one.
 
     Args:

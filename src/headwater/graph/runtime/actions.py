@@ -15,8 +15,8 @@ from headwater.errors import FailedPreconditionError, InternalError, InvalidArgu
 from headwater.graph.passes.plan import Node, Receive, Send
 from headwater.graph.registry import Kind, as_outputs
 from headwater.graph.resources.containers import Cell, Resources
-from headwater.graph.resources.kept import is_handle
-from headwater.graph.resources.recording import InstructionPlace, KeptOperation, Outcome
+from headwater.graph.resources.recording import InstructionPlace, Outcome, ResourceOperation
+from headwater.graph.resources.replicable import is_handle
 from headwater.graph.runtime.element_work import ElementWork, attributes_of
 from headwater.graph.runtime.host_values import cell_value, check_assigned
 from headwater.graph.runtime.step import Step, TaskContext
@@ -60,7 +60,7 @@ class HostAction:
     in_advance: bool = False
 
     @cached_property
-    def kept(self) -> KeptOperation | None:
+    def kept(self) -> ResourceOperation | None:
         """The operation for the recorder, if its resource is replicated; otherwise None."""
         definition = self.node.definition
         if self.resources.recorder is None or not definition.keeps:
@@ -71,7 +71,7 @@ class HostAction:
             self._plain(found, step, inputs)
             return [found[index] for index in self.targets]
 
-        return KeptOperation(self.place, perform, tuple(self.cells.values()), definition.stable)
+        return ResourceOperation(self.place, perform, tuple(self.cells.values()), definition.stable)
 
     @property
     def run(self) -> Action:

@@ -22,7 +22,7 @@ from headwater.graph.passes.plan import Compute, Host, Instruction, Node, Receiv
 from headwater.graph.passes.repetition import can_repeat
 from headwater.graph.passes.training import trains
 from headwater.graph.resources.containers import Cell, Resources
-from headwater.graph.resources.recording import InstructionPlace, KeptOperation
+from headwater.graph.resources.recording import InstructionPlace, ResourceOperation
 from headwater.graph.runtime.actions import Action, HostAction, Slots, receive_action, send_action
 from headwater.graph.runtime.aligned import AlignedCopies
 from headwater.graph.runtime.block_runner import BlockRunner
@@ -60,7 +60,7 @@ class CompiledPlan:
         self._master = master
         self._number = number
         self._executables: dict[int, Executable] = {}
-        self._kept: dict[int, KeptOperation] = {}
+        self._kept: dict[int, ResourceOperation] = {}
         self.changes: bool = any(_changes(item, master) for item in plan.instructions)
         self.trains: bool = trains(plan)
         self._resources = resources

@@ -4,7 +4,7 @@ state.
 The deposited state (`headwater.cluster.task.deposited_states`) is a JSON document, followed by arrays. It contains:
 
 - the variables, in the format of saved states (`headwater.graph.server.own_state`), and the seal of the training;
-- the task's other resources (`headwater.graph.resources.keeping`);
+- the task's other resources (`headwater.graph.resources.replicable_kinds`);
 - the state of its conversations with masters: its generation, the masters' sessions with their plans, answers that may
   not have arrived, waiting steps with their intermediate values, and transfers that no step has taken.
 
@@ -45,8 +45,14 @@ from headwater.data.io.state_files import Array
 from headwater.errors import OpError
 from headwater.graph.passes.plan import decode_plan, encode_plan
 from headwater.graph.resources.containers import is_of_session, session_container
-from headwater.graph.resources.keeping import can_keep, find_kept, handle_of, kept_of, make_kept
-from headwater.graph.resources.kept import Key, ResourceState, is_handle
+from headwater.graph.resources.replicable import Key, ResourceState, is_handle
+from headwater.graph.resources.replicable_kinds import (
+    ensure_replicable,
+    find_replicable,
+    handle_of,
+    is_replicable,
+    replicable_resources,
+)
 from headwater.graph.resources.training_note import Note, training_note_of
 from headwater.graph.runtime.step import Stopped
 from headwater.graph.runtime.task import TaskRuntime
@@ -104,7 +110,7 @@ class DepositedState:
         with runtime.resources.lock:
             for key, called, words, count in facts["kept"]:
                 state = ResourceState(words, [next(rest) for _ in range(count)])
-                make_kept(runtime.resources, Key(*key), called, state)[0].install_state(state)
+                ensure_replicable(runtime.resources, Key(*key), called, state)[0].install_state(state)
         known = [self._step(entries, runtime, rest) for entries in facts["steps"]]
         for session, step, transfer, count in facts["transfers"]:
             runtime.rendezvous.put(session, step, transfer, [next(rest) for _ in range(count)])
@@ -114,24 +120,29 @@ class DepositedState:
     def _step(entries: Sequence[Any], runtime: TaskRuntime, rest: Iterator[Any]) -> DepositedStep:
         """Decodes a step from its entry ``entries`` in the facts and from its arrays, the next ones in ``rest``."""
         session, number, received, dropped, frames, resume_point = entries
-        kept = [Frame(kind, header, [next(rest) for _ in range(count)]) for kind, header, count in frames]
+        unconfirmed = [Frame(kind, header, [next(rest) for _ in range(count)]) for kind, header, count in frames]
         if resume_point is None:
-            return DepositedStep(session, number, received, dropped, kept, None)
+            return DepositedStep(session, number, received, dropped, unconfirmed, None)
         plan, position, seconds, arrays, handles, stash = resume_point
         slots = runtime.plan(session, plan).slots()
         for at in arrays:
             slots[at] = next(rest)
         for at, *key in handles:
-            slots[at] = handle_of(find_kept(runtime.resources, Key(*key)))
+            slots[at] = handle_of(find_replicable(runtime.resources, Key(*key)))
         waiting = {transfer: [next(rest) for _ in range(count)] for transfer, count in stash}
         return DepositedStep(
-            session, number, received, dropped, kept, ResumePoint(plan, Stopped(position, slots), waiting, seconds)
+            session,
+            number,
+            received,
+            dropped,
+            unconfirmed,
+            ResumePoint(plan, Stopped(position, slots), waiting, seconds),
         )
 
 
 def _unsupported_kinds(runtime: TaskRuntime) -> set[type]:
     """Returns the classes of the task's resources that cannot be deposited."""
-    return {kind for kind in runtime.resources.kinds() - {Note} if not can_keep(kind)}
+    return {kind for kind in runtime.resources.kinds() - {Note} if not is_replicable(kind)}
 
 
 def encode_state(runtime: TaskRuntime, steps: StepService, generation: int, connected: Collection[str]) -> list[Any]:
@@ -173,17 +184,21 @@ def encode_state(runtime: TaskRuntime, steps: StepService, generation: int, conn
         facts["sessions"].append([session, dataclasses.asdict(owner), list(plans)])
         arrays += [_array(encode_plan(plan)) for plan in plans.values()]
     theirs = {session_container(session) for session in sessions}
-    kept = {key: its for key, its in kept_of(runtime.resources).items() if is_all and _is_deposited(key, theirs)}
+    resources = {
+        key: its
+        for key, its in replicable_resources(runtime.resources).items()
+        if is_all and _is_deposited(key, theirs)
+    }
     with runtime.resources.lock:
-        for key, its in kept.items():
+        for key, its in resources.items():
             words, values = its.state()
             facts["kept"].append([key, type(its).__name__, words, len(values)])
             arrays += values
-    places = {id(its): key for key, its in kept.items()}
+    places = {id(its): key for key, its in resources.items()}
     for step in known:
         if step.session in sessions:
-            frames = [[frame.kind, list(frame.header), len(frame.tensors)] for frame in step.kept]
-            arrays += [tensor for frame in step.kept for tensor in frame.tensors]
+            frames = [[frame.kind, list(frame.header), len(frame.tensors)] for frame in step.frames]
+            arrays += [tensor for frame in step.frames for tensor in frame.tensors]
             resume_point, values = (
                 (None, [])
                 if step.resume_point is None
@@ -295,9 +310,9 @@ class StateDeposit:
         if why:
             _log.warning("%s ends without depositing its state with %s: %s", shell.me, chief, why)
             return
-        kept = StateAtChief(FOLDER, shell.me.index, str(chief), shell.link(chief))
+        storage = StateAtChief(FOLDER, shell.me.index, str(chief), shell.link(chief))
         try:
-            kept.require_chief()  # check the chief first: without it, suspending the steps would only delay the end
+            storage.require_chief()  # check the chief first: without it, suspending the steps would only delay the end
             on = self._steps.suspend(_DRAIN_TIMEOUT_S)
             for step in on:
                 _log.warning("%s ends during step %d of session %s", shell.me, step.number, step.session)
@@ -308,7 +323,9 @@ class StateDeposit:
                 what = "%s deposits no state with %s: a step has changed only a part of its variables; and %s"
                 _log.warning(what, shell.me, chief, together)
                 return
-            kept.deposit((), encode_state(self._runtime, self._steps, shell.identity.generation, shell.ever_connected))
+            storage.deposit(
+                (), encode_state(self._runtime, self._steps, shell.identity.generation, shell.ever_connected)
+            )
         except OpError as error:
             _log.warning(
                 "%s could not deposit its state with %s, so the state is lost: %s", shell.me, chief, error.message

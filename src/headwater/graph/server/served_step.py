@@ -81,7 +81,7 @@ class DepositedStep(NamedTuple):
       session, number: identify the step.
       received: numbers of the transfers received from the step's master.
       dropped: number of frames that the step's master has acknowledged.
-      kept: the frames sent after the acknowledged ones.
+      frames: the frames sent after the acknowledged ones.
       resume_point: the point at which it resumes; None if it has ended.
     """
 
@@ -89,7 +89,7 @@ class DepositedStep(NamedTuple):
     number: int
     received: Sequence[int]
     dropped: int
-    kept: Sequence[Frame]
+    frames: Sequence[Frame]
     resume_point: ResumePoint | None
 
 
@@ -196,8 +196,8 @@ class ServedStep(Step):
         self.has_read_ahead, self._given = False, ()
         # The versions are compared under the lock, and this run counts as having read the variables at that moment.
         # Updates after that moment do not matter, as for any other read.
-        kept = reads.current(version)
-        if kept is None:
+        current = reads.current(version)
+        if current is None:
             # Another worker has updated the variables between two runs of this master. Another update is likely before
             # the next run, so values for that run would be outdated, too: do not send values.
             self._reads, self.gives_values = None, False
@@ -205,7 +205,7 @@ class ServedStep(Step):
         # The transfer was part of the RUN frame. Count it as received, so that both ends agree on the number of
         # transfers when the step resumes.
         self._received.add(reads.exchange.reply.transfer)
-        return [*kept, *given]
+        return [*current, *given]
 
     # Transfers --------------------------------------------------------------------------------------------------------
 
@@ -347,7 +347,7 @@ class ServedStep(Step):
         """Restores a step of the previous incarnation: an ended step, whose master may ask for the answer again, or a
         step to resume."""
         step = ServedStep.without_channel(known.number, known.session, master, runtime, push)
-        step._received, step._dropped, step._kept = set(known.received), known.dropped, list(known.kept)
+        step._received, step._dropped, step._kept = set(known.received), known.dropped, list(known.frames)
         if known.resume_point is None:
             step.answered = step.over = True
         else:

@@ -116,12 +116,12 @@ class Span(NamedTuple):
     """The batches of an epoch.
 
     Attributes:
-      turn: the number of complete passes over the data before the epoch.
+      iteration: the number of complete passes over the data before the epoch.
       start: the number of the first batch within that pass.
       steps: number of batches; None if unknown.
     """
 
-    turn: int
+    iteration: int
     start: int
     steps: int | None
 
@@ -141,8 +141,8 @@ def span_of(epoch: int, count: int, steps: int | None) -> Span:
         return Span(epoch, 0, count if count >= 0 else None)
     if count < 1:
         return Span(0, epoch * steps, steps if count else 0)
-    turn, part = divmod(epoch, -(-count // steps))
-    return Span(turn, part * steps, min(steps, count - part * steps))
+    iteration, part = divmod(epoch, -(-count // steps))
+    return Span(iteration, part * steps, min(steps, count - part * steps))
 
 
 class _Spans:
@@ -247,15 +247,15 @@ class ArrayBatches(_Spans):
         )
 
     def _examples(self, work: Work, seed: int) -> Tree:
-        turn, first, _ = self.span(work.epoch)
+        iteration, first, _ = self.span(work.epoch)
         first *= self._batch_size
         places = slice(first + work.start, first + work.stop)
         if not self._shuffle:
             return self._select_rows(places)
-        # Without ``steps``, every epoch is one pass over the data, and the epoch's number defines the order. ``turn``
-        # would be wrong: it counts from the first epoch of this run, and a restarted program must continue with the
-        # same orders.
-        number = work.epoch if self._steps is None else turn
+        # Without ``steps``, every epoch is one pass over the data, and the epoch's number defines the order. The
+        # number of passes would be wrong: it counts from the first epoch of this run, and a restarted program must
+        # continue with the same orders.
+        number = work.epoch if self._steps is None else iteration
         if self._order[0] != (seed, number):
             self._order = (seed, number), shuffled(seed, number, self._rows)
         return self._select_rows(self._order[1][places])
@@ -358,13 +358,13 @@ class PyDatasetBatches(_WholeBatches):
                 self._data.on_epoch_end()
             self._data.on_epoch_begin()
             self._epoch = epoch
-        turn, start, _ = self.span(epoch)
+        iteration, start, _ = self.span(epoch)
         item = self._first_item + start + number
         if self.count > 0:
             item %= self.count
             if self._shuffle:
-                if self._order[0] != turn:
-                    self._order = turn, shuffled(self._seed, turn, self.count)
+                if self._order[0] != iteration:
+                    self._order = iteration, shuffled(self._seed, iteration, self.count)
                 item = int(self._order[1][item])
         return _add_class_weights(self._data[item], self._class_weight)
 
@@ -376,8 +376,8 @@ class _Items:
         self._data = data
         self.count: int = len(data)
 
-    def element(self, number: int, turn: int = 0) -> Tree:
-        del turn
+    def element(self, number: int, iteration: int = 0) -> Tree:
+        del iteration
         return self._data[number]
 
 
@@ -421,11 +421,11 @@ class NumberedBatches(_WholeBatches):
         return self.batch(epoch, step) if steps is None or step < steps else None
 
     def batch(self, epoch: int, number: int) -> Tree:
-        turn, start, _ = self.span(epoch)
-        return self._element(start + number, turn)
+        iteration, start, _ = self.span(epoch)
+        return self._element(start + number, iteration)
 
-    def _element(self, number: int, turn: int) -> Tree:
-        return _add_class_weights(self._batches.element(number, turn), self._class_weight)
+    def _element(self, number: int, iteration: int) -> Tree:
+        return _add_class_weights(self._batches.element(number, iteration), self._class_weight)
 
 
 class IteratedBatches(_Spans):

@@ -11,11 +11,11 @@ import pytest
 
 from headwater import tf
 from headwater.errors import CancelledError
-from headwater.graph.resources.recording import InstructionPlace, KeptOperation
+from headwater.graph.resources.recording import InstructionPlace, ResourceOperation
 from headwater.graph.runtime.step import Step
 from headwater.graph.runtime.task import TaskRuntime
 from headwater.graph.server.replicas.changes import Changes
-from headwater.graph.server.replicas.kept import CopiedResources
+from headwater.graph.server.replicas.resources import CopiedResources
 from headwater.ps.consistency import Synchronous
 from headwater.tf1.training.consistency import ConsistentOptimizer
 from tests.support.copied_cluster import CopiedCluster, copied_cluster
@@ -82,7 +82,9 @@ def test_another_copy_knows_that_a_step_has_committed_itself() -> None:
     changes = Changes(TaskRuntime("/job:ps/replica:0/task:0", resources=resources), resources, lambda: None)
     step, place = Step(7, "session"), InstructionPlace(2, 1)
     step.resumes = True
-    changes.run_operation(KeptOperation(place, lambda attempt, _: (attempt.commit(), [3])[1], stable=True), step, [])
+    changes.run_operation(
+        ResourceOperation(place, lambda attempt, _: (attempt.commit(), [3])[1], stable=True), step, []
+    )
     assert step.committed
     (frame,) = changes.snapshot_frames()
     header: Any = frame[1]
@@ -91,5 +93,5 @@ def test_another_copy_knows_that_a_step_has_committed_itself() -> None:
     other.replace(over, instruction, variables, kept, frame[2])
     assert other.committed_steps() == [(("session", 7), 2)]
     again = Step(7, "session")
-    assert other.run_operation(KeptOperation(place, lambda *_: []), again, []) == [3]
+    assert other.run_operation(ResourceOperation(place, lambda *_: []), again, []) == [3]
     assert again.committed

@@ -7,16 +7,16 @@ The frames of a feed (see `headwater.state.feed`); each header begins with the f
     COPY_RELEASE (session)                               a session is over
     COPY_RESET   (containers)                            their variables lose their values, all sessions end
     REPEAT       (over, instruction)                     inputs of an instruction, which the backup runs, too
-    REPLACE      (over, instruction or None, variables, kept)  values of variables, states of other resources, then
-                                                               the outputs of the instruction
+    REPLACE      (over, instruction or None, variables, resources)  values of variables, states of resources, then the
+                                                         outputs of the instruction
     PASSED       (session, step, transfer)               a transfer from another task to a step
     SEAL         (text, together, prepares)              the note of the training
 
 An ``instruction`` is (session, plan, position in the plan, step, whether the step may resume). In REPEAT, two fields
 follow: the inputs that are handles of resources, as (position, place), and whether the instruction completes without
 waiting. In REPLACE, three fields follow: the failed operations, the error as (code, message) or None, and whether the
-instruction committed its step. A variable is (container, name, updates). A resource in ``kept`` is (place, class,
-words, number of tensors), with ``place`` as `headwater.graph.resources.kept.Key`. ``over`` lists the steps, as
+instruction committed its step. A variable is (container, name, updates). A resource in ``resources`` is (place, class,
+words, number of tensors), with ``place`` as `headwater.graph.resources.replicable.Key`. ``over`` lists the steps, as
 (session, step), that no master will resume: the backup forgets their outcomes.
 """
 
@@ -32,13 +32,13 @@ from headwater.cluster.task import kinds
 from headwater.errors import OpError, make_error
 from headwater.graph.resources.containers import Cell
 from headwater.graph.resources.example_ledger import ExampleLedger
-from headwater.graph.resources.keeping import kept_of
-from headwater.graph.resources.kept import Kept, Key, ResourceState, StillWaitsError
-from headwater.graph.resources.recording import InstructionPlace, KeptOperation, Outcome, RecordedStep
+from headwater.graph.resources.recording import InstructionPlace, Outcome, RecordedStep, ResourceOperation
+from headwater.graph.resources.replicable import Key, ReplicableResource, ResourceState, StillWaitsError
+from headwater.graph.resources.replicable_kinds import replicable_resources
 from headwater.graph.runtime.executor import CompiledPlan
 from headwater.graph.runtime.step import Step
 from headwater.graph.runtime.task import TaskRuntime
-from headwater.graph.server.replicas.kept import Attempt, CopiedResources, TryResult, with_handles, without_handles
+from headwater.graph.server.replicas.resources import Attempt, CopiedResources, TryResult, with_handles, without_handles
 from headwater.state.feed import Feed, Tensors
 
 StepKey = tuple[str, int]
@@ -60,7 +60,7 @@ class Changes:
         self._feed = feed
         # For each resource on the backup: the object here, and how many of its changes the backup has. The object is
         # compared as well, since a resource may be discarded and created again under the same key.
-        self._sent_changes: dict[Key, tuple[Kept, int]] = {}
+        self._sent_changes: dict[Key, tuple[ReplicableResource, int]] = {}
         resources.recorder, resources.on_change = self, self.publish
         self._lock = threading.Lock()
         self._outcomes: dict[StepKey, dict[InstructionPlace, Outcome]] = {}
@@ -118,7 +118,7 @@ class Changes:
 
     # Resources other than variables -----------------------------------------------------------------------------------
 
-    def run_operation(self, operation: KeptOperation, step: Step, inputs: Sequence[Any]) -> Sequence[Any]:
+    def run_operation(self, operation: ResourceOperation, step: Step, inputs: Sequence[Any]) -> Sequence[Any]:
         """Runs an operation on resources other than variables, and replicates its changes. In a resumed step, returns
         the recorded outcome of the operation, if there is one.
 
@@ -137,7 +137,7 @@ class Changes:
             raise known.error
         return known.outputs
 
-    def _try_operation(self, operation: KeptOperation, step: Step, inputs: Sequence[Any]) -> Outcome:
+    def _try_operation(self, operation: ResourceOperation, step: Step, inputs: Sequence[Any]) -> Outcome:
         notes: dict[str, object] = {}
         error: OpError | None = None
         with self._resources.lock:
@@ -162,7 +162,7 @@ class Changes:
                 except OpError as ended:
                     error = ended
 
-    def _send_changes(self, operation: KeptOperation, step: Step, inputs: Sequence[Any], tried: TryResult) -> None:
+    def _send_changes(self, operation: ResourceOperation, step: Step, inputs: Sequence[Any], tried: TryResult) -> None:
         """Records the changes of an operation and sends them. The caller holds the lock of the resources."""
         changed = {key: its for key, its in tried.touched.items() if self._sent_changes.get(key) != (its, its.changes)}
         through = tried.waits is None
@@ -202,8 +202,8 @@ class Changes:
         feed = self.feed
         if feed is None:
             return
-        kept = [(key, its) for key, its in kept_of(self._resources).items() if not its.repeats]
-        changed = [(key, its) for key, its in kept if self._sent_changes.get(key) != (its, its.changes)]
+        resources = [(key, its) for key, its in replicable_resources(self._resources).items() if not its.repeats]
+        changed = [(key, its) for key, its in resources if self._sent_changes.get(key) != (its, its.changes)]
         if changed:
             feed.send(*self._replace_frame(None, (), changed, ()))
 
@@ -234,21 +234,21 @@ class Changes:
         self,
         instruction: tuple[object, ...] | None,
         cells: Sequence[Cell],
-        kept: Collection[tuple[Key, Kept]],
+        resources: Collection[tuple[Key, ReplicableResource]],
         outputs: Sequence[object],
     ) -> tuple[int, Sequence[object], Tensors]:
-        """Builds a REPLACE frame, and notes that the backup will have these states of ``kept``.
+        """Builds a REPLACE frame, and notes that the backup will have these states of ``resources``.
 
         Args:
           instruction: the encoded instruction and outcome to record; None to record none.
           cells: the changed variables.
-          kept: the changed resources other than variables.
+          resources: the changed resources other than variables.
           outputs: the instruction's outputs.
         """
         variables = [(*self._key_of(cell), cell.updates) for cell in cells]
         words: list[object] = []
         arrays: list[object] = []
-        for key, its in kept:
+        for key, its in resources:
             state = its.state()
             words.append((key, type(its).__name__, state.words, len(state.arrays)))
             arrays += state.arrays
@@ -338,7 +338,7 @@ class Changes:
         if feed is not None:  # bring the present backup up to date first: `_sent_changes` is reset below
             changed = [
                 (key, its)
-                for key, its in kept_of(self._resources).items()
+                for key, its in replicable_resources(self._resources).items()
                 if self._sent_changes.get(key) != (its, its.changes)
             ]
             if changed:
@@ -350,7 +350,7 @@ class Changes:
         cells = [cell for cell in self._runtime.resources.cells().values() if cell.value is not None]
         return [
             *(self._replace_frame(None, [cell], (), ()) for cell in cells),
-            *(self._replace_frame(None, (), [kept], ()) for kept in kept_of(self._resources).items()),
+            *(self._replace_frame(None, (), [entry], ()) for entry in replicable_resources(self._resources).items()),
             *(
                 self._replace_frame((session, *place, step, True, *_encode_outcome(outcome)), (), (), outcome.outputs)
                 for (session, step), place, outcome in outcomes
@@ -392,7 +392,7 @@ class Changes:
         over: Sequence[Any],
         instruction: Sequence[Any] | None,
         variables: Sequence[Any],
-        kept: Sequence[Any],
+        states: Sequence[Any],
         tensors: Sequence[Any],
     ) -> None:
         """Installs the primary's values of variables and states of other resources, and records an instruction's
@@ -403,7 +403,7 @@ class Changes:
         with resources.lock:
             for container, name, updates in variables:
                 resources.cell(container, name).install(next(rest), updates)
-            for key, called, words, count in kept:
+            for key, called, words, count in states:
                 resources.install_state(Key(*key), called, ResourceState(words, [next(rest) for _ in range(count)]))
         if instruction is not None:
             session, plan, position, number, resumes, failed, error, commits = instruction

@@ -45,7 +45,7 @@ from headwater.graph.passes.plan import decode_plan
 from headwater.graph.resources.training_note import Note, training_note_of
 from headwater.graph.runtime.task import TaskRuntime
 from headwater.graph.server.replicas.changes import Changes
-from headwater.graph.server.replicas.kept import CopiedResources
+from headwater.graph.server.replicas.resources import CopiedResources
 from headwater.graph.server.served_step import Push
 from headwater.graph.server.steps import StepService
 from headwater.state.aims import Placement
@@ -179,7 +179,7 @@ class _Contents:
 
     def snapshot_frames(self) -> list[tuple[int, Sequence[object], Sequence[Any]]]:
         """Returns a snapshot of all contents, as frames. The caller holds the lock of the resources."""
-        plans = [_plan(session, number, *kept) for (session, number), kept in self.plans.items()]
+        plans = [_plan(session, number, *entry) for (session, number), entry in self.plans.items()]
         return [(kinds.STATE, (self.generation,), ()), *plans, *self.changes.snapshot_frames(), self._seal()]
 
     def end(self) -> None:
@@ -348,8 +348,8 @@ class GraphCopy(KeptCopy):
                 contents.reset([str(container) for container in containers])
             case kinds.REPEAT, (int(), [*over], [*instruction]):
                 contents.changes.repeat(over, instruction, frame.tensors)
-            case kinds.REPLACE, (int(), [*over], instruction, [*variables], [*kept]):
-                contents.changes.replace(over, instruction, variables, kept, frame.tensors)
+            case kinds.REPLACE, (int(), [*over], instruction, [*variables], [*resources]):
+                contents.changes.replace(over, instruction, variables, resources, frame.tensors)
             case kinds.PASSED, (int(), str(session), int(step), int(transfer)):
                 contents.changes.accept_transfer(session, step, transfer, frame.tensors)
             case kinds.SEAL, (int(), bytes(text), str(together), bool(prepares)):

@@ -10,12 +10,12 @@ from headwater.graph.resources.accumulators import Accumulator
 from headwater.graph.resources.containers import Resources
 from headwater.graph.resources.example_ledger import ExampleLedger
 from headwater.graph.resources.gate import Gate
-from headwater.graph.resources.kept import Kept, Key, ResourceState
 from headwater.graph.resources.lookup_tables import Table
 from headwater.graph.resources.queues import FifoQueue, PaddingQueue, PriorityQueue, Queue, ShuffleQueue
+from headwater.graph.resources.replicable import Key, ReplicableResource, ResourceState
 from headwater.graph.resources.step_barrier import StepBarrier
 
-_KINDS: Final[dict[str, tuple[type, dict[str, type[Kept]]]]] = {
+_KINDS: Final[dict[str, tuple[type, dict[str, type[ReplicableResource]]]]] = {
     "Accumulator": (Accumulator, {"Accumulator": Accumulator}),
     "ExampleLedger": (ExampleLedger, {"ExampleLedger": ExampleLedger}),
     "Gate": (Gate, {"Gate": Gate}),
@@ -26,29 +26,31 @@ _KINDS: Final[dict[str, tuple[type, dict[str, type[Kept]]]]] = {
 """Maps the name of the class used in lookups to that class, and to its possible concrete classes by name."""
 
 
-def can_keep(kind: type) -> bool:
+def is_replicable(kind: type) -> bool:
     """Returns whether the state of resources of a class can be encoded."""
     return kind.__name__ in _KINDS
 
 
-def kept_of(resources: Resources) -> dict[Key, Kept]:
+def replicable_resources(resources: Resources) -> dict[Key, ReplicableResource]:
     """Returns all resources with encodable state, other than variables and notes."""
     return {
         Key(container, kind.__name__, name): found
         for (container, kind, name), found in resources.others().items()
-        if can_keep(kind)
+        if is_replicable(kind)
     }
 
 
-def find_kept(resources: Resources, key: Key) -> Kept | None:
+def find_replicable(resources: Resources, key: Key) -> ReplicableResource | None:
     """Returns the resource at ``key``; None if there is none."""
     kind: type[Any] = _KINDS[key.kind][0]
     found = resources.find(key.container, key.name, kind)
-    assert found is None or isinstance(found, Kept)
+    assert found is None or isinstance(found, ReplicableResource)
     return found
 
 
-def make_kept(resources: Resources, key: Key, called: str, state: ResourceState) -> tuple[Kept, bool]:
+def ensure_replicable(
+    resources: Resources, key: Key, called: str, state: ResourceState
+) -> tuple[ReplicableResource, bool]:
     """Returns the resource at ``key``, created for ``state`` if missing; and whether it was created.
 
     Args:
@@ -57,7 +59,7 @@ def make_kept(resources: Resources, key: Key, called: str, state: ResourceState)
       called: the name of the resource's class.
       state: the state to be installed next.
     """
-    found = find_kept(resources, key)
+    found = find_replicable(resources, key)
     if found is not None:
         return found, False
     kind, classes = _KINDS[key.kind]
@@ -66,8 +68,8 @@ def make_kept(resources: Resources, key: Key, called: str, state: ResourceState)
     return made, True
 
 
-def handle_of(kept: Kept | None) -> np.ndarray[Any, Any]:
+def handle_of(resource: ReplicableResource | None) -> np.ndarray[Any, Any]:
     """Returns a handle of a resource, as the value of a tensor: an array of shape [] with the object itself."""
     handle = np.empty((), object)
-    handle[()] = kept
+    handle[()] = resource
     return handle

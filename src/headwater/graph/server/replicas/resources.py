@@ -17,9 +17,15 @@ import numpy as np
 from headwater.cluster.variables import REPLICAS
 from headwater.errors import FailedPreconditionError, OpError
 from headwater.graph.resources.containers import Resources, Signature
-from headwater.graph.resources.keeping import can_keep, find_kept, handle_of, kept_of, make_kept
-from headwater.graph.resources.kept import Kept, Key, ResourceState, StillWaitsError, is_handle
-from headwater.graph.resources.recording import InstructionPlace, KeptOperation, Outcome
+from headwater.graph.resources.recording import InstructionPlace, Outcome, ResourceOperation
+from headwater.graph.resources.replicable import Key, ReplicableResource, ResourceState, StillWaitsError, is_handle
+from headwater.graph.resources.replicable_kinds import (
+    ensure_replicable,
+    find_replicable,
+    handle_of,
+    is_replicable,
+    replicable_resources,
+)
 from headwater.graph.resources.training_note import Note
 from headwater.graph.runtime.step import Step
 
@@ -41,11 +47,11 @@ class CopiedResources(Resources):
     def __init__(self, task: str) -> None:
         super().__init__()
         self._task = task
-        self._touched: dict[Key, Kept] | None = None
+        self._touched: dict[Key, ReplicableResource] | None = None
         self.on_change: Callable[[], None] = lambda: None
 
     @contextmanager
-    def record_touched(self) -> Generator[dict[Key, Kept]]:
+    def record_touched(self) -> Generator[dict[Key, ReplicableResource]]:
         """Collects the resources used within the context. The caller holds the lock."""
         before, self._touched = self._touched, {}
         try:
@@ -64,7 +70,7 @@ class CopiedResources(Resources):
         if kind is Note:
             return super().get_or_make(container, name, kind, make, signature)
         touched = self._touched
-        if not can_keep(kind):
+        if not is_replicable(kind):
             what = _REFUSED.get(kind.__name__, f"a {kind.__name__}")
             raise self._refusal(f"{name!r} is {what}, which cannot be replicated")
         # `touched` is None outside of an attempt. Only an operation that is an instruction of its own is attempted
@@ -75,7 +81,7 @@ class CopiedResources(Resources):
             )
         is_new = self.find(container, name, kind) is None
         found = super().get_or_make(container, name, kind, make, signature)
-        assert isinstance(found, Kept)
+        assert isinstance(found, ReplicableResource)
         if is_new:
             found.share(self.lock)
         touched[Key(container, kind.__name__, name)] = found
@@ -97,7 +103,7 @@ class CopiedResources(Resources):
         """Records that an operation uses a resource. `Changes` checks later whether the operation has changed the
         resource."""
         touched = self._touched
-        if touched is not None and isinstance(found, Kept):
+        if touched is not None and isinstance(found, ReplicableResource):
             touched[Key(container, kind.__name__, name)] = found
 
     def _refusal(self, why: str) -> FailedPreconditionError:
@@ -106,15 +112,15 @@ class CopiedResources(Resources):
             f"tf.device, or unset {REPLICAS}"
         )
 
-    def resources_of_handles(self, inputs: Sequence[Any]) -> dict[Key, Kept]:
+    def resources_of_handles(self, inputs: Sequence[Any]) -> dict[Key, ReplicableResource]:
         """Returns the existing resources to which handles among an operation's inputs refer, by key."""
         handled = {id(inputs[index].item()) for index in _handles(inputs)}
-        return {key: its for key, its in kept_of(self).items() if id(its) in handled} if handled else {}
+        return {key: its for key, its in replicable_resources(self).items() if id(its) in handled} if handled else {}
 
     def install_state(self, key: Key, called: str, state: ResourceState) -> None:
         """Installs ``state`` in the resource at ``key``, of the class ``called``; creates the resource if missing. The
         caller holds the lock."""
-        found, is_new = make_kept(self, key, called, state)
+        found, is_new = ensure_replicable(self, key, called, state)
         if is_new:
             found.share(self.lock)
         found.install_state(state)
@@ -138,7 +144,7 @@ class Attempt(Step):
     Args:
       step: the step itself.
       place: the operation's place.
-      notes: notes of the operation from earlier tries, see `headwater.graph.resources.kept.first_value`.
+      notes: notes of the operation from earlier tries, see `headwater.graph.resources.replicable.first_value`.
       error: the error that ended the wait after the previous attempt; None if there is none.
 
     Attributes:
@@ -192,7 +198,7 @@ class TryResult:
     """
 
     def __init__(
-        self, resources: CopiedResources, operation: KeptOperation, attempt: Attempt, inputs: Sequence[Any]
+        self, resources: CopiedResources, operation: ResourceOperation, attempt: Attempt, inputs: Sequence[Any]
     ) -> None:
         self.waits: StillWaitsError | None = None
         self.outcome: Outcome = Outcome()
@@ -236,5 +242,5 @@ def with_handles(resources: CopiedResources, handles: Sequence[Sequence[Any]], t
     """Restores the inputs encoded by `without_handles`, on the backup."""
     inputs = list(tensors)
     for index, *key in handles:
-        inputs.insert(index, handle_of(find_kept(resources, Key(*key))))
+        inputs.insert(index, handle_of(find_replicable(resources, Key(*key))))
     return inputs

@@ -39,7 +39,7 @@ class ResourceState(NamedTuple):
     arrays: Sequence[Any] = ()
 
 
-class Kept:
+class ReplicableResource:
     """A resource that can be replicated.
 
     Attributes:
@@ -67,7 +67,7 @@ class Kept:
         raise NotImplementedError
 
     @classmethod
-    def made_of(cls, state: ResourceState, resources: Resources) -> Kept:
+    def made_of(cls, state: ResourceState, resources: Resources) -> ReplicableResource:
         """Creates a resource for `install_state`, on a task with ``resources``."""
         raise NotImplementedError
 
@@ -106,4 +106,4 @@ def is_handle(value: object) -> bool:
     if not isinstance(value, np.ndarray):
         return False
     array = cast("np.ndarray[Any, Any]", value)
-    return array.dtype == object and not array.ndim and isinstance(array.item(), Kept)
+    return array.dtype == object and not array.ndim and isinstance(array.item(), ReplicableResource)
