@@ -29,7 +29,7 @@ from headwater.ps.row_changes import RowChanges
 from headwater.ps.tables.client import TableClient
 from headwater.ps.tables.cluster import connect_tables
 from headwater.ps.updater import Array
-from headwater.state.copy import KeptCopy
+from headwater.state.copy import Replica
 from headwater.tables import SGD, Initializer, TableConfig
 from tests.simulation.account import NO_UNIT, UNITS
 from tests.simulation.examples import ExampleHistory
@@ -41,7 +41,7 @@ from tests.simulation.scheduler import HistoryError, Simulation
 ROWS_AT_ONCE = shard.ROWS_AT_ONCE
 
 
-def count_complete_parts(copies: Iterable[KeptCopy]) -> int:
+def count_complete_parts(copies: Iterable[Replica]) -> int:
     """Counts the parts that have among these replicas a primary and, if the part has two replicas, a complete backup.
 
     A primary with an outdated view does not count: it is a previous primary that has not received the newer view. A
@@ -103,7 +103,7 @@ class CopiesHistory(ParameterHistory):
             return False
         return self._are_complete(copy for task in self._served.values() for copy in task.copies.values())
 
-    def _are_complete(self, copies: Iterable[KeptCopy]) -> bool:
+    def _are_complete(self, copies: Iterable[Replica]) -> bool:
         """Returns whether these replicas include a primary and a complete backup of each part."""
         return count_complete_parts(copies) == self.parts
 

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from headwater.ps.process import ParameterTask
-from headwater.state.copy import KeptCopy
+from headwater.state.copy import Replica
 from headwater.tf1.compat import tf
 from tests.simulation.cluster import Cluster
 from tests.simulation.copies import (
@@ -147,11 +147,11 @@ class DrainedCopies(CopiesHistory):
         return self._are_complete(copy for task in self._served.values() for copy in _copies(task, "set", task.copies))
 
 
-def _copies(task: ParameterTask, name: str, stay: Any) -> Iterator[KeptCopy]:
+def _copies(task: ParameterTask, name: str, stay: Any) -> Iterator[Replica]:
     """Returns a task's replicas of a set of variables: movable ones from its holder, or else fixed ones."""
     holder = task.copy_holders.get(name)
     copies = stay if holder is None else holder.copies
-    return (copy for copy in copies.values() if isinstance(copy, KeptCopy))
+    return (copy for copy in copies.values() if isinstance(copy, Replica))
 
 
 class DrainedRows(DrainedCopies, CopiesOfRows):

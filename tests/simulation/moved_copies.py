@@ -15,7 +15,7 @@ from headwater.cluster.variables import FIRST_PS
 from headwater.ps.client import ParameterClient
 from headwater.ps.consistency import Consistency
 from headwater.ps.process import ParameterTask
-from headwater.state.copy import KeptCopy
+from headwater.state.copy import Replica
 from tests.simulation.copies import (
     CopiesHistory,
     CopiesOfExamples,
@@ -96,7 +96,7 @@ class MovedCopies(CopiesHistory):
         if any(task.process.dead and not task.done for task in self.cluster.tasks.values()):
             return False
         holders = [task.copy_holders["set"] for task in self._served.values() if "set" in task.copy_holders]
-        return self._are_complete(copy for one in holders for copy in one.copies.values() if isinstance(copy, KeptCopy))
+        return self._are_complete(copy for one in holders for copy in one.copies.values() if isinstance(copy, Replica))
 
     # Workers ----------------------------------------------------------------------------------------------------------
 
@@ -120,7 +120,7 @@ class MovedTables(MovedCopies, CopiesOfTables):
         held = [task.copy_holders.get("+tables") for task in self._served.values()]
         copies = [copy for one in held if one is not None for copy in one.copies.values()]
         return MovedCopies._is_complete(self) and self._are_complete(
-            copy for copy in copies if isinstance(copy, KeptCopy)
+            copy for copy in copies if isinstance(copy, Replica)
         )
 
 

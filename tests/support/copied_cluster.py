@@ -6,6 +6,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from headwater.cluster.addresses import parse_address
 from headwater.cluster.claims import Claim

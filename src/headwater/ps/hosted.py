@@ -11,13 +11,13 @@ from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
 from headwater.ps.recovery import RecoveryReport
 from headwater.ps.shards.directory import Load
-from headwater.state.copy import KeptCopy
+from headwater.state.copy import Replica
 
 
 class Hosted(Protocol):
     """A set of parameters on a task, or a replica or shard of one. The defaults fit a set that counts no steps.
 
-    See `headwater.ps.host.HostedParameters`, `HostedCopy` and `headwater.ps.replicas.holder.CopyHolder`.
+    See `headwater.ps.host.HostedParameters`, `HostedReplica` and `headwater.ps.replicas.holder.CopyHolder`.
     """
 
     @property
@@ -75,7 +75,7 @@ class Hosted(Protocol):
         return []
 
 
-class HostedCopy(KeptCopy, Hosted):
+class HostedReplica(Replica, Hosted):
     """A replica of a shard of parameters or tables, which can move between ``ps``."""
 
     def load(self) -> Load:

@@ -41,7 +41,7 @@ from headwater.ps.host import HostedParameters
 from headwater.ps.layout import Layout
 from headwater.ps.local_servers import MakeUpdater
 from headwater.ps.protocol import TABLES
-from headwater.ps.replicas.holder import CopyHolder, HostedCopy
+from headwater.ps.replicas.holder import CopyHolder, HostedReplica
 from headwater.ps.replicas.links import EitherLink
 from headwater.ps.replicas.processes import KnownServers
 from headwater.ps.replicas.recorded import RecordedUpdater
@@ -299,7 +299,7 @@ class ParameterTask:
             return False
         return True
 
-    def _host_movable_copies(self, name: str, copies: Mapping[int, HostedCopy], replicas: int) -> None:
+    def _host_movable_copies(self, name: str, copies: Mapping[int, HostedReplica], replicas: int) -> None:
         """Serves replicas that may move between servers."""
         directory, servers = self._directory(name), self._servers_of(name)
         holder = CopyHolder(

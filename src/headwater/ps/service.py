@@ -24,7 +24,7 @@ from headwater.ps.hosted import Hosted
 from headwater.ps.replicas.holder import CopyHolder
 from headwater.ps.state_deposits import StateDeposit
 from headwater.ps.state_saver import ParameterSaver
-from headwater.state.copy import KeptCopy
+from headwater.state.copy import Replica
 from headwater.state.leaving import LOST_TIMEOUT_S, shut_down_after_transfer
 
 ENDED_DETAIL: Final = "a worker has ended"
@@ -172,7 +172,7 @@ class ParameterService(Service):
         if over:
             return
         hosted = self._hosted_parameters()
-        copies = [one for one in hosted if isinstance(one, KeptCopy)]
+        copies = [one for one in hosted if isinstance(one, Replica)]
         # `hand_off` is for replicas that move, and `shut_down_after_transfer` for replicas that do not.
         for one in hosted:
             if isinstance(one, CopyHolder):

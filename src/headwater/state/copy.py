@@ -5,15 +5,15 @@ the primary is lost, the keeper takes over. `headwater.state.views` decides whic
 base classes know the view (`headwater.state.member`), and follow or feed other replicas (`headwater.state.feeding`).
 Subclasses define the replicated state.
 
-Each process of a ``ps`` may have a `KeptCopy` of each shard. A view names one or two of these replicas; the others are
-*spare*: they are empty, and wait to be fed. `KeptCopy.request_placement` sets the desired placement. The primary then
+Each process of a ``ps`` may have a `Replica` of each shard. A view names one or two of these replicas; the others are
+*spare*: they are empty, and wait to be fed. `Replica.request_placement` sets the desired placement. The primary then
 moves replicas, one at a time, while it serves (`headwater.state.aims`): it feeds a spare replica, which replaces the
-backup, and it hands off to its backup. Handing off requires that the served state implements `KeptCopy._step_down`. A
+backup, and it hands off to its backup. Handing off requires that the served state implements `Replica._step_down`. A
 shard with one replica (`Site.has_backup` is false) moves in the same way: it has a backup from the end of the snapshot
 until the backup, as the new primary, drops the old primary.
 
 A process that drains is not in `Processes.staying`. So primaries move its replicas to other processes; the process may
-end once `KeptCopy.is_free` is true for each of its replicas. As long as `request_placement` is not called and no
+end once `Replica.is_free` is true for each of its replicas. As long as `request_placement` is not called and no
 process drains, the replicas stay on the same two processes.
 """
 
@@ -34,7 +34,7 @@ from headwater.cluster.transport.frames import Frame
 from headwater.errors import CancelledError, OpError, UnavailableError
 from headwater.state.aims import Move, next_step
 from headwater.state.feed import Feed
-from headwater.state.feeding import FeedingCopy
+from headwater.state.feeding import FeedingReplica
 from headwater.state.member import ANSWER_TIMEOUT_S, PAUSE_S
 from headwater.state.replica_deposits import ReplicaDeposits
 from headwater.state.sites import Site, may_be_reachable
@@ -51,7 +51,7 @@ _CHIEF_COPY: Final = Copy(-1, 0)
 _REPORT_INTERVAL_S: Final = 2.0
 
 
-class KeptCopy(FeedingCopy):
+class Replica(FeedingReplica):
     """A replica of a shard, with its keeper thread; see `headwater.state.member.Member` for arguments."""
 
     def __init__(self, name: str, shard: int, *, site: Site, description: str) -> None:

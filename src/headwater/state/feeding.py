@@ -20,7 +20,7 @@ from headwater.state.views import Copy, RequestKind, Standing, View, accepts, as
 _log = logging.getLogger("headwater")
 
 
-class FeedingCopy(Member):
+class FeedingReplica(Member):
     """A replica that can follow a primary and feed other replicas; `headwater.state.feed` describes the frames."""
 
     # As the backup ----------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from headwater.cluster.pauses import pause
 from headwater.cluster.task.waiting import Reminder
 
 if TYPE_CHECKING:
-    from headwater.state.copy import KeptCopy
+    from headwater.state.copy import Replica
 
 _log = logging.getLogger("headwater")
 
@@ -25,7 +25,7 @@ _POLL_INTERVAL_S: Final = 0.05
 
 
 def shut_down_after_transfer(
-    task: str, copies: Sequence[KeptCopy], find_last: Callable[[], Sequence[KeptCopy]], patience_s: Callable[[], float]
+    task: str, copies: Sequence[Replica], find_last: Callable[[], Sequence[Replica]], patience_s: Callable[[], float]
 ) -> None:
     """Waits until other processes have the state of all replicas of this process, then shuts the replicas down.
 
@@ -43,7 +43,7 @@ def shut_down_after_transfer(
     shut_down_now(copies)
 
 
-def shut_down_now(copies: Sequence[KeptCopy]) -> None:
+def shut_down_now(copies: Sequence[Replica]) -> None:
     """Shuts the replicas down; see `shut_down_after_transfer`.
 
     Stops at the first replica that cannot reach the chief, so that this process waits for the chief only once.
@@ -53,7 +53,7 @@ def shut_down_now(copies: Sequence[KeptCopy]) -> None:
             return
 
 
-def _await_others(task: str, find_last: Callable[[], Sequence[KeptCopy]], patience_s: Callable[[], float]) -> None:
+def _await_others(task: str, find_last: Callable[[], Sequence[Replica]], patience_s: Callable[[], float]) -> None:
     began, reminder = time.monotonic(), Reminder()
     while copies := find_last():
         what = "; ".join(copy.status_text() for copy in copies)

@@ -12,7 +12,7 @@ from headwater.cluster.task import kinds
 from headwater.cluster.transport.channel import memory_pair
 from headwater.cluster.transport.frames import Frame
 from headwater.errors import CancelledError, UnavailableError
-from headwater.state.copy import KeptCopy
+from headwater.state.copy import Replica
 from headwater.state.feed import Feed
 from headwater.state.sites import FixedProcesses, Site
 from headwater.state.views import Copy, Standing, View, as_words
@@ -21,7 +21,7 @@ from tests.support.peer_link import PeerLink
 KEEPER = "keeper"
 
 
-class Copied(KeptCopy):
+class Copied(Replica):
     """A replica without contents, which records the threads that step it down."""
 
     def _reset(self) -> None:

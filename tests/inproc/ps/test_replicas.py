@@ -28,7 +28,7 @@ from headwater.ps.host_memory import HostMemory
 from headwater.ps.replicas import shard as shard_copies
 from headwater.ps.replicas.limits import require_replicas
 from headwater.ps.replicas.shard import ShardCopy
-from headwater.state.copy import KeptCopy
+from headwater.state.copy import Replica
 from headwater.state.feed import Feed
 from headwater.state.views import RequestKind, View, WitnessRequest
 from headwater.state.witness import Witnesses
@@ -142,12 +142,12 @@ def test_workers_do_not_wait_for_a_backup_that_cannot_apply_changes(monkeypatch:
     refuses = threading.Event()
     refuses.set()
 
-    def watch(copy: KeptCopy, link: Any, channel: Any) -> None:
+    def watch(copy: Replica, link: Any, channel: Any) -> None:
         if refuses.is_set():
             channel.recv()
             raise UnavailableError(None, None, "there is no memory for the next frame")
 
-    monkeypatch.setattr(KeptCopy, "_watch", watch)
+    monkeypatch.setattr(Replica, "_watch", watch)
     for shard in (0, 1):
         servers.copies[servers.primary(shard)][shard]._feed.end()
     client.push(ones(PARAMS))

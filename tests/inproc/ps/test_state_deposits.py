@@ -267,7 +267,8 @@ def test_no_later_incarnation_uses_a_state_that_the_next_one_lacked(
 def of_a_table() -> tuple[Any, Layout, list[Any]]:
     """Returns the updater of a Keras model with a table, its layout, and initial values."""
     model = embedding(lambda: keras.optimizers.Adam(0.05))
-    serve_model(model, Place(0, 1, from_text("async", 1), None, 0, False, "ps"))
+    place: Any = Place(0, 1, from_text("async", 1), None, 0, False, "ps")
+    serve_model(model, place)
     served: Any = served_model(model)
     served.servers = 1
     served._build_optimizer()

@@ -24,7 +24,7 @@ from headwater.cluster.telemetry.watchdog import ProgressWatchdog
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
 from headwater.errors import FailedPreconditionError, OpError, UnavailableError
-from headwater.ps.hosted import Hosted, HostedCopy
+from headwater.ps.hosted import Hosted, HostedReplica
 from headwater.ps.replicas.processes import KnownServers, server_name, server_number
 from headwater.ps.shards.directory import Directory, ShardReport
 from headwater.ps.shards.moves import MOVE_TIMEOUT_S, balance_shards
@@ -57,7 +57,7 @@ class CopyHolder(Hosted):
         self,
         directory: Directory,
         servers: KnownServers,
-        copies: Mapping[int, HostedCopy],
+        copies: Mapping[int, HostedReplica],
         *,
         replicas: int,
         task: str,
@@ -65,7 +65,7 @@ class CopyHolder(Hosted):
         end_with_job: Callable[[str], None],
         on_start: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self.copies: Mapping[int, HostedCopy] = copies
+        self.copies: Mapping[int, HostedReplica] = copies
         self._replicas = replicas
         self._directory = directory
         self._servers = servers
@@ -213,7 +213,7 @@ class CopyHolder(Hosted):
             answer = error_frame(0, error, self._task)
         return channel.send(answer)
 
-    def _copy_of(self, first: Frame, channel: Channel) -> HostedCopy:
+    def _copy_of(self, first: Frame, channel: Channel) -> HostedReplica:
         _, _, number = str(first.header[0]).rpartition("/")
         if not number.isdecimal() or int(number) not in self.copies:
             raise bad_header(first, channel.peer)
@@ -278,7 +278,7 @@ class CopyHolder(Hosted):
     # Service interface ------------------------------------------------------------------------------------------------
 
     @property
-    def _serving(self) -> list[HostedCopy]:
+    def _serving(self) -> list[HostedReplica]:
         return [copy for copy in self.copies.values() if copy.serves]
 
     @property

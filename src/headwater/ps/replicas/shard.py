@@ -43,7 +43,7 @@ from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
 from headwater.ps.consistency import KOfN
 from headwater.ps.host import HostedParameters
-from headwater.ps.hosted import HostedCopy
+from headwater.ps.hosted import HostedReplica
 from headwater.ps.membership import CONNECT_TIMEOUT_S
 from headwater.ps.replicas.recorded import Change, RecordedUpdater, compile_update, repeat
 from headwater.ps.shards.directory import Expect, Load
@@ -65,14 +65,14 @@ def shard_name(name: str, shard: int) -> str:
     return f"{name}/{shard}"
 
 
-class ShardCopy(HostedCopy):
+class ShardCopy(HostedReplica):
     """A replica of a shard.
 
     Args:
       name: the name of the set of parameters.
       shard: the number of the shard.
       make: makes the host with its updater: a given updater, or else an empty one.
-      site: see `HostedCopy`.
+      site: see `HostedReplica`.
       expect: see `Expect`; None if the task need not wait for workers before it ends.
     """
 

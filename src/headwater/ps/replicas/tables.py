@@ -39,7 +39,7 @@ from headwater.cluster.telemetry.snapshot import GroupProgress, TableLoad
 from headwater.cluster.transport.channel import Channel
 from headwater.cluster.transport.frames import Frame
 from headwater.errors import DeadlineExceededError, UnavailableError
-from headwater.ps.hosted import HostedCopy
+from headwater.ps.hosted import HostedReplica
 from headwater.ps.protocol import TABLES
 from headwater.ps.shards.directory import Load
 from headwater.ps.tables.host import Client, TableService
@@ -239,7 +239,7 @@ def _opened(table: Table) -> _Change:
     return kinds.OPEN_TABLES, header, [table.rates.copy(), *table.shards.sightings]
 
 
-class TablesCopy(HostedCopy):
+class TablesCopy(HostedReplica):
     """A replica of a part of the tables: of each table, the part has a share of the keys.
 
     Args:
@@ -247,7 +247,7 @@ class TablesCopy(HostedCopy):
       tasks: number of parts.
       programs: tables of this task's program.
       moves: whether parts move between ``ps``.
-      site: see `HostedCopy`.
+      site: see `HostedReplica`.
 
     Attributes:
       programs: tables of this task's program.

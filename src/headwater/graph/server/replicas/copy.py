@@ -49,7 +49,7 @@ from headwater.graph.server.replicas.resources import CopiedResources
 from headwater.graph.server.served_step import Push
 from headwater.graph.server.steps import StepService
 from headwater.state.aims import Placement
-from headwater.state.copy import KeptCopy
+from headwater.state.copy import Replica
 from headwater.state.feed import Feed, FeedChannel
 from headwater.state.sites import Site
 from headwater.state.views import Copy, View
@@ -194,14 +194,14 @@ class _Contents:
         self.runtime.cancel_all(f"another copy of {self._copy.served} serves")
 
 
-class GraphCopy(KeptCopy):
+class GraphCopy(Replica):
     """One of the two replicas of a ``ps`` task.
 
     Args:
       served: the task.
       site: the location of the replica.
       around: the replica's access to its process.
-      aims: returns the processes that should have the replicas; see `KeptCopy.request_placement`.
+      aims: returns the processes that should have the replicas; see `Replica.request_placement`.
 
     Attributes:
       served: the task.
