@@ -81,3 +81,6 @@ class HostedReplica(Replica, Hosted):
     def load(self) -> Load:
         """Returns the load of the shard on this task, in bytes and bytes per second."""
         raise NotImplementedError
+
+    def record_worker_end(self) -> None:
+        """Does nothing: most kinds of replicas have no workers that wait for each other."""
