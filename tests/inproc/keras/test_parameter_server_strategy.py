@@ -88,7 +88,7 @@ class Cluster:
         self.models = [make() for _ in range(workers)]
         self.served: list[ServedModel] = []
         for worker, model in enumerate(self.models):
-            place = Place(worker, workers, choice, partitioner, table_bytes, exact_tables, momentum_at)
+            place: Any = Place(worker, workers, choice, partitioner, table_bytes, exact_tables, momentum_at)
             serve_model(model, place)
             served = served_model(model)
             assert served is not None

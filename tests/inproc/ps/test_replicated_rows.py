@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -46,7 +46,7 @@ class Tables(TwoServers):
 
     def __init__(self, optimizer: str, *, exact: bool = False, cuts: Cuts | None = None) -> None:
         model = embedding(OPTIMIZERS[optimizer])
-        serve_model(model, Place(0, 1, from_text("async", 1), None, 0, exact, "ps"))
+        serve_model(model, cast(Any, Place(0, 1, from_text("async", 1), None, 0, exact, "ps")))
         served = served_model(model)
         assert served is not None
         served.servers = 2
